@@ -15,11 +15,11 @@ import (
 // principalMakers are the packages and the files that may say who somebody is, and why.
 // What makes a principal elsewhere would let in whom nobody has proved.
 var principalMakers = map[string]string{
-	"internal/authn":             "proves who callers are",
-	"internal/apikey/record.go":  "says whose a key is, which internal/authn asks",
+	"internal/auth/authn":             "proves who callers are",
+	"internal/auth/apikey/record.go":  "says whose a key is, which internal/auth/authn asks",
 	"identity":                   "declares principals, and makes the one of whom nothing is proved",
-	"internal/audit/call.go":     "reads back who called, for calls that are judged again and not made",
-	"internal/selftest/judge.go": "has a test block play a caller, in calls that mock what they touch",
+	"internal/ops/audit/call.go":     "reads back who called, for calls that are judged again and not made",
+	"internal/ops/selftest/judge.go": "has a test block play a caller, in calls that mock what they touch",
 	"cmd/mcpd/supposition.go":    "supposes a caller, for calls that are explained and not made",
 }
 
@@ -44,7 +44,7 @@ func TestOnlyAuthnSaysWhoSomebodyIs(t *testing.T) {
 				maker = path.Dir(file)
 			}
 			if delete(unused, maker); principalMakers[maker] == "" {
-				t.Errorf("%s: a principal is %s, and only internal/authn says who somebody is", fset.Position(made.Pos()), made.how)
+				t.Errorf("%s: a principal is %s, and only internal/auth/authn says who somebody is", fset.Position(made.Pos()), made.how)
 			}
 		}
 	}

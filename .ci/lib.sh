@@ -104,7 +104,7 @@ racing() {
 fuzz() {
   local tests found result
   tests=$(mktemp -d)
-  found=$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/compose/checks/') # a module of its own
+  found=$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/') # a module of its own
   # shellcheck disable=SC2046 # no folder of ours has a space in its name
   go test -c -gcflags="${2:-github.com/mcpd/mcpd/...}=-d=libfuzzer" -o "$tests/" $(xargs -n 1 dirname <<<"$found" | sort -u) &&
     while read -r file; do

@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Auth is an auth block of the operator's file: one way in which callers prove who

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // approvalLine is what the test reads of a line that tells of an approval.

@@ -8,10 +8,10 @@ import (
 	"reflect"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // openAudit opens the log that the first snapshot wants calls to be written to.

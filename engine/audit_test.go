@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // line is what the test reads of a line of the log.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/jsongate"
-	"github.com/mcpd/mcpd/internal/pipeline"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // Execute runs one call to its end. It never panics, and the call ends soon

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/mcpd/mcpd/internal/pipeline"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // How a call is judged. What it is made of stands in the pipeline. These are its names here.

@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/mcpd/mcpd/internal/limitstore"
+import "github.com/mcpd/mcpd/internal/execution/limitstore"
 
 // What the limit blocks of files are counted by where a program counts them itself.
 type (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
 // lastLoad is what the last load found.

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/mcpd/mcpd/internal/gofunc"
+	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/scripting"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/nesting"
+	"github.com/mcpd/mcpd/internal/execution/nesting"
 )
 
 // desk are tools of every kind of result and failure, and one that calls them.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
 // Offer is what a [Snapshot] offers beside its tools: a resource, a template of

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/hooks"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/pipeline"
-	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/source"
 	"github.com/mcpd/mcpd/scripting"
 )
 

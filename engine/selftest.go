@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/selftest"
+	"github.com/mcpd/mcpd/internal/ops/selftest"
 	"github.com/mcpd/mcpd/internal/state"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/power"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/power"
 )
 
 // Snapshot is everything that serves calls at one moment: tools, policies,

@@ -11,8 +11,8 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/cputime"
-	"github.com/mcpd/mcpd/internal/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/process/cputime/cputest"
 )
 
 // sweep is one construct, nested or repeated n times.

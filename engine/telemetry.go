@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/pipeline"
-	"github.com/mcpd/mcpd/internal/telemetry"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
 // Telemetry is what telemetry has of the outside world. Which calls are traced, and where

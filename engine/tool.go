@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
 // Metadata is what a tool says of itself (RFC section 9), and the annotations

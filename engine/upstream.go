@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/federation"
-	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Upstream is an MCP server whose tools are offered here without an upstream block.

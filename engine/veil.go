@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/redact"
 )
 
 // Veil hides the secrets of one server in logs that are begun before it is made, such

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/policylang"
 )
 

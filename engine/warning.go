@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
 // maxWarned bounds the warnings that the log has of one load.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 // run is one decision: the [interpreter.Activation] that gives an expression

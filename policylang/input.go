@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
 )
 
 // ToolFacts is what a policy may know of the tool that is called, or of the

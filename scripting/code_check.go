@@ -12,7 +12,7 @@ import (
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 // isKeyword reports whether an argument is written as name=value.

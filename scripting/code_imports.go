@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 // maxRequired bounds the names of one declaration that call require.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/watchdog"
+	"github.com/mcpd/mcpd/internal/base/watchdog"
 )
 
 // Inline returns the executor that runs bodies in this process. It is the

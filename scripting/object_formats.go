@@ -7,8 +7,8 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/toml"
-	"github.com/mcpd/mcpd/internal/yaml"
+	"github.com/mcpd/mcpd/internal/base/toml"
+	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
 // makeYAML makes yaml: parse(text, options) and print(value).

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 // maxLogMessage bounds the message and the fields of one log record, in bytes each.

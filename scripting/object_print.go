@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 // opConsole is the operation by which a body says what it prints.

@@ -9,7 +9,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/wildcard"
+	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
 // toolSet is tools: a function for each tool that the grant names. A tool that

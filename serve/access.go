@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn"
 )
 
 // access lets in whom the auth blocks of the snapshot do that serves: a request is

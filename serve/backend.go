@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/deadline"
-	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/tasks"
+	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
 // backend shows an engine to the protocol.

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
 // What a message may say of who sends it, beside what is proved. None of it counts.

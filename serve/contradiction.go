@@ -11,9 +11,9 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/authn"
-	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/telemetry"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
 // agentContradicted is the event of the audit log that a request was refused which two

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
 // TestACallThatIsNotMadeIsWrittenDownOnEveryWire: with who sent it, as one who

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/authn"
-	"github.com/mcpd/mcpd/internal/authn/certtest"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 )
 
 // encryption is what a listener with TLS has, and who signs for its clients.

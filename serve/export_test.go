@@ -1,6 +1,6 @@
 package serve
 
-import "github.com/mcpd/mcpd/internal/transport/gate"
+import "github.com/mcpd/mcpd/internal/protocol/transport/gate"
 
 // Routes returns the patterns of all routes.
 func (f *Front) Routes() (patterns []string) {

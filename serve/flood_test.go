@@ -21,8 +21,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/apikey/keytest"
-	"github.com/mcpd/mcpd/internal/transport/gate"
+	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
 	"github.com/mcpd/mcpd/serve"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
 // foreigners are those who may enter and are not "ada" of the first provider, or not

@@ -3,7 +3,7 @@ package serve
 import (
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/base/deadline"
 )
 
 // life is what calls live in: they are cancelled when it ends. The zero life

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/base/deadline"
 )
 
 func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/authn"
-	"github.com/mcpd/mcpd/internal/transport/gate"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
 )
 
 // listen returns where to listen and whom to let in: what the options say, and

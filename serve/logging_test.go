@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
-	protocol "github.com/mcpd/mcpd/internal/mcp"
+	protocol "github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
 // TestAClientHearsEveryLevelThatABodyLogs has a client of the official SDK ask for all.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn"
 )
 
 // everySetting has every argument of auth blocks, with another value than without it.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/authn/certtest"
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 	"github.com/mcpd/mcpd/serve"
 )
 

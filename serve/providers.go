@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // providers is how the documents of identity providers are read: by the doors that the

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
 // TestAProviderReachesNoOtherHostOfThisNetwork: what a provider names as the place of its

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
 	"github.com/mcpd/mcpd/serve"
 )
 

@@ -3,12 +3,12 @@ package serve
 import (
 	"net/http"
 
-	"github.com/mcpd/mcpd/internal/authn"
-	"github.com/mcpd/mcpd/internal/transport/gate"
-	"github.com/mcpd/mcpd/internal/transport/rest"
-	"github.com/mcpd/mcpd/internal/transport/sse"
-	"github.com/mcpd/mcpd/internal/transport/streamable"
-	"github.com/mcpd/mcpd/internal/transport/websocket"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/rest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
+	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
+	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
 // endpointPath is that of the endpoint of MCP.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/authn"
-	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/transport/gate"
-	"github.com/mcpd/mcpd/internal/transport/stdio"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
 // DefaultAddress is where HTTP listens unless the options or the operator's

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
 // show encodes what a snapshot offers, each thing once: the same [engine.Tool]

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/apikey/keytest"
-	"github.com/mcpd/mcpd/internal/authn/certtest"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
-	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
 // knowsPeers says that this system tells who holds the other end of a socket.

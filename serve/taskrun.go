@@ -10,7 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/tasks"
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
 // runner has the engine run the legs of tasks.

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/mcp"
-	"github.com/mcpd/mcpd/internal/tasks"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
 // keyTasks names MCP's extension for tasks, as what a client lacks.

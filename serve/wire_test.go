@@ -15,7 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/internal/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/serve"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/internal/language/source"
 )
 
 func newAudit(e env) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // cmdAudited writes an audit log of so many calls, one a minute from 9:30 on.

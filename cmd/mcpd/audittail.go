@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // auditTail are the flags of audit tail.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 func newAuditVerify(e env) *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
 // writeCertificate writes a certificate of 127.0.0.1 that signs itself, and its key, and

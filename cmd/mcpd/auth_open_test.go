@@ -17,9 +17,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/internal/apikey"
-	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // dial opens a WebSocket.

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/apikey"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
 // telling is a tool that sends all that it knows of its caller to a site.

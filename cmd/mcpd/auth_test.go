@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/apikey"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
 // guarded is a daemon that takes keys and tokens, and what is sent to it.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/internal/apikey"
-	"github.com/mcpd/mcpd/internal/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
 // scribe is an upstream server that writes down all that it is sent.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/serve"
 )
 

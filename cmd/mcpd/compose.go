@@ -14,10 +14,10 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/compose"
-	"github.com/mcpd/mcpd/internal/deployment"
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/source"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/ops/compose"
+	"github.com/mcpd/mcpd/internal/ops/deployment"
 )
 
 func newCompose(e env) *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/compose"
+	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
 // composedFile is what became of a file, or would.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // controlOff is the value of --control that makes no socket.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/internal/process/timerslack"
 )
 
 // patience is how long a test waits for what should take milliseconds. It is a

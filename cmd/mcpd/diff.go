@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/power"
+	"github.com/mcpd/mcpd/internal/language/power"
 )
 
 func newDiff(e env) *cobra.Command {

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/atomicfile"
-	"github.com/mcpd/mcpd/internal/systemd"
-	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
+	"github.com/mcpd/mcpd/internal/ops/systemd"
+	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 

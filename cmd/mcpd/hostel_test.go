@@ -19,7 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
 // hostel is a server with TLS whose callers have keys, and whose tool needs a token

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mcpd/mcpd/internal/systemd"
+	"github.com/mcpd/mcpd/internal/ops/systemd"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 

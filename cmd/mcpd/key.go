@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/internal/apikey"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
 // keysFile is the file of keys of an auth block that names none.

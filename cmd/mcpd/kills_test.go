@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // killedTools are called until their server is killed. The argument, which names the

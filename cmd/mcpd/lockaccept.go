@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 // accepting are the flags of lock accept.

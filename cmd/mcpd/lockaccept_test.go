@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {

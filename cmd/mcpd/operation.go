@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/control"
-	"github.com/mcpd/mcpd/internal/systemd"
-	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/systemd"
+	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/audit"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // captured are the names of what has its arguments kept in the audit log of testdata/outcomes.

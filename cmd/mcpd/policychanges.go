@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/replay"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
 // changes prints calls that are decided otherwise, one after the other, so that it takes

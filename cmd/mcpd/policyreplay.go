@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/replay"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
 // policyReplay are the flags of policy replay.

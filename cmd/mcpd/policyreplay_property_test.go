@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/audit"
-	"github.com/mcpd/mcpd/internal/replay"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
 // ledger is what calls are written down by: kept has its arguments kept, and told has not.

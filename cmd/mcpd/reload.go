@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // reloadPatience is how long a reload may take, with the tests that it may run.

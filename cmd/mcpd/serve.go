@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/watch"
+	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )

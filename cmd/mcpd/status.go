@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/internal/supervisor"
+	"github.com/mcpd/mcpd/internal/process/supervisor"
 )
 
 // superviseVerb is the verb by which mcpd starts itself to run a program of an

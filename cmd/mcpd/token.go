@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 func newToken(e env) *cobra.Command {

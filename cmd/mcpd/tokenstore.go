@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/control"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // tokenPatience is how long a server may take to say whose tokens it has, or to drop them.

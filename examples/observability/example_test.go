@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/yaml"
+	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
 func TestTheAlertsAskForWhatThereIs(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/telemetry"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
 // series are the labels of all series of each metric.

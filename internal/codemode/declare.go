@@ -3,7 +3,7 @@ package codemode
 import (
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 )
 
 const (

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Drift is how the tools of an upstream differ from what was accepted of them.

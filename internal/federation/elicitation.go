@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/plain"
+	"github.com/mcpd/mcpd/internal/base/plain"
 )
 
 // elicitation returns the parameters of a question to a user, of a form or of a page: those

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/plain"
+	"github.com/mcpd/mcpd/internal/base/plain"
 )
 
 // field is a field of a form: a text, a number, a yes or no, or choices.

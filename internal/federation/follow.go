@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
 // followed are the resources that somebody here wants to hear of, each told of by the

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/plain"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 // value decodes JSON of bounded depth, with numbers as they are written.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/plain"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // hidingLab returns a maker for a server whose tools are not pinned.

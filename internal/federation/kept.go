@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"log/slog"
 
-	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 // errRoom is why what an upstream lists is not in a file that has no room for it.

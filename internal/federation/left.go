@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // The bounds of what is offered of one server. Each template is tried for what is read, and

@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/plain"
-	"github.com/mcpd/mcpd/internal/upstream"
-	"github.com/mcpd/mcpd/internal/uritemplate"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 	"github.com/mcpd/mcpd/scripting"
 )
 

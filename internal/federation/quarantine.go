@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/mcpd/mcpd/internal/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 // maxQuarantined bounds how many tools that come into quarantine at once are told one by

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/upstream"
 )
 
 // posed returns what a client gets of a question of the server crm, or why it gets nothing.

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/plain"
-	"github.com/mcpd/mcpd/internal/schema"
-	"github.com/mcpd/mcpd/internal/upstream"
-	"github.com/mcpd/mcpd/internal/uritemplate"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
 // maxListedName bounds the names of resources, in bytes.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/content"
-	"github.com/mcpd/mcpd/internal/reply"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/scripting"
 )
 

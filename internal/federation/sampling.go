@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/plain"
-	"github.com/mcpd/mcpd/internal/reply"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
 // sampling returns the parameters of a question to a model (2025-11-25 and 2026-07-28

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/catalog"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
 // State is how an upstream server is, for operators.

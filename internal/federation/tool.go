@@ -7,10 +7,10 @@ import (
 	"maps"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/catalog"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/schema"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
 // errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),

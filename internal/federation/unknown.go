@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/hclfile"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // unknown warns of names in the block that the server lists nothing by: a tool that is meant

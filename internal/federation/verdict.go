@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/mcpd/mcpd/internal/lockfile"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
 // verdict is what was accepted of one listing of an upstream, by names. It is not changed.

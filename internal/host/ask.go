@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host/oauth"
-	"github.com/mcpd/mcpd/internal/redact"
-	"github.com/mcpd/mcpd/internal/telemetry"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 

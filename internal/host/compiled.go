@@ -1,9 +1,9 @@
 package host
 
 import (
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // Compiled are grants of a body that are made ready when it is loaded, so that

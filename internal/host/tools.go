@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/wildcard"
+	"github.com/mcpd/mcpd/internal/base/wildcard"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/base/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 

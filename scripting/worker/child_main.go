@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/cputime"
-	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/deadline"
-	"github.com/mcpd/mcpd/internal/watchdog"
+	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/watchdog"
 	"github.com/mcpd/mcpd/scripting"
 )
 

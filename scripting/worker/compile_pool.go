@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/procgroup"
-	"github.com/mcpd/mcpd/internal/sandbox"
-	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
+	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
 

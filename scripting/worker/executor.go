@@ -30,8 +30,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/sandbox"
-	"github.com/mcpd/mcpd/internal/watchdog"
+	"github.com/mcpd/mcpd/internal/base/watchdog"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/base/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 

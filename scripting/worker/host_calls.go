@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/clip"
-	"github.com/mcpd/mcpd/internal/deadline"
+	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/deadline"
 	"github.com/mcpd/mcpd/scripting"
 )
 

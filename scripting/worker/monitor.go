@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/sandbox"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/sandbox"
-	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/internal/process/sandbox"
+	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/clip"
-	"github.com/mcpd/mcpd/internal/procgroup"
-	"github.com/mcpd/mcpd/internal/timerslack"
+	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 

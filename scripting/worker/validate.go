@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
 	"github.com/mcpd/mcpd/scripting"
 )
 

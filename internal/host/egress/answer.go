@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/jsontext"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/scripting"
 )
 

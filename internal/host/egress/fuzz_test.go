@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // FuzzAddress: a URL that is accepted means one thing. It reads the same when

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/httpheader"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/scripting"
 )
 

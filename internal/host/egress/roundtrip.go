@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 

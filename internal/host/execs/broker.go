@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/supervisor"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/process/supervisor"
 	"github.com/mcpd/mcpd/scripting"
 )
 

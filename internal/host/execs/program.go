@@ -3,7 +3,7 @@ package execs
 import (
 	"regexp"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // Program is a grant that is ready for runs. It does not change, and is safe for

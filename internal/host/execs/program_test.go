@@ -3,7 +3,7 @@ package execs
 import (
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 func TestACallCompilesNoPattern(t *testing.T) {

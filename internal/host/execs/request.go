@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 

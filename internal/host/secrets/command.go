@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/procgroup"
+	"github.com/mcpd/mcpd/internal/process/procgroup"
 )
 
 // patience is how long output is waited for when a program has ended.

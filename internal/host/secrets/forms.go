@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
 // Redact returns text with "[secret:name]" in place of each value that has

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
 // A veil hides values. It is immutable. A text is gone over once or twice, however many

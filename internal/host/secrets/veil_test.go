@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/clip"
-	"github.com/mcpd/mcpd/internal/redact"
+	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
 const password = `p@ss/w "rd"+<é>`

@@ -10,10 +10,10 @@ import (
 
 	"modernc.org/sqlite/vfs"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
-	"github.com/mcpd/mcpd/internal/sqltext"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/sqltext"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -3,8 +3,8 @@ package sqldb
 import (
 	"regexp"
 
-	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/sqltext"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
 // Database is a grant that is ready for operations. It does not change, and is

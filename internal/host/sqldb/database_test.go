@@ -3,7 +3,7 @@ package sqldb
 import (
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 func TestACallReadsNoStatementAndNoPattern(t *testing.T) {

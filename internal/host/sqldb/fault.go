@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/clip"
+	"github.com/mcpd/mcpd/internal/base/clip"
 	"github.com/mcpd/mcpd/scripting"
 )
 

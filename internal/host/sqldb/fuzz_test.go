@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
-	"github.com/mcpd/mcpd/internal/sqltext"
+	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
 // What the lexer takes for parameters is what SQLite takes for them, and what it

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/files"
-	"github.com/mcpd/mcpd/internal/sqltext"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/sqltext"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/mcpd/mcpd/internal/grant"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // hostileEnvironment sets all variables that libpq reads, and a home folder with

@@ -10,8 +10,8 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/mcpd/mcpd/internal/grant"
 	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/mcpd/mcpd/internal/grant"
-	"github.com/mcpd/mcpd/internal/upstream"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // wanted makes the calls that the suite asks for with the client of package upstream

@@ -1,0 +1,309 @@
+package authn
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+)
+
+func TestARosterLetsNobodyInBeforeItKnowsHow(t *testing.T) {
+	r := NewRoster(RosterOptions{})
+	defer r.Close()
+	if _, err := r.Authenticate(request()); err == nil {
+		t.Error("somebody is let in")
+	}
+}
+
+func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
+	s := newSite(t)
+	o := s.options()
+	o.Anonymous = true
+	s.apply(o)
+	p, err := s.roster.Authenticate(request())
+	if err != nil || p.Kind != identity.KindAnonymous {
+		t.Errorf("without a credential: %v, %v", p, err)
+	}
+	for name, r := range map[string]*http.Request{
+		"a bad key":   bearing(apikey.New().Text()),
+		"a bad token": bearing(s.token(map[string]any{"aud": "x"})),
+		"no token":    bearing("x"),
+		"a scheme":    request("Authorization", "Basic eDp5"),
+		"an empty":    request("Authorization", ""),
+	} {
+		if p, err := s.roster.Authenticate(r); err == nil {
+			t.Errorf("%s is let in as %v", name, p)
+		}
+	}
+}
+
+func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
+	s := newSite(t)
+	s.apply(Options{Open: true})
+	for name, r := range map[string]*http.Request{"nothing": request(), "a header": bearing("x"), "two": request("X-API-Key", "a", "Authorization", "b")} {
+		if p, err := s.roster.Authenticate(r); err != nil || p.Kind != identity.KindAnonymous {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	o := s.options()
+	o.Open = true
+	if err := s.roster.Apply(o); err == nil {
+		t.Error("an open server has methods")
+	}
+}
+
+// TestARevokedKeyIsRefusedWithinASecond, and who listens is told of each key that comes or
+// goes while the file is in force, once.
+func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	s.want("before", k.Text(), 200)
+	if _, err := apikey.Revoke(s.file, k.ID, s.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.pass(time.Second)
+	s.want("a second later", k.Text(), 401)
+	added := s.apiKey(apikey.Record{})
+	s.clock.pass(time.Second)
+	s.want("a new key", added.Text(), 200)
+	s.write("")
+	s.clock.pass(time.Second)
+	s.want("a key that was taken out", added.Text(), 401)
+	all := s.told
+	if len(all) != 4 { // the site has a key of its own
+		t.Fatalf("told is %+v", all)
+	}
+	for i, want := range []KeyEvent{{KeyRevoked, k.ID, "ci"}, {KeyAdded, added.ID, "ci"}} {
+		if all[i] != want {
+			t.Errorf("told is %+v, want %+v", all[i], want)
+		}
+	}
+	if last := (KeyEvent{KeyRevoked, added.ID, "ci"}); all[2].Name != KeyRevoked || all[3] != last {
+		t.Errorf("of what was taken out, told is %+v, want %+v last", all[2:], last)
+	}
+}
+
+// TestAFileOfKeysThatOthersMayReadIsFoundOut opens one that was written long ago.
+func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: files have no modes")
+	}
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	for _, r := range []struct {
+		mode  os.FileMode
+		want  int
+		wrong bool
+	}{{0o600, 200, false}, {0o644, 401, true}, {0o600, 200, false}} {
+		if err := os.Chmod(s.file, r.mode); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.pass(time.Hour)
+		if wrong := s.roster.Wrong()[s.file]; (wrong != nil) != r.wrong {
+			t.Errorf("mode %v: what is wrong is %v", r.mode, wrong)
+		}
+		s.want(r.mode.String(), k.Text(), r.want)
+	}
+}
+
+func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
+	s := newSite(t)
+	k, revoked, last := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	if _, err := apikey.Revoke(s.file, revoked.ID, s.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.pass(time.Second)
+	s.want("a revoked key", revoked.Text(), 401)
+	if _, err := apikey.Revoke(s.file, last.ID, s.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		spoil func()
+		want  int // of a good key: a file that cannot be read may revoke any
+	}{
+		"half a line":     {func() { s.write(string(good) + "{\"id") }, 200},
+		"nothing but air": {func() { s.write("\x00\x00") }, 200},
+		"no file":         {func() { _ = os.Remove(s.file) }, 401},
+		"open to others":  {func() { s.write(string(good)); _ = os.Chmod(s.file, 0o644) }, 401},
+		"a folder":        {func() { _ = os.Remove(s.file); _ = os.Mkdir(s.file, 0o700) }, 401},
+	} {
+		_ = os.Remove(s.file)
+		s.write(string(good) + "x")
+		test.spoil()
+		s.clock.pass(time.Second)
+		s.want(name+": a good key", k.Text(), test.want)
+		s.want(name+": a revoked key", revoked.Text(), 401)
+		s.apply(s.options())
+		s.want(name+": a revoked key after a reload", revoked.Text(), 401)
+	}
+	_ = os.Remove(s.file)
+	s.write(string(good) + "{")
+	s.clock.pass(time.Second)
+	s.want("what the readable lines revoke", last.Text(), 401)
+	// Whatever became of the file, two keys were revoked, and told of once.
+	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.told, want) {
+		t.Errorf("told is %+v, want %+v", s.told, want)
+	}
+}
+
+func (s *site) write(text string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestWhatIsWrongIsToldAtOnceAndChangesNothing(t *testing.T) {
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	none := filepath.Join(t.TempDir(), "none.json")
+	err := s.roster.Apply(Options{
+		Keys: []KeyOptions{{File: none}},
+		Tokens: []TokenOptions{
+			{Issuer: "http://idp.example.com", Audience: "a"},
+			{Issuer: "https://idp.example.com", Audience: "a", Algorithms: []string{"HS256"}},
+			{Issuer: "https://idp.example.com"},
+			{Issuer: "https://idp.example.com", Audience: "a", Skew: time.Hour},
+		},
+	})
+	want := `apply methods of authentication: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
+tokens of "http://idp.example.com": the issuer is not an https URL without query and fragment
+tokens of "https://idp.example.com": algorithm "HS256" is not one that tokens may be signed by
+tokens of "https://idp.example.com": there is no audience
+tokens of "https://idp.example.com": the skew is more than a minute`
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	s.want("a key of before", k.Text(), 200)
+}
+
+func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
+	s := newSite(t)
+	s.tokensOnly()
+	s.want("a token", s.token(nil), 200)
+	o := s.options()
+	o.Tokens[0].RequiredScopes = []string{"crm:read"}
+	s.apply(o)
+	s.want("a token after a reload", s.token(nil), 200)
+	if n := s.provider.Asked(idptest.KeysPath); n != 1 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	s.apply(Options{Keys: o.Keys})
+	s.want("a token that no method takes", s.token(nil), 401)
+}
+
+func TestTheMetadataIsThatOfTheResource(t *testing.T) {
+	s := newSite(t)
+	s.apply(s.options())
+	for path, want := range map[string]int{
+		MetadataPath: 200, MetadataPath + "/mcp": 200, MetadataPath + "/mcp/": 404, MetadataPath + "/other": 404, "/mcp": 404,
+	} {
+		w := httptest.NewRecorder()
+		s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: the status is %d, want %d", path, w.Code, want)
+		}
+	}
+	var got map[string]any
+	if err := json.Unmarshal(s.roster.Metadata(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"resource": audience, "authorization_servers": []any{s.provider.Issuer()},
+		"scopes_supported": []any{"mcp"}, "bearer_methods_supported": []any{"header"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	s.apply(Options{Anonymous: true})
+	w := httptest.NewRecorder()
+	s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, MetadataPath, nil))
+	if w.Code != 404 || s.roster.Metadata() != nil {
+		t.Error("there is metadata without tokens")
+	}
+}
+
+// TestRefusal_keysOnly checks that a server that takes only API keys says so, and names
+// nothing that an OAuth client could begin with.
+func TestRefusal_keysOnly(t *testing.T) {
+	s := newSite(t)
+	key := s.apiKey(apikey.Record{}).Text()
+	o := s.options()
+	s.apply(Options{Keys: o.Keys})
+	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
+	const send = "this server takes API keys: send one as Authorization: Bearer KEY"
+	for _, c := range []struct{ authorization, challenge, message string }{
+		{"", `Bearer realm="mcpd"`, send},
+		{"Basic YTpi", `Bearer realm="mcpd"`, send},
+		{"Bearer eyJhbGciOiJub25lIn0.e30.", `Bearer realm="mcpd", error="invalid_token"`, "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"},
+		{"Bearer " + key[:len(key)-1] + "x", `Bearer realm="mcpd", error="invalid_token"`, "the credential was not accepted"},
+	} {
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		if c.authorization != "" {
+			r.Header.Set("Authorization", c.authorization)
+		}
+		_, _, _, err := d.Enter(r)
+		h := http.Header{}
+		status, message := d.Refuse(h, r, err)
+		if status != http.StatusUnauthorized || h.Get("WWW-Authenticate") != c.challenge || message != c.message {
+			t.Errorf("%q: %d, %s, %s", c.authorization, status, h.Get("WWW-Authenticate"), message)
+		}
+	}
+}
+
+func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})
+	s.apply(s.options())
+	var log strings.Builder
+	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r := bearing(k.Text())
+	_, _, _, err := d.Enter(r)
+	_, message := d.Refuse(http.Header{}, r, err)
+	if message != "the credential was not accepted" {
+		t.Errorf("the caller is told %q", message)
+	}
+	nobody := httptest.NewRequest("POST", "/mcp", nil)
+	_, _, _, err = d.Enter(nobody)
+	if _, message := d.Refuse(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+		t.Errorf("who sends none is told %q", message)
+	}
+	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Text()) {
+		t.Errorf("the operator is told %s", log.String())
+	}
+}
+
+// TestABroaderScopeImpliesNarrowerOnes, which policies see beside it, each once.
+func TestABroaderScopeImpliesNarrowerOnes(t *testing.T) {
+	s := newSite(t)
+	s.apply(s.options())
+	for scopes, want := range map[string][]string{
+		"mcp": {"mcp"}, "mcp crm:read": {"mcp", "crm:read"}, "crm": {"crm", "all", "mcp", "crm:read"}, "crm:read all": {"crm:read", "all", "crm", "mcp"},
+	} {
+		p, err := s.roster.Authenticate(bearing(s.token(map[string]any{"scope": scopes})))
+		if diff := cmp.Diff(want, p.Scopes); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got)\n%s", scopes, err, diff)
+		}
+	}
+}

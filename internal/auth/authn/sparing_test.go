@@ -1,0 +1,56 @@
+package authn_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/auth/authn"
+)
+
+// TestAFloodIsToldSparingly, and nothing is missing in the count.
+func TestAFloodIsToldSparingly(t *testing.T) {
+	var s authn.Sparing
+	now := time.Unix(1_000_000, 0)
+	told, withheld := 0, 0
+	flood := func(n int) {
+		for range n {
+			if before, tell := s.Tell(now); tell {
+				told++
+				withheld += before
+			}
+		}
+	}
+	flood(1000)
+	if told != 20 || withheld != 0 {
+		t.Errorf("%d of 1,000 were told, and %d withheld before them; want 20 and 0", told, withheld)
+	}
+	now = now.Add(time.Second)
+	flood(1)
+	if told != 21 || withheld != 980 {
+		t.Errorf("in the next second %d were told in all, and %d withheld; want 21 and 980", told, withheld)
+	}
+	now = now.Add(-time.Hour) // a clock that is set back
+	flood(1)
+	if told != 22 || withheld != 980 {
+		t.Errorf("when the clock is set back %d were told, and %d withheld; want 22 and 980", told, withheld)
+	}
+}
+
+// TestRefusalsAreLoggedSparingly, also those of doors that are copies of one.
+func TestRefusalsAreLoggedSparingly(t *testing.T) {
+	var log strings.Builder
+	door := authn.Door{Logger: slog.New(slog.NewTextHandler(&log, nil)), Refusals: new(authn.Sparing)}
+	for range 200 {
+		same := door
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		same.Refuse(http.Header{}, r, http.ErrNoCookie)
+	}
+	// The second in which they began may have ended meanwhile.
+	if lines := strings.Count(log.String(), "refused at the door"); lines < 20 || lines == 200 {
+		t.Errorf("of 200 refusals %d are logged, want 20 of each second", lines)
+	}
+}

@@ -1,0 +1,113 @@
+package authn
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+)
+
+func FuzzCredential(f *testing.F) {
+	for _, text := range []string{"Bearer x", "bearer  x==", "Bearer", "Bearer a b", "Basic x", "Bearer " + apikey.New().Text()} {
+		f.Add(text, "")
+		f.Add("", text)
+	}
+	f.Fuzz(func(t *testing.T, authorization, key string) {
+		h := http.Header{}
+		if authorization != "" {
+			h.Set("Authorization", authorization)
+		}
+		if key != "" {
+			h.Set("X-API-Key", key)
+		}
+		c, err := credentialOf(h)
+		switch {
+		case err == nil && (c.kind == noCredential) != (len(h) == 0):
+			t.Error("a header is no credential")
+		case err == nil && !strings.HasSuffix(authorization+key, c.text), len(c.text) > maxCredential:
+			t.Error("the credential is not what was sent")
+		case len(h) == 2 && err == nil:
+			t.Error("two headers are one credential")
+		}
+	})
+}
+
+func FuzzToken(f *testing.F) {
+	s := newSite(f)
+	s.tokensOnly()
+	f.Add(s.token(nil))
+	f.Add(idptest.Sign(s.key.None(), nil, s.claims(nil)))
+	f.Add("a.b.c")
+	good := s.token(nil)
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := s.roster.Authenticate(bearing(text)); err == nil && text != good {
+			t.Errorf("FALSE ACCEPT")
+		}
+	})
+}
+
+func TestATokenOfEverySizeAndDepthIsRefused(t *testing.T) {
+	s := newSite(t)
+	s.tokensOnly()
+	for size := 1; size <= 1_000_000; size *= 10 {
+		for _, claims := range []string{
+			strings.Repeat("[", size), strings.Repeat(`{"a":`, size), `{"aud":[` + strings.Repeat(`"a",`, size) + `"a"]}`, strings.Repeat("1", size),
+		} {
+			s.want("a claim", idptest.SignText(s.key, `{"alg":"RS256"}`, claims), 401)
+			s.want("a header", idptest.SignText(s.key, claims, `{}`), 401)
+		}
+		s.want("dots", strings.Repeat(".", size), 401)
+		s.want("letters", strings.Repeat("a", size), 401)
+	}
+}
+
+func benchmark(b *testing.B, r *Roster, req *http.Request) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Authenticate(req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAKey(b *testing.B) {
+	s := newSite(b)
+	k := s.apiKey(apikey.Record{})
+	s.apply(s.options())
+	benchmark(b, s.roster, bearing(k.Text()))
+}
+
+func BenchmarkAToken(b *testing.B) {
+	for _, alg := range []string{"RS256", "ES256", "EdDSA"} {
+		b.Run(alg, func(b *testing.B) {
+			s := newSite(b)
+			s.key = idptest.NewKey("k", alg)
+			s.provider.Rotate(s.key)
+			s.tokensOnly()
+			benchmark(b, s.roster, bearing(s.token(nil)))
+		})
+	}
+}
+
+func TestTheWorkOfAProofIsBounded(t *testing.T) {
+	s := newSite(t)
+	k := s.apiKey(apikey.Record{})
+	token := s.token(nil)
+	s.tokensOnly()
+	s.apply(s.options())
+	for _, row := range []struct {
+		name string
+		r    *http.Request
+		most float64
+	}{{"a key", bearing(k.Text()), 0}, {"a token", bearing(token), 250}} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := s.roster.Authenticate(row.r); err != nil {
+				t.Fatal(err)
+			}
+		}); n > row.most {
+			t.Errorf("%s: %v allocations, want %v at most", row.name, n, row.most)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package authn
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
+	"github.com/mcpd/mcpd/internal/auth/peercred"
+)
+
+// front is a server behind TLS, and the files that it is read from.
+type front struct {
+	t      *testing.T
+	clock  *clock
+	folder string
+	log    strings.Builder
+	site   *httptest.Server
+	ca     *certtest.Authority
+	pass   atomic.Pointer[Pass] // of the last request that was let in
+}
+
+func newFront(t *testing.T, r *Roster) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
+
+// newFrontAt is newFront at an address of a network.
+func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
+	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: certtest.New(t)}
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
+	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
+	c, err := NewTLS(TLSOptions{
+		CertFile: f.path("cert.pem"), KeyFile: f.path("key.pem"), ClientCAFile: f.path("ca.pem"),
+		Now: f.clock.now, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.site = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		p, _, pass, err := Door{Authenticate: r.Authenticate}.Enter(req)
+		if err == nil {
+			f.pass.Store(pass)
+		}
+		w.Header().Set("From", req.RemoteAddr)
+		if err != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(p.ID))
+	}))
+	_ = f.site.Listener.Close()
+	f.site.Listener, f.site.Config.ConnContext = tls.NewListener(l, c.Config()), c.ConnContext
+	f.site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	f.site.Start()
+	t.Cleanup(f.site.Close)
+	return f
+}
+
+func (f *front) path(name string) string { return filepath.Join(f.folder, name) }
+
+func (f *front) writeServer(c tls.Certificate) {
+	f.t.Helper()
+	certtest.WritePair(f.t, f.path("cert.pem"), f.path("key.pem"), c)
+}
+
+// get makes a connection of its own, and returns the status of a request on it (0
+// for none), and the serial number that the server showed.
+func (f *front) get(most uint16, certs ...tls.Certificate) (status int, serial string) {
+	f.t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs, MaxVersion: most}}
+	defer transport.CloseIdleConnections()
+	r, err := (&http.Client{Transport: transport}).Get("https://" + f.site.Listener.Addr().String())
+	if err != nil {
+		return 0, ""
+	}
+	defer r.Body.Close()
+	return r.StatusCode, r.TLS.PeerCertificates[0].SerialNumber.String()
+}
+
+// resumed reports whether the second of two connections goes on with the session
+// of the first.
+func (f *front) resumed(c tls.Certificate) bool {
+	f.t.Helper()
+	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	for range 2 {
+		transport := &http.Transport{TLSClientConfig: config}
+		r, err := (&http.Client{Transport: transport}).Get("https://" + f.site.Listener.Addr().String())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		transport.CloseIdleConnections()
+		if r.TLS.DidResume {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryConnectionShowsItsCertificate(t *testing.T) {
+	if f := newFront(t, certificates(t)); f.resumed(f.ca.Issue(t, "a")) {
+		t.Error("a session is resumed")
+	}
+}
+
+func certificates(t *testing.T) *Roster {
+	r := NewRoster(RosterOptions{})
+	t.Cleanup(r.Close)
+	if err := r.Apply(Options{Certificates: []CertificateOptions{{}}}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
+	f := newFront(t, certificates(t))
+	for name, row := range map[string]struct {
+		certs []tls.Certificate
+		most  uint16
+		want  int
+	}{
+		"its own":            {[]tls.Certificate{f.ca.Issue(t, "a")}, 0, 200},
+		"none":               {nil, 0, 401},
+		"that of a stranger": {[]tls.Certificate{certtest.New(t).Issue(t, "a")}, 0, 0},
+		"an older protocol":  {[]tls.Certificate{f.ca.Issue(t, "a")}, tls.VersionTLS12, 0},
+	} {
+		switch got, _ := f.get(row.most, row.certs...); {
+		case name == "that of a stranger" && got == 401: // Go's client does not show what nobody asked for
+		case got != row.want:
+			t.Errorf("%s: the status is %d, want %d", name, got, row.want)
+		}
+	}
+}
+
+func TestFilesOfTLSAreReadAgain(t *testing.T) {
+	f := newFront(t, certificates(t))
+	_, first := f.get(0)
+	client := f.ca.Issue(t, "a")
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
+	status, second := f.get(0, client)
+	if status != 200 || second == first {
+		t.Errorf("the status is %d, with the certificate of before: %v", status, second == first)
+	}
+	certtest.Write(t, f.path("cert.pem"), &x509.Certificate{Raw: []byte("none")})
+	if status, again := f.get(0, client); status != 200 || again != second {
+		t.Errorf("a broken file: the status is %d, with the last good certificate: %v", status, again == second)
+	}
+	if n := strings.Count(f.log.String(), "what was read before goes on"); n != 1 {
+		t.Errorf("the operator is told %d times", n)
+	}
+	f.ca = certtest.New(t)
+	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
+	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
+	if status, _ := f.get(0, client); status == 200 {
+		t.Error("a client of an authority that was taken out is let in")
+	}
+	if status, _ := f.get(0, f.ca.Issue(t, "a")); status != 200 {
+		t.Errorf("a client of the new authority: the status is %d", status)
+	}
+}
+
+// TestCertificatesBeneathTheServersAreReadAgain, though its own is what it was.
+func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
+	f := newFront(t, certificates(t))
+	served := func() int {
+		f.get(0)
+		c, err := tls.Dial("tcp", f.site.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return len(c.ConnectionState().PeerCertificates)
+	}
+	if n := served(); n != 1 {
+		t.Fatalf("%d certificates", n)
+	}
+	text, err := os.ReadFile(f.path("cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certtest.Write(t, f.path("cert.pem"), leaf, f.ca.Cert)
+	if n := served(); n != 2 {
+		t.Errorf("%d certificates, once there are two", n)
+	}
+}
+
+// TestAConnectionDoesNotOutliveItsAuthority, whatever it was when it was made, and goes on
+// where its authority stays.
+func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
+	short, err := os.MkdirTemp("", "m") // the path of a socket is short everywhere
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(short) }()
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(short, "s")} {
+		t.Run(network, func(t *testing.T) { endsWithAuthority(t, newFrontAt(t, certificates(t), network, address)) })
+	}
+}
+
+func endsWithAuthority(t *testing.T, f *front) {
+	before, after := f.ca, certtest.New(t)
+	open := func(c tls.Certificate) func() int {
+		at, dialer := f.site.Listener.Addr(), net.Dialer{}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}}, MaxConnsPerHost: 1}
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, at.Network(), at.String())
+		}
+		t.Cleanup(transport.CloseIdleConnections)
+		var from string
+		return func() int {
+			r, err := (&http.Client{Transport: transport}).Get("https://front")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			_, _ = io.Copy(io.Discard, r.Body)
+			now := r.Header.Get("From")
+			if from = cmp.Or(from, now); now != from {
+				t.Fatalf("the request came from %s, and the first one from %s", now, from)
+			}
+			return r.StatusCode
+		}
+	}
+	trust := func(authorities ...*certtest.Authority) {
+		f.clock.pass(authorityAge)
+		var certs []*x509.Certificate
+		for _, a := range authorities {
+			certs = append(certs, a.Cert)
+		}
+		certtest.Write(t, f.path("ca.pem"), certs...)
+		f.clock.pass(authorityAge)
+	}
+	old := open(before.Issue(t, "a"))
+	if status := old(); status != 200 {
+		t.Fatalf("at first the status is %d", status)
+	}
+	trust(before, after)
+	fresh := open(after.Issue(t, "a"))
+	pass := f.pass.Load()
+	if one, other := old(), fresh(); one != 200 || other != 200 {
+		t.Errorf("while there are both authorities the status is %d and %d", one, other)
+	}
+	trust(after)
+	if one, other := old(), fresh(); one != 401 || other != 200 {
+		t.Errorf("without its authority the status is %d, and that of the other %d", one, other)
+	}
+	if pass.look(); !pass.lapsed.Load() {
+		t.Error("what was begun on the connection goes on")
+	}
+	if status := old(); status != 401 {
+		t.Errorf("the second time the status is %d", status)
+	}
+	trust(before, after)
+	if status := old(); status != 200 {
+		t.Errorf("once its authority is back the status is %d", status)
+	}
+}
+
+// TestAConnectionDoesNotOutliveTheTimeOfItsAuthority, though its own certificate is good.
+func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
+	a := certtest.New(t)
+	leaf := a.Issue(t, "a").Leaf
+	begun := a.Cert.NotAfter.Add(-time.Minute)
+	now := begun
+	pool := x509.NewCertPool()
+	pool.AddCert(a.Cert)
+	f := &tlsFiles{TLSOptions: TLSOptions{Now: func() time.Time { return now }}}
+	f.current.Store(&tls.Config{ClientCAs: pool})
+	f.mu.Lock() // nobody looks at the files
+	late := *leaf
+	late.NotAfter = begun.Add(time.Hour)
+	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.Cert}}}}).
+		WithContext(context.WithValue(t.Context(), chainKey{}, &chain{files: f}))
+	if err := vouched(r); err != nil {
+		t.Fatal(err)
+	}
+	if now = begun.Add(2 * time.Minute); vouched(r) == nil {
+		t.Error("an authority that has expired vouches")
+	}
+}
+
+// TestWhatIsKnownOfAConnectionIsKeptForItsPass: a socket may speak TLS, and has both a user
+// and a client certificate then.
+func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
+	type other struct{}
+	user, vouching := peercred.Cred{UID: 7}, &chain{}
+	ctx := t.Context()
+	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
+		ctx = context.WithValue(ctx, key, value)
+	}
+	kept := proofOf(request().WithContext(ctx)).Context()
+	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
+		t.Errorf("of the connection %v, %v and %v are kept", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
+	}
+}
+
+func TestNobodyConnectsToAnExpiredServer(t *testing.T) {
+	f := newFront(t, certificates(t))
+	f.clock.pass(2 * time.Hour)
+	for range 2 {
+		if status, _ := f.get(0); status != 0 {
+			t.Errorf("the status is %d", status)
+		}
+	}
+	if n := strings.Count(f.log.String(), "replace the certificate"); n != 1 {
+		t.Errorf("the operator is told %d times:\n%s", n, f.log.String())
+	}
+}
+
+func TestFilesOfTLSMustBeGoodAtTheStart(t *testing.T) {
+	folder := t.TempDir()
+	if _, err := NewTLS(TLSOptions{CertFile: folder + "/cert.pem", KeyFile: folder + "/key.pem"}); err == nil || !strings.HasPrefix(err.Error(), "read TLS files: ") {
+		t.Error(err)
+	}
+}
+
+func TestACommonNameIsNoName(t *testing.T) {
+	leaf := certtest.New(t).Issue(t, "root", "spiffe://fleet/a").Leaf
+	p, err := principalOf(leaf, []certificateMethod{methodFor(t, "root")}, time.Now())
+	if err == nil {
+		t.Errorf("it is %v", p)
+	}
+}

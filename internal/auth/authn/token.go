@@ -1,0 +1,177 @@
+package authn
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+var (
+	errNotJWT    = errors.New("the token is no signed JWT")
+	errType      = errors.New("the token is of a type that is no access token")
+	errCritical  = errors.New("the token demands extensions that are not known")
+	errIssuer    = errors.New("no method takes tokens of the issuer")
+	errAudience  = errors.New("the token is meant for another audience")
+	errExpired   = errors.New("the token has expired, or has no time of expiry")
+	errEarly     = errors.New("the token is not valid yet")
+	errAlgorithm = errors.New("the token is signed by an algorithm that is not allowed")
+	errKey       = errors.New("the token is signed by a key that the issuer does not publish")
+	errSignature = errors.New("the signature of the token is wrong, or a registered claim has not its type")
+	errHolder    = errors.New("the token is bound to a key that the caller has not shown")
+	errSubject   = errors.New("a claim that the method reads is missing or has not its type")
+)
+
+// tokenMethod takes the tokens of one issuer for one audience.
+type tokenMethod struct {
+	TokenOptions
+	issuer *issuer
+	// lacking is what a token is refused with that lacks a required scope.
+	lacking *scopeError
+}
+
+// jwt is a token taken apart (RFC 7519). Nothing in it is proved.
+type jwt struct {
+	text           string
+	header, claims map[string]any
+}
+
+// tokenLimits bound the JSON inside a token.
+var tokenLimits = jsongate.Limits{Bytes: maxCredential, Depth: 16, Tokens: 4096}
+
+// parseJWT takes a token in compact form apart (RFC 7515 section 7.1).
+func parseJWT(text string) (jwt, error) {
+	header, rest, _ := strings.Cut(text, ".")
+	payload, signature, ok := strings.Cut(rest, ".")
+	if !ok || signature == "" || strings.Contains(signature, ".") {
+		return jwt{}, errNotJWT
+	}
+	t := jwt{text: text}
+	for _, part := range []struct {
+		text string
+		into *map[string]any
+	}{{header, &t.header}, {payload, &t.claims}} {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(part.text)
+		if err != nil || !jsongate.IsObject(raw) || jsongate.Check(raw, tokenLimits) != nil || json.Unmarshal(raw, part.into) != nil {
+			return jwt{}, errNotJWT
+		}
+	}
+	return t, nil
+}
+
+// token returns whom a token proves.
+func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
+	if len(s.tokens) == 0 {
+		return identity.Principal{}, errNoTokens
+	}
+	t, err := parseJWT(text)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	if err := t.checkHeader(); err != nil {
+		return identity.Principal{}, err
+	}
+	if err := t.checkHolder(leafOf(r.TLS)); err != nil {
+		return identity.Principal{}, err
+	}
+	err = errIssuer
+	for _, m := range s.tokens {
+		if t.claims["iss"] != m.Issuer {
+			continue
+		}
+		var p identity.Principal
+		if p, err = m.check(r.Context(), t, s.now().Unix()); err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, errAudience) {
+			break // the token is meant for this method
+		}
+	}
+	return identity.Principal{}, err
+}
+
+// check returns whom a token of the issuer proves. now is in seconds.
+func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Principal, error) {
+	if !t.meantFor(m.Audience) {
+		return identity.Principal{}, errAudience
+	}
+	if err := t.checkTimes(now, int64(m.Skew.Seconds())); err != nil {
+		return identity.Principal{}, err
+	}
+	kid, _ := t.header["kid"].(string)
+	alg, _ := t.header["alg"].(string)
+	if err := m.issuer.verify(ctx, keyName{kid, alg}, t.text); err != nil {
+		return identity.Principal{}, err
+	}
+	p, err := m.principal(t.claims)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	for _, scope := range m.RequiredScopes {
+		if !slices.Contains(p.Scopes, scope) {
+			return identity.Principal{}, m.lacking
+		}
+	}
+	return p, nil
+}
+
+// checkHeader refuses what is another kind of token (RFC 8725 section 3.11), and
+// what must not be read without knowing more (RFC 7515 section 4.1.11).
+func (t jwt) checkHeader() error {
+	if _, critical := t.header["crit"]; critical {
+		return errCritical
+	}
+	kind, present := t.header["typ"]
+	if !present {
+		return nil // RFC 7519 section 5.1 leaves it out where nothing else is expected
+	}
+	name, _ := kind.(string)
+	name = strings.ToLower(name)
+	switch strings.TrimPrefix(name, "application/") {
+	case "jwt", "at+jwt":
+		return nil
+	}
+	return errType
+}
+
+// meantFor reports whether the audience of a token names one (RFC 7519 section 4.1.3).
+func (t jwt) meantFor(audience string) bool {
+	switch aud := t.claims["aud"].(type) {
+	case string:
+		return aud == audience
+	case []any:
+		for _, one := range aud {
+			if one == audience {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkTimes refuses a token that has no end, has ended or has not begun (RFC
+// 7519 section 4.1.4 to 4.1.6). Times are in seconds.
+func (t jwt) checkTimes(now, skew int64) error {
+	end, ok := t.claims["exp"].(float64)
+	if !ok || float64(now-skew) >= end {
+		return errExpired
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		claim, present := t.claims[name]
+		begin, ok := claim.(float64)
+		if present && (!ok || begin > float64(now+skew)) {
+			return errEarly
+		}
+	}
+	return nil
+}
+
+// String returns no part of the token.
+func (t jwt) String() string { return fmt.Sprintf("a token of %d bytes", len(t.text)) }

@@ -1,0 +1,88 @@
+package jsontext
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+func TestGet(t *testing.T) {
+	for _, test := range []struct{ name, object, member, want string }{
+		{"a string", `{"a":"x"}`, "a", `"x"`},
+		{"a number", `{"a":-1.5e3}`, "a", `-1.5e3`},
+		{"the last of several", `{"b":1,"c":[],"a":true}`, "a", `true`},
+		{"behind white space", " {\n\t\"b\" : 1 , \"a\" :\r\n null } ", "a", `null`},
+		{"brackets inside strings", `{"b":"}]\\","c":"\"{","a":{"d":"]"}}`, "a", `{"d":"]"}`},
+		{"an escaped name", `{"\u0061":1}`, "a", `1`},
+		{"a name with an escaped quote", `{"x\"a":2,"a":1}`, "a", `1`},
+		{"nested objects do not count", `{"b":{"a":2},"a":1}`, "a", `1`},
+		{"absent", `{"b":1}`, "a", ``},
+		{"an empty object", `{}`, "a", ``},
+		{"no object", `["a",1]`, "a", ``},
+		{"nothing", ``, "a", ``},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := string(Get([]byte(test.object), test.member)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzCursor holds the cursor to encoding/json on all text that passes the gate,
+// and to not failing on any other.
+func FuzzCursor(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,{"b":"\"}"}]}}}`,
+		`{"\u0061":"\ud83d\ude00","b":[[],{}],"c":1e-7}`, `[1,"a",{"b":null}]`, `{"a`, `{"a":"\`, `{:,}`, `{"a":}`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := map[string]string{}
+		c, isObject := Members(text)
+		for {
+			name, value, ok := c.Member()
+			if !ok {
+				break
+			}
+			got[string(name)] = string(value)
+		}
+		if jsongate.Check(text, jsongate.Limits{}) != nil {
+			return
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(text, &want); (err == nil && want != nil) != isObject {
+			t.Fatalf("an object: %v, want the opposite", isObject)
+		}
+		wantText := map[string]string{}
+		for name, value := range want {
+			wantText[name] = string(value)
+		}
+		if diff := cmp.Diff(wantText, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestCursor_elements(t *testing.T) {
+	c, ok := Elements([]byte(` [ 1 , "a,]" , [2,[3]] , {"b":[4]} ] `))
+	if !ok {
+		t.Fatal("no array")
+	}
+	var got []string
+	for {
+		value, ok := c.Element()
+		if !ok {
+			break
+		}
+		got = append(got, string(value))
+	}
+	want := []string{"1", `"a,]"`, "[2,[3]]", `{"b":[4]}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

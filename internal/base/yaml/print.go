@@ -1,0 +1,194 @@
+package yaml
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// safe are words that nobody who reads YAML takes for anything but text.
+var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=(-][A-Za-z0-9_./@%+=()-]*)*$`)
+
+// maxImplicitKey is how long a key may be whose colon stands behind it: 1024
+// characters (YAML 1.2.2, 7.4.2), which are as many bytes or more.
+const maxImplicitKey = 1024
+
+// Append appends a value as a document in block style: nil, bool, [encoding/json.Number],
+// string, []any and *[Map]. It ends soon behind [MaxPrinted], wherever that is.
+func Append(out []byte, v any) []byte {
+	out = appendValue(out, v, 0, false)
+	return append(out, '\n')
+}
+
+// appendValue writes a value in lines behind an indent. key says that a key
+// or a dash stands in front of it.
+func appendValue(out []byte, v any, indent int, key bool) []byte {
+	switch v := v.(type) {
+	case *Map:
+		for i, name := range v.Names {
+			if len(out) > MaxPrinted {
+				return out
+			}
+			if i > 0 || key {
+				out = newLine(out, indent)
+			}
+			out = appendNote(out, v, i, indent)
+			out = appendKey(out, name, indent)
+			out = appendMember(out, v.Values[i], indent)
+		}
+		if len(v.Names) > 0 {
+			return out
+		}
+		return append(space(out, key), "{}"...)
+	case []any:
+		for i, item := range v {
+			if len(out) > MaxPrinted {
+				return out
+			}
+			if i > 0 || key {
+				out = newLine(out, indent)
+			}
+			out = append(out, '-')
+			out = appendItem(out, item, indent)
+		}
+		if len(v) > 0 {
+			return out
+		}
+		return append(space(out, key), "[]"...)
+	case string:
+		return appendText(space(out, key), v, indent)
+	case nil:
+		return append(space(out, key), "null"...)
+	}
+	return fmt.Append(space(out, key), v)
+}
+
+// appendKey writes a key and its colon: on one line or, where readers would
+// not take it for a key any more, as an explicit one (YAML 1.2.2, 8.2.2).
+func appendKey(out []byte, name string, indent int) []byte {
+	start := len(out)
+	out = appendText(out, name, -1)
+	if len(out)-start > maxImplicitKey {
+		out = slices.Insert(out, start, '?', ' ')
+		out = newLine(out, indent)
+	}
+	return append(out, ':')
+}
+
+// appendNote writes the note of a member, if it has one, and begins the line
+// behind it. Nothing in a note can end its comment but its own lines, which
+// are commented like the first.
+func appendNote(out []byte, m *Map, i, indent int) []byte {
+	if i >= len(m.Notes) || m.Notes[i] == "" {
+		return out
+	}
+	for line := range strings.SplitSeq(m.Notes[i], "\n") {
+		out = append(out, "# "...)
+		for _, c := range line {
+			if !printable(c) {
+				c = ' '
+			}
+			out = append(out, string(c)...)
+		}
+		out = newLine(out, indent)
+	}
+	return out
+}
+
+func space(out []byte, key bool) []byte {
+	if key {
+		return append(out, ' ')
+	}
+	return out
+}
+
+func newLine(out []byte, indent int) []byte {
+	return append(append(out, '\n'), strings.Repeat(" ", indent)...)
+}
+
+// appendMember writes what stands behind a key. Lists are not indented.
+func appendMember(out []byte, v any, indent int) []byte {
+	if _, list := v.([]any); list {
+		return appendValue(out, v, indent, true)
+	}
+	return appendValue(out, v, indent+2, true)
+}
+
+// appendItem writes what stands behind a dash, on the same line.
+func appendItem(out []byte, v any, indent int) []byte {
+	switch v := v.(type) {
+	case *Map:
+		if len(v.Names) > 0 {
+			return appendValue(append(out, ' '), v, indent+2, false)
+		}
+	case []any:
+		if len(v) > 0 {
+			return appendValue(append(out, ' '), v, indent+2, false)
+		}
+	}
+	return appendValue(out, v, indent+2, true)
+}
+
+// appendText writes text so that all who read YAML read the same: as it is, as
+// lines of a block behind an indent unless that is negative, or in quotes.
+func appendText(out []byte, text string, indent int) []byte {
+	switch {
+	case safe.MatchString(text) && !meant(text):
+		return append(out, text...)
+	case indent > 0 && blocky(text):
+		out = append(out, '|')
+		body, ended := strings.CutSuffix(text, "\n")
+		if !ended {
+			out = append(out, '-')
+		}
+		for line := range strings.SplitSeq(body, "\n") {
+			if line == "" {
+				out = append(out, '\n')
+				continue
+			}
+			out = append(newLine(out, indent), line...)
+		}
+		return out
+	}
+	return appendQuoted(out, text)
+}
+
+// meant reports whether a word is more than text to some version of YAML.
+func meant(text string) bool {
+	switch strings.ToLower(text) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf":
+		return true
+	}
+	return false
+}
+
+// blocky reports whether text can stand as lines of a block.
+func blocky(text string) bool {
+	body := strings.TrimSuffix(text, "\n")
+	if !strings.Contains(body, "\n") || strings.HasSuffix(body, "\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !printable(c) })
+}
+
+// printable reports whether a character may stand in YAML as it is.
+func printable(c rune) bool { return unicode.IsPrint(c) }
+
+func appendQuoted(out []byte, text string) []byte {
+	quoted, _ := jsontext.Marshal(text) // a string always encodes
+	for _, c := range string(quoted) {
+		switch {
+		case printable(c):
+			out = append(out, string(c)...)
+		case c > 0xFFFF:
+			out = fmt.Appendf(out, `\U%08x`, c)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, c)
+		}
+	}
+	return out
+}

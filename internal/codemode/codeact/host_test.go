@@ -1,0 +1,110 @@
+package codeact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// tally counts the calls that it is asked for, and those of them that are approved.
+type tally struct{ made, approved int }
+
+func (*tally) Tools(context.Context) []*catalog.Entry { return nil }
+func (*tally) Catalog() *catalog.Catalog              { return nil }
+
+func (t *tally) Call(_ context.Context, r catalog.Request) (catalog.Reply, error) {
+	t.made++
+	if r.Approved {
+		t.approved++
+	}
+	return catalog.Reply{Value: json.RawMessage("1")}, nil
+}
+
+// TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay: what it says of a call that
+// begins does not make it one that goes on, which counts for nothing and was approved when
+// it began.
+func TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay(t *testing.T) {
+	made := &tally{}
+	h := &host{
+		survey: made, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
+		approved: map[[16]byte]int{scripting.CallDigest("pay", json.RawMessage("{}")): 1},
+	}
+	var codes []string
+	for seq, c := range [][2]string{
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{},"resume":{"state":{"state":""}}}`},
+		{"call", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"x"}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":""}}}`},
+		{"resume", `{"tool":"pay","arguments":{}}`},
+		{"call", `{"tool":"pay","arguments":{},"again":1}`},
+		{"fetch", `{}`},
+	} {
+		_, err := h.Do(t.Context(), seq+1, c[0], []byte(c[1]))
+		refused := &scripting.HostError{Code: "made"}
+		errors.As(err, &refused)
+		codes = append(codes, refused.Code)
+	}
+	want := []string{"made", "made", scripting.Denied, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.NotGranted}
+	if diff := cmp.Diff(want, codes); diff != "" || made.made != 2 || made.approved != 1 {
+		t.Errorf("%d calls are made, %d of them approved (-want +got)\n%s", made.made, made.approved, diff)
+	}
+}
+
+// wary asks its user before it does anything.
+type wary struct{ made int }
+
+func (*wary) Tools(context.Context) []*catalog.Entry { return nil }
+func (*wary) Catalog() *catalog.Catalog              { return nil }
+
+func (w *wary) Call(_ context.Context, r catalog.Request) (catalog.Reply, error) {
+	if r.Resume == nil {
+		form := call.AskRequest{Key: "approval", Method: "elicitation/create", Params: json.RawMessage("{}")}
+		return catalog.Reply{Ask: &call.Ask{State: "sealed", Requests: []call.AskRequest{form}}}, nil
+	}
+	w.made++
+	return catalog.Reply{Value: json.RawMessage("1")}, nil
+}
+
+// TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser: a call that has asked
+// goes on with the very answers that the client has given to what it has asked.
+func TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser(t *testing.T) {
+	const theirs = `{"state":{"state":"sealed","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"decline"}}}`
+	var given continuation
+	if err := json.Unmarshal([]byte(theirs), &given); err != nil {
+		t.Fatal(err)
+	}
+	asks := &wary{}
+	h := &host{
+		survey: asks, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
+		answered: map[[sha256.Size]byte]bool{given.hash(): true},
+	}
+	var codes []string
+	for seq, c := range [][2]string{
+		{"call", `{"tool":"pay","arguments":{}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"sealed","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"accept"}}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"sealed","keys":{"note_7":"approval"}},"responses":{"note_7":{"action":"accept"}}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"other","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"decline"}}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":{"state":{"state":"sealed","keys":{}},"responses":{}}}`},
+		{"resume", `{"tool":"pay","arguments":{},"resume":` + theirs + `}`},
+	} {
+		_, err := h.Do(t.Context(), seq+1, c[0], []byte(c[1]))
+		refused := &scripting.HostError{Code: "made"}
+		errors.As(err, &refused)
+		codes = append(codes, refused.Code)
+	}
+	want := []string{scripting.Asks, scripting.NotGranted, scripting.NotGranted, scripting.NotGranted, scripting.NotGranted, "made"}
+	if diff := cmp.Diff(want, codes); diff != "" || asks.made != 1 {
+		t.Errorf("%d calls go on (-want +got)\n%s", asks.made, diff)
+	}
+}

@@ -1,0 +1,138 @@
+package codeact
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// The names of what is offered.
+const (
+	RunCode      = "run_code"
+	SearchTools  = "search_tools"
+	DescribeTool = "describe_tool"
+	CallTool     = "call_tool"
+	CodeMode     = "code_mode"
+)
+
+// Items returns what a codeact block offers. Programs run in x, and none does where it is
+// nil. Trial is that of [scripting.Source].
+func Items(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item {
+	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
+	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial})
+	if block.Search {
+		yes := true
+		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})
+		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describer{m.kit})
+		m.tool(CallTool, callTool, callInput, "", nil, itself{}).Alias = true
+	}
+	m.prompt()
+	return m.items
+}
+
+// What tools say of themselves.
+const (
+	runCode = "Runs JavaScript that calls tools as functions: await tool_name({ argument: value }). " +
+		"It returns the value of the last expression, or what return returns, and what console.log prints. " +
+		"Write one program for several steps: loop, filter and join results in code, and return only what you need. " +
+		"parallel([a({ … }), b({ … })]) makes calls at once. A call that fails throws an error with a code and a message. " +
+		"There are no modules, and neither network nor files but through tools. " +
+		"In mode \"plan\" tools that only read are run, and calls that would change something are listed and not made; " +
+		"in mode \"approve\" the user approves that plan before the program runs. " +
+		"The prompt code_mode declares the tools in TypeScript."
+	searchTools  = "Finds tools by words: names and descriptions of those that fit best. describe_tool tells all of one of them."
+	describeTool = "Tells all of one tool: its declaration in TypeScript, with the description of each argument."
+	callTool     = "Calls a tool by its name, with an object of arguments, as if it were called directly."
+)
+
+// The schemas of their arguments and results.
+const (
+	runInput = `{"type":"object","properties":{` +
+		`"code":{"type":"string","minLength":1,"description":"The program, in JavaScript or TypeScript, without imports."},` +
+		`"mode":{"type":"string","enum":["run","plan","approve"],"default":"run","description":"plan lists the calls that would change something, and does not make them. approve has the user approve those that need it all at once, before the program runs."}` +
+		`},"required":["code"],"additionalProperties":false}`
+	runOutput = `{"type":"object","properties":{` +
+		`"result":{"description":"What the program returned; absent where it returned nothing."},` +
+		`"stdout":{"type":"string","description":"What it printed."},` +
+		`"calls":{"type":"array","description":"The calls of tools that it made, in the order of asking.","items":{"type":"object","properties":{` +
+		`"tool":{"type":"string"},"outcome":{"type":"string","description":"ok, the code of an error, or in mode plan dry_run or planned."},` +
+		`"arguments":{"description":"In mode plan, those of a call that was not made."},"approval":{"type":"boolean","description":"In mode plan, whether a user has to approve the call."}` +
+		`},"required":["tool","outcome"]}},` +
+		`"notes":{"type":"array","items":{"type":"string"},"description":"What was done about the program before it ran, such as imports that were left out."}` +
+		`},"required":["stdout","calls"]}`
+	searchInput = `{"type":"object","properties":{` +
+		`"query":{"type":"string","description":"Words that describe what a tool should do."},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}` +
+		`},"required":["query"],"additionalProperties":false}`
+	searchOutput = `{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object","properties":{` +
+		`"name":{"type":"string"},"call":{"type":"string","description":"How code calls it."},"description":{"type":"string"}` +
+		`},"required":["name","call"]}}},"required":["tools"]}`
+	describeInput = `{"type":"object","properties":{"name":{"type":"string","description":"The name of a tool, as search_tools tells it."}},"required":["name"],"additionalProperties":false}`
+	callInput     = `{"type":"object","properties":{` +
+		`"name":{"type":"string","minLength":1,"description":"The name of a tool, as search_tools tells it."},` +
+		`"arguments":{"type":"object","description":"Its arguments, as describe_tool tells them."}` +
+		`},"required":["name"],"additionalProperties":false}`
+)
+
+// maker makes the items of a block.
+type maker struct {
+	block *hclfile.Codeact
+	kit   *kit
+	items []*catalog.Item
+}
+
+// tool makes a tool. One that only reads says so; of the others nothing is known.
+func (m *maker) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
+	i := m.item(catalog.Tools, name, description)
+	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
+	i.Input, i.PolicySchema = compiled(input), json.RawMessage(input)
+	if output != "" {
+		i.Output = compiled(output)
+	}
+	i.Body = body
+	i.Settle()
+	i.Key = m.key(name)
+	return i
+}
+
+// item makes what items of both kinds have in common.
+func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item {
+	i := &catalog.Item{
+		Kind: kind, Name: name, Address: name, Description: &description, Labels: m.block.Labels, Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout,
+		Bounds:      scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
+		Concurrency: m.block.Concurrency, Where: m.block.Range, Surveys: true,
+	}
+	m.items = append(m.items, i)
+	return i
+}
+
+func (m *maker) key(name string) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Meaning))
+}
+
+// prompt makes the prompt that tells how code is written.
+func (m *maker) prompt() {
+	i := m.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
+	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`
+	yes, no := true, false
+	i.ReadOnly, i.Destructive, i.Idempotent = &yes, &no, true
+	i.Input, i.PolicySchema, i.InputNames = compiled(input), json.RawMessage(input), []string{"budget"}
+	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
+		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
+	}}
+	i.Body = &teller{m.kit}
+	i.Settle()
+	i.Key = m.key(CodeMode)
+}
+
+// compiled compiles a schema of our own, which is sound.
+func compiled(text string) *schema.Schema {
+	s, _ := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, json.RawMessage(text), diag.Range{}, nil)
+	return s
+}

@@ -1,0 +1,120 @@
+package codeact
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/codemode"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/reply"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// teller is the body of the prompt.
+type teller struct{ *kit }
+
+// Run tells how code is written, and which tools the caller may call.
+func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	options := codemode.Options{Search: t.block.Search, Limits: codemode.Limits{
+		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
+	}}
+	if text, _ := i.Args["budget"].(string); text != "" {
+		budget, err := strconv.Atoi(text)
+		if err != nil || budget < 1 {
+			return failed("budget is a number of tokens, such as 4000"), nil
+		}
+		options.Budget = budget
+	}
+	seen := t.tools(ctx, i.Survey)
+	text := codemode.Prompt(t.namesOf(i.Survey.Catalog(), seen).all(seen), options)
+	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
+}
+
+// searcher is the body of search_tools.
+type searcher struct{ *kit }
+
+// hit is a tool that was found.
+type hit struct {
+	Name        string `json:"name"`
+	Call        string `json:"call"`
+	Description string `json:"description,omitempty"`
+}
+
+// Run finds tools of those that the caller may call.
+func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	query, _ := i.Args["query"].(string)
+	limit, _ := i.Args["limit"].(int64)
+	c := i.Survey.Catalog()
+	index, seen := s.indexOf(c), s.tools(ctx, i.Survey)
+	names := s.namesOf(c, seen)
+	visible := func(at int) bool { return slices.Contains(seen, index.entries[at]) }
+	if len(seen) > 16 {
+		visible = among(index.entries, seen)
+	}
+	hits := []hit{}
+	for _, found := range index.found.Search(query, int(limit), visible) {
+		t := names.tool(index.entries[found.Index])
+		hits = append(hits, hit{t.Name, t.Call(), codemode.FirstSentence(t.Description)})
+	}
+	return value(encode(map[string]any{"tools": hits})), nil
+}
+
+// among reports of all entries, by their places, whether they are among some. Both are in
+// the same order.
+func among(all, some []*catalog.Entry) func(int) bool {
+	is := make([]bool, len(all))
+	at := 0
+	for i, e := range all {
+		if at < len(some) && some[at] == e {
+			is[i] = true
+			at++
+		}
+	}
+	return func(i int) bool { return is[i] }
+}
+
+// describer is the body of describe_tool.
+type describer struct{ *kit }
+
+// Run tells all of a tool that the caller may call, by its name or by how code calls it.
+func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	name, _ := i.Args["name"].(string)
+	seen := d.tools(ctx, i.Survey)
+	names := d.namesOf(i.Survey.Catalog(), seen)
+	known := make([]string, len(seen))
+	for n, e := range seen {
+		if t := names.tool(e); e.Name == name || t.Call() == name {
+			text, _ := json.Marshal(codemode.Describe(t)) // text always encodes
+			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
+		}
+		known[n] = e.Name
+	}
+	message := fmt.Sprintf("there is no tool %.128q", name)
+	if meant := diag.DidYouMeanLonger(name, known); meant != "" {
+		message += "; " + meant
+	}
+	return failed("%s", message), nil
+}
+
+// itself is the body of call_tool, which is run where that is to call itself: every other
+// call is one of the tool that it names.
+type itself struct{}
+
+// Run says so.
+func (itself) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
+	return failed("%s calls other tools, and not itself", CallTool), nil
+}
+
+// value is the outcome of a body that returns JSON.
+func value(encoded json.RawMessage) scripting.Outcome {
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
+}
+
+// failed is the outcome of a body that has no result.
+func failed(format string, args ...any) scripting.Outcome {
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
+}

@@ -1,0 +1,188 @@
+package catalog
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// addAccess takes in who may enter and what is written down of them, with paths that
+// are relative to the operator's file made those that the process opens.
+func (k *linker) addAccess(config *hclfile.Config) {
+	folder := filepath.Dir(filepath.FromSlash(k.options.ConfigPath))
+	if config.Listen.TLS != nil {
+		tls := *config.Listen.TLS
+		for _, file := range []*string{&tls.CertFile, &tls.KeyFile, &tls.ClientCAFile} {
+			*file = within(folder, *file)
+		}
+		k.catalog.Listen.TLS = &tls
+		k.checkTLS(tls)
+	}
+	for _, auth := range config.Auths {
+		if auth.Keys != nil {
+			auth.Keys = &hclfile.AuthKeys{File: within(folder, auth.Keys.File)}
+		}
+		k.catalog.Auths = append(k.catalog.Auths, auth)
+	}
+	k.checkAuths()
+	k.checkListen(config.Listen)
+	if config.Audit != nil {
+		audit := *config.Audit
+		audit.Path = within(folder, audit.Path)
+		k.catalog.Audit = &audit
+		k.checkAudit(audit)
+	}
+}
+
+// checkListen reports an address that strangers reach who need not prove anything.
+func (k *linker) checkListen(listen hclfile.Listen) {
+	if k.options.CheckListen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
+		return
+	}
+	if err := k.options.CheckListen(listen, k.catalog.Auths); err != nil {
+		k.found.report(diag.List{{
+			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
+			Detail: "listen on 127.0.0.1, demand credentials by an auth block and encrypt by a tls block, or override with --insecure-listen",
+		}})
+	}
+}
+
+// checkAudit reports an audit block whose log cannot be opened.
+func (k *linker) checkAudit(audit hclfile.Audit) {
+	if k.options.CheckAudit == nil || audit.Path == "" { // which is told where it stands
+		return
+	}
+	if err := k.options.CheckAudit(audit); err != nil {
+		k.found.report(diag.List{BadAudit(&audit, err)})
+	}
+}
+
+// BadAudit says of an audit block that calls cannot be written to its log.
+func BadAudit(audit *hclfile.Audit, why error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", why), Detail: "correct the path, or what stands there",
+	}
+}
+
+// AuditInUse says of an audit block that another process has its log.
+func AuditInUse(audit *hclfile.Audit, why error) diag.Diagnostic {
+	d := BadAudit(audit, why)
+	d.Detail = "stop that process, or give this block a path of its own"
+	return d
+}
+
+// checkTLS reports a tls block whose files do not do.
+func (k *linker) checkTLS(tls hclfile.ListenTLS) {
+	if k.options.CheckTLS == nil {
+		return
+	}
+	if err := k.options.CheckTLS(tls); err != nil {
+		k.found.report(diag.List{{
+			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "correct the block or the files that it names",
+		}})
+	}
+}
+
+// checkAuths reports auth blocks that cannot be applied: nobody would be let in by them,
+// and the operator would learn so from who is not. What is wrong with one block is told
+// there, and what is wrong with all of them together at the last.
+func (k *linker) checkAuths() {
+	if k.options.CheckAuth == nil || len(k.catalog.Auths) == 0 {
+		return
+	}
+	found := false
+	for i := range k.catalog.Auths {
+		if tokens := k.catalog.Auths[i].Tokens; tokens != nil && tokens.Issuer == "" {
+			found = true // told where it stands
+			continue
+		}
+		found = k.checkAuth(k.catalog.Auths[i:i+1], k.catalog.Auths[i]) || found
+	}
+	if !found {
+		k.checkAuth(k.catalog.Auths, k.catalog.Auths[len(k.catalog.Auths)-1])
+	}
+}
+
+// checkAuth reports what is wrong with blocks at one of them, if anything is.
+func (k *linker) checkAuth(blocks []hclfile.Auth, at hclfile.Auth) bool {
+	err := k.options.CheckAuth(blocks)
+	if err != nil {
+		k.found.refused = append(k.found.refused, blocks...)
+		k.found.report(diag.List{{
+			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
+			Detail: "correct the block or what it names",
+		}})
+	}
+	return err != nil
+}
+
+// within returns a path that is relative to a folder as one of the process; an empty
+// one names nothing.
+func within(folder, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, filepath.FromSlash(path))
+}
+
+// checkIDs warns of rules and inputs that tell callers apart by principal.id alone where
+// several auth blocks may give the same id to different callers.
+func (k *linker) checkIDs(config *hclfile.Config) {
+	var names []string
+	taken := map[string]bool{}
+	for _, auth := range config.Auths {
+		from := auth.Kind
+		switch {
+		case auth.Kind == "anonymous":
+			continue
+		case auth.Tokens != nil:
+			from += " " + auth.Tokens.Issuer
+		}
+		if !taken[from] {
+			taken[from] = true
+			names = append(names, strconv.Quote(auth.Name))
+		}
+	}
+	if len(names) < 2 {
+		return
+	}
+	blocks := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	warn := func(what string, texts ...*diag.Text) {
+		var id diag.Range
+		reads := false
+		for _, text := range texts {
+			if text == nil {
+				continue
+			}
+			if _, issuer := policylang.Reads(*text, "principal", "issuer"); issuer {
+				return
+			}
+			if at, found := policylang.Reads(*text, "principal", "id"); found && !reads {
+				id, reads = at, true
+			}
+		}
+		if reads {
+			k.found.report(diag.List{{
+				Severity: diag.Warning, Code: "ambiguous-principal", Range: id,
+				Summary: fmt.Sprintf("%s tells callers apart by principal.id alone, and the auth blocks %s may give two callers the same id", what, blocks),
+				Detail:  "compare principal.issuer too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
+			}})
+		}
+	}
+	for _, policies := range [][]hclfile.Policy{config.Policies, k.found.policies} {
+		for i := range policies {
+			p := &policies[i]
+			warn(fmt.Sprintf("policy %q", p.Name), textOf(p.When), textOf(p.Allow), textOf(p.Deny), textOf(p.Approval))
+		}
+	}
+	for _, item := range k.found.items {
+		for i := range item.From {
+			warn(fmt.Sprintf("the input %q", item.From[i].Name), &item.From[i].Text)
+		}
+	}
+}

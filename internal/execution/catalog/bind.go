@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// InGo is the name by which the operator knows what the embedding program has in Go: all of
+// its policies together, and each of its hooks. Nothing in a file can have it.
+const InGo = "(go)"
+
+// ruleSet is the policies and limits of the files, and what is compiled of them: once for
+// all items with the same inputs.
+type ruleSet struct {
+	env *policylang.Env
+	// operators are the policies of the operator's file, and authors those of tool files;
+	// goPolicies counts those of the embedding program.
+	operators, authors []hclfile.Policy
+	goPolicies         int
+	// limits are the limit blocks, the operator's first, and counted the same as they are
+	// counted.
+	limits  []*hclfile.Limit
+	counted []*ratelimit.Limit
+	// known is what was compiled before.
+	known    compiledRules
+	policies *soundRules[policylang.Policy]
+	keys     *soundRules[policylang.Key]
+}
+
+// compiledRules are compiled policies, and compiled keys of limits.
+type compiledRules struct {
+	policies map[ruleKey]*policylang.Policy
+	keys     map[ruleKey]*policylang.Key
+}
+
+func (b *Builder) rulesOf(found *build) *ruleSet {
+	r := &ruleSet{
+		env: found.env, operators: found.config.Policies, authors: found.policies, goPolicies: b.options.GoPolicies, known: b.cache.rules,
+		limits:   slices.Concat(pointers(found.config.RateLimits), pointers(found.limits)),
+		policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies),
+	}
+	for i, def := range r.limits {
+		r.counted = append(r.counted, limitOf(def, i < len(found.config.RateLimits)))
+	}
+	return r
+}
+
+// fork returns the same rules, for more items: what is compiled for these leaves r as it is.
+func (r *ruleSet) fork() *ruleSet {
+	more := *r
+	more.policies, more.keys = r.policies.fork(), r.keys.fork()
+	return &more
+}
+
+// compiled returns what is compiled.
+func (r *ruleSet) compiled() compiledRules { return compiledRules{r.policies.all(), r.keys.all()} }
+
+// bindAll binds entries, many at once, and returns what is wrong with each. From the entry
+// full on there is no room for more rules; full is the number of entries where there is.
+// Which entries that are is the same each time.
+func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full int) {
+	found = make([]diag.List, len(entries))
+	if s.room() >= len(entries)*rules {
+		source.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
+		return found, len(entries)
+	}
+	for i, e := range entries {
+		if found[i] = bind(e); s.room() < 0 {
+			found[i] = nil
+			return found, i
+		}
+	}
+	return found, len(entries)
+}
+
+// addPolicies gives every entry its policies, and returns what is wrong with them.
+func (k *linker) addPolicies(entries []*Entry) diag.List {
+	found := make([]diag.List, len(entries))
+	source.Parallel(len(entries), func(i int) { found[i] = k.rules.bindPolicies(entries[i]) })
+	if k.rules.policies.room() < 0 {
+		found = append(found, diag.List{{
+			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
+			Summary: fmt.Sprintf("the policies that read args cover too many items: more than %d pairs of a policy and different inputs", k.maxPolicies),
+			Detail:  "name in the tools of each policy only those whose args it reads",
+		}})
+	}
+	return slices.Concat(found...)
+}
+
+// misfits returns what keeps the rules from tools that mcpd.lock accepts, as far as there is
+// room for more of them.
+func (r *ruleSet) misfits(accepted []*Entry) diag.List {
+	policies, _ := bindAll(r.policies, accepted, len(r.operators)+len(r.authors), r.bindPolicies)
+	keys, _ := bindAll(r.keys, accepted, len(r.limits), r.bindLimits)
+	return errorsOf(slices.Concat(append(policies, keys...)...))
+}
+
+// checkIdle compiles policies that cover no item, so that their mistakes show.
+func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
+	for i := range policies {
+		p := &policies[i]
+		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
+			k.found.report(k.found.env.CompileAny(sourceOf(p)))
+		}
+	}
+}
+
+// bindPolicies gives an entry its policies, in the order in which they are asked: the
+// operator's, those in Go, those of tool files. It returns what is wrong with them.
+func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
+	schemaHash := schemaHashOf(e)
+	for i := range r.operators {
+		found = append(found, r.bind(e, &r.operators[i], true, schemaHash)...)
+	}
+	if r.goPolicies > 0 {
+		e.Rules = append(e.Rules, Policy{Name: InGo})
+	}
+	for i := range r.authors {
+		found = append(found, r.bind(e, &r.authors[i], false, schemaHash)...)
+	}
+	return found
+}
+
+// bind compiles a policy for one item that it covers, and returns what is wrong with it.
+func (r *ruleSet) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash source.Hash) diag.List {
+	if !covers(p.Targets, e.Kind, e.Name) || r.policies.room() < 0 {
+		return nil
+	}
+	if p.OnResult {
+		schemaHash = sha256.Sum256(append(schemaHash[:], rawOf(e.Output)...))
+	}
+	key := ruleKey{p.Hash, schemaHash}
+	compiled, problems := r.policies.compile(key, func() (*policylang.Policy, diag.List) {
+		if known := r.known.policies[key]; known != nil {
+			return known, nil
+		}
+		return r.env.Compile(sourceOf(p), toolOf(e))
+	})
+	if problems.HasErrors() {
+		return problems
+	}
+	rule := Policy{Name: p.Name, Compiled: compiled, Disclose: p.Disclose, Where: p.NameRange, Operator: operator, Allows: p.Allow != nil, Asks: p.Approval != nil}
+	if p.OnResult {
+		rule.ReadsContent = compiled.ReadsContent()
+		e.ResultRules = append(e.ResultRules, rule)
+	} else {
+		e.Rules = append(e.Rules, rule)
+	}
+	return problems
+}
+
+// toolOf is what policies and keys of an item are compiled against.
+func toolOf(e *Entry) policylang.Tool {
+	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.later(), Range: e.Where}
+}
+
+// schemaHashOf tells items apart that policies and keys are compiled for apart.
+func schemaHashOf(e *Entry) source.Hash {
+	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
+}
+
+func sourceOf(p *hclfile.Policy) policylang.Source {
+	return policylang.Source{
+		Name: p.Name, OnResult: p.OnResult, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny), Approval: textOf(p.Approval),
+		Reason: p.Reason, ReasonExpr: textOf(p.ReasonExpr), Range: p.NameRange,
+	}
+}
+
+func textOf(body *hclfile.Body) *diag.Text {
+	if body == nil {
+		return nil
+	}
+	return &body.Text
+}

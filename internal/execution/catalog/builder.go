@@ -1,0 +1,350 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/execution/resultcache"
+	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options say what catalogs are made of.
+type Options struct {
+	// Server is what the server says of itself where the operator's file does not.
+	Server hclfile.Server
+	// Tools holds the tool files, or is nil; ToolsPath is how the folder is
+	// called in diagnostics.
+	Tools     fs.FS
+	ToolsPath string
+	// Config holds the operator's file at ConfigPath, or is nil.
+	Config     fs.FS
+	ConfigPath string
+	Values     hclfile.VarValues
+	// Trial is that of [scripting.Source].
+	Trial func(scripting.Source) error
+	// Check refuses items that cannot be shown to clients; nil refuses none.
+	Check func(*Item) error
+	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.
+	CheckAuth func([]hclfile.Auth) error
+	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
+	CheckTLS func(hclfile.ListenTLS) error
+	// CheckListen refuses a listen block by which strangers would come in, as the auth
+	// blocks are; nil refuses none.
+	CheckListen func(hclfile.Listen, []hclfile.Auth) error
+	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
+	CheckAudit func(hclfile.Audit) error
+	// Modules are the objects of the embedding program that scripts may be granted.
+	Modules *modules.Broker
+	// Production demands what production mode does, whatever the operator's file says.
+	Production bool
+	// Accepted returns what the lock file accepts of upstream servers, as the blocks would
+	// have it offered here. Nil accepts nothing.
+	Accepted func(blocks []hclfile.Upstream, lock LockFile) Accepted
+	// LockPath is the file of what was accepted of upstream servers, as the process opens
+	// it; "" for none.
+	LockPath string
+	// Codeact returns what lets agents write code, as the block would have it.
+	Codeact func(*hclfile.Codeact) []*Item
+	// Upstreams are those that the program names, beside the blocks of the operator's file.
+	Upstreams []hclfile.Upstream
+	// GoPolicies is how many policies the embedding program has.
+	GoPolicies int
+	// Runner makes the hooks of the catalogs.
+	Runner *hooks.Runner
+	// StatePath is the file that keeps state, empty when none does.
+	StatePath string
+	// LookupEnv reads the environment of the process; nil means an empty one.
+	LookupEnv func(name string) (string, bool)
+}
+
+// Builder makes catalogs. It remembers what it read and compiled, so that the
+// next build repeats only what has changed. Builds run one at a time.
+type Builder struct {
+	options Options
+	// maxPolicies bounds the policies that a build compiles.
+	maxPolicies int
+	tree        *source.Tree
+	config      *source.Config
+	// served is the operator's file of the catalog that serves.
+	served *source.Config
+	cache  cache
+	// base was built last; results are those of the tools of what serves.
+	base    *Base
+	results *results
+	// lock is the lock file that base is of, and accepted what it says.
+	lock     *source.Lock
+	accepted Accepted
+	// stages is what was compiled for the stages of tests, by their names.
+	stages map[string]cache
+	// coded are the items that let agents write code, of the block of a hash.
+	coded struct {
+		of    hclfile.Hash
+		items []*Item
+	}
+}
+
+// New returns a builder that has read nothing yet.
+func New(o Options) *Builder {
+	return &Builder{options: o, maxPolicies: maxPolicies, tree: source.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
+}
+
+// Change says what a build has to look at again.
+type Change struct {
+	// Paths are files of the tools folder, relative to it, that may have
+	// changed, come or gone.
+	Paths []string
+	// Config says that the operator's file may have changed.
+	Config bool
+	// All says that anything may have changed.
+	All bool
+}
+
+// Result is what a build found.
+type Result struct {
+	// Base is nil when not even the variables are sound. When Problems hold
+	// an error, it must not be served.
+	Base     *Base
+	Problems diag.List
+	Sources  Sources
+	// Refused are the auth blocks that cannot be applied as what they name is now.
+	Refused []hclfile.Auth
+}
+
+// Sources are the files that a build has read, by the names that problems use.
+type Sources map[string][]byte
+
+// Shown returns the files that have problems as they may be shown ([hclfile.Shown]),
+// which costs more than to find the problems of a large one.
+func (s Sources) Shown(problems diag.List) map[string][]byte {
+	shown := map[string][]byte{}
+	for _, p := range problems {
+		name := p.Range.File
+		if content, read := s[name]; read && shown[name] == nil {
+			shown[name] = hclfile.Shown(name, content)
+		}
+	}
+	return shown
+}
+
+// build is what one build has found so far.
+type build struct {
+	config *hclfile.Config
+	env    *policylang.Env
+	vars   []byte
+	roots  *source.Roots
+	// authors and operators are what stands for what says no bounds.
+	authors, operators standing
+
+	items    []*Item
+	policies []hclfile.Policy // those of tool files, in order
+	limits   []hclfile.Limit  // those of tool files, in order
+	hooking  []hclfile.Hook   // those of tool files, in order
+	hooks    []*Hook
+	tests    []hclfile.Test
+	files    []grant.FS   // all that is granted of files, in order
+	programs []grant.Exec // and of programs
+
+	refused []hclfile.Auth // auth blocks that cannot be applied
+	// upstreams are the upstream blocks, with paths as the process opens them, and names what
+	// they may call things.
+	upstreams []hclfile.Upstream
+	names     *names
+	// lock is the file of what was accepted of those, and accepted what it says.
+	lock     *source.Lock
+	accepted Accepted
+	// references are names and patterns that only upstream servers can say something about.
+	references []crossref.Reference
+
+	mu       sync.Mutex
+	problems diag.List
+}
+
+func (f *build) report(problems diag.List) {
+	if len(problems) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, problems...)
+}
+
+// Accepted is what the lock file accepts of upstream servers.
+type Accepted struct {
+	// Items are the tools as they were accepted, and Known are the names of all of them, also
+	// of those that are no item.
+	Items []*Item
+	Known []ToolName
+	// Upstreams are those of which it knows all tools.
+	Upstreams []string
+	// Problems are mistakes in the file.
+	Problems diag.List
+}
+
+// ToolName is how callers call a tool of an upstream server.
+type ToolName struct{ Upstream, Name string }
+
+// LockFile is the file of what was accepted of upstream servers.
+type LockFile struct {
+	// Name is how diagnostics call it; "" where none is kept.
+	Name string
+	// Text is nil where there is no file. Unreadable says that it cannot be read.
+	Text       []byte
+	Unreadable bool
+}
+
+// Build reads what the change names, parses and compiles all that is new, and
+// links it together with the items that are registered from elsewhere.
+func (b *Builder) Build(change Change, registered []*Item) Result {
+	if b.config == nil || change.All || change.Config {
+		read := source.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
+		read.Guard(b.served)
+		b.config = read
+	}
+	b.tree.Update(change.Paths, change.All)
+	found := b.begin(source.ReadLock(b.options.LockPath))
+	found.report(found.lock.Problems)
+	if b.options.Accepted != nil {
+		found.accepted = b.options.Accepted(found.upstreams, LockFile{found.lock.Name, found.lock.Bytes, found.lock.Problems.HasErrors()})
+		found.report(found.accepted.Problems)
+	}
+	defined, problems := b.tree.Definitions(found.config)
+	found.report(problems)
+	result := Result{Base: b.join(found, defined, registered), Sources: Sources{}}
+	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
+	if result.Base != nil {
+		result.Base.Said = power.Side{
+			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		}
+	}
+	found.report(b.tree.Shared())
+	if found.config.Server.Mode == hclfile.Production {
+		found.report(b.config.Foreign())
+		found.report(b.tree.Foreign())
+		found.report(found.lock.Foreign())
+	}
+	maps.Copy(result.Sources, b.config.Sources)
+	if found.lock.Bytes != nil {
+		result.Sources[found.lock.Name] = found.lock.Bytes
+	}
+	b.tree.AddSources(result.Sources)
+	if found.config.Incomplete { // scripts may refer to variables whose blocks could not be parsed
+		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
+	}
+	result.Problems, result.Refused, b.base = found.problems.Sort(), found.refused, result.Base
+	b.lock, b.accepted = found.lock, found.accepted
+	return result
+}
+
+// begin begins a build with the operator's file as it was read last.
+func (b *Builder) begin(lock *source.Lock) *build {
+	config := b.config.Config
+	if b.options.Production && config.Server.Mode != hclfile.Production {
+		strict := *config
+		strict.Server.Mode = hclfile.Production
+		config = &strict
+	}
+	config, twice := b.addUpstreams(config)
+	found := &build{
+		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
+		upstreams: b.placed(config.Upstreams), lock: lock,
+	}
+	found.names = newNames(found.upstreams)
+	found.report(b.config.Problems)
+	found.report(twice)
+	return found
+}
+
+// join checks, compiles and links what the files define. It returns nil when not even the
+// variables are sound.
+func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item) *Base {
+	registered = b.withCode(found.config, registered)
+	found.report(crossref.Check(found.config, defined, b.elsewhere(found, registered)))
+	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
+	for _, d := range defined {
+		found.policies = append(found.policies, d.Policies...)
+		found.limits = append(found.limits, d.Limits...)
+		found.hooking = append(found.hooking, d.Hooks...)
+		found.tests = append(found.tests, d.Tests...)
+	}
+	if err := b.renew(found); err != nil {
+		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
+		return nil
+	}
+	b.compile(defined, found)
+	return b.link(found, registered)
+}
+
+// elsewhere returns what no file defines.
+func (b *Builder) elsewhere(f *build, registered []*Item) crossref.Elsewhere {
+	e := crossref.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r crossref.Reference) { f.references = append(f.references, r) }}
+	for _, item := range registered {
+		e.Offered = append(e.Offered, crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
+	}
+	for name, upstream := range f.names.accepted(f.accepted.Known) {
+		e.Offered = append(e.Offered, crossref.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
+	}
+	return e
+}
+
+// withCode returns items with those that let agents write code.
+func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
+	block := config.Codeact
+	if block == nil || b.options.Codeact == nil {
+		return items
+	}
+	if b.coded.of != block.Hash {
+		b.coded.of, b.coded.items = block.Hash, b.options.Codeact(block)
+	}
+	return slices.Concat(items, b.coded.items)
+}
+
+// Served tells the builder that a catalog serves now. The results of tools that are gone, or
+// others, are forgotten.
+func (b *Builder) Served(c *Catalog) {
+	b.served = c.base.config
+	b.results.Keep(keysOf(c))
+}
+
+// renew forgets everything that was compiled when the variables have changed,
+// since scripts and policies are compiled against their values.
+func (b *Builder) renew(found *build) error {
+	types := found.config.VarsSchema()
+	vars := string(found.vars) + string(types)
+	if b.cache.env != nil && b.cache.vars == vars {
+		found.env = b.cache.env
+		return nil
+	}
+	env, err := policylang.NewEnv(types, found.vars)
+	if err == nil {
+		found.env, b.cache = env, cache{env: env, vars: vars}
+	}
+	return err
+}
+
+// revision hashes all that a catalog is made of: items are those that no file defines.
+func (b *Builder) revision(found *build, items []*Item) string {
+	h := sha256.New()
+	files := b.tree.Hash()
+	h.Write(files[:])
+	h.Write(b.config.Hash[:])
+	h.Write(found.vars)
+	h.Write(found.linkedRoots())
+	for _, item := range items {
+		h.Write([]byte(item.Name + "\x00"))
+		h.Write(item.Key[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,61 @@
+package catalog
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/resultcache"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// TestResultsAreToldApartByTheSecretsBehindThem changes one thing after the other
+// of all that a result may depend on.
+func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
+	store := secrets.New(secrets.Options{})
+	invoke := func(keys map[string]string, output int) *Invocation {
+		i := &Invocation{Args: map[string]any{"a": 1.0}, Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}}, Began: time.Unix(9, 0)}
+		i.Host = host.Call{Brokers: host.Brokers{Secrets: store}, SecretKeys: keys}
+		i.Bounds.Output = output
+		return i
+	}
+	plain := &cached{item: &Item{}, cache: hclfile.Cache{TTL: time.Minute, Scope: hclfile.CachePrincipal}}
+	secret := &cached{item: &Item{}, cache: plain.cache, secrets: []string{"crm"}}
+	key := func(b *cached, keys map[string]string, output int) resultcache.Key {
+		c, ok := b.key(invoke(keys, output))
+		if !ok {
+			t.Fatal("the call has no key")
+		}
+		return c.Key
+	}
+	one, other := map[string]string{"crm": "1", "x": "1"}, map[string]string{"crm": "2", "x": "1"}
+	first, same := key(secret, one, 0), key(plain, one, 0)
+	if key(secret, one, 0) != first || key(secret, map[string]string{"crm": "1"}, 0) != first || key(plain, other, 0) != same {
+		t.Error("equal calls have other keys")
+	}
+	if key(secret, other, 0) == first {
+		t.Error("a secret of another source has the same key")
+	}
+	if key(plain, one, 9) == same {
+		t.Error("a result under another bound has the same key")
+	}
+	store.Set(nil)
+	if key(secret, one, 0) == first {
+		t.Error("a secret that is read again has the same key")
+	}
+	if key(plain, one, 0) != same {
+		t.Error("a tool without secrets depends on them")
+	}
+	unheard := invoke(one, 0)
+	unheard.Args["a"] = math.Inf(1)
+	if _, ok := plain.key(unheard); ok {
+		t.Error("arguments that cannot be told apart have a key")
+	}
+	plain.granted[0]++
+	if key(plain, one, 0) == same {
+		t.Error("a grant that leads elsewhere has the same key")
+	}
+}

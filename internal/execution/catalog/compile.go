@@ -1,0 +1,313 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"hash"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// compile compiles the definitions of all files, or takes them from the cache,
+// and leaves them in the order of the files.
+func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
+	if b.cache.authors != found.authors || b.cache.operators != found.operators {
+		b.cache.items, b.cache.hooks = nil, nil
+	}
+	next := cache{
+		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
+		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
+		rules: b.cache.rules,
+	}
+	c := &compiler{Builder: b, found: found}
+	jobs := c.jobs(defined)
+	hookDefs := pointers(found.config.Hooks)
+	for _, d := range defined {
+		hookDefs = append(hookDefs, pointers(d.Hooks)...)
+	}
+	items := make([]*compiledItem, len(jobs))
+	source.Parallel(len(jobs), func(i int) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) || found.turned(items[i].programs) {
+			items[i] = jobs[i].compile()
+		}
+	})
+	hooks := make([]*compiledHook, len(hookDefs))
+	source.Parallel(len(hookDefs), func(i int) {
+		bounds := found.authors // the operator's own come first
+		if i < len(found.config.Hooks) {
+			bounds = found.operators
+		}
+		hooks[i] = c.hook(hookDefs[i], bounds)
+	})
+	for i, compiled := range items {
+		found.report(compiled.problems)
+		found.items = append(found.items, compiled.item)
+		found.files = append(found.files, compiled.files...)
+		found.programs = append(found.programs, compiled.programs...)
+		if !compiled.problems.HasErrors() {
+			next.items[jobs[i].hash] = compiled
+		}
+	}
+	for i, h := range hooks {
+		if h != nil {
+			next.hooks[hookDefs[i].Hash] = h
+			found.report(h.warnings)
+			found.hooks = append(found.hooks, h.hook)
+			found.files = append(append(found.files, h.hook.Files...), placesOf(h.hook.SQL)...)
+			found.programs = append(found.programs, h.hook.Exec...)
+		}
+	}
+	b.cache = next
+}
+
+// job compiles one definition.
+type job struct {
+	hash    hclfile.Hash
+	compile func() *compiledItem
+}
+
+// jobs returns what there is to compile, in the order of the files. Files of
+// folders are read here, and compiled each for itself.
+func (c *compiler) jobs(defined []*hclfile.Definitions) (jobs []job) {
+	add := func(hash hclfile.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
+	for _, d := range defined {
+		for _, def := range pointers(d.Tools) {
+			add(def.Hash, func() *compiledItem { return c.tool(def) })
+		}
+		for _, def := range pointers(d.Resources) {
+			add(def.Hash, func() *compiledItem { return c.resource(def) })
+		}
+		for _, def := range pointers(d.Folders) {
+			jobs = append(jobs, c.folder(def)...)
+		}
+		for _, def := range pointers(d.Templates) {
+			add(def.Hash, func() *compiledItem { return c.template(def) })
+		}
+		for _, def := range pointers(d.Prompts) {
+			add(def.Hash, func() *compiledItem { return c.prompt(def) })
+		}
+	}
+	return jobs
+}
+
+// compiler compiles definitions, many at once.
+type compiler struct {
+	*Builder
+	found *build
+}
+
+// compiling is a definition on its way to an item.
+type compiling struct {
+	*compiler
+	*compiledItem
+	key hash.Hash
+	// bodies are the programs so far, nil for those with mistakes.
+	bodies []*scripting.Program
+}
+
+// begin begins an item of a definition.
+func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
+	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]source.Hash{}}, key: sha256.New()}
+	k.key.Write(meaning[:])
+	return k
+}
+
+// body compiles code that the definition carries. It returns nil for code with
+// mistakes, which it reports, and for code whose decoder has reported one.
+func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.Set) Body {
+	if body.Text.Body() == "" {
+		k.bodies = append(k.bodies, nil)
+		return nil
+	}
+	program, imports, problems := k.program(src, body, granted)
+	maps.Copy(k.imports, imports)
+	k.bodies = append(k.bodies, program)
+	if k.problems = append(k.problems, problems...); problems.HasErrors() {
+		return nil
+	}
+	meaning := program.Meaning()
+	k.key.Write(meaning[:])
+	files := k.found.filesOf(granted)
+	programs, databases := k.found.programsOf(granted), k.found.databasesOf(granted)
+	k.files = append(append(k.files, files...), placesOf(databases)...)
+	k.programs = append(k.programs, programs...)
+	return &script{
+		program: program, grants: grantsOf(granted), files: files, env: granted.Env, secrets: granted.Secrets, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
+		call: granted.Call, modules: modulesOf(granted), compiled: host.Compile(programs, databases),
+	}
+}
+
+// done returns the item of a definition with such grants, complete.
+func (k *compiling) done(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
+	k.problems = append(k.problems, unusedGrants(granted, ranges, k.bodies)...)
+	k.item.Key = [32]byte(k.key.Sum(nil))
+	k.item.Settle()
+	return k.compiledItem
+}
+
+func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
+	item := itemOf(def)
+	c.found.authors.bound(item, def.Bounds)
+	k := c.begin(item, def.Meaning)
+	k.problems = c.schemas(def, item)
+	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
+	names, closed := def.InputNames()
+	if closed {
+		src.Inputs = names
+	}
+	item.InputNames, src.BigInts, src.BigIntResult = names, def.BigInts, len(def.BigIntOutput) > 0
+	body := k.body(src, def.Run, def.Grant)
+	if def.Cache != nil && body != nil {
+		body = k.cached(def, body)
+	}
+	var rehearsal Body
+	if def.DryRun != nil {
+		rehearsal = k.body(src, *def.DryRun, def.Grant)
+	}
+	if !k.problems.HasErrors() {
+		item.Body, item.DryRun = body, rehearsal
+	}
+	return k.done(def.Grant, def.GrantRanges)
+}
+
+// itemOf returns what a tool block says, before anything in it is compiled.
+func itemOf(def *hclfile.Tool) *Item {
+	item := &Item{
+		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
+		Task:     Task{TTL: def.TaskTTL, Required: def.Task == hclfile.TaskRequired, AskFirst: def.AskFirst},
+		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
+		Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
+	}
+	if def.HasDescription {
+		item.Description = &def.Description
+	}
+	return item
+}
+
+// schemas compiles the schemas of a tool, and the inputs that the server fills in.
+func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
+	var more diag.List
+	item.Input, problems = schema.CompileFor(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin)
+	if def.Output != nil {
+		item.Output, more = schema.CompileFor(schema.Reader{BigInts: def.BigIntOutput}, def.Output, def.OutputRange, def.OutputOrigin)
+		problems = append(problems, more...)
+	}
+	for _, from := range def.From {
+		expr, more := c.found.env.CompileFrom(from.Expr.Text, from.Schema)
+		problems = append(problems, more...)
+		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
+		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
+		problems = append(problems, more...)
+		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
+	}
+	return problems
+}
+
+// inMember returns those of the pointers that lead into a member, from there.
+func inMember(pointers []string, member string) (inner []string) {
+	for _, pointer := range pointers {
+		if rest, ok := strings.CutPrefix(pointer, "/"+member); ok && (rest == "" || rest[0] == '/') {
+			inner = append(inner, rest)
+		}
+	}
+	return inner
+}
+
+func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
+	known := c.cache.hooks[def.Hash]
+	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
+		return known
+	}
+	if def.Run.Text.Body() == "" {
+		return nil // whoever decoded it has reported why
+	}
+	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
+	if problems.HasErrors() {
+		c.found.report(problems)
+		return nil
+	}
+	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
+	timeout, limits := bounds.run(def)
+	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
+		Name: def.Name, Timeout: timeout, Limits: limits, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env, Secrets: def.Grant.Secrets,
+		KV: kvOf(def.Grant), Modules: modulesOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
+	})}
+	return &compiledHook{hook: h, warnings: problems, imports: imports}
+}
+
+// program compiles a body with what it is granted.
+func (c *compiler) program(src scripting.Source, body hclfile.Body, granted grant.Set) (*scripting.Program, map[string]source.Hash, diag.List) {
+	imports := map[string]source.Hash{}
+	var mu sync.Mutex
+	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
+	if src.Path == "" {
+		src.Path = c.tree.Relative(body.Text.File())
+	}
+	src.Language = scripting.JS
+	if body.Language == hclfile.TypeScript {
+		src.Language = scripting.TS
+	}
+	src.Objects = append(objectsOf(granted), c.functionsOf(granted)...)
+	src.Import = func(name string) ([]byte, error) {
+		content, hash, err := c.tree.Open(name)
+		mu.Lock()
+		defer mu.Unlock()
+		imports[name] = hash
+		return content, err
+	}
+	program, problems := scripting.Compile(src)
+	return program, imports, problems
+}
+
+func grantsOf(set grant.Set) map[string]grant.HTTP {
+	grants := make(map[string]grant.HTTP, len(set.HTTP))
+	for _, http := range set.HTTP {
+		grants[http.Name] = http
+	}
+	return grants
+}
+
+func kvOf(set grant.Set) map[string]grant.KV {
+	grants := make(map[string]grant.KV, len(set.KV))
+	for _, kv := range set.KV {
+		grants[kv.Name] = kv
+	}
+	return grants
+}
+
+// modulesOf returns the options of the modules that are granted, by name.
+func modulesOf(set grant.Set) map[string]json.RawMessage {
+	options := make(map[string]json.RawMessage, len(set.Modules))
+	for _, m := range set.Modules {
+		options[m.Name] = m.Options
+	}
+	return options
+}
+
+// functionsOf returns the script's objects for the functions of granted modules.
+func (c *compiler) functionsOf(set grant.Set) (objects []scripting.Object) {
+	for _, m := range set.Modules {
+		for _, name := range c.options.Modules.Functions(m.Name) {
+			objects = append(objects, scripting.Object{Kind: "modules." + m.Name, Name: name})
+		}
+	}
+	return objects
+}
+
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}

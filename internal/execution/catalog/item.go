@@ -1,0 +1,326 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Item is one thing that can be called: a tool, a resource, a template of
+// resources, or a prompt. It is immutable, and the same Item stands in all
+// catalogs in which its definition is unchanged.
+type Item struct {
+	Kind Kind
+	// Name is that of the definition, by which policies and hooks name it.
+	Name string
+	// Address is what callers call it by: the name of a tool or a prompt, the
+	// URI of a resource, the text of a template.
+	Address string
+	Title   string
+	// Description is nil when the author gives none.
+	Description *string
+	Labels      map[string]string
+	// Timeout bounds the running time of one call.
+	Timeout time.Duration
+	// AskTimeout is how long a call waits for its client's answers.
+	AskTimeout time.Duration
+	// Bounds are those of a run of the body, zero members of which leave it to the
+	// executor, and Concurrency is how many calls run at once; 0 is any number.
+	Bounds      scripting.Limits
+	Concurrency int
+	// Task says whether calls may go on as tasks.
+	Task       Task
+	Idempotent bool
+	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
+	ReadOnly, Destructive, OpenWorld *bool
+
+	Icons []hclfile.Icon
+	// Offer is nil for a tool.
+	Offer *Offer
+
+	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
+	Output *schema.Schema // nil when no output is declared, or when it has mistakes
+	From   []From
+	// Declared is the schema of the arguments with the types that JSON Schema has no name
+	// for; nil where Input says everything.
+	Declared json.RawMessage
+	// InputNames are the names of all inputs that callers may give.
+	InputNames []string
+	// PolicySchema is the schema of the arguments as policies see them: with
+	// the inputs that the server fills in.
+	PolicySchema json.RawMessage
+	// Sensitive and SensitiveOutput are JSON pointers to arguments and results
+	// that are shown to nobody else.
+	Sensitive, SensitiveOutput []string
+	// Facts are what policies know of the item.
+	Facts policylang.ToolFacts
+	// Body is nil when the item has mistakes.
+	Body Body
+	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
+	// built into a catalog.
+	Cache *hclfile.Cache
+	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
+	DryRun Body
+	// Surveys says that the body looks at what else its caller may call, and calls that as
+	// code of the agent does. What surveys is no part of what is looked at.
+	Surveys bool
+	// Alias says that a call is one of the tool that its arguments name, with the arguments
+	// that they hold: the item has no part in it.
+	Alias bool
+	// Where is its name in the file, or that of the block of its upstream.
+	Where diag.Range
+	// Upstream is the name of the server that offers it; "" for what is our own.
+	Upstream string
+	// Key is a hash of everything that the item depends on, wherever it stands.
+	Key [32]byte
+	// Shown is a hash of what lists show of the item.
+	Shown [32]byte
+	// Steady says that every call has the same result until the files change.
+	Steady bool
+	// folder is the definition that the item shares with the other files of a
+	// folder; nil for any other.
+	folder *hclfile.Folder
+}
+
+// Task says whether the calls of a tool may go on as tasks.
+type Task struct {
+	// TTL is how long a task is kept from its beginning on; 0 means that no
+	// call of the tool is one.
+	TTL time.Duration
+	// Required says that the tool runs in no other way, as far as its client
+	// has a choice.
+	Required bool
+	// AskFirst says that a call becomes a task when it comes back with the
+	// answers to what it asked first, and not before.
+	AskFirst bool
+}
+
+// Settle makes what follows from what the item says of itself: its facts, with
+// MCP's defaults for the annotations that its author leaves out, and the hash
+// of what lists show.
+func (i *Item) Settle() {
+	i.Facts = policylang.ToolFacts{
+		Kind: i.Kind.String(), Name: i.Name, Title: i.Title, Labels: i.Labels,
+		ReadOnly:    valueOr(i.ReadOnly, false),
+		Idempotent:  i.Idempotent,
+		Destructive: valueOr(i.Destructive, true),
+		OpenWorld:   valueOr(i.OpenWorld, true),
+	}
+	i.Shown = i.shown()
+}
+
+// shown hashes what lists show of the item.
+func (i *Item) shown() [32]byte {
+	shown := struct {
+		Kind                             Kind
+		Address, Title                   string
+		Description                      *string
+		Timeout                          time.Duration
+		Idempotent                       bool
+		ReadOnly, Destructive, OpenWorld *bool
+		Icons                            []hclfile.Icon
+		Offer                            *Offer
+		Input, Output                    json.RawMessage
+	}{
+		i.Kind, i.Address, i.Title, i.Description, i.Timeout, i.Idempotent, i.ReadOnly, i.Destructive, i.OpenWorld,
+		slices.Clone(i.Icons), i.Offer, rawOf(i.Input), rawOf(i.Output),
+	}
+	for n := range shown.Icons {
+		shown.Icons[n].Range = diag.Range{}
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(shown)
+	return sha256.Sum256(encoded)
+}
+
+func rawOf(s *schema.Schema) json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	return s.Raw()
+}
+
+func valueOr(value *bool, otherwise bool) bool {
+	if value == nil {
+		return otherwise
+	}
+	return *value
+}
+
+// Body is what an item does when it is called. An error of the second kind is
+// the server's own.
+type Body interface {
+	Run(ctx context.Context, i Invocation) (scripting.Outcome, error)
+}
+
+// Invocation is one run of a body.
+type Invocation struct {
+	// Address is what the caller calls the item by.
+	Address string
+	// Input is the valid arguments as JSON, and Args are the same, decoded: the
+	// arguments of a tool or a prompt. What is read of a template has its
+	// variables as Args.
+	Input  []byte
+	Args   map[string]any
+	Caller identity.Caller
+	Via    string
+	// Depth is how many calls the call is nested in, and Parent the name of what
+	// made it, empty at depth 0, where it has no Kin.
+	Depth  int
+	Parent string
+	Kin    *scripting.Kin
+	// Owner is the [scripting.Call.Owner] of the call.
+	Owner uint64
+	// Began is when the call began, and what its clock shows first.
+	Began time.Time
+	// Root names all legs of the call, and Deadline is that of the first: what
+	// the body sees of both is the same in every leg.
+	Root     string
+	Deadline time.Time
+	// Agent is the JSON behind agent when the call is resumed; nil at first.
+	Agent []byte
+	// Journal records the run, or answers it up to where it was suspended.
+	Journal  *scripting.Journal
+	Executor scripting.Executor
+	Bounds   scripting.Limits
+	// Cached is set when the result is that of another call; nil when nobody asks.
+	Cached *bool
+	// Host serves the body; the body adds its own grants.
+	Host host.Call
+	// Survey is what else the caller may call; nil unless the item [Item.Surveys].
+	Survey Survey
+	// Approved are the calls that the user has approved in the plan of the body.
+	Approved []Write
+	// Late is told of the end of the call when a body in Go goes on past it, and
+	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
+	// such bodies run in goroutines of their own.
+	Late Late
+}
+
+// Survey is what the caller of a body may call.
+type Survey interface {
+	// Tools are those that may be called with code, in bytewise order of their names.
+	Tools(ctx context.Context) []*Entry
+	// Catalog is what serves the call.
+	Catalog() *Catalog
+	// Call makes a call of a tool for the same caller, whose client may be asked in the
+	// midst of it, and goes on with one that has asked. Its error is as that of
+	// [host.Tools].CallTool.
+	Call(ctx context.Context, r Request) (Reply, error)
+}
+
+// Rehearser is a body that may be rehearsed before it is run, so that a user approves at
+// once what it is going to do.
+type Rehearser interface {
+	Body
+	// Rehearses reports whether a call with these arguments wants that.
+	Rehearses(args map[string]any) bool
+	// Rehearse runs the body without changing anything. The outcome is that of a rehearsal
+	// which fails; it is zero of one that does not.
+	Rehearse(ctx context.Context, i Invocation) (writes []Write, outcome scripting.Outcome, err error)
+}
+
+// Write is a call that a rehearsal has not made.
+type Write struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	// Shown are the arguments without those that are sensitive.
+	Shown json.RawMessage `json:"shown"`
+	// Approval says that a user has to approve it.
+	Approval bool `json:"approval"`
+}
+
+// Request is a call that code makes.
+type Request struct {
+	Name      string
+	Arguments json.RawMessage
+	// Resume goes on with a call that has asked; nil when it begins.
+	Resume *call.Resume
+	// Approved says that a user has approved the call in the plan of the program.
+	Approved bool
+	// Rehearse makes the call only where it reads: otherwise the tool's body for rehearsals
+	// answers where there is one, and all else is judged and not made.
+	Rehearse bool
+}
+
+// Reply is what a call that code makes came to.
+type Reply struct {
+	// Value is what the tool, or its body for rehearsals, returned; null of neither.
+	Value json.RawMessage
+	// Ask is what the client is to be asked first; nil where the call has ended.
+	Ask *call.Ask
+	// How is, of a rehearsal, "ran", "dry_run" or "planned".
+	How string
+	// Shown are, of a rehearsal, the arguments without those that are sensitive.
+	Shown json.RawMessage
+	// Approval says of a rehearsal that a user has to approve the call.
+	Approval bool
+}
+
+// ErrLeft says that a body went on past the end of its call, of which somebody
+// else was told.
+var ErrLeft = errors.New("the body went on past the end of its call")
+
+// UnavailableError says that what is behind an item cannot be reached. Nothing is known
+// of what became of the call there.
+type UnavailableError struct {
+	// Message is for the caller.
+	Message string
+	// Wait is how long to wait before trying again; 0 where that is not known.
+	Wait time.Duration
+	// Err is for the operator.
+	Err error
+}
+
+// Error returns the message.
+func (e *UnavailableError) Error() string { return e.Message }
+
+// Unwrap returns what the operator learns beside the message.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// ErrExited is what a body ends with that ends its goroutine (runtime.Goexit).
+var ErrExited = errors.New("the body ended its goroutine")
+
+// Late is told, at most once, that a call has ended while its body holds its
+// goroutine: for the reason that ctx gives, or with [ErrExited]. It must not wait
+// for the body.
+type Late interface {
+	Late(ctx context.Context, reason error)
+}
+
+// Hook is a hook block with what it wants to know of.
+type Hook struct {
+	*hooks.Hook
+	// Phases are "start", "end" and "error", each at most once.
+	Phases  []string
+	targets hclfile.Targets
+}
+
+// Policy is a policy of an item, in the order in which it is asked. Without
+// Compiled it stands for all policies that the embedding program wrote in Go.
+type Policy struct {
+	Name     string
+	Compiled *policylang.Policy
+	Disclose string
+	// Where is its name in the file, and Operator says that the file is the operator's.
+	Where    diag.Range
+	Operator bool
+	// Allows says that the policy is an allow rule, so that it covers a call that it
+	// allows, and Asks that it may want the consent of the user.
+	Allows, Asks bool
+	// ReadsContent says that the policy looks at the content blocks of results.
+	ReadsContent bool
+}

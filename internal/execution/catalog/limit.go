@@ -1,0 +1,118 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// Limit is a limit of an item, with what tells apart the calls of that item
+// which are counted apart: nil counts all together.
+type Limit struct {
+	*ratelimit.Limit
+	key *policylang.Key
+}
+
+// Charges returns what a call counts for. The error, of a key that cannot be
+// evaluated, is for the operator, and name is that of its limit.
+func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []ratelimit.Charge, name string, err error) {
+	charges = make([]ratelimit.Charge, len(e.Limits))
+	for i, l := range e.Limits {
+		charges[i].Limit, charges[i].Hold = l.Limit, e.Timeout
+		if l.key == nil {
+			continue
+		}
+		text, err := l.key.Eval(ctx, facts)
+		if err != nil {
+			return nil, l.Name, err
+		}
+		if l.key.OfCaller() {
+			// Another kind of credential, or another issuer, may have the same id.
+			p := &facts.Caller.Principal
+			text = string(p.Kind) + "\x00" + p.Issuer + "\x00" + text
+		}
+		charges[i].Key = ratelimit.Key(text)
+	}
+	return charges, "", nil
+}
+
+// limitOf returns a limit as it is counted.
+func limitOf(def *hclfile.Limit, operator bool) *ratelimit.Limit {
+	return &ratelimit.Limit{
+		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
+		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason,
+	}
+}
+
+// addLimits gives every entry its limits, and returns what is wrong with them.
+func (k *linker) addLimits(entries []*Entry) diag.List {
+	k.catalog.RateLimits = k.rules.counted
+	found := make([]diag.List, len(entries))
+	source.Parallel(len(entries), func(i int) { found[i] = k.rules.bindLimits(entries[i]) })
+	if k.rules.keys.room() < 0 {
+		found = append(found, diag.List{{
+			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
+			Summary: fmt.Sprintf("the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs", k.maxPolicies),
+			Detail:  "name in the tools of each limit only those whose args its key reads",
+		}})
+	}
+	return slices.Concat(found...)
+}
+
+// idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
+func (k *linker) idleKeys(defs []*hclfile.Limit, entries []*Entry) (problems diag.List) {
+	for _, def := range defs {
+		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
+			_, more := k.found.env.CompileKey(keyOf(def), nil)
+			problems = append(problems, more...)
+		}
+	}
+	return problems
+}
+
+// bindLimits gives an entry its limits: the operator's, those of tool files. It returns what
+// is wrong with their keys.
+func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
+	for i, def := range r.limits {
+		if covers(def.Targets, e.Kind, e.Name) {
+			found = append(found, r.bindLimit(e, def, r.counted[i])...)
+		}
+	}
+	return found
+}
+
+// bindLimit compiles the key of a limit for one item, and returns what is wrong with it.
+func (r *ruleSet) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) diag.List {
+	if def.Key == nil {
+		e.Limits = append(e.Limits, Limit{Limit: l})
+		return nil
+	}
+	if r.keys.room() < 0 {
+		return nil
+	}
+	src, key := keyOf(def), ruleKey{rule: def.Hash}
+	if src.MayReadArgs() {
+		key.item = schemaHashOf(e)
+	}
+	compiled, problems := r.keys.compile(key, func() (*policylang.Key, diag.List) {
+		if known := r.known.keys[key]; known != nil {
+			return known, nil
+		}
+		tool := toolOf(e)
+		return r.env.CompileKey(src, &tool)
+	})
+	if compiled != nil {
+		e.Limits = append(e.Limits, Limit{l, compiled})
+	}
+	return problems
+}
+
+func keyOf(def *hclfile.Limit) policylang.KeySource {
+	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
+}

@@ -1,0 +1,220 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/source"
+)
+
+// Base is what the files, the embedding program and mcpd.lock define, with all that is
+// compiled of it: [Builder.Overlay] reads no file. It is immutable, but for a memory of
+// what was compiled for the offers that were laid over it last.
+type Base struct {
+	// Catalog is what serves where no upstream server offers anything.
+	*Catalog
+	// config is the operator's file as it was read.
+	config *source.Config
+	rules  *ruleSet
+	// resourceRules are the rules about some resources, and references what only upstream
+	// servers can say something about.
+	resourceRules []resourceRule
+	references    []crossref.Reference
+	names         *names
+	// locked are the upstreams whose tools mcpd.lock has.
+	locked []string
+}
+
+// linker joins items, policies, limits and hooks into a catalog.
+type linker struct {
+	*Builder
+	found   *build
+	catalog *Catalog
+	rules   *ruleSet
+	// shadowed are the folders that files of others were found to be hidden by.
+	shadowed map[[2]*hclfile.Folder]bool
+	// hidden are pairs of items of one address: the one that is read, and one that is not.
+	hidden [][2]*Item
+}
+
+// link checks everything that concerns more than one definition. It returns a
+// base even when it has found mistakes; found tells.
+func (b *Builder) link(found *build, registered []*Item) *Base {
+	config := found.config
+	k := &linker{Builder: b, found: found, catalog: &Catalog{
+		Revision: b.revision(found, registered), Server: said(config.Server, b.options.Server),
+		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
+		Hooks:         found.hooks,
+		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
+		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
+		Sensitive:     sensitive(config.Variables, found.vars),
+		Tests:         found.tests,
+	}, rules: b.rulesOf(found), shadowed: map[[2]*hclfile.Folder]bool{}}
+	k.addAccess(config)
+	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
+	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
+	for i := range found.upstreams {
+		k.catalog.places[found.upstreams[i].Name] = i + 1
+	}
+	k.addItems(slices.Concat(registered, found.items))
+	k.checkShadows()
+	entries, share := k.distinct()
+	k.bind(entries)
+	k.checkIDs(config)
+	k.catalog.addOwnLimits(entries)
+	k.catalog.addHooks(entries)
+	share()
+	base := &Base{
+		Catalog: k.catalog, config: b.config, rules: k.rules, resourceRules: resourceRules(found), references: found.references,
+		names: found.names, locked: found.accepted.Upstreams,
+	}
+	base.Catalog.base = base
+	return base
+}
+
+// bind gives entries their policies and limits, and reports what is wrong with these, also
+// for the tools that mcpd.lock accepts.
+func (k *linker) bind(entries []*Entry) {
+	found := append(k.addPolicies(entries), k.addLimits(entries)...)
+	accepted, locked := k.acceptedEntries(), k.rules.fork()
+	found = append(found, locked.misfits(accepted)...)
+	k.cache.rules = locked.compiled()
+	k.rules.known = k.cache.rules
+	all := slices.Concat(entries, accepted)
+	found = append(found, k.idleKeys(k.rules.limits, all)...)
+	k.found.report(found.OncePerPlace())
+	k.checkIdle(slices.Concat(k.rules.operators, k.rules.authors), all)
+}
+
+// acceptedEntries are the tools that mcpd.lock accepts, to which rules are held.
+func (k *linker) acceptedEntries() (entries []*Entry) {
+	holders := k.found.names.accepted(k.found.accepted.Known)
+	for _, item := range k.found.accepted.Items {
+		if holders[item.Name] == item.Upstream && k.catalog.Entry(Tools, item.Name) == nil {
+			entries = append(entries, &Entry{Item: item})
+		}
+	}
+	return entries
+}
+
+// said fills what the operator's file does not say from what the program says.
+func said(first, second hclfile.Server) hclfile.Server {
+	first.Name, first.Version = cmp.Or(first.Name, second.Name), cmp.Or(first.Version, second.Version)
+	first.Title = cmp.Or(first.Title, second.Title)
+	first.Description = cmp.Or(first.Description, second.Description)
+	first.Instructions = cmp.Or(first.Instructions, second.Instructions)
+	return first
+}
+
+// instructed adds the instructions of upstream servers to those of a server.
+func instructed(s hclfile.Server, more []string) hclfile.Server {
+	if len(more) > 0 {
+		s.Instructions = strings.TrimPrefix(s.Instructions+"\n\n"+strings.Join(more, "\n\n"), "\n\n")
+	}
+	return s
+}
+
+// sensitive hides the values of the sensitive variables among vars.
+func sensitive(variables map[string]hclfile.Variable, vars []byte) redact.Text {
+	var pointers []string
+	for name, v := range variables {
+		if v.Sensitive {
+			pointers = append(pointers, "/"+name)
+		}
+	}
+	return redact.NewText(vars, pointers)
+}
+
+func (k *linker) addItems(items []*Item) {
+	for kind := range k.catalog.byAddress {
+		k.catalog.byAddress[kind] = map[string]*Entry{}
+	}
+	// What a file names itself goes before what a folder happens to hold.
+	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
+	for _, item := range items {
+		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
+			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
+			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
+			continue
+		}
+		if !k.presentable(item) {
+			continue
+		}
+		e := &Entry{Item: item}
+		k.catalog.byAddress[item.Kind][item.Address] = e
+		k.catalog.Entries[item.Kind] = append(k.catalog.Entries[item.Kind], e)
+	}
+	k.catalog.templates = slices.Clone(k.catalog.Entries[Templates])
+	for _, entries := range k.catalog.Entries {
+		slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Address, b.Address) })
+	}
+}
+
+// order is 1 for a file of a folder, and 0 for all other items.
+func order(i *Item) int {
+	if i.folder != nil {
+		return 1
+	}
+	return 0
+}
+
+// presentable reports whether clients can be shown a tool; it tells the author
+// why not.
+func (k *linker) presentable(item *Item) bool {
+	err := k.unlistable(item)
+	if err != nil {
+		k.found.report(diag.List{{
+			Code: "unlistable-tool", Range: item.Where,
+			Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
+			Detail:  "correct its schema",
+		}})
+	}
+	return err == nil
+}
+
+// unlistable returns why clients cannot be shown a tool.
+func (b *Builder) unlistable(item *Item) error {
+	if b.options.Check == nil || item.Kind != Tools || item.Input == nil {
+		return nil
+	}
+	return b.options.Check(item)
+}
+
+// distinct returns the entries without those that have the rules of another
+// one; share gives them these.
+func (k *linker) distinct() (entries []*Entry, share func()) {
+	leaders := map[*hclfile.Folder]*Entry{}
+	var followers []*Entry
+	for _, e := range slices.Concat(k.catalog.Entries[:]...) {
+		switch leader := leaders[e.folder]; {
+		case e.folder == nil:
+			entries = append(entries, e)
+		case leader == nil:
+			leaders[e.folder], entries = e, append(entries, e)
+		default:
+			followers = append(followers, e)
+		}
+	}
+	return entries, func() {
+		for _, e := range followers {
+			leader := leaders[e.folder]
+			e.Rules, e.ResultRules, e.Limits, e.Hooks = leader.Rules, leader.ResultRules, leader.Limits, leader.Hooks
+		}
+	}
+}
+
+func (c *Catalog) addHooks(entries []*Entry) {
+	for _, e := range entries {
+		for _, h := range c.Hooks {
+			if covers(h.targets, e.Kind, e.Name) {
+				e.Hooks = append(e.Hooks, h)
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/language/source"
+)
+
+// turning has places of one name take turns behind a link, while no file of the
+// tools changes.
+type turning struct {
+	*testing.T
+	top, link string
+	builder   *Builder
+}
+
+// newTurning makes the places "one" and "two", and tools in which LINK is the path
+// of the link.
+func newTurning(t *testing.T, makePlace func(path string) error, tools string) *turning {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &turning{T: t, top: top, link: filepath.Join(top, "link")}
+	folder := filepath.Join(top, "tools.d")
+	l.must(os.Mkdir(folder, 0o755))
+	l.must(makePlace(l.place("one")))
+	l.must(makePlace(l.place("two")))
+	l.must(os.WriteFile(filepath.Join(folder, "t.hcl"), []byte(strings.ReplaceAll(tools, "LINK", filepath.ToSlash(l.link))), 0o644))
+	l.builder = New(Options{Tools: source.Dir(folder), Runner: hooks.New(hooks.Options{})})
+	return l
+}
+
+func (l *turning) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *turning) place(name string) string { return filepath.Join(l.top, name) }
+
+// build turns the link, and returns the tool of the next build and its revision.
+func (l *turning) build(to string) (tool *Item, revision string) {
+	l.Helper()
+	l.must(os.RemoveAll(l.link))
+	if err := os.Symlink(to, l.link); err != nil {
+		l.Skip("this system makes no links: ", err)
+	}
+	built := l.builder.Build(Change{All: true}, nil)
+	if len(built.Problems) > 0 {
+		l.Fatal(built.Problems)
+	}
+	return built.Base.Entries[Tools][0].Item, built.Base.Revision
+}
+
+// hook returns the only hook.
+func (l *turning) hook() *Hook {
+	l.Helper()
+	for _, h := range l.builder.cache.hooks {
+		return h.hook
+	}
+	l.Fatal("there is no hook")
+	return nil
+}
+
+// check has the places take turns, and looks at what leads where after each turn.
+func (l *turning) check(leads func(tool *Item) []string) {
+	l.Helper()
+	for _, to := range []string{"one", "two", "two", "one"} {
+		tool, _ := l.build(to)
+		for _, got := range leads(tool) {
+			if got != l.place(to) {
+				l.Errorf("a grant leads to %s, want %s", got, l.place(to))
+			}
+		}
+	}
+	kept, before := l.build("one")
+	if again, same := l.build("one"); again != kept || same != before {
+		l.Errorf("nothing has changed, and the revision %s was %s; compiled anew: %v", same, before, again != kept)
+	}
+	if _, after := l.build("two"); after == before {
+		l.Errorf("the link has turned, and the revision is %s yet", after)
+	}
+}
+
+func TestARootThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+	makeFolder := func(path string) error { return os.Mkdir(path, 0o755) }
+	l := newTurning(t, makeFolder, `tool "t" {
+  allow {
+    fs "logs" { root = "../link" }
+  }
+  run = "return fs.logs.list();"
+}
+hook "h" {
+  on = ["end"]
+  allow {
+    fs "logs" { root = "LINK" }
+  }
+  run = "return fs.logs.list();"
+}
+`)
+	l.check(func(tool *Item) []string { return []string{tool.Body.(*script).files[0].Real, l.hook().Files[0].Real} })
+}
+
+func TestAProgramThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+	makeProgram := func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755) }
+	l := newTurning(t, makeProgram, `tool "t" {
+  allow {
+    exec "run" { path = "LINK" }
+  }
+  run = "return exec.run();"
+}
+hook "h" {
+  on = ["end"]
+  allow {
+    exec "run" { path = "LINK" }
+  }
+  run = "return exec.run();"
+}
+`)
+	l.check(func(tool *Item) []string {
+		return []string{tool.Body.(*script).compiled.Exec[0].Real, l.hook().Exec[0].Real}
+	})
+}
+
+func TestADatabaseBehindALinkIsFoundAnewByEachBuild(t *testing.T) {
+	makeDatabase := func(path string) error { return os.WriteFile(path, nil, 0o644) }
+	l := newTurning(t, makeDatabase, `tool "t" {
+  allow {
+    sql "shop" {
+      driver = "sqlite"
+      dsn    = "LINK"
+      statement "count" { query = "SELECT count(*) FROM orders" }
+    }
+  }
+  run = "return (await sql.shop.query('count')).rows;"
+}
+hook "h" {
+  on = ["end"]
+  allow {
+    sql "shop" {
+      driver = "sqlite"
+      dsn    = "LINK"
+      statement "count" { query = "SELECT count(*) FROM orders" }
+    }
+  }
+  run = "await sql.shop.query('count');"
+}
+`)
+	l.check(func(tool *Item) []string {
+		return []string{tool.Body.(*script).compiled.Databases[0].Real, l.hook().SQL[0].Real}
+	})
+}

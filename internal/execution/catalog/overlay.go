@@ -1,0 +1,360 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// Offers is what upstream servers offer now, in the order of their blocks.
+type Offers struct {
+	Items []*Item
+	// LeftOut is what they offer and is no item, for a reason that the operator is to know.
+	LeftOut []LeftOut
+	// Problems are warnings of what cannot be offered.
+	Problems diag.List
+	// Instructions are those of servers whose blocks want them added to our own, each behind
+	// the name of its server.
+	Instructions []string
+	// Known are the tools that were accepted of them, also of those that cannot be reached.
+	Known []ToolName
+	// Silent are the names of those of which nothing is known, as they cannot be reached, and
+	// Unasked of those that were not asked: what is known of them are tools alone.
+	Silent, Unasked []string
+	// First are those that are seen first, with the names of the tools that are accepted once
+	// they are served.
+	First map[string][]string
+	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
+	// there is nothing of either.
+	Accepted [32]byte
+}
+
+// Overlay returns a catalog of what a base defines and, beside that, of what upstream
+// servers offer, with the warnings for the operator. It never fails: what does not fit is
+// left out. It reads no file, and compiles nothing of the base again.
+func (b *Builder) Overlay(base *Base, offers Offers) (*Catalog, diag.List) {
+	b.cacheOffered(base.Upstreams, offers.Items)
+	o := &overlay{base: base, offers: &offers, rules: base.rules.fork(), isOut: map[*Item]bool{}, leftOf: map[string]int{}, withheld: map[string]bool{}}
+	o.report(offers.Problems)
+	o.left = slices.Clone(offers.LeftOut)
+	entries := o.candidates(b.unlistable)
+	o.leaveOutShadows(entries)
+	entries = o.bind(entries)
+	o.checkReferences(entries)
+	entries = o.withhold(entries)
+	o.tellMore()
+	base.rules.known = o.rules.compiled()
+	if b.cache.env == base.rules.env {
+		b.cache.rules = base.rules.known
+	}
+	return o.catalog(entries), o.problems
+}
+
+// overlay is what is made of offers.
+type overlay struct {
+	base   *Base
+	offers *Offers
+	rules  *ruleSet
+	// left is what is left out, isOut the same as a set, and leftOf counts it by upstreams.
+	left     []LeftOut
+	isOut    map[*Item]bool
+	leftOf   map[string]int
+	withheld map[string]bool
+	problems diag.List
+}
+
+func (o *overlay) report(problems diag.List) { o.problems = append(o.problems, problems...) }
+
+// candidates returns entries of the items whose names are free. Local names win. Of several
+// upstreams, the one whose tool mcpd.lock accepts has the name, and else the first that
+// offers something by it.
+func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
+	taken, holders := map[leftKey]diag.Range{}, o.base.names.accepted(o.offers.Known)
+	for _, item := range o.offers.Items {
+		key := leftKey{item.Kind, item.Address}
+		c := o.base.names.conflict(item)
+		if local := o.base.Entry(item.Kind, item.Address); c == nil && local != nil {
+			c = inUse(item, local.Where)
+		}
+		if holder := holders[item.Name]; c == nil && item.Kind == Tools && holder != "" && holder != item.Upstream {
+			c = &conflict{fmt.Sprintf("mcpd.lock has a tool of that name of the upstream %q", holder), o.base.names.block(holder).NameRange, true}
+		}
+		if at, is := taken[key]; c == nil && is {
+			c = inUse(item, at)
+		}
+		if c != nil {
+			o.leaveOut(item, LeftOut{Why: c.why, Taken: c.taken}, item.Where, diag.Note{Range: c.at, Message: "it is this"})
+			continue
+		}
+		if err := unlistable(item); err != nil {
+			o.leaveOut(item, LeftOut{Why: "it cannot be shown to clients: " + err.Error()}, item.Where)
+			continue
+		}
+		taken[key], entries = item.Where, append(entries, &Entry{Item: item})
+	}
+	return entries
+}
+
+// leaveOutShadows leaves out what would be read in the place of a resource that a rule is
+// about, without that rule.
+func (o *overlay) leaveOutShadows(entries []*Entry) {
+	templates, resources := slices.Clip(o.base.templates), slices.Clip(o.base.Entries[Resources])
+	for _, e := range entries {
+		switch e.Kind {
+		case Templates:
+			templates = append(templates, e)
+		case Resources:
+			resources = append(resources, e)
+		}
+	}
+	s := &shadows{rules: o.base.resourceRules, leaveOut: func(item *Item, why string) { o.leaveOut(item, LeftOut{Why: why}, item.Where) }}
+	s.lookAll(templates, resources, o.base.before)
+}
+
+// bind gives entries their policies and limits, and returns those that all of these fit.
+// Tools that were accepted come first where there is no room for all: a server that comes to
+// offer more than that takes the room of nobody else.
+func (o *overlay) bind(entries []*Entry) []*Entry {
+	rank := make(map[ToolName]int, len(o.offers.Known))
+	for _, t := range o.offers.Known {
+		rank[t] = -1
+	}
+	entries = o.without(entries)
+	slices.SortStableFunc(entries, func(a, b *Entry) int { return rank[ToolName{a.Upstream, a.Name}] - rank[ToolName{b.Upstream, b.Name}] })
+	r := o.rules
+	found, full := bindAll(r.policies, entries, len(r.operators)+len(r.authors), r.bindPolicies)
+	entries = o.fitting(entries, found, full)
+	found, full = bindAll(r.keys, entries, len(r.limits), r.bindLimits)
+	return o.fitting(entries, found, full)
+}
+
+// fitting returns the entries that nothing is wrong with.
+func (o *overlay) fitting(entries []*Entry, found []diag.List, full int) []*Entry {
+	var warnings diag.List
+	for i, e := range entries {
+		switch wrong := errorsOf(found[i]); {
+		case i >= full:
+			o.leaveOut(e.Item, LeftOut{Why: "the rules that read args cover too many items", Unruled: true}, e.Where)
+		case len(wrong) > 0:
+			o.leaveOut(e.Item, LeftOut{Why: "a rule that covers it does not fit its inputs: " + wrong[0].Summary, Unruled: true}, wrong[0].Range, wrong[0].Notes...)
+			if _, first := o.offers.First[e.Upstream]; first && e.Kind == Tools {
+				o.withheld[e.Upstream] = true
+			}
+		default:
+			warnings = append(warnings, found[i]...)
+		}
+	}
+	o.report(warnings.OncePerPlace())
+	return o.without(entries)
+}
+
+// checkReferences warns of names and patterns in files that no server offers anything by. A
+// server that is seen first is not taken in without a tool that a file names: mcpd.lock
+// would not fit the files then.
+func (o *overlay) checkReferences(entries []*Entry) {
+	if len(o.base.references) == 0 {
+		return
+	}
+	names := map[string][]string{}
+	add := func(k Kind, name string) {
+		if k == Templates {
+			k = Resources // which share their names
+		}
+		names[k.String()] = append(names[k.String()], name)
+	}
+	for kind := range o.base.Entries {
+		for _, e := range o.base.Entries[kind] {
+			add(e.Kind, e.Name)
+		}
+	}
+	for _, e := range entries {
+		add(e.Kind, e.Name)
+	}
+	for _, l := range o.left {
+		add(l.Kind, l.Address)
+	}
+	for kind := range names {
+		slices.Sort(names[kind])
+	}
+	o.report(crossref.CheckReferences(o.base.references, crossref.Offers{Names: names, Told: o.told}))
+	for i := range o.base.references {
+		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacks(r) {
+			for _, u := range r.Upstreams {
+				_, first := o.offers.First[u.Name]
+				o.withheld[u.Name] = o.withheld[u.Name] || first
+			}
+		}
+	}
+}
+
+// lacks reports whether mcpd.lock would have no tool that a file names, once all that is seen
+// first is taken in.
+func (o *overlay) lacks(r *crossref.Reference) bool {
+	if slices.ContainsFunc(o.offers.Known, func(t ToolName) bool { return t.Name == r.Text }) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Upstreams, func(u *hclfile.Upstream) bool {
+		tools, first := o.offers.First[u.Name]
+		return slices.Contains(tools, r.Text) || !first && !slices.Contains(o.base.locked, u.Name)
+	})
+}
+
+// told reports whether a server has listed what it offers of a kind.
+func (o *overlay) told(upstream, kind string) bool {
+	return !slices.Contains(o.offers.Silent, upstream) && (kind == Tools.String() || !slices.Contains(o.offers.Unasked, upstream))
+}
+
+// withhold leaves out the tools of upstreams that are seen first and not taken in: nothing
+// is served that is not accepted.
+func (o *overlay) withhold(entries []*Entry) []*Entry {
+	for _, e := range entries {
+		if e.Kind == Tools && o.withheld[e.Upstream] {
+			o.exclude(e.Item, LeftOut{Why: "no tool of this server is accepted yet, as rules do not fit what it offers", Unruled: true})
+		}
+	}
+	for i := range o.base.Upstreams {
+		if u := &o.base.Upstreams[i]; o.withheld[u.Name] {
+			o.report(diag.List{{
+				Severity: diag.Warning, Code: "left-out", Range: u.NameRange,
+				Summary: fmt.Sprintf("no tool of the upstream %q is accepted, and served, as long as rules do not fit what it offers", u.Name),
+				Detail:  "mend the rules that other warnings name; mcpd.lock has the tools then",
+			}})
+		}
+	}
+	return o.without(entries)
+}
+
+// LeftOut is one thing that an upstream server offers and that is not served.
+type LeftOut struct {
+	leftKey
+	// Upstream is the name of the server, and Why says why, for the operator.
+	Upstream, Why string
+	// Quarantined says that it is a tool that nobody has accepted as it is.
+	Quarantined bool
+	// Unruled says that a rule which covers it does not fit it, and Taken that it would be
+	// called as something that is served.
+	Unruled, Taken bool
+}
+
+// Quarantined is the code of warnings of tools that nobody has accepted as they are. The log
+// has each of them with what has become of it.
+const Quarantined = "quarantined"
+
+// NewLeftOut returns what is left out before it is an item: address is what callers would
+// call it by.
+func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
+	return LeftOut{leftKey: leftKey{kind, clipped(address)}, Upstream: upstream, Why: why}
+}
+
+// leftKey is what callers would call it by.
+type leftKey struct {
+	Kind    Kind
+	Address string
+}
+
+// clipped bounds a name that a server gives, in bytes. It breaks no character.
+func clipped(name string) string {
+	if len(name) > maxName {
+		return clip.Start(name, maxName) + "…"
+	}
+	return name
+}
+
+// maxLeftTold bounds the warnings of what is left out of one upstream: it lists thousands
+// of things as easily, and again and again.
+const maxLeftTold = 20
+
+// leaveOut excludes an item, and warns of it at a place.
+func (o *overlay) leaveOut(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
+	if !o.exclude(item, left) {
+		return
+	}
+	if o.leftOf[item.Upstream]++; o.leftOf[item.Upstream] > maxLeftTold {
+		return
+	}
+	o.report(diag.List{{
+		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
+		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, left.Why),
+	}})
+}
+
+// exclude has an item not served, and reports whether it was not left out before.
+func (o *overlay) exclude(item *Item, left LeftOut) bool {
+	if o.isOut[item] {
+		return false
+	}
+	o.isOut[item] = true
+	left.leftKey, left.Upstream = leftKey{item.Kind, item.Address}, item.Upstream
+	o.left = append(o.left, left)
+	return true
+}
+
+// without returns the entries that are not left out.
+func (o *overlay) without(entries []*Entry) []*Entry {
+	return slices.DeleteFunc(entries, func(e *Entry) bool { return o.isOut[e.Item] })
+}
+
+// tellMore says how much is left out of which nothing was told.
+func (o *overlay) tellMore() {
+	for i := range o.base.Upstreams {
+		u := &o.base.Upstreams[i]
+		if more := o.leftOf[u.Name] - maxLeftTold; more > 0 {
+			o.report(diag.List{{
+				Severity: diag.Warning, Code: "left-out", Range: u.NameRange, Summary: fmt.Sprintf("%d things more of the upstream %q are left out", more, u.Name),
+			}})
+		}
+	}
+}
+
+// catalog returns the base with entries of upstreams.
+func (o *overlay) catalog(entries []*Entry) *Catalog {
+	c := *o.base.Catalog
+	c.offers, c.withheld, c.LeftOut, c.Known = *o.offers, o.withheld, o.left, o.offers.Known
+	c.Server = instructed(c.Server, o.offers.Instructions)
+	for kind := range c.Entries {
+		c.Entries[kind], c.byAddress[kind] = slices.Clone(c.Entries[kind]), maps.Clone(c.byAddress[kind])
+	}
+	c.templates, c.OwnLimits = slices.Clone(c.templates), slices.Clone(c.OwnLimits)
+	slices.SortStableFunc(entries, func(a, b *Entry) int { return c.places[a.Upstream] - c.places[b.Upstream] })
+	for _, e := range entries {
+		c.Entries[e.Kind], c.byAddress[e.Kind][e.Address] = append(c.Entries[e.Kind], e), e
+		if e.Kind == Templates {
+			c.templates = append(c.templates, e)
+		}
+	}
+	for kind := range c.Entries {
+		slices.SortFunc(c.Entries[kind], func(a, b *Entry) int { return strings.Compare(a.Address, b.Address) })
+	}
+	c.addOwnLimits(entries)
+	c.addHooks(entries)
+	c.Revision = o.revision(entries)
+	return &c
+}
+
+// revision is that of the base where nothing is laid over it. What is left out is part of
+// it, so that the status tells of what has come to be left out.
+func (o *overlay) revision(entries []*Entry) string {
+	if len(entries) == 0 && len(o.left) == 0 && len(o.offers.Instructions) == 0 && o.offers.Accepted == ([32]byte{}) {
+		return o.base.Revision
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %x", o.base.Revision, o.offers.Accepted)
+	for _, text := range o.offers.Instructions {
+		fmt.Fprintf(h, "\n%q", text)
+	}
+	for _, e := range entries {
+		fmt.Fprintf(h, "\n%q %x", e.Name, e.Key)
+	}
+	for _, l := range o.left {
+		fmt.Fprintf(h, "\n%s %q %q %q", l.Kind, l.Address, l.Upstream, l.Why)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

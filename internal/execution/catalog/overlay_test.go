@@ -1,0 +1,318 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+)
+
+// offering is a tool of the upstream "lab" whose schema is this.
+func offering(name, input string) *Item {
+	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", PolicySchema: json.RawMessage(input), Key: sha256.Sum256([]byte(name + input))}
+	i.Input, _ = schema.Compile(json.RawMessage(input), diag.Range{}, nil)
+	i.Settle()
+	return i
+}
+
+// overlaid builds files without mistakes, and lays offers over them.
+func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
+	t.Helper()
+	built := b.Build(change, nil)
+	if built.Problems.HasErrors() {
+		t.Fatal(built.Problems)
+	}
+	c, warnings := b.Overlay(built.Base, offers)
+	if warnings.HasErrors() {
+		t.Fatal(warnings)
+	}
+	return c
+}
+
+// accepting has a lock file accept tools.
+func accepting(accepted *Accepted) func([]hclfile.Upstream, LockFile) Accepted {
+	return func([]hclfile.Upstream, LockFile) Accepted { return *accepted }
+}
+
+const (
+	numbered = `{"type":"object","properties":{"n":{"type":"number"}}}`
+	lettered = `{"type":"object","properties":{"m":{"type":"number"}},"additionalProperties":false}`
+)
+
+const small = "policy \"small\" {\n  tools  = [\"read\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n"
+
+// TestOverlay_localNamesWin: whatever a server offers, files are loaded, and no item that a
+// rule covers is served without that.
+func TestOverlay_localNamesWin(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n" + small})
+	tools := files(map[string]string{"t.hcl": "tool \"own\" { run = \"return 1;\" }"})
+	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
+	for _, step := range []struct {
+		what, own string
+		offered   []*Item
+		served    []string
+		left      []string
+	}{
+		{"what fits", "own", []*Item{offering("read", numbered)}, []string{"own", "read"}, nil},
+		{"a tool that the rule does not fit", "mine", []*Item{offering("read", lettered)}, []string{"mine"}, []string{"read unruled"}},
+		{"a name of a file", "yours", []*Item{offering("read", numbered), offering("yours", numbered)}, []string{"read", "yours"}, []string{"yours taken"}},
+		{"a file that takes a name which serves", "read", []*Item{offering("read", numbered)}, []string{"read"}, []string{"read taken"}},
+		{"nothing", "ours", nil, []string{"ours"}, nil},
+	} {
+		tools["t.hcl"].Data = []byte("tool \"" + step.own + "\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}")
+		c := overlaid(t, b, Change{All: true}, Offers{Items: step.offered})
+		b.Served(c)
+		var served, left []string
+		for _, e := range c.Entries[Tools] {
+			if served = append(served, e.Name); e.Name == "read" && len(e.Rules) != 1 {
+				t.Errorf("%s: read has the policies %v", step.what, e.Rules)
+			}
+		}
+		for _, l := range c.LeftOut {
+			left = append(left, l.Address+map[bool]string{true: " unruled"}[l.Unruled]+map[bool]string{true: " taken"}[l.Taken])
+		}
+		if diff := cmp.Diff([][]string{step.served, step.left}, [][]string{served, left}); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", step.what, diff)
+		}
+		if e := c.Entry(Tools, step.own); e == nil || e.Upstream != "" {
+			t.Errorf("%s: the tool of the file is not served", step.what)
+		}
+	}
+}
+
+// TestOverlay_revision is that of the base without offers, and another one with what is
+// served and what is left out; the same of the same.
+func TestOverlay_revision(t *testing.T) {
+	b := New(Options{Config: files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"}), ConfigPath: "mcpd.hcl"})
+	base := b.Build(Change{All: true}, nil).Base
+	of := func(o Offers) string {
+		c, _ := b.Overlay(base, o)
+		return c.Revision
+	}
+	read := Offers{Items: []*Item{offering("lab_read", numbered)}}
+	left := Offers{LeftOut: []LeftOut{NewLeftOut(Tools, "lab_read", "lab", "no")}}
+	served, again := of(read), of(read)
+	if of(Offers{}) != base.Revision || served == base.Revision || of(left) == base.Revision || of(left) == served || served != again {
+		t.Error("the revision is wrong")
+	}
+}
+
+func TestOverlay_foreignPrefix(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n  rename = { theirs = \"crm_ours\" }\n}\n" +
+		"upstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { delete = \"erase\" }\n}\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
+	of := func(upstream string, kind Kind, name string) *Item {
+		i := offering(name, `{"type":"object"}`)
+		i.Upstream, i.Kind = upstream, kind
+		return i
+	}
+	offered := []*Item{
+		of("lab", Tools, "get"), of("lab", Tools, "crm_get"), of("lab", Prompts, "crm_plan"), of("lab", Resources, "crm_note"), of("lab", Tools, "crm_ours"),
+		of("lab", Tools, "erase"), of("lab", Prompts, "erase"), of("lab", Resources, "erase"), of("lab", Resources, "crm_ours"),
+		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
+	}
+	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: offered, Known: []ToolName{{"lab", "get"}}})
+	var served, left []string
+	for _, entries := range c.Entries {
+		for _, e := range entries {
+			served = append(served, e.Name)
+		}
+	}
+	for _, l := range c.LeftOut {
+		left = append(left, l.Upstream+" "+l.Address+": "+l.Why)
+	}
+	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get", "erase"}, served); diff != "" {
+		t.Errorf("served (-want +got)\n%s", diff)
+	}
+	want := []string{
+		`lab crm_get: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab crm_plan: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab crm_note: names that begin with "crm_" are those of the upstream "crm"`,
+		`lab erase: the upstream "crm" gives one of its own that name`,
+		`lab erase: the upstream "crm" gives one of its own that name`,
+		`lab crm_ours: names that begin with "crm_" are those of the upstream "crm"`,
+		`crm crm_eu_list: names that begin with "crm_eu_" are those of the upstream "crm_eu"`,
+	}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("left out (-want +got)\n%s", diff)
+	}
+}
+
+// TestOverlay_renameTakesName leaves out what another server offers by a name that a rename
+// gives, whatever came first.
+func TestOverlay_renameTakesName(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
+	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
+	if len(c.LeftOut) != 1 || !c.LeftOut[0].Taken || c.LeftOut[0].Why != `the upstream "crm" gives one of its own that name` {
+		t.Errorf("left out are %+v", c.LeftOut)
+	}
+}
+
+// TestOverlay_oneNameOfTwoUpstreams gives it to the one whose tool mcpd.lock accepts, also
+// while that cannot be served, and else to the first block.
+func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
+	config := files(map[string]string{"mcpd.hcl": "upstream \"evil\" {\n  url = \"https://evil.test/mcp\"\n  prefix = \"\"\n}\nupstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n"})
+	good, evil := offering("x", `{"type":"object"}`), offering("x", `{"type":"object"}`)
+	evil.Upstream, evil.Key = "evil", sha256.Sum256([]byte("evil"))
+	b := New(Options{Config: config, ConfigPath: "mcpd.hcl"})
+	accepted := []ToolName{{"lab", "x"}}
+	quarantined := NewLeftOut(Tools, "x", "lab", "nobody has accepted it")
+	for _, step := range []struct {
+		what   string
+		offers Offers
+		want   string
+	}{
+		{"nothing accepted", Offers{Items: []*Item{evil, good}}, "evil"},
+		{"the second alone", Offers{Items: []*Item{good}}, "lab"},
+		{"accepted", Offers{Items: []*Item{evil, good}, Known: accepted}, "lab"},
+		{"in quarantine", Offers{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}, Known: accepted}, ""},
+		{"not reached", Offers{Items: []*Item{evil}, Silent: []string{"lab"}, Known: accepted}, ""},
+		{"offered no more", Offers{Items: []*Item{evil}, Known: accepted}, ""},
+		{"both accepted", Offers{Items: []*Item{evil, good}, Known: []ToolName{{"evil", "x"}, {"lab", "x"}}}, "evil"},
+	} {
+		c := overlaid(t, b, Change{}, step.offers)
+		got := ""
+		if e := c.Entry(Tools, "x"); e != nil {
+			got = e.Upstream
+		}
+		if got != step.want {
+			t.Errorf("%s: it is served by %q, want %q", step.what, got, step.want)
+		}
+	}
+}
+
+// TestBuild_namesOfUpstreams: of an upstream that mcpd.lock knows a name that it lacks is a
+// mistake; of others the overlay warns.
+func TestBuild_namesOfUpstreams(t *testing.T) {
+	const upstreams = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url    = \"https://crm.test/mcp\"\n  prefix = \"\"\n}\n"
+	config := files(map[string]string{"mcpd.hcl": ""})
+	tools := files(map[string]string{"t.hcl": "tool \"wipe_disk\" { run = \"return 1;\" }"})
+	get, drop, bare := offering("lab_get", `{"type":"object"}`), offering("lab_drop", `{"type":"object"}`), offering("bare", `{"type":"object"}`)
+	bare.Upstream = "crm"
+	all := Offers{Items: []*Item{get, drop, bare}}
+	both := Accepted{Known: []ToolName{{"lab", "lab_get"}, {"lab", "lab_drop"}, {"crm", "bare"}}, Upstreams: []string{"lab", "crm"}}
+	for _, row := range []struct {
+		what, tool string
+		accepted   Accepted
+		offers     Offers
+		want       []string
+	}{
+		{"nothing is known", "lab_dorp", Accepted{}, Offers{Silent: []string{"lab", "crm"}}, nil},
+		{"nothing is accepted", "lab_dorp", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
+		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Silent: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", unless the upstream "crm" offers it, which has not told yet; did you mean "wipe_disk"?`}},
+		{"it offers none", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, all, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", and the upstream "crm" offers none now; did you mean "wipe_disk"?`}},
+		{"accepted", "lab_drop", both, all, nil},
+		{"not accepted", "lab_dorp", both, all, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_dorp" of the upstream "lab"; did you mean "lab_drop"?`}},
+		{"not accepted of a server that is not reached", "lab_other", both, Offers{Silent: []string{"lab"}}, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_other" of the upstream "lab"; correct the name, or accept the tool: mcpd lock accept lab`}},
+		{"not accepted without a prefix", "wipe_dsik", both, all, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and mcpd.lock has none of the upstream "crm"; did you mean "wipe_disk"?`}},
+		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
+		{"accepted, and not reached", "lab_drop", both, Offers{Silent: []string{"lab"}}, nil},
+		{"a pattern for which nothing is accepted", "lab_x*", both, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
+		{"a pattern for which nothing is offered", "lab_x*", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
+		{"a pattern of a server that is not reached", "lab_x*", Accepted{}, Offers{Silent: []string{"lab"}}, nil},
+		{"a pattern for what is offered", "lab_d*", Accepted{}, all, nil},
+	} {
+		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + row.tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
+		b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Accepted: accepting(&row.accepted)})
+		built := b.Build(Change{All: true}, nil)
+		problems := built.Problems
+		if !problems.HasErrors() {
+			_, warnings := b.Overlay(built.Base, row.offers)
+			problems = append(problems, warnings...)
+		}
+		if diff := cmp.Diff(row.want, told(problems)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", row.what, diff)
+		}
+	}
+}
+
+// TestBuild_rulesFitTheLock holds policies and keys of limits to the tools that mcpd.lock
+// accepts, whatever their server offers.
+func TestBuild_rulesFitTheLock(t *testing.T) {
+	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
+	accepted := Accepted{Items: []*Item{offering("lab_read", lettered)}, Known: []ToolName{{"lab", "lab_read"}}, Upstreams: []string{"lab"}}
+	for rule, want := range map[string]string{
+		"policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n":     `mcpd.hcl:4:18: error: tool "lab_read" has no argument "n"`,
+		"limit \"l\" {\n  tools = [\"lab_read\"]\n  key   = \"string(args.n)\"\n  rate  = \"1/s\"\n}\n": `mcpd.hcl:4:24: error: tool "lab_read" has no argument "n"`,
+	} {
+		b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + rule}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
+		if got := told(b.Build(Change{All: true}, nil).Problems); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("got %q, want %s", got, want)
+		}
+	}
+	fits := "policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"has(args.m) && args.m > 5\"\n  reason = \"no\"\n}\n"
+	b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + fits}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
+	c := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}})
+	compiled := c.Entry(Tools, "lab_read").Rules[0].Compiled
+	if again := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}}); again.Entry(Tools, "lab_read").Rules[0].Compiled != compiled {
+		t.Error("a policy is compiled twice")
+	}
+}
+
+// TestOverlay_firstUse takes in nothing of a server as long as rules do not fit what it
+// offers: the files would not fit the lock file that mcpd writes.
+func TestOverlay_firstUse(t *testing.T) {
+	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
+	rule := func(tools, deny string) string {
+		return fmt.Sprintf("policy \"p\" {\n  tools  = [%q]\n  deny   = %q\n  reason = \"no\"\n}\n", tools, deny)
+	}
+	for _, row := range []struct {
+		what, rules string
+		served      int
+		withheld    bool
+	}{
+		{"no rule", "", 2, false},
+		{"a rule that fits", rule("lab_write", "args.n > 5"), 2, false},
+		{"a rule that does not fit", rule("lab_write", "args.m > 5"), 0, true},
+		{"a pattern that does not fit one", rule("lab_*", "args.n > 5"), 0, true},
+		{"a name that is not offered", rule("lab_wirte", "call.via == 'code'"), 0, true},
+		{"a pattern that matches nothing", rule("lab_x*", "call.via == 'code'"), 2, false},
+		{"a name of another server", rule("crm_write", "call.via == 'code'"), 2, false},
+	} {
+		config := files(map[string]string{"mcpd.hcl": upstream + "upstream \"crm\" { url = \"https://crm.test/mcp\" }\n" + row.rules})
+		c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{
+			Items: []*Item{offering("lab_read", lettered), offering("lab_write", numbered)}, First: map[string][]string{"lab": {"lab_read", "lab_write"}}, Silent: []string{"crm"},
+		})
+		unruled := 0
+		for _, l := range c.LeftOut {
+			if l.Unruled {
+				unruled++
+			}
+		}
+		if n := len(c.Entries[Tools]); n != row.served || unruled != 2-row.served || c.Withheld("lab") != row.withheld {
+			t.Errorf("%s: %d tools are served, left out are %v", row.what, n, c.LeftOut)
+		}
+	}
+}
+
+// told returns diagnostics in order.
+func told(problems diag.List) (lines []string) {
+	for _, p := range problems.Sort() {
+		lines = append(lines, p.String())
+	}
+	return lines
+}
+
+func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
+	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
+		placed := New(Options{ConfigPath: config}).placed([]hclfile.Upstream{{Command: []string{"./srv"}}})
+		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
+			t.Errorf("of %s it is %s", config, got)
+		}
+	}
+}
+
+func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {
+	left := NewLeftOut(Resources, "lab:"+strings.Repeat("€", 100), "lab", "no")
+	if !utf8.ValidString(left.Address) || !strings.HasSuffix(left.Address, "€…") || len(left.Address) > 140 {
+		t.Errorf("it is called %q", left.Address)
+	}
+}

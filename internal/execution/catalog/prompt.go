@@ -1,0 +1,103 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/execution/reply"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
+	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
+	item.Icons, item.Where = def.Icons, def.NameRange
+	c.found.authors.bound(item, def.Bounds)
+	k := c.begin(item, def.Meaning)
+	k.arguments(def.Arguments, def.Call)
+	item.PolicySchema = stringsSchema(def.Arguments)
+	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // it is ours, and sound
+	for _, a := range def.Arguments {
+		item.InputNames = append(item.InputNames, a.Name)
+	}
+	if def.Run == nil {
+		item.Body = conversation{description: def.Description, messages: def.Messages}
+		return k.done(def.Grant, def.GrantRanges)
+	}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Prompt, MustReturn: true, Inputs: item.InputNames}
+	if src.Inputs == nil {
+		src.Inputs = []string{}
+	}
+	item.Body = shaped(k.body(src, *def.Run, def.Grant), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
+		return reply.Messages(def.Description, r)
+	})
+	return k.done(def.Grant, def.GrantRanges)
+}
+
+// conversation is the body of a prompt whose messages stand in the file.
+type conversation struct {
+	description string
+	messages    []hclfile.Message
+}
+
+// Run fills in the arguments.
+func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+	values, size := texts(i.Args), 0
+	for n := range c.messages {
+		size += c.messages[n].Len(values)
+	}
+	if size > hclfile.MaxFilled {
+		return tooLong(size), nil
+	}
+	filled := make([]reply.Message, len(c.messages))
+	for n := range c.messages {
+		var sound bool
+		if filled[n], sound = fill(&c.messages[n], values); !sound {
+			message := fmt.Sprintf("message %d: with these arguments its uri is not absolute", n+1)
+			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
+		}
+	}
+	return replied(reply.Written(c.description, filled)), nil
+}
+
+// fill returns a message with the arguments in their places, and false when
+// they make no URI of what should be one.
+func fill(m *hclfile.Message, values map[string]string) (out reply.Message, sound bool) {
+	out = reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
+	sound = true
+	switch {
+	case m.Media != nil:
+		out.Kind, out.MIMEType, out.Content = m.Media.Kind, m.Media.MIMEType, m.Media.Bytes
+	case m.Resource != nil:
+		out.Resource, sound = m.Resource.URI.FillURI(values)
+		out.MIMEType = m.Resource.MIMEType
+		fillResource(m.Resource, values, &out)
+	case m.Link != nil:
+		out.Link, sound = m.Link.URI.FillURI(values)
+		out.Name, out.MIMEType = m.Link.Name.Fill(values), m.Link.MIMEType
+		out.Title, out.Description = m.Link.Title.Fill(values), m.Link.Description.Fill(values)
+		if m.Link.Size != nil {
+			out.Size = *m.Link.Size
+		}
+	default:
+		text := m.Text.Fill(values)
+		out.Text = &text
+	}
+	return out, sound
+}
+
+// fillResource fills in what an embedded resource holds.
+func fillResource(r *hclfile.Embedded, values map[string]string, out *reply.Message) {
+	switch {
+	case r.Content == nil:
+		text := r.Text.Fill(values)
+		out.ResourceText = &text
+	case r.Content.Binary:
+		out.Content = r.Content.Bytes
+	default:
+		text := string(r.Content.Bytes)
+		out.ResourceText = &text
+	}
+}

@@ -1,0 +1,141 @@
+// Package gofunc runs the Go function behind a tool so that nothing it does
+// costs more than its own call: its panic is recovered, and one that ignores its
+// deadline is left behind.
+package gofunc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Func is a function behind a tool. Agent says who calls it.
+type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out, error)
+
+// RunApart runs the function in a goroutine of its own until it returns or ctx is
+// done, and tells what came of it in the terms of a script. An error of the
+// second kind is that of ctx: the function then runs on, and nobody waits for it.
+func (fn Func[Agent, In, Out]) RunApart(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run(ctx)
+	}()
+	// Most functions end at once: who gives way to them need not wait for ctx,
+	// which may take a timer.
+	runtime.Gosched()
+	select {
+	case <-ended:
+		return r.outcome, nil
+	default:
+	}
+	select {
+	case <-ended:
+		return r.outcome, nil
+	case <-ctx.Done():
+		return scripting.Outcome{}, ctx.Err()
+	}
+}
+
+// Run is like [Func.RunApart], but runs the function in the goroutine of the
+// caller, which it holds until it returns. The watchdog tells late when ctx ends
+// before that: then the error is [catalog.ErrLeft], and the call is nobody's concern any
+// more. A function that ends its goroutine has late told of that, there.
+func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalog.Late, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, stay: stay{ctx: ctx, late: late}}
+	w.begin(&r.stay)
+	returned := false
+	defer func() {
+		if !returned && w.end(&r.stay) {
+			late.Late(ctx, catalog.ErrExited)
+		}
+	}()
+	r.run(ctx)
+	returned = true
+	if !w.end(&r.stay) {
+		return scripting.Outcome{}, catalog.ErrLeft
+	}
+	if err := ctx.Err(); err != nil {
+		return scripting.Outcome{}, err
+	}
+	return r.outcome, nil
+}
+
+// run is one call of a function.
+type run[Agent, In, Out any] struct {
+	fn    Func[Agent, In, Out]
+	agent Agent
+	in    In
+	stay  stay // of a function that holds the goroutine of its call
+
+	outcome scripting.Outcome
+	result  scripting.Result
+}
+
+func (r *run[Agent, In, Out]) run(ctx context.Context) {
+	returned := false
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
+		} else if !returned {
+			r.fail(scripting.HostPanic, catalog.ErrExited)
+		}
+	}()
+	out, err := r.fn(ctx, r.agent, r.in)
+	returned = true
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		r.fail(scripting.Timeout, err)
+		return
+	case err != nil && ctx.Err() != nil:
+		r.fail(scripting.Canceled, err)
+		return
+	case err != nil:
+		r.fail(scripting.Thrown, err)
+		return
+	}
+	if r.result.JSON, err = json.Marshal(out); err != nil {
+		r.fail(scripting.HostPanic, fmt.Errorf("encode result: %w", err))
+		return
+	}
+	r.result.Kind = scripting.Value
+	r.outcome.Result = &r.result
+}
+
+func (r *run[Agent, In, Out]) fail(kind scripting.FailureKind, err error) {
+	r.outcome = scripting.Outcome{Failure: &scripting.Failure{Kind: kind, Message: err.Error()}}
+}
+
+// callerKey is the key of the caller in the context of a function.
+type callerKey struct{}
+
+// called is the context of a function, which knows who calls it. It is one of its own as
+// contexts of the standard library would make that of the call start a timer.
+type called struct {
+	context.Context
+	caller identity.Caller
+}
+
+// Value returns the caller, or a value of the context of the call.
+func (c *called) Value(key any) any {
+	if key == (callerKey{}) {
+		return &c.caller
+	}
+	return c.Context.Value(key)
+}
+
+// CallerFromContext returns who calls the function that has been given ctx, or a context
+// made of it: a copy. Where there is none it is anonymous, and ok is false.
+func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
+	if c, found := ctx.Value(callerKey{}).(*identity.Caller); found {
+		return c.Explicit().Clone(), true
+	}
+	return identity.Caller{}.Explicit(), false
+}

@@ -1,0 +1,79 @@
+package hooks
+
+import (
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+const (
+	// width is how many runs of one hook go on at once; those of one call run
+	// in order.
+	width = 8
+	// maxWaiting bounds the bytes of the runs of one hook that wait: some
+	// ten thousand.
+	maxWaiting = 16 << 20
+	// overhead is what a run weighs beside its event.
+	overhead = 256
+	// hurried is the most that a run may take while the queue is crowded.
+	hurried = 10 * time.Millisecond
+)
+
+// Definition is what a hook consists of. It is not changed after [Runner.Hook].
+type Definition struct {
+	Name    string
+	Timeout time.Duration
+	// Limits bound a run. A zero member means its default.
+	Limits  scripting.Limits
+	Program *scripting.Program
+	// HTTP are the http grants by name.
+	HTTP map[string]grant.HTTP
+	// Files and Env are those of files and of the environment.
+	Files []grant.FS
+	Env   []string
+	// Secrets are the names of those that the hook may read.
+	Secrets []string
+	// KV are the kv grants by name.
+	KV map[string]grant.KV
+	// Modules are the options of granted modules by name.
+	Modules map[string]json.RawMessage
+	// Exec are the exec grants.
+	Exec []grant.Exec
+	// SQL are the sql grants.
+	SQL []grant.SQL
+}
+
+// Hook is a hook that can run. It belongs to the runner that made it, and
+// needs no closing.
+type Hook struct {
+	Definition
+	// compiled are Exec and SQL, ready for runs.
+	compiled host.Compiled
+	queue    *lanes.Queue[Run]
+	// told is the last crowding in which the log was told of a run cut short.
+	told atomic.Uint64
+}
+
+// Run is one run of a hook.
+type Run struct {
+	// Event is the JSON behind event.
+	Event json.RawMessage
+	// CallID names the call that the event is of, RequestID its request, and Origin its
+	// span. Runs of the same Lane keep their order.
+	CallID, RequestID string
+	Origin            telemetry.Origin
+	Lane              uint64
+	// Owner is that of the call (see [scripting.Call.Owner]).
+	Owner uint64
+	// SecretKeys name the definitions of secrets that hold for the call.
+	SecretKeys map[string]string
+	// Hide takes sensitive variables out of what the run writes.
+	Hide redact.Text
+}

@@ -1,0 +1,142 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Options are what hooks run with.
+type Options struct {
+	Executor scripting.Executor
+	Brokers  host.Brokers
+	// Metrics count the host calls of runs; nil for nothing.
+	Metrics *telemetry.Metrics
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Runner runs hooks and keeps account of them. It is safe for concurrent use.
+type Runner struct {
+	options Options
+	pending lanes.Calls
+
+	failures, waits atomic.Uint64
+}
+
+// New returns a runner.
+func New(o Options) *Runner { return &Runner{options: o} }
+
+// Hook returns a hook with an empty queue.
+func (r *Runner) Hook(d Definition) *Hook {
+	h := &Hook{Definition: d, compiled: host.Compile(d.Exec, d.SQL)}
+	h.queue = lanes.New(width, maxWaiting, func(run Run) { r.run(h, run) })
+	return h
+}
+
+// Add queues a run of a hook. While the queue is full it waits, and the runs
+// of the hook are cut short, so that there is room soon.
+func (r *Runner) Add(h *Hook, run Run) {
+	r.pending.Begin()
+	if h.queue.Add(run.Lane, len(run.Event)+overhead, run) {
+		r.waits.Add(1)
+	}
+}
+
+// Failed logs and counts a run that failed. The context is that of the run.
+func (r *Runner) Failed(ctx context.Context, hook string, run Run, err error) {
+	r.failures.Add(1)
+	r.options.Brokers.Logger.LogAttrs(ctx, slog.LevelWarn, "a hook failed", slog.String("hook", hook),
+		slog.String("call_id", run.CallID), slog.String("request_id", run.RequestID), slog.String("error", err.Error()))
+}
+
+// Failures counts the runs that failed.
+func (r *Runner) Failures() uint64 { return r.failures.Load() }
+
+// Waits counts the times that a call had to wait for a hook that lags behind.
+func (r *Runner) Waits() uint64 { return r.waits.Load() }
+
+// Queued counts the runs that wait or are under way.
+func (r *Runner) Queued() int { return int(r.pending.Running()) }
+
+// Flush waits until all that was added before has run, or until ctx is done;
+// then it returns the error of ctx.
+func (r *Runner) Flush(ctx context.Context) error {
+	r.pending.StartDrain()
+	return r.pending.Drain(ctx)
+}
+
+// run runs a hook once; what panics below it costs that run alone. It is a part of the
+// span of its call, which may be over.
+func (r *Runner) run(h *Hook, run Run) {
+	defer r.pending.End()
+	ctx, span := run.Origin.Start(context.Background(), "hook "+h.Name)
+	defer span.End()
+	defer func() {
+		if cause := recover(); cause != nil {
+			span.Fail(string(call.ExecutionError))
+			r.Failed(ctx, h.Name, run, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	bounded, cut := context.WithCancelCause(ctx)
+	bounded, cancel := context.WithTimeout(bounded, h.Timeout)
+	defer cancel()
+	defer h.hurry(bounded, cut).Stop()
+	outcome, err := r.options.Executor.Run(bounded, scripting.Call{
+		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true, Owner: run.Owner,
+	}, r.host(bounded, h, run, span))
+	if err == nil && outcome.Failure != nil {
+		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message, r.options.Brokers.Secrets.Net())
+		err = outcome.Failure
+	}
+	if err != nil {
+		span.Fail(string(codeOf(bounded)))
+		r.ended(bounded, h, run, err)
+	}
+}
+
+// host is the host of one run. There is no Caller: a hook runs for nobody, whoever made the
+// call. With one, whoever writes a hook would have the tokens and the values of every
+// principal whose calls it is told of, and modules would take it for them. The event says
+// who called, and the request is named in the log.
+func (r *Runner) host(ctx context.Context, h *Hook, run Run, span telemetry.Span) *host.Call {
+	c := &host.Call{
+		Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, Granted: h.Modules, Readable: h.Secrets,
+		What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID, Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
+	}
+	c.GrantLocal(h.Files, h.Env)
+	c.Ends, _ = ctx.Deadline()
+	return c
+}
+
+// codeOf returns the code of a run that failed, in its span: that of a call which ends so.
+func codeOf(ctx context.Context) call.Code {
+	if ctx.Err() != nil {
+		return call.Timeout
+	}
+	return call.ExecutionError
+}
+
+// ended tells of a run that failed. Of those that were cut short in one
+// crowding, only the first is logged.
+func (r *Runner) ended(ctx context.Context, h *Hook, run Run, err error) {
+	var cut crowded
+	if !errors.As(context.Cause(ctx), &cut) {
+		r.Failed(ctx, h.Name, run, err)
+		return
+	}
+	if last := h.told.Load(); last < uint64(cut) && h.told.CompareAndSwap(last, uint64(cut)) {
+		r.Failed(ctx, h.Name, run, cut)
+		return
+	}
+	r.failures.Add(1)
+}

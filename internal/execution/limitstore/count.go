@@ -1,0 +1,200 @@
+package limitstore
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+)
+
+const (
+	// limitPatience is the default of [Shared].Timeout.
+	limitPatience = time.Second
+	// limitSecret is how many bytes a secret has at least.
+	limitSecret = 16
+	// limitQuestions bounds what a store is asked at the same time.
+	limitQuestions = 1 << 10
+	// holdMargin is for what a call does beside running its body.
+	holdMargin = 5 * time.Second
+	// maxLimitWait bounds what a store may have callers wait.
+	maxLimitWait = 365 * 24 * time.Hour
+)
+
+// New returns what counts the limits of a server: in memory, and by a store of the program
+// unless shared is nil.
+func New(shared *Shared, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
+	memory := ratelimit.NewMemory(now)
+	if shared == nil {
+		return memory, nil
+	}
+	own := *shared
+	switch {
+	case own.Store == nil:
+		return nil, errors.New("the store of the limits is nil")
+	case len(own.Secret) < limitSecret:
+		return nil, fmt.Errorf("the secret of the limits has %d bytes; give it %d random ones at least", len(own.Secret), limitSecret)
+	case own.Timeout < 0:
+		return nil, errors.New("the timeout of the limits is negative")
+	case own.Timeout == 0:
+		own.Timeout = limitPatience
+	}
+	own.Secret = slices.Clone(own.Secret)
+	return &counter{Shared: own, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: logger}, nil
+}
+
+// Close waits until a store is asked nothing any more, for as long as a question
+// and what gives its places back may take, and has it asked nothing again.
+func Close(ctx context.Context, limits ratelimit.Store) error {
+	count, ok := limits.(*counter)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*count.Timeout)
+	defer cancel()
+	for range limitQuestions {
+		select {
+		case count.room <- struct{}{}:
+			continue // also where ctx has ended: a store that is asked nothing is not slow
+		default:
+		}
+		select {
+		case count.room <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("the store of the limits has not answered: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// counter counts by a store of the program, and in memory what is local.
+type counter struct {
+	// Fixed at creation.
+	Shared
+	memory *ratelimit.Memory
+	prefix string // what the names of places begin with
+	logger *slog.Logger
+
+	// room is held by what the store is asked.
+	room  chan struct{}
+	calls atomic.Uint64
+}
+
+// Take implements [ratelimit.Store]. The store is asked last: what is refused here
+// costs it nothing, and what it refuses can be given back here.
+func (c *counter) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Refusal, error) {
+	shared, local := apart(charges)
+	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
+		return refusal, err
+	}
+	place := c.calls.Add(1)
+	for i := range shared {
+		shared[i].Place = place
+	}
+	refusal, err := c.take(ctx, shared)
+	if refusal != nil || err != nil {
+		c.memory.Release(local)
+	}
+	return refusal, err
+}
+
+// Release implements [ratelimit.Store]. It waits for the store, so that who calls again
+// finds the place that it had.
+func (c *counter) Release(charges []ratelimit.Charge) {
+	shared, local := apart(charges)
+	c.memory.Release(local)
+	asked, _ := c.asked(shared)
+	if held := places(asked); len(held) > 0 {
+		c.giveBack(held)
+	}
+}
+
+// Keep implements [ratelimit.Store]. What the store of the program holds ends by itself.
+func (c *counter) Keep(limits []*ratelimit.Limit) {
+	c.memory.Keep(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
+}
+
+// apart puts what is local behind what is shared.
+func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
+	n := 0
+	for i := range charges {
+		if !charges[i].Limit.Local {
+			charges[n], charges[i] = charges[i], charges[n]
+			n++
+		}
+	}
+	return charges[:n], charges[n:]
+}
+
+// take asks the store for charges, if there are any.
+func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
+	asked, limits := c.asked(shared)
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].Hold), errLimitSilence)
+	defer cancel()
+	var verdict Verdict
+	held := places(asked)
+	err := c.ask(ctx, func(ctx context.Context) (err error) {
+		verdict, err = c.Store.Take(ctx, asked)
+		return err
+	}, func() { c.drop(held) })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("limit store: %w", err)
+	case verdict.Taken:
+		return nil, nil
+	case verdict.Over < 0 || verdict.Over >= len(limits):
+		return nil, fmt.Errorf("limit store: it refuses charge %d of %d", verdict.Over, len(limits))
+	}
+	refusal := &ratelimit.Refusal{Limit: limits[verdict.Over], Busy: verdict.Busy, Wait: min(verdict.Wait, maxLimitWait)}
+	if refusal.Wait <= 0 {
+		refusal.Wait = time.Second
+	}
+	return refusal, nil
+}
+
+// asked returns charges as a store knows them, and their limits. A call that has paid
+// is nothing to those that count a rate alone.
+func (c *counter) asked(shared []ratelimit.Charge) (asked []Charge, limits []*ratelimit.Limit) {
+	for i := range shared {
+		charge := &shared[i]
+		l := charge.Limit
+		if charge.Paid && l.Concurrency == 0 {
+			continue
+		}
+		a := Charge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
+		if !charge.Paid {
+			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
+		}
+		if l.Concurrency > 0 {
+			a.Place = c.prefix + strconv.FormatUint(charge.Place, 36)
+		}
+		asked, limits = append(asked, a), append(limits, l)
+	}
+	return asked, limits
+}
+
+// key returns what a charge is counted under.
+func (c *counter) key(charge *ratelimit.Charge) string {
+	id := charge.Limit.ID
+	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
+	mac := hmac.New(sha256.New, c.Secret)
+	mac.Write(text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// places returns the charges that hold a place.
+func places(asked []Charge) []Charge {
+	return slices.DeleteFunc(slices.Clone(asked), func(a Charge) bool { return a.Place == "" })
+}

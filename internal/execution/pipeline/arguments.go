@@ -1,0 +1,17 @@
+package pipeline
+
+import (
+	"errors"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+// CheckArguments reports what keeps bytes from being the arguments of a call:
+// they must be a JSON object within the bounds of the JSON gate. Arguments from
+// outside pass it before [Pipeline.Execute].
+func CheckArguments(raw []byte) error {
+	if err := jsongate.Check(raw, jsongate.Client()); err != nil || jsongate.IsObject(raw) {
+		return err
+	}
+	return errors.New("the arguments must be a JSON object")
+}

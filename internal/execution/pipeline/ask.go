@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// maxAskWait bounds how long a state can be opened, whatever ask_timeout says.
+const maxAskWait = state.MaxLife
+
+// resumed runs the body of a call that its client has answered. Of all who come
+// with the same state the first runs it; the others get the same result.
+func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
+	store, err := x.states.Open()
+	if err != nil {
+		x.voided(err, nil)
+		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+	}
+	pause, err := asking.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(x.args),
+	})
+	if err != nil {
+		x.voided(err, nil)
+		return call.Result{}, badState(err)
+	}
+	x.root, x.leg = pause.Root, int32(pause.Leg)+1
+	open := pause.Asks
+	pause.Own = x.own
+	if pause.AsksConsent() {
+		x.setApproval(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
+	}
+	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
+	if err != nil {
+		return call.Result{}, invalidParams(err.Error())
+	}
+	if !complete {
+		// Another state would be another right to go on from here.
+		return asks(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
+	}
+	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return call.Result{}, canceled(ctx)
+	case err != nil:
+		x.voided(err, pause)
+		return call.Result{}, badState(err)
+	case !claim.Won:
+		return x.decodeOutcome(claim.Answer)
+	}
+	x.tell(open)
+	return x.first(ctx, store, pause)
+}
+
+// first runs the leg that a claim was won for, and ends the claim. What was done is
+// done: the first gets its answer also where that cannot be kept for the others.
+func (x *execution) first(ctx context.Context, store state.Store, pause *asking.Pause) (call.Result, *call.Error) {
+	ended := false
+	defer func() {
+		if !ended {
+			// The store is closed, or has lost the claim by itself.
+			_ = store.Lose(pause.Nonce)
+		}
+	}()
+	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
+	result, failure := x.answered(ctx, pause)
+	answer, err := x.encodeOutcome(result, failure)
+	if err == nil {
+		ended = true
+		err = store.Finish(pause.Nonce, answer)
+	}
+	if err != nil && x.mocks == nil {
+		x.logUnkept(ctx, err)
+	}
+	return result, failure
+}
+
+// answered goes on with a call that its client has answered.
+func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
+	if pause.AsksConsent() {
+		if pause.Plan != nil {
+			if err := x.rehearse(ctx, pause); err != nil {
+				return call.Result{}, err
+			}
+		}
+		x.setApproval(audit.ApprovalRefused, "", pause.Consent.To)
+		return call.Result{}, x.refusedConsent(ctx)
+	}
+	return x.goOn(ctx, *pause)
+}
+
+// begun is the pause of a call that begins.
+func (x *execution) begun() asking.Pause {
+	return asking.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
+}
+
+// suspended makes what the body asks the result of this leg. A client that sent
+// the answers before it was asked is not asked, and neither is that of a call which code
+// plans: the program is told of it, and not the body, which could go on as if its user had
+// refused.
+func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
+	if x.plan != nil {
+		return call.Result{}, failed(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
+	}
+	open := make([]state.Ask, len(asks))
+	for i, ask := range asks {
+		open[i] = state.Ask{Seq: ask.Seq, Payload: ask.Payload}
+	}
+	pause.Asks, pause.Leg, pause.Used = open, pause.Leg+1, pause.Used+took
+	if sent := x.req.Resume; sent != nil && sent.State == "" {
+		if complete, err := pause.Resume(sent.Responses, sent.Refused); complete && err == nil {
+			x.tell(open)
+			return x.run(ctx, pause)
+		}
+	}
+	return x.ask(&pause, open)
+}
+
+// own reports whether a request is a question of the server itself.
+func (x *execution) own(r asking.Request) bool {
+	return x.mocks == nil && x.pipeline.options.Brokers.Poses(x.req.Caller.Principal, r)
+}
+
+// tell has the server hear what its client answered to questions that are the
+// server's own. The answers of a test are nobody's, whoever it says that its caller is.
+func (x *execution) tell(asked []state.Ask) {
+	if x.mocks != nil {
+		return
+	}
+	if requests, err := asking.Requests(asked); err == nil { // they were read before
+		x.pipeline.options.Brokers.Answered(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
+	}
+}
+
+// ask is the result of a leg that leaves asks open.
+func (x *execution) ask(pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
+	store, err := x.states.Open()
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+	}
+	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
+	wait := min(x.entry.AskTimeout, maxAskWait)
+	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
+	if err != nil {
+		return call.Result{}, badState(err)
+	}
+	return asks(open, sealed, wait)
+}
+
+// asks is the result that asks the client what is open.
+func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
+	requests, err := asking.Requests(open)
+	if err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "the tool asks what cannot be read")
+	}
+	return call.Result{Ask: &call.Ask{Requests: requests, State: sealed, Wait: wait}}, nil
+}
+
+// badState is the error of a state that nothing can go on from.
+func badState(err error) *call.Error {
+	var full *state.FullError
+	if errors.As(err, &full) {
+		return &call.Error{Code: call.ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, Cause: err}
+	}
+	e := invalidParams(asking.Refusal(err))
+	e.Cause = err
+	return e
+}
+
+// invalidParams is the error of a request that its client wrote wrongly (2026-07-28
+// basic/patterns/mrtr).
+func invalidParams(message string) *call.Error {
+	const code = -32602
+	return &call.Error{Code: call.InvalidInput, Message: message, RPC: &call.RPCError{Code: code, Message: message}}
+}

@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/policylang"
+)
+
+// consent is what one policy wants the user to consent to: its reason, and whether that was
+// cut.
+type consent struct {
+	policy *catalog.Policy
+	reason string
+	cut    bool
+}
+
+// maxShown bounds, in bytes, the arguments that a user is shown, and maxReasons the
+// reasons. A call of which more would have to be shown is denied: nobody approves what they
+// have not seen.
+const (
+	maxShown   = 6 << 10
+	maxReasons = 6 << 10
+)
+
+// maxConsents bounds how often the user is asked in one call: a reason that reads the
+// time is another one in each leg, and could never be consented to.
+const maxConsents = 3
+
+// consentTo is the digest of what the user is asked to consent to, beside what every
+// pause is bound to: the principal, the definition and the arguments.
+func (x *execution) consentTo() [sha256.Size]byte {
+	var told []byte
+	for _, c := range x.consents {
+		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
+	}
+	return sha256.Sum256(told)
+}
+
+// askConsent asks the user to consent to the call. What cannot be asked is denied.
+func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	switch {
+	case x.asksNobody():
+		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
+	case !x.req.Can.Form || x.req.Can.NoApproval:
+		return call.Result{}, x.unasked(ctx, whyClient, "the client cannot be asked for it")
+	case pause.Consent.Asked >= maxConsents:
+		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")
+	}
+	message, whole := x.consentMessage()
+	if !whole {
+		x.setApproval(audit.ApprovalUnasked, whyLong, [sha256.Size]byte{})
+		return call.Result{}, x.unapproved(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+	}
+	x.setApproval(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
+	open, err := pause.AskConsent(message, x.consentTo())
+	if err != nil {
+		denied := x.unapproved(ctx, "the user cannot be asked to approve the call")
+		denied.Cause = err
+		return call.Result{}, denied
+	}
+	result, failure := x.ask(&pause, open)
+	if failure == nil {
+		x.setApproval(audit.ApprovalAsked, "", pause.Consent.To)
+	}
+	return result, failure
+}
+
+// unasked denies a call whose user cannot be asked, for the reason why not, which is why
+// in one word.
+func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
+	x.setApproval(audit.ApprovalUnasked, why, [sha256.Size]byte{})
+	x.recorded = "the call needs the approval of a user, and " + because
+	return x.unapproved(ctx, x.recorded+": "+x.reasons("; "))
+}
+
+// refusedConsent denies a call that its user did not consent to.
+func (x *execution) refusedConsent(ctx context.Context) *call.Error {
+	return x.unapproved(ctx, "the user did not approve the call")
+}
+
+// unapproved tells the caller as much as all policies that want consent disclose.
+func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
+	if len(x.consents) == 0 { // a reload has removed them since the user was asked
+		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: ByApproval}
+	}
+	least := slices.MaxFunc(x.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
+	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
+}
+
+// discretion is the higher the less a policy discloses.
+func discretion(p *catalog.Policy) int {
+	return slices.Index([]string{hclfile.DiscloseReason, hclfile.DiscloseGeneric, hclfile.DiscloseHide}, p.Disclose)
+}
+
+// reasons returns the reasons of all policies that want consent.
+func (x *execution) reasons(between string) string {
+	reasons := make([]string, len(x.consents))
+	for i, c := range x.consents {
+		reasons[i] = c.reason
+	}
+	return strings.Join(reasons, between)
+}
+
+// consentMessage is what the user is shown: why, what is called, and with which
+// arguments, without those that are sensitive. None of it can pass for another part:
+// what could move text or begin a line is escaped. It is not whole where any of it does not fit.
+func (x *execution) consentMessage() (message string, whole bool) {
+	var b strings.Builder
+	whole = true
+	line := func(text string, most int) (length int) {
+		shown, all := plain.Whole(text, most)
+		whole = whole && all
+		b.WriteString(shown)
+		return len(shown)
+	}
+	left := maxReasons
+	for _, c := range x.consents {
+		whole = whole && !c.cut && left > 0
+		left -= line(c.reason, max(0, left))
+		b.WriteString("\n")
+	}
+	called := x.name()
+	if x.req.Kind == call.Resources {
+		called = x.req.Name
+	}
+	kind := x.entry.Kind.String()
+	fmt.Fprintf(&b, "\n%s: ", strings.ToUpper(kind[:1])+kind[1:])
+	line(called, maxShown)
+	if x.entry.Title != "" {
+		b.WriteString(" (")
+		line(x.entry.Title, maxShown)
+		b.WriteString(")")
+	}
+	if x.req.Kind != call.Resources {
+		b.WriteString("\nArguments: ")
+		line(string(orNull(x.visibleArguments())), maxShown)
+	}
+	return b.String(), whole
+}

@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/nesting"
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+// execution is one call on its way through the pipeline. It belongs to the
+// goroutine of the call.
+type execution struct {
+	pipeline *Pipeline
+	catalog  *catalog.Catalog
+	req      call.Request
+	id       string
+	// root and leg are those of hook events; empty while they are not known.
+	root   string
+	leg    int32
+	gone   bool // the call has left the server
+	placed bool // it has a place among those that may run at once
+	joined bool // the place is one beside that of the call which made it
+	cached bool // the result is that of another call
+	spoke  bool // the error is in the words of the body
+	// declined says that the call is not made, and that its policies have no part in it.
+	declined bool
+	lane     uint64
+	// owner tells for whom the call takes room (see [Pipeline.ownerOf]).
+	owner uint64
+	began time.Time
+	// place is where the call stands among those that come of one client's call.
+	place nesting.Place
+	// consents are what policies want of the user before the call runs.
+	consents []consent
+	// approval is what became of the approval that they want; nil before that is known.
+	approval *audit.Approval
+	// recorded is what the audit log has of the message of a refusal where that tells why an
+	// approval was wanted, in words that may hold arguments; "" elsewhere.
+	recorded string
+	// charges are what limits have counted, to be given back; nil when none have.
+	charges []ratelimit.Charge
+	// audit is the log that the call is written to; nil for none.
+	audit *audit.Log
+	// span is that of the call, which does nothing where nothing is traced.
+	span telemetry.Span
+	// script is that of the body, once it runs.
+	script telemetry.Span
+	// entry is nil while nothing is found, and body is what runs of it: nil
+	// when it has mistakes, or completes nothing.
+	entry *catalog.Entry
+	body  catalog.Body
+	// alias is the tool that was to call the entry; "" where that was called by itself.
+	alias string
+	// mocks answer host calls instead of the network. Nil outside of tests,
+	// which fire no hooks and are not logged.
+	mocks *host.Mocks
+	// hearing hears what policies say of a call that is judged and not made; nil in all
+	// that are made.
+	hearing *hearing
+	// deaf says that the call is nested in one that cannot wait for its client.
+	deaf bool
+	// approved says that a user has approved the call in the plan of the program that makes
+	// it, and writes are the calls of a program that its user is asked to approve.
+	approved bool
+	writes   []catalog.Write
+	// plan is what becomes of a call that code plans; nil of one that is made.
+	plan *plan
+	// states keeps the call while it waits for its client.
+	states *state.Lazy
+	// args and input are the same arguments, decoded and as JSON, once they are valid.
+	args  map[string]any
+	input []byte
+	// cancelled says who had the call end, and why; it is empty while nobody had.
+	cancelled call.Cancellation
+	// hide takes sensitive arguments out of what the body writes.
+	hide redact.Text
+}
+
+// Execute runs one call to its end. It never panics, and the call ends soon
+// after ctx does. Hooks fire exactly twice: at the start, and at the end or for
+// the error.
+func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
+	p.inFlight.Begin()
+	serving, loadErr := p.options.Catalog(ctx)
+	x := p.begin(serving, req)
+	x.audit = p.options.Audit()
+	return x.through(ctx, x.admit(loadErr))
+}
+
+// through takes the call through the pipeline between its hooks; refused is why it
+// has no place there.
+func (x *execution) through(ctx context.Context, refused *call.Error) call.Result {
+	defer x.leave()
+	ctx = x.trace(ctx)
+	x.fire(ctx, call.Event{Phase: call.Start})
+	result, err := call.Result{}, refused
+	if x.declined = refused != nil; !x.declined {
+		result, err = x.attempt(ctx)
+	}
+	if result.Left {
+		return result
+	}
+	return x.settle(ctx, result, err)
+}
+
+// settle ends the call.
+func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
+	if err != nil {
+		result = call.Result{Err: err}
+		x.noteCancellation(ctx, err)
+	}
+	if err := x.account(ctx, result); err != nil {
+		result = call.Result{Err: err}
+	}
+	switch {
+	case result.Err != nil:
+		x.pipeline.failedCalls.Add(1)
+		x.logEnd(ctx, result.Err)
+	case result.Ask == nil:
+		x.logEnd(ctx, nil)
+	}
+	result.Revision, result.CallID = x.catalog.Revision, x.id
+	x.fireLast(ctx, result)
+	x.observe(result)
+	x.pipeline.calls.Add(1)
+	return result
+}
+
+// leave gives back what the call has taken, once.
+func (x *execution) leave() {
+	if x.gone {
+		return
+	}
+	x.gone = true
+	if x.charges != nil {
+		x.pipeline.options.Limits.Release(x.charges)
+	}
+	switch {
+	case x.joined:
+		x.pipeline.places.Leave(x.owner)
+	case x.placed:
+		x.pipeline.places.End(x.owner)
+	}
+	x.pipeline.inFlight.End()
+}
+
+// Late ends the call in the place of the goroutine that its function holds. Its
+// hooks have time, as ctx is that of the function alone.
+func (x *execution) Late(ctx context.Context, reason error) {
+	err := x.timedOut(nil)
+	switch {
+	case errors.Is(reason, catalog.ErrExited):
+		err = failed(call.ExecutionError, reason, "the %s failed inside the server", x.entry.Kind)
+	case !errors.Is(reason, context.DeadlineExceeded):
+		err = canceled(ctx)
+		x.noteCancellation(ctx, err)
+	}
+	x.script.End() // the function may go on for ever
+	result := x.settle(context.WithoutCancel(ctx), call.Result{}, err)
+	x.leave()
+	x.req.Late.Answer(result)
+}
+
+// bounded returns a name that nothing has where one is too long: logs and hooks need not
+// carry all of it.
+func bounded(k call.Kind, name string) string {
+	if most := catalog.MaxAddress(k); len(name) > most {
+		return name[:most] + "…"
+	}
+	return name
+}
+
+// begin makes a call of a request on a catalog.
+func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
+	if req.Via == "" {
+		req.Via = call.ViaClient
+	}
+	req.Name = bounded(req.Kind, req.Name)
+	number := p.sequence.Add(1)
+	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
+	x.owner = p.ownerOf(&req.Caller)
+	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))
+	if req.Resume == nil || req.Resume.State == "" {
+		x.root, x.leg = x.id, 1
+	}
+	if x.req.Caller.Agent.RequestID == "" {
+		x.req.Caller.Agent.RequestID = x.id
+	}
+	x.find()
+	return x
+}

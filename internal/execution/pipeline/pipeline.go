@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Pipeline runs calls. It is safe for concurrent use.
+type Pipeline struct {
+	// Fixed at creation.
+	options Options
+	prefix  string // what call ids begin with
+	seed    maphash.Seed
+
+	sequence atomic.Uint64
+	inFlight lanes.Calls
+	// places are those of the calls that were not refused for want of one.
+	places             lanes.Shares
+	calls, failedCalls atomic.Uint64
+}
+
+// Options are what calls run with. All of them are required but Policies, Hooks, Metrics and Tracer.
+type Options struct {
+	// Catalog returns what serves now; every call asks once. The error says why
+	// nothing does: the catalog is empty then, and never nil.
+	Catalog  func(ctx context.Context) (*catalog.Catalog, error)
+	Executor scripting.Executor
+	Brokers  host.Brokers
+	// States keeps calls that wait for their clients.
+	States *state.Lazy
+	// Limits counts calls.
+	Limits ratelimit.Store
+	// Audit returns the log that calls are written to; nil for none.
+	Audit func() *audit.Log
+	// FileHooks runs the hooks in files.
+	FileHooks *hooks.Runner
+	// Policies and Hooks are those that are written in Go, in their order.
+	Policies []Policy
+	Hooks    []Hook
+	// Metrics and Tracer tell of calls; nil for nothing.
+	Metrics *telemetry.Metrics
+	Tracer  *telemetry.Tracer
+	Logger  *slog.Logger
+	Now     func() time.Time
+}
+
+// Policy is a policy that is written in Go. It changes nothing of what it is given. Unless it
+// allows, the caller is told the reason; an error, which denies, is the operator's to know.
+type Policy func(caller *identity.Caller, name string, args map[string]any) (allowed bool, reason string, err error)
+
+// Hook is a hook that is written in Go: it runs in line, on a copy of the event.
+type Hook func(ctx context.Context, event call.Event)
+
+// New returns a pipeline.
+func New(o Options) *Pipeline {
+	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", seed: maphash.MakeSeed()}
+}
+
+// Stats counts calls, nested ones too.
+type Stats struct {
+	// Calls and Failed have ended; Running have not.
+	Calls, Failed uint64
+	Running       int
+	// Draining says that no new calls are taken.
+	Draining bool
+}
+
+// Stats returns how many calls there are and have been.
+func (p *Pipeline) Stats() Stats {
+	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
+}
+
+// Refuse has no new calls taken, and reports whether this is the first to say so.
+func (p *Pipeline) Refuse() bool { return p.inFlight.StartDrain() }
+
+// Drain waits for the calls that run, and then for their hooks. It returns the error
+// of ctx when that is done first.
+func (p *Pipeline) Drain(ctx context.Context) error {
+	if err := p.inFlight.Drain(ctx); err != nil {
+		return fmt.Errorf("calls still run: %w", err)
+	}
+	if err := p.options.FileHooks.Flush(ctx); err != nil {
+		return fmt.Errorf("hooks still run: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// ByPlan is the name by which the operator knows what wants the user of a program to
+// approve its plan: the policies of the calls in it.
+const ByPlan = "(plan)"
+
+// planPolicy stands for the policies of the calls in a plan.
+var planPolicy = catalog.Policy{Name: ByPlan, Disclose: hclfile.DiscloseReason, Asks: true}
+
+// rehearse has a body rehearsed that wants to be, once in all legs of its call. What its
+// user has to approve of the plan is a consent like those that policies want: it holds for
+// these calls of this program alone.
+func (x *execution) rehearse(ctx context.Context, pause *asking.Pause) *call.Error {
+	r, ok := x.body.(catalog.Rehearser)
+	if !ok || x.plan != nil || !r.Rehearses(x.args) {
+		return nil
+	}
+	if pause.Plan == nil {
+		writes, err := x.rehearsal(ctx, r, *pause)
+		if err != nil {
+			return err
+		}
+		pause.Plan = encode(writes)
+	}
+	var writes []catalog.Write
+	if err := json.Unmarshal(pause.Plan, &writes); err != nil {
+		return failed(call.ExecutionError, err, "the plan of the program cannot be read")
+	}
+	var calls []string
+	for _, w := range writes {
+		if w.Approval {
+			x.writes = append(x.writes, w)
+		}
+		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.Shown))
+	}
+	if len(x.writes) == 0 {
+		return nil
+	}
+	reason := "The program is going to make these calls: " + strings.Join(calls, "; ")
+	if len(reason) > maxReasons {
+		return failed(call.PolicyDenied, nil, "the program makes more calls than a user can approve at once; approve them one by one with mode \"run\", or split it")
+	}
+	x.consents = append(x.consents, consent{&planPolicy, x.hidden(reason), false})
+	return nil
+}
+
+// rehearsal runs a body without changing anything, and returns what it has not done.
+func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause asking.Pause) ([]catalog.Write, *call.Error) {
+	bounded := deadline.WithTimeout(ctx, x.entry.Timeout)
+	defer bounded.Cancel(nil)
+	x.place.Ends(bounded.Cancel)
+	pause.Journal = scripting.NewJournal()
+	writes, outcome, err := r.Rehearse(bounded, x.invocation(pause))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, canceled(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, x.timedOut(nil)
+	case errors.Is(err, scripting.ErrOverloaded):
+		return nil, overloaded()
+	case err != nil:
+		return nil, failed(call.ExecutionError, fmt.Errorf("rehearsal: %w", err), "the %s could not be rehearsed", x.entry.Kind)
+	case outcome.Failure != nil:
+		return nil, x.traced(x.failure(ctx, outcome.Failure))
+	case writes == nil:
+		writes = []catalog.Write{}
+	}
+	return writes, nil
+}

@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/gofunc"
+	"github.com/mcpd/mcpd/internal/execution/nesting"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// runBody runs the tool from its beginning, or from where it was suspended.
+func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
+	x.hide = redact.NewText(x.input, x.entry.Sensitive).And(x.catalog.Sensitive)
+	if x.req.Resume != nil && x.req.Resume.State != "" {
+		return x.resumed(ctx)
+	}
+	return x.goOn(ctx, x.begun())
+}
+
+// goOn runs the body, once the user has consented to what policies want that for.
+func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	if err := x.rehearse(ctx, &pause); err != nil {
+		return call.Result{}, err
+	}
+	if x.approved && len(x.consents) > 0 {
+		x.setApproval(audit.ApprovalGiven, "", x.consentTo())
+		x.consents = nil
+	}
+	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
+		return x.askConsent(ctx, pause)
+	}
+	if pause.Consent.Given {
+		x.setApproval(audit.ApprovalGiven, "", pause.Consent.To)
+	}
+	if x.body == nil {
+		return uncompleted(), nil
+	}
+	if pause.Leg == pause.Consent.Asked {
+		pause.Start = x.began // no leg has run the body: the time of the user is not its own
+	}
+	return x.run(ctx, pause)
+}
+
+// run runs one leg of the call under what is left of its deadline, and checks
+// what it returned.
+func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+	if err := x.intend(); err != nil {
+		return call.Result{}, err
+	}
+	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	defer bounded.Cancel(nil)
+	x.place.Ends(bounded.Cancel)
+	invocation := x.invocation(pause)
+	x.script = x.span.Child("script")
+	invocation.Host.Span = x.script
+	if x.mocks == nil {
+		invocation.Host.Metrics = x.pipeline.options.Metrics
+	}
+	began := x.pipeline.options.Now()
+	outcome, err := x.body.Run(x.script.In(bounded), invocation)
+	x.script.End()
+	if input, ok := errors.AsType[*gofunc.InputError](err); ok {
+		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
+	}
+	gone, isGone := errors.AsType[*catalog.UnavailableError](err)
+	switch {
+	case x.place.Spent():
+		return call.Result{}, failed(call.ExecutionError, nil, "%v", nesting.ErrSpent)
+	case errors.Is(err, catalog.ErrLeft):
+		return call.Result{Left: true}, nil
+	case err != nil && ctx.Err() != nil:
+		return call.Result{}, canceled(ctx)
+	case isGone: // for whatever reason, such as that its own time to start was over
+		return call.Result{}, unavailable(gone)
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.Result{}, x.timedOut(nil)
+	case errors.Is(err, scripting.ErrOverloaded):
+		return call.Result{}, overloaded()
+	case err != nil:
+		return call.Result{}, failed(call.ExecutionError, fmt.Errorf("executor: %w", err), "the %s could not be run", x.entry.Kind)
+	case outcome.Failure != nil:
+		return call.Result{}, x.traced(x.failure(ctx, outcome.Failure))
+	case outcome.Suspended != nil:
+		if pause.Agent == nil {
+			pause.Agent = invocation.AgentJSON()
+		}
+		return x.suspended(ctx, pause, outcome.Suspended, x.pipeline.options.Now().Sub(began))
+	case outcome.Result == nil:
+		return call.Result{}, failed(call.ExecutionError, errors.New("executor returned neither result nor failure"), "the %s could not be run", x.entry.Kind)
+	}
+	if x.entry.Kind != call.Tools {
+		public := x.entry.Steady && len(x.entry.Rules)+len(x.entry.ResultRules) == 0 && !x.catalog.DenyByDefault
+		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public, TTL: outcome.Result.TTL}, nil
+	}
+	return x.result(outcome.Result)
+}
+
+// invocation is one run of the body.
+func (x *execution) invocation(pause asking.Pause) catalog.Invocation {
+	invocation := catalog.Invocation{
+		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
+		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner,
+		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Host: host.Call{
+			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
+			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody(), Planned: x.plan != nil}, Tools: x,
+			Emit: x.emitter(), Debug: x.req.Debug, Hide: &x.hide, Mocks: x.mocks,
+		},
+	}
+	if x.entry.Surveys {
+		invocation.Survey, invocation.Approved = survey{x}, x.writes
+	}
+	if x.req.Late != nil {
+		invocation.Late = x
+	}
+	return invocation
+}

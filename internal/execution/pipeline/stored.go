@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+)
+
+// storedOutcome is the outcome of a leg as the state store keeps it, for those
+// who come with the same state again. Equal parts are stored once.
+type storedOutcome struct {
+	Value json.RawMessage `json:",omitempty"`
+	// Content is missing where the value says it, in the form that Shown is.
+	Content json.RawMessage `json:",omitempty"`
+	Shown   shown           `json:",omitempty"`
+	// Structured says that the value is the structured content.
+	Structured bool            `json:",omitempty"`
+	Rich       bool            `json:",omitempty"`
+	Reply      json.RawMessage `json:",omitempty"`
+	Ask        *call.Ask       `json:",omitempty"`
+	Err        *storedError    `json:",omitempty"`
+	// Spoke says that the error is in the words of the body.
+	Spoke bool `json:",omitempty"`
+	// Approval is what became of the one that policies wanted. A question that is given
+	// again is none of its own. Recorded is what the audit log
+	// has for the message of the error.
+	Approval *storedApproval `json:",omitempty"`
+	Recorded string          `json:",omitempty"`
+}
+
+// shown is how the content of a result is made of its value.
+type shown int
+
+const (
+	apart shown = iota
+	asValue
+	asText
+)
+
+// storedError is a [call.Error] with all but its cause. The fields are the same, so
+// that none can be left out.
+type storedError struct {
+	Code       call.Code
+	Message    string
+	Violations []call.Violation `json:",omitempty"`
+	Schema     json.RawMessage  `json:",omitempty"`
+	Nearest    string           `json:",omitempty"`
+	RemovedIn  string           `json:",omitempty"`
+	Details    json.RawMessage  `json:",omitempty"`
+	Required   json.RawMessage  `json:",omitempty"`
+	RPC        *call.RPCError   `json:",omitempty"`
+	RetryAfter time.Duration    `json:",omitempty"`
+	Limited    bool             `json:",omitempty"`
+	Trace      string           `json:",omitempty"`
+	Overloaded bool             `json:",omitempty"`
+	DeniedBy   string           `json:",omitempty"`
+	Cause      error            `json:"-"`
+}
+
+// storedApproval is an [audit.Approval] by names that do not change with it.
+type storedApproval struct {
+	State    string
+	Why      string
+	Policies []string
+	Asked    []byte
+}
+
+// encodeOutcome returns the outcome of a leg of x for the state store.
+func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
+	stored := storedOutcome{
+		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
+		Err: (*storedError)(e), Spoke: x.spoke, Recorded: x.recorded,
+	}
+	if r.Ask == nil {
+		stored.Approval = (*storedApproval)(x.approval)
+	}
+	if stored.Shown != apart {
+		stored.Content = nil
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // content that is made of the value shows it as it is written
+	if err := encoder.Encode(stored); err != nil {
+		return nil, fmt.Errorf("encode the outcome of a call: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// decodeOutcome makes what was stored the outcome of x.
+func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
+	var stored storedOutcome
+	if err := json.Unmarshal(encoded, &stored); err != nil {
+		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
+	}
+	x.spoke, x.approval, x.recorded = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
+	if stored.Err != nil {
+		return call.Result{}, (*call.Error)(stored.Err)
+	}
+	r := call.Result{Value: stored.Value, Content: stored.Content, Rich: stored.Rich, Reply: stored.Reply, Ask: stored.Ask}
+	switch stored.Shown {
+	case asValue:
+		r.Content = content.Value(r.Value)
+	case asText:
+		r.Content = content.Text(r.Value)
+	}
+	if stored.Structured {
+		r.Structured = r.Value
+	}
+	return r, nil
+}
+
+// shownAs returns how the content of a result is made of its value.
+func shownAs(r call.Result) shown {
+	switch {
+	case r.Rich || r.Value == nil:
+		return apart
+	case bytes.Equal(r.Content, content.Value(r.Value)):
+		return asValue
+	case bytes.Equal(r.Content, content.Text(r.Value)):
+		return asText
+	}
+	return apart
+}

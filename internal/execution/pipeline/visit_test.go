@@ -1,0 +1,196 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// inn is a pipeline of which a tool needs a token of its caller, and where they come
+// back to.
+type inn struct {
+	t *testing.T
+	*Pipeline
+	returns func(*http.Request) http.Handler
+}
+
+const innConfig = `
+secret "crm" {
+  oauth {
+    authorize_url    = "https://login.example.com/authorize"
+    redirect_url     = "https://mcp.example.com/oauth/crm"
+    token_url        = %q
+    client_id        = "mcpd"
+    private_networks = true
+  }
+}
+`
+
+const innTool = `
+tool "mine" {
+  title = "What is mine"
+  allow {
+    http "crm" {
+      hosts = ["crm.example.com:443"]
+      header "Authorization" { value = "Bearer ${secret.crm}" }
+    }
+  }
+  run = "return (await http.crm.get('https://crm.example.com/')).text()"
+}
+`
+
+func newInn(t *testing.T) *inn {
+	t.Helper()
+	desk := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"the-token-of-ada","token_type":"bearer"}`)
+	}))
+	t.Cleanup(desk.Close)
+	discard := slog.New(slog.DiscardHandler)
+	states := &state.Lazy{Logger: discard}
+	brokers := host.NewBrokers(host.Options{LookupEnv: func(string) (string, bool) { return "", false }, Open: states.Open, Logger: discard})
+	executor := scripting.Inline()
+	runner := hooks.New(hooks.Options{Executor: executor, Brokers: brokers, Now: time.Now})
+	built := catalog.New(catalog.Options{
+		Tools: fstest.MapFS{"mine.hcl": {Data: []byte(innTool)}}, ToolsPath: "tools.d",
+		Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, innConfig, desk.URL)}}, ConfigPath: "mcpd.hcl", Runner: runner,
+	}).Build(catalog.Change{All: true}, nil)
+	if built.Problems.HasErrors() {
+		t.Fatal(built.Problems)
+	}
+	brokers.Secrets.Set(built.Base.Secrets)
+	p := New(Options{
+		Catalog:  func(context.Context) (*catalog.Catalog, error) { return built.Base.Catalog, nil },
+		Executor: executor, Brokers: brokers, States: states, FileHooks: runner, Audit: func() *audit.Log { return nil }, Logger: discard, Now: time.Now,
+	})
+	t.Cleanup(func() {
+		for _, closing := range []io.Closer{brokers, executor, states} {
+			if err := closing.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return &inn{t, p, brokers.Returns()}
+}
+
+// request is a call of ada, which goes on from an ask with one answer to all.
+func request(from *call.Ask, answer string) call.Request {
+	r := call.Request{
+		Kind: call.Tools, Name: "mine", Arguments: json.RawMessage(`{}`), Can: call.Capabilities{URL: true, Form: true},
+		Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}},
+	}
+	if from != nil {
+		r.Resume = &call.Resume{State: from.State, Responses: map[string]json.RawMessage{}}
+		for _, asked := range from.Requests {
+			r.Resume.Responses[asked.Key] = json.RawMessage(answer)
+		}
+	}
+	return r
+}
+
+// asks returns what a call of ada asks her.
+func (i *inn) asks(from *call.Ask, answer string) *call.Ask {
+	i.t.Helper()
+	result := i.Execute(i.t.Context(), request(from, answer))
+	if result.Ask == nil {
+		i.t.Fatalf("ada is asked nothing: %+v", result.Err)
+	}
+	return result.Ask
+}
+
+// open has ada open the page to which she is sent, and come back.
+func (i *inn) open(asked *call.Ask) {
+	i.t.Helper()
+	var params struct{ URL string }
+	if err := json.Unmarshal(asked.Requests[0].Params, &params); err != nil {
+		i.t.Fatal(err)
+	}
+	page, err := url.Parse(params.URL)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(i.t.Context(), http.MethodGet, "/oauth/crm?code=x&state="+page.Query().Get("state"), nil)
+	r.Host = "mcp.example.com"
+	i.returns(r).ServeHTTP(httptest.NewRecorder(), r)
+}
+
+// rehearsed is a test block in which ada answers what a call of hers was asked.
+func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
+	serving, _ := i.options.Catalog(i.t.Context())
+	x := i.begin(serving, request(asked, answer))
+	x.mocks = host.NewMocks(nil)
+	return x
+}
+
+// TestATestAnswersNoQuestionOfTheServer: the caller of a test block may be anyone, and
+// the visits are those of the process that serves.
+func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
+	i := newInn(t)
+	asked := i.asks(nil, "")
+	payload, err := json.Marshal(map[string]any{"requests": asked.Requests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := i.rehearsed(asked, `{"action":"decline"}`)
+	x.tell([]state.Ask{{Payload: payload}})
+	if again := i.asks(nil, ""); string(again.Requests[0].Params) != string(asked.Requests[0].Params) {
+		t.Errorf("a test has ended the visit of ada, who is asked %s", again.Requests[0].Params)
+	}
+	if x.begun().Own(asked.Requests[0]) {
+		t.Error("a test poses a question of the server")
+	}
+	x.mocks = nil
+	if !x.begun().Own(asked.Requests[0]) {
+		t.Error("a call does not")
+	}
+}
+
+// TestWhatTheServerAskedIsNotForTheBody: the journal, with which the body goes on, has
+// that its user answered, and not what.
+func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
+	i := newInn(t)
+	page := i.asks(nil, "")
+	i.open(page)
+	form := i.asks(page, `{"action":"accept"}`)
+	again := i.asks(form, `{"action":"accept","content":{"code":"AAAA-AAAA"}}`)
+	store, err := i.options.States.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := i.rehearsed(again, "")
+	if x.entry = x.catalog.Entry(call.Tools, "mine"); x.entry == nil {
+		t.Fatal("there is no tool")
+	}
+	pause, err := asking.Open(state.NewSealer(store, time.Now), again.State, state.Want{
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(map[string]any{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := pause.Journal.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := string(journal); strings.Contains(told, "AAAA-AAAA") || strings.Count(told, `"action":"accept"`) != 2 {
+		t.Errorf("the body goes on with %q", told)
+	}
+}

@@ -1,0 +1,239 @@
+package lockfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+// maxFile is how long a lock file may be, in bytes.
+const maxFile = 64 << 20
+
+// MistakeError is a mistake in the file of a lock.
+type MistakeError struct {
+	// Line is where it is, counted from 1; 0 where it is of the whole file.
+	Line int
+	// Err says what is wrong, fit for a terminal.
+	Err error
+}
+
+// Error names the line.
+func (e *MistakeError) Error() string {
+	if e.Line == 0 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *MistakeError) Unwrap() error { return e.Err }
+
+func mistake(line int, format string, args ...any) error {
+	return &MistakeError{line, fmt.Errorf(format, args...)}
+}
+
+// errConflict says that lines of both sides of a merge are in a file.
+var errConflict = errors.New("a conflict of a merge is not resolved")
+
+// Parse reads the file of a lock. Blocks may stand in any order, and comments and blank
+// lines between them. The error is a [*MistakeError] that names the tool: for a definition
+// that does not fit its hash, a tool that stands there twice, and whatever
+// [Lock.Encode] would not write.
+func Parse(file []byte) (*Lock, error) {
+	if len(file) > maxFile {
+		return nil, mistake(0, "the file is longer than %d MiB", maxFile>>20)
+	}
+	if err := checkSeen(file); err != nil {
+		return nil, err
+	}
+	r := reader{rest: string(file), tools: draft{}, lines: map[Tool]int{}}
+	for r.next() {
+		if err := r.block(); err != nil {
+			return nil, err
+		}
+	}
+	if !r.versioned {
+		return nil, mistake(0, "the file has no line %q", version)
+	}
+	return r.tools.lock(), nil
+}
+
+// checkSeen refuses a file with characters that move others or show nothing, which
+// [Lock.Encode] escapes: a review would not see what it reads.
+func checkSeen(file []byte) error {
+	number := 1
+	for _, r := range string(file) {
+		switch {
+		case r == '\n':
+			number++
+		case r < utf8.RuneSelf && r >= ' ', r == '\t', r == '\r':
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+			return mistake(number, "the character %U is not escaped", r)
+		}
+	}
+	return nil
+}
+
+// reader reads a lock file line by line.
+type reader struct {
+	rest      string
+	line      string
+	number    int // of the line, from 1
+	versioned bool
+	tools     draft
+	lines     map[Tool]int // where a tool stands, by its names alone
+}
+
+// next goes to the next line; false says that there is none.
+func (r *reader) next() bool {
+	if r.rest == "" {
+		return false
+	}
+	r.line, r.rest, _ = strings.Cut(r.rest, "\n")
+	r.line = strings.TrimRight(r.line, " \t\r")
+	r.number++
+	return true
+}
+
+// block reads the block that begins with the line.
+func (r *reader) block() error {
+	rest, isTool := strings.CutPrefix(r.line, toolWord)
+	switch {
+	case r.line == "" || r.line[0] == '#':
+		return nil
+	case !r.versioned:
+		if r.line != version {
+			return mistake(r.number, "want %q, which is the version that this mcpd reads", version)
+		}
+		r.versioned = true
+		return nil
+	case isTool:
+		return r.tool(rest)
+	}
+	rest, isUpstream := strings.CutPrefix(r.line, upstreamWord)
+	upstream, rest, ok := cutQuoted(rest)
+	switch {
+	case isConflict(r.line):
+		return mistake(r.number, "%w", errConflict)
+	case !isUpstream || !ok || rest != "":
+		return mistake(r.number, "want %sNAME or %sUPSTREAM NAME, each name a JSON string", upstreamWord, toolWord)
+	}
+	r.tools.know(upstream)
+	return nil
+}
+
+// tool reads the block of a tool whose first line goes on with the names.
+func (r *reader) tool(names string) error {
+	number := r.number
+	upstream, rest, ok := cutQuoted(names)
+	rest, blank := strings.CutPrefix(rest, " ")
+	name, rest, named := cutQuoted(rest)
+	if !ok || !blank || !named || rest != "" {
+		return mistake(number, "want %sUPSTREAM NAME, each name a JSON string", toolWord)
+	}
+	t, err := r.definition(upstream, name)
+	key := Tool{upstream: upstream, name: name}
+	if first, twice := r.lines[key]; err == nil && twice {
+		err = fmt.Errorf("it stands in line %d, too; remove one of the two", first)
+	}
+	if err != nil {
+		if within, ok := errors.AsType[*MistakeError](err); ok {
+			number, err = within.Line, within.Err
+		}
+		return mistake(number, "tool %s: %w", label(upstream, name), err)
+	}
+	r.lines[key] = number
+	r.tools.know(upstream)
+	r.tools[upstream][name] = t
+	return nil
+}
+
+// definition reads the hash and the definition of a tool.
+func (r *reader) definition(upstream, name string) (Tool, error) {
+	if !r.next() || !strings.HasPrefix(r.line, hashWord) {
+		return Tool{}, fmt.Errorf("want %sand the hash of the definition in the next line", hashWord)
+	}
+	hash := strings.TrimPrefix(r.line, hashWord)
+	following, _, _ := strings.Cut(r.rest, "\n")
+	asIs := strings.TrimRight(following, " \t\r")+"\n" == rawLine && r.next()
+	raw, err := r.sheet()
+	if err != nil {
+		return Tool{}, err
+	}
+	if err := jsongate.Check(raw, jsongate.Limits{Bytes: maxFile, Depth: maxDepth, Tokens: maxTokens}); err != nil {
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	}
+	value, err := decode(raw)
+	if err != nil {
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	}
+	t, err := define(upstream, value, maxFile)
+	switch {
+	case err != nil:
+		return Tool{}, fmt.Errorf("read definition: %w", err)
+	case t.Hash() != hash || t.definition != string(appendValue(nil, value)):
+		return Tool{}, errors.New("the definition does not fit its sha256: it was edited by hand, or mixed by a merge")
+	case t.name != name:
+		return Tool{}, errors.New("the definition is that of another name")
+	case asIs && !t.hides:
+		return Tool{}, errors.New("the line raw is for definitions with invisible characters, and this one has none; remove the line")
+	case asIs:
+		t = t.AsRaw()
+	}
+	return t, nil
+}
+
+// sheet reads the lines of a definition, and returns them as JSON. All but the first and
+// the last are set in.
+func (r *reader) sheet() ([]byte, error) {
+	if !r.next() || r.line != "{" {
+		return nil, errors.New("want { and the definition in the line behind its sha256")
+	}
+	j := joiner{json: []byte("{")}
+	for r.next() {
+		switch {
+		case r.line == "}":
+			return append(j.json, '}'), nil
+		case isConflict(r.line):
+			return nil, mistake(r.number, "%w", errConflict)
+		case r.line != "" && r.line[0] != ' ' && r.line[0] != '\t':
+			return nil, fmt.Errorf("the definition has no end before line %d", r.number)
+		}
+		j.add(r.line)
+	}
+	return nil, errors.New("the definition has no end")
+}
+
+// isConflict reports whether a line is one of those that git puts around the sides of a
+// merge.
+func isConflict(line string) bool {
+	for _, mark := range []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"} {
+		if strings.HasPrefix(line, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutQuoted takes a JSON string off the beginning of a text.
+func cutQuoted(text string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		return "", text, false
+	}
+	for end := 1; end < len(text); end++ {
+		switch text[end] {
+		case '\\':
+			end++
+		case '"':
+			literal := []byte(text[:end+1])
+			ok = jsongate.Check(literal, jsongate.Limits{}) == nil && json.Unmarshal(literal, &value) == nil
+			return value, text[end+1:], ok
+		}
+	}
+	return "", text, false
+}

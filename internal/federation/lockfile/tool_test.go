@@ -1,0 +1,108 @@
+package lockfile_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+)
+
+// tool reads an entry of an upstream named github.
+func tool(t testing.TB, entry string) lockfile.Tool {
+	t.Helper()
+	read, err := lockfile.Of("github", json.RawMessage(entry))
+	if err != nil {
+		t.Fatalf("%.200s: %v", entry, err)
+	}
+	return read
+}
+
+func TestADefinitionIsWhatAnEntrySaysOfItsToolInOneForm(t *testing.T) {
+	got := tool(t, ` {
+		"title": "Create", "name": "create\u005fissue", "description": "Creates an issue.\n",
+		"inputSchema": {"type": "object", "properties": {"n": {"minimum": 1.50, "default": 1e2}}, "$defs": null},
+		"outputSchema": null,
+		"annotations": {"readOnlyHint": false},
+		"_meta": {"session": 7}, "icons": [], "execution": {"taskSupport": "optional"}, "x": 1
+	}`)
+	want := `{"annotations":{"readOnlyHint":false},"description":"Creates an issue.\n",` +
+		`"inputSchema":{"$defs":null,"properties":{"n":{"default":100,"minimum":1.5}},"type":"object"},"name":"create_issue","title":"Create"}`
+	if diff := cmp.Diff(want, string(got.Definition())); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got.Upstream() != "github" || got.Name() != "create_issue" {
+		t.Errorf("it is %s of %s", got.Name(), got.Upstream())
+	}
+	// printf %s '{"name":"a"}' | sha256sum
+	if got, want := tool(t, `{"name":"a"}`).Hash(), "d9d719b27480b55cd4918020e7473e716ed3569c8adafe926cf9b10b4f8ef064"; got != want {
+		t.Errorf("the hash is %s, want %s", got, want)
+	}
+}
+
+func TestEntriesThatDefineNoTool(t *testing.T) {
+	for _, row := range []struct{ entry, want string }{
+		{``, "read definition: the JSON text ends where a value should be (at byte 0)"},
+		{`[]`, "read definition: it is no object"},
+		{`{}`, "read definition: it has no name of 1 to 1024 bytes"},
+		{`{"name":null}`, "read definition: it has no name of 1 to 1024 bytes"},
+		{`{"name":""}`, "read definition: it has no name of 1 to 1024 bytes"},
+		{`{"name":"` + strings.Repeat("x", 1025) + `"}`, "read definition: it has no name of 1 to 1024 bytes"},
+		{`{"name":1}`, "read definition: the name is no text"},
+		{`{"name":"a","title":{}}`, "read definition: the title is no text"},
+		{`{"name":"a","description":["x"]}`, "read definition: the description is no text"},
+		{`{"name":"a","inputSchema":true}`, "read definition: the inputSchema is no object"},
+		{`{"name":"a","outputSchema":"x"}`, "read definition: the outputSchema is no object"},
+		{`{"name":"a","annotations":[]}`, "read definition: the annotations is no object"},
+		{`{"name":"a","Description":"x"}`, "read definition: a member is named like the description but for case"},
+		{`{"name":"a","description":"x","DESCRIPTION":null}`, "read definition: a member is named like the description but for case"},
+		{`{"name":"a","input` + "\u017f" + `chema":{}}`, "read definition: a member is named like the inputSchema but for case"},
+		{`{"name":"a","name":"b"}`, "read definition: an object has two members of the same name (at byte 12)"},
+		{`{"name":"\ud800"}`, "read definition: a string escapes half of a surrogate pair without its other half (at byte 9)"},
+		{`{"name":"a","inputSchema":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat("}", 65), "read definition: arrays and objects are nested deeper than the limit of 64 levels (at byte 341)"},
+		{`{"name":"a","_meta":"` + strings.Repeat("x", 1<<20) + `"}`, "read definition: the JSON text is longer than the limit of 1048576 bytes (at byte 1048576)"},
+	} {
+		read, err := lockfile.Of("github", json.RawMessage(row.entry))
+		if err == nil {
+			t.Errorf("%.80s is %s", row.entry, read.Definition())
+		} else if diff := cmp.Diff(row.want, err.Error()); diff != "" {
+			t.Errorf("%.80s (-want +got)\n%s", row.entry, diff)
+		}
+	}
+}
+
+// FuzzOf: a definition is an entry itself, of the same definition, and the lock that holds
+// it is the one that is read from its file.
+func FuzzOf(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"a","description":"One. Two!\n\nThree"}`, `{"name":"\u202e","inputSchema":{"a. b":[1e-7,-0,123456789012345678901234.50]}}`,
+		`{"name":"a","_meta":{},"title":null,"annotations":{"x":[[],{},"",null,true]}}`, `{"name":"a","Name":"b"}`, `[[`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		read, err := lockfile.Of("github", entry)
+		if err != nil {
+			return
+		}
+		if !json.Valid(read.Definition()) {
+			t.Fatalf("%q is no JSON", read.Definition())
+		}
+		if again, err := lockfile.Of("github", read.Definition()); err == nil && again != read {
+			t.Fatalf("%q becomes %q", read.Definition(), again.Definition())
+		}
+		lock := new(lockfile.Lock).Pin("github", read)
+		file := lock.Encode()
+		parsed, err := lockfile.Parse(file)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, file)
+		}
+		if diff := cmp.Diff(lock.Tools("github"), parsed.Tools("github")); diff != "" {
+			t.Fatal(diff)
+		}
+		checkShown(t, string(file))
+		checkShown(t, lockfile.Change{Kind: lockfile.Added, Upstream: "github", Name: read.Name(), New: read}.Diff())
+	})
+}

@@ -1,0 +1,134 @@
+package upstream_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+)
+
+// attempts is a log that keeps when a server could not be reached, and how long it is left
+// alone then.
+type attempts struct {
+	slog.Handler
+
+	mu     sync.Mutex
+	times  []time.Time
+	pauses []time.Duration
+}
+
+func (a *attempts) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a *attempts) Handle(_ context.Context, r slog.Record) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.Attrs(func(attr slog.Attr) bool {
+		if attr.Key == "again_in" {
+			a.times, a.pauses = append(a.times, r.Time), append(a.pauses, attr.Value.Duration())
+		}
+		return true
+	})
+	return nil
+}
+
+// Time stands still within a bubble while one of its programs runs.
+func TestAProgramThatEndsOverAndOverIsStartedAfterGrowingPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &attempts{}
+		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
+		f.Keep([]upstream.Place{program(t, "crash")})
+		time.Sleep(5 * time.Minute)
+		state := f.State("crash")
+		f.Close()
+		if want := "the program has ended: exit status 3"; state.Err == nil || state.Err.Error() != want {
+			t.Errorf("it is not reached as %v, want %s", state.Err, want)
+		}
+		const longest = time.Minute
+		wait := 500 * time.Millisecond
+		for n, pause := range log.pauses {
+			if pause < wait/2 || pause > wait {
+				t.Errorf("after failure %d it is left alone for %s, want %s to %s", n+1, pause, wait/2, wait)
+			}
+			if n > 0 && log.times[n].Sub(log.times[n-1]) != log.pauses[n-1] {
+				t.Errorf("it is started again after %s, and was to be after %s", log.times[n].Sub(log.times[n-1]), log.pauses[n-1])
+			}
+			wait = min(2*wait, longest)
+		}
+		if n := len(log.pauses); n < 8 {
+			t.Errorf("within 5 minutes it is started %d times", n)
+		}
+	})
+}
+
+// mortal is a server of an earlier revision that ends when its tool is called, unless a file
+// says that it has done so before.
+func mortal() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+			continue
+		}
+		result := `"error":{"code":-32601,"message":"no"}`
+		switch m.Method {
+		case "initialize":
+			result = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mortal","version":"1"}}`
+		case "tools/list":
+			result = `"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
+		case "tools/call":
+			if os.Mkdir(os.Args[2], 0o700) == nil {
+				syscall.Exit(4)
+			}
+			result = `"result":{"content":[],"structuredContent":{"lives":2}}`
+		}
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", m.ID, result)
+	}
+}
+
+func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testing.T) {
+	place := program(t, "mortal")
+	place.Command = append(place.Command, filepath.Join(t.TempDir(), "has ended"))
+	synctest.Test(t, func(t *testing.T) {
+		listed := make(chan struct{}, 100)
+		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
+		defer f.Close()
+		f.Keep([]upstream.Place{place})
+		offered := func() bool { return f.State("mortal").Listing != nil }
+		until(t, listed, offered)
+		call := func() (upstream.Reply, error) {
+			c, err := f.Begin(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
+			if err != nil {
+				return upstream.Reply{}, err
+			}
+			return c.Next(t.Context())
+		}
+		began := time.Now()
+		if reply, err := call(); !errors.Is(err, upstream.ErrEnded) || err.Error() != "the program has ended: exit status 4" {
+			t.Errorf("the call that it ends at ends with %s, %v", reply.Result, err)
+		}
+		until(t, listed, func() bool { return !offered() })
+		if _, err := call(); !errors.Is(err, upstream.ErrEnded) {
+			t.Errorf("a call while it is gone ends with %v", err)
+		}
+		until(t, listed, offered)
+		if reply, err := call(); err != nil || string(reply.Result) != `{"content":[],"structuredContent":{"lives":2}}` {
+			t.Errorf("the next call ends with %s, %v", reply.Result, err)
+		}
+		if took := time.Since(began); took < 250*time.Millisecond || took > 500*time.Millisecond {
+			t.Errorf("it is there again after %s", took)
+		}
+	})
+}

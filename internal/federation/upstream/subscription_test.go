@@ -1,0 +1,156 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+)
+
+// notes is a server of a resource that its tool says to have changed. It tells who
+// subscribes, and who takes that back.
+func notes(subscribed, left func(uri string)) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(_ context.Context, r *mcp.SubscribeRequest) error { subscribed(r.Params.URI); return nil },
+		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error { left(r.Params.URI); return nil },
+	})
+	s.AddTool(&mcp.Tool{Name: "touch", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, s.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: "lab://note"})
+	})
+	s.AddResource(&mcp.Resource{URI: "lab://note", Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "lab://note", Text: "read me"}}}, nil
+	})
+	return s
+}
+
+func nobody(string) {}
+
+// hosts are servers of notes over HTTP, by the ways in which they are spoken to.
+func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest.Server {
+	t.Helper()
+	hosts := map[string]*httptest.Server{}
+	for way, handler := range map[string]func(func(*http.Request) *mcp.Server) http.Handler{
+		"sessions": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(of, nil) },
+		"stateless": func(of func(*http.Request) *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true})
+		},
+		"events": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(of, nil) },
+	} {
+		server := forgets(t, notes(subscribed, left))
+		hosts[way] = httptest.NewServer(handler(func(*http.Request) *mcp.Server { return server }))
+		t.Cleanup(hosts[way].Close)
+	}
+	return hosts
+}
+
+// following is a fleet of one server, and the channels of what it tells.
+func following(t *testing.T, place upstream.Place) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
+	t.Helper()
+	o, _ := options(t)
+	listed, updated = make(chan struct{}, 100), make(chan string, 100)
+	f = upstream.NewFleet(o, func() { listed <- struct{}{} }, func(name, uri string) { updated <- name + " " + uri })
+	t.Cleanup(f.Close)
+	place.Name = "x"
+	f.Keep([]upstream.Place{place})
+	return f, listed, updated
+}
+
+func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
+	places := map[string]upstream.Place{"stdio": program(t, "notes")}
+	for way, host := range hosts(t, nobody, nobody) {
+		places[way] = upstream.Place{URL: host.URL}
+	}
+	eras := map[bool]int{}
+	for way, place := range places {
+		t.Run(way, func(t *testing.T) {
+			f, _, updated := following(t, place)
+			f.Subscribe("x", "lab://note")
+			f.Subscribe("none", "lab://note")
+			if err := f.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eras[f.State("x").Revision >= "2026-07-28"]++
+			for { // the server agrees to it in its own time
+				c, err := f.Begin(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
+				if err == nil {
+					_, err = c.Next(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case got := <-updated:
+					if got != "x lab://note" {
+						t.Errorf("told is %q", got)
+					}
+					return
+				default:
+				}
+			}
+		})
+	}
+	if eras[true] == 0 || eras[false] == 0 {
+		t.Errorf("servers of one era alone have told: %v", eras)
+	}
+}
+
+func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
+	subscribed, left := make(chan string, 10), make(chan string, 10)
+	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, func(uri string) { left <- uri }) {
+		t.Run(way, func(t *testing.T) {
+			f, _, _ := following(t, upstream.Place{URL: host.URL})
+			for range 2 { // it may be wanted again
+				f.Subscribe("x", "lab://note")
+				if got := <-subscribed; got != "lab://note" {
+					t.Errorf("subscribed to is %q", got)
+				}
+				f.Unsubscribe("x", "lab://note")
+				if got := <-left; got != "lab://note" {
+					t.Errorf("left is %q", got)
+				}
+			}
+			if err := f.Settle(t.Context()); err != nil || f.State("x").Listing == nil {
+				t.Errorf("the connection is lost: %v", f.State("x").Err)
+			}
+		})
+	}
+}
+
+func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
+	t.Parallel()
+	subscribed := make(chan string, 10)
+	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, nobody) {
+		t.Run(way, func(t *testing.T) {
+			f, _, _ := following(t, upstream.Place{URL: host.URL})
+			f.Subscribe("x", "lab://note")
+			<-subscribed
+			host.CloseClientConnections()
+			<-subscribed
+			f.Keep([]upstream.Place{{Name: "x", URL: host.URL, Start: 1e9}}) // another place, for the fleet
+			<-subscribed
+		})
+	}
+}
+
+func TestAServerIsSubscribedAtToSoManyResources(t *testing.T) {
+	t.Parallel()
+	subscribed := make(chan string, 2000)
+	f, _, _ := following(t, upstream.Place{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
+	for i := range 1001 {
+		f.Subscribe("x", fmt.Sprintf("lab://note/%04d", i))
+	}
+	for range 1000 {
+		<-subscribed
+	}
+	f.Unsubscribe("x", "lab://note/0000")
+	f.Subscribe("x", "lab://one/more")
+	if got := <-subscribed; got != "lab://one/more" {
+		t.Errorf("subscribed to is %q", got)
+	}
+}

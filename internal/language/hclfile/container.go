@@ -1,0 +1,290 @@
+package hclfile
+
+import (
+	"fmt"
+	"math/big"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/ops/container"
+)
+
+// Container is a container block: how the server of an upstream is run beside this
+// one, which reaches it by its host name. Zero members are not said.
+type Container struct {
+	Image string
+	Port  int
+	// Path is that of its MCP endpoint, with [container.DefaultPath] filled in.
+	Path string
+	// Command takes the place of the command of the image, behind its entry point.
+	Command []string
+	// Env are its variables. The value of each is one literal, or one secret that comes
+	// from the environment.
+	Env []grant.Variable
+	// Reads are the names of secrets that it reads as files.
+	Reads    []string
+	User     int
+	Internet bool
+	// Health is a program of the image, with its arguments.
+	Health []string
+	Memory int64 // bytes
+	CPU    int   // thousandths of a processor
+	// Writable are folders that are empty when it starts.
+	Writable []string
+	Volumes  []ContainerVolume
+	Range    diag.Range
+}
+
+// ContainerVolume is a volume block: a folder that outlives its container. Those of one
+// name are one volume, of one Host and Size.
+type ContainerVolume struct {
+	Name, Target string
+	// Host is a path of the machine on which Compose runs, "" for a volume of its own.
+	Host      string
+	ReadOnly  bool
+	Size      int64 // bytes
+	NameRange diag.Range
+}
+
+// neighbours are what the container blocks of a file may not have twice, and what they
+// refer to.
+type neighbours struct {
+	secrets []Secret
+	hosts   map[string]*hclsyntax.Block // upstream blocks
+	volumes map[string]ContainerVolume
+}
+
+// upstreamContainer has the upstream be where its container is.
+func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *Upstream) {
+	d.onlyWith(b, "private_networks", "url")
+	d.upstreamHTTP(b, u)
+	if c := u.Container; c.Port > 0 && c.Path != "" {
+		u.reach(container.URL(u.Name, c.Port, c.Path), true)
+	}
+}
+
+// container decodes a container block.
+func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *Container {
+	d.check(b.Body, rules["container"], "a container block", b.DefRange())
+	c := &Container{Range: d.f.rng(b.DefRange())}
+	d.containerHost(upstream, n)
+	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
+	if c.Image != "" && container.Moves(c.Image) {
+		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
+	}
+	c.Port, _ = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
+	c.Path = d.fitting(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
+	if b.Body.Attributes["path"] == nil {
+		c.Path = container.DefaultPath
+	}
+	c.Command, c.Health = d.commandWords(b.Body, "command"), d.commandWords(b.Body, "health")
+	d.checkProgram(b.Body, "health", c.Health)
+	c.Env = d.environment(b.Body, d.upstreamVariable, func(x hclsyntax.Expression) ([]grant.Part, bool) {
+		parts, ok := d.secretText(x) // files hold it, so that it may not be sensitive
+		return parts, ok && d.holds(x, parts, n.secrets)
+	})
+	c.Reads = d.containerReads(b.Body, n.secrets)
+	c.User, _ = d.whole(b.Body, "user", 1, container.MaxUser)
+	c.Internet, _ = d.boolean(b.Body, "internet", false)
+	c.Memory = d.size(b.Body, "memory", container.MaxMemory)
+	if c.Memory > 0 && c.Memory < container.MinMemory {
+		d.fail("bad-value", d.f.rng(b.Body.Attributes["memory"].Expr.Range()), "no server can do with so little memory", "write at least \"16MiB\"")
+	}
+	c.CPU = d.processors(b.Body)
+	d.containerFolders(b, c, n)
+	return c
+}
+
+// fitting decodes a text that has to be like a rule says.
+func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
+	text, ok := d.text(body, name)
+	if ok && !fits(text) {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
+		return ""
+	}
+	return text
+}
+
+// containerHost looks at the host name that the server of an upstream has in its
+// container.
+func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
+	const other = "give the upstream another name"
+	host, where := container.Host(upstream.Labels[0]), d.f.rng(upstream.LabelRanges[0])
+	first, taken := n.hosts[host]
+	switch {
+	case !isName(upstream.Labels[0]): // is told
+	case !container.IsLabel(host):
+		d.fail("bad-name", where, "no container can have this name as its host name", "use letters, digits, _ and -, of which the first is a letter, and the last a letter or a digit")
+	case container.Reserved(host) != "":
+		d.fail("bad-name", where, fmt.Sprintf("no container can be called %q: %s", host, container.Reserved(host)), other)
+	case taken && first.Labels[0] != upstream.Labels[0]:
+		d.fail("bad-name", where, fmt.Sprintf("two containers would have the host name %q", host), other, diag.Note{Range: d.f.rng(first.LabelRanges[0]), Message: "the first one is here"})
+	default:
+		n.hosts[host] = upstream
+	}
+}
+
+// commandWords decodes those of a command of a container.
+func (d *decoder) commandWords(body *hclsyntax.Body, name string) []string {
+	list, ok := d.strings(body, name)
+	if !ok || !d.few(body, name, len(list)) {
+		return nil
+	}
+	for _, e := range list {
+		if len(e.text) > container.MaxText || !container.IsText(e.text) {
+			d.fail("bad-value", d.f.rng(e.where), "this cannot be an argument", fmt.Sprintf("write at most %d KiB of text, without NUL", container.MaxText>>10))
+		}
+	}
+	return textsOf(list)
+}
+
+// few reports a list that is too long for a container, and returns false for it.
+func (d *decoder) few(body *hclsyntax.Body, name string, n int) bool {
+	if n > container.MaxItems {
+		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("the list %q is too long", name), fmt.Sprintf("write at most %d items", container.MaxItems))
+	}
+	return n <= container.MaxItems
+}
+
+// checkProgram reports a list that does not begin with a program.
+func (d *decoder) checkProgram(body *hclsyntax.Body, name string, words []string) {
+	attr := body.Attributes[name]
+	switch {
+	case attr == nil || words == nil:
+	case len(words) == 0 || words[0] == "":
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q names no program", name), "write a program of the image and its arguments")
+	case len(words) == 1 && strings.ContainsFunc(words[0], unicode.IsSpace):
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"wget\", \"-q\", \"…\"]")
+	}
+}
+
+// processors decodes a number of processors, in thousandths.
+func (d *decoder) processors(body *hclsyntax.Body) int {
+	v, ok := d.typed(body, "cpus", numberKind)
+	if !ok {
+		return 0
+	}
+	f, _ := new(big.Float).Mul(v.AsBigFloat(), big.NewFloat(1000)).Float64()
+	n := int(max(min(f, container.MaxCPU+1), 0) + 0.5)
+	if n < 1 || n > container.MaxCPU {
+		d.fail("bad-value", d.f.rng(body.Attributes["cpus"].Expr.Range()), "\"cpus\" is out of bounds", fmt.Sprintf("write a number of processors from 0.001 to %d, such as 0.5", container.MaxCPU/1000))
+		return 0
+	}
+	return n
+}
+
+// holds reports whether a variable of a container can have a value: text, or one secret
+// that comes from the environment, from where Compose and Kubernetes pass it on.
+func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []Secret) bool {
+	if !slices.ContainsFunc(parts, func(p grant.Part) bool { return p.Secret != "" || p.Base64 != nil }) {
+		return true
+	}
+	if len(parts) > 1 || parts[0].Secret == "" {
+		d.fail("misplaced-secret", d.f.rng(x.Range()), "a secret stands alone in a variable of a container", "write secret.NAME, and have the secret be the whole value")
+		return false
+	}
+	i := slices.IndexFunc(secrets, func(s Secret) bool { return s.Name == parts[0].Secret })
+	if i < 0 || secrets[i].Env != "" || secrets[i].Unsaid() {
+		return true
+	}
+	detail := "use a secret with \"env\""
+	if secrets[i].File != "" {
+		detail += fmt.Sprintf(", or have the container read it: reads = [%q]", secrets[i].Name)
+	}
+	d.fail("misplaced-secret", d.f.rng(x.Range()), fmt.Sprintf("the secret %q does not come from the environment", secrets[i].Name), detail, diag.Note{Range: secrets[i].Range, Message: "the secret"})
+	return false
+}
+
+// Unsaid reports whether the block does not say where the secret comes from.
+func (s *Secret) Unsaid() bool {
+	return s.Env == "" && s.File == "" && s.Command == nil && s.OAuth == nil
+}
+
+// containerReads decodes the names of the secrets that a container reads as files.
+func (d *decoder) containerReads(body *hclsyntax.Body, secrets []Secret) (names []string) {
+	list, _ := d.strings(body, "reads")
+	if !d.few(body, "reads", len(list)) {
+		return nil
+	}
+	taken := named{}
+	for _, e := range list {
+		if _, known := d.secret(e.text, e.where); !known || !d.claimName(taken, e.text, e.where, "%q stands twice in \"reads\"", e.text) {
+			continue
+		}
+		names = append(names, e.text)
+		i := slices.IndexFunc(secrets, func(s Secret) bool { return s.Name == e.text })
+		if i >= 0 && secrets[i].File == "" && !secrets[i].Unsaid() {
+			d.fail("misplaced-secret", d.f.rng(e.where), fmt.Sprintf("the secret %q does not come from a file", e.text),
+				fmt.Sprintf("write file = \"%s\" in its block, or pass it in \"env\"", path.Join(container.SecretFolder, e.text)), diag.Note{Range: secrets[i].Range, Message: "the secret"})
+		}
+	}
+	return names
+}
+
+// containerFolders decodes what a container may write to, and the volumes that are
+// mounted in it.
+func (d *decoder) containerFolders(b *hclsyntax.Block, c *Container, n *neighbours) {
+	const form = `write an absolute path in its shortest form, of letters, digits and ._@+-, such as "/data", and none of the system's`
+	targets := named{}
+	mounts := func(where hcl.Range, folder string) bool {
+		if !container.IsFolder(folder) {
+			d.fail("bad-value", d.f.rng(where), "no folder can be mounted here", form)
+			return false
+		}
+		if folder == "/tmp" {
+			d.fail("bad-value", d.f.rng(where), "every container has a /tmp that it may write to", "remove it, or name another folder")
+			return false
+		}
+		return d.claimName(targets, folder, where, "%q is mounted twice", folder)
+	}
+	names := 0
+	for _, inner := range blocks(b.Body, rules["container"]) {
+		if names++; names == container.MaxItems+1 {
+			d.fail("too-large", d.f.rng(inner.DefRange()), "the container has too many volumes", fmt.Sprintf("write at most %d", container.MaxItems))
+			break
+		}
+		c.Volumes = append(c.Volumes, d.containerVolume(inner, mounts, n))
+	}
+	list, _ := d.strings(b.Body, "writable")
+	if !d.few(b.Body, "writable", len(list)) {
+		return
+	}
+	for _, e := range list {
+		if mounts(e.where, e.text) {
+			c.Writable = append(c.Writable, e.text)
+		}
+	}
+}
+
+func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *neighbours) ContainerVolume {
+	d.check(b.Body, rules["volume"], "a volume block", b.DefRange())
+	v := ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
+	switch {
+	case !container.IsLabel(v.Name):
+		d.fail("bad-name", v.NameRange, "the volume has a bad name", "use 1 to 63 lower-case letters, digits and -, of which the first is a letter and the last no -")
+	case v.Name == container.StateVolume:
+		d.fail("bad-name", v.NameRange, "this server keeps its state in the volume of this name", "give it another name")
+	}
+	if target, ok := d.text(b.Body, "target"); ok && mounts(b.Body.Attributes["target"].Expr.Range(), target) {
+		v.Target = target
+	}
+	v.Host = d.fitting(b.Body, "host", container.IsFile, "this is not a path in its shortest form", `write it as in "/srv/data" or "./data"`)
+	v.ReadOnly, _ = d.boolean(b.Body, "read_only", false)
+	v.Size = d.size(b.Body, "size", container.MaxMemory)
+	first, shared := n.volumes[v.Name]
+	switch {
+	case !shared:
+		n.volumes[v.Name] = v
+	case first.Host != v.Host || first.Size != v.Size:
+		d.fail("contradiction", v.NameRange, fmt.Sprintf("the volume %q has another \"host\" or \"size\" elsewhere", clip(v.Name)), "say the same of it everywhere, or give it another name",
+			diag.Note{Range: first.NameRange, Message: "the first one is here"})
+	}
+	return v
+}

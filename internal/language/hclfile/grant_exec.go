@@ -1,0 +1,235 @@
+package hclfile
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+)
+
+// What an exec grant gives unless it says otherwise, and at most.
+const (
+	maxArguments     = 64
+	maxArgument      = 4 << 10
+	defaultParam     = 256
+	maxParam         = 64 << 10
+	defaultPrinted   = 1 << 20
+	maxPrinted       = 16 << 20
+	defaultPrograms  = 4
+	maxPrograms      = 64
+	maxEnvironment   = 64
+	exampleOfProgram = `write its absolute path, such as "/usr/bin/git"`
+)
+
+// exec decodes an exec block. It notes the place of its path as "exec.NAME.path",
+// and of each argument as "exec.NAME.argv.I".
+func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Exec {
+	r := rules["exec"]
+	d.check(b.Body, r, "an exec block", b.DefRange())
+	// The environment may hold secrets, and is decoded by itself.
+	body := d.literalOnly(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
+	g := grant.Exec{Name: b.Labels[0]}
+	if written, ok := d.text(body, "path"); ok {
+		where := d.f.rng(body.Attributes["path"].Expr.Range())
+		g.Path = d.programPath(written, where)
+		ranges["exec."+g.Name+".path"] = where
+	}
+	g.Params = d.execParams(b, r)
+	argv, _ := d.strings(body, "argv")
+	d.arguments(&g, argv, ranges)
+	g.Env = d.execEnv(b.Body, g)
+	g.Timeout = d.duration(body, "timeout", 0)
+	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
+	atOnce, _ := d.whole(body, "concurrency", 1, maxPrograms)
+	g.Concurrency = cmp.Or(atOnce, defaultPrograms)
+	d.placed(b, g, argv)
+	return g
+}
+
+// programPath returns the path of a program, "" for one that it reports.
+func (d *decoder) programPath(written string, where diag.Range) string {
+	switch {
+	case len(written) > maxRoot || strings.ContainsFunc(written, unicode.IsControl):
+		d.fail("bad-grant", where, "this is not the path of a program", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
+	case !filepath.IsAbs(written):
+		d.fail("bad-grant", where, "the path of a program must be absolute: it is looked for nowhere", exampleOfProgram)
+	case filepath.Clean(written) != written:
+		d.fail("bad-grant", where, "the path of a program goes around", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
+	case slices.ContainsFunc(grant.Pieces(written), func(p grant.Piece) bool { return p.Param != "" }):
+		d.fail("bad-grant", where, "which program is run is not for a script to say", "write out the path; parameters stand in \"argv\"")
+	default:
+		return written
+	}
+	return ""
+}
+
+// execParams decodes the param blocks of a program.
+func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param) {
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		rule := r.block("param")
+		d.claim(taken, inner)
+		d.checkIdentifier("the parameter", inner.Labels[0], inner.LabelRanges[0])
+		d.check(inner.Body, rule, "a param block", inner.DefRange())
+		body := d.literalOnly(inner.Body, rule)
+		p := grant.Param{Name: inner.Labels[0]}
+		length, _ := d.whole(body, "max_length", 1, maxParam)
+		p.MaxLength = cmp.Or(length, defaultParam)
+		if s, ok := d.text(body, "pattern"); ok {
+			x := body.Attributes["pattern"].Expr
+			p.Pattern = s
+			if re := d.regexp(s, x); re != nil && covers(p, "") {
+				d.fail("bad-grant", d.f.rng(x.Range()), "the pattern covers text that is empty, as an argument that is left out", "use + where * stands, or name what there must be")
+			}
+		}
+		params = append(params, p)
+	}
+	return params
+}
+
+// covers reports whether the whole of a text matches the pattern.
+func covers(p grant.Param, text string) bool {
+	re, err := p.Compile()
+	return err == nil && re.MatchString(text)
+}
+
+// arguments decodes what a program is told.
+func (d *decoder) arguments(g *grant.Exec, argv []element, ranges map[string]diag.Range) {
+	if len(argv) > maxArguments {
+		d.fail("too-large", d.f.rng(argv[maxArguments].where), fmt.Sprintf("a program has at most %d arguments", maxArguments), "remove some")
+		argv = argv[:maxArguments]
+	}
+	names := make([]string, len(g.Params))
+	for i, p := range g.Params {
+		names[i] = p.Name
+	}
+	for i, e := range argv {
+		where := d.f.rng(e.where)
+		ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)] = where
+		g.Argv = append(g.Argv, e.text)
+		switch {
+		case len(e.text) > maxArgument || strings.ContainsRune(e.text, 0):
+			d.fail("bad-grant", where, "this cannot be an argument", fmt.Sprintf("write at most %d bytes, without NUL", maxArgument))
+		case i == 0 && g.Path != "" && (e.text == g.Path || e.text == filepath.Base(g.Path)):
+			d.fail("bad-grant", where, "the arguments begin with the program itself", "remove it: \"argv\" holds what follows the program")
+		}
+		for _, piece := range grant.Pieces(e.text) {
+			if piece.Param != "" && !slices.Contains(names, piece.Param) {
+				d.fail("bad-grant", where, fmt.Sprintf("there is no parameter %q", clip(piece.Param)),
+					cmp.Or(diag.DidYouMean(piece.Param, names), fmt.Sprintf("add param %q { pattern = \"…\" } to the grant", clip(piece.Param))))
+			}
+		}
+	}
+}
+
+// placed checks where in its arguments a program is told the parameters.
+func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
+	if argv == nil && b.Body.Attributes["argv"] != nil {
+		return // the list was reported
+	}
+	for _, inner := range blocks(b.Body, rules["exec"]) {
+		p, _ := g.Param(inner.Labels[0])
+		attr := inner.Body.Attributes["pattern"]
+		used := slices.ContainsFunc(g.Argv, func(argument string) bool { return slices.Contains(grant.Pieces(argument), grant.Piece{Param: p.Name}) })
+		switch {
+		case !used:
+			d.fail("bad-grant", d.f.rng(inner.DefRange()), fmt.Sprintf("the parameter %q stands in no argument", clip(p.Name)), fmt.Sprintf("write \"{%s}\" in \"argv\", or remove it", clip(p.Name)))
+		case attr != nil && g.BeginsOption(p.Name) && p.Dash() == grant.ImpliedDash:
+			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may begin with -, so that the program takes it for an option", clip(p.Name)),
+				"let the pattern begin with what a value begins with, such as [A-Za-z0-9]; or put \"--\" before it in \"argv\", if the program knows that")
+		}
+	}
+}
+
+// ceilingPrograms decodes the programs that may be granted, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []Name {
+	return d.ceilingList(body, "exec_paths", func(e element) (string, bool) {
+		path := d.programPath(e.text, d.f.rng(e.where))
+		return path, path != ""
+	})
+}
+
+// codeVariables are variables by which the system or an interpreter runs other
+// code than the program is, or takes code from elsewhere.
+var codeVariables = []string{
+	"BASH_ENV", "ENV", "PS4", "IFS", "SHELLOPTS", "BASHOPTS", "GCONV_PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERL5OPT",
+	"PERL5DB", "RUBYLIB", "RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "JAVA_TOOL_OPTIONS", "CLASSPATH",
+	"GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_PAGER", "PAGER", "EDITOR", "VISUAL", "BROWSER",
+}
+
+// execEnv decodes the environment of a program, of which the values may hold
+// secrets, and nothing that a script passes.
+func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
+	return d.environment(body, d.variableName, func(x hclsyntax.Expression) ([]grant.Part, bool) {
+		parts, ok := d.privateText(x)
+		return parts, ok && d.passesNothing(x, parts, g)
+	})
+}
+
+// environment decodes the variables of a program. nameOf reads their names and valueOf
+// their values; both report what is wrong, and return false for it.
+func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
+	attr := body.Attributes["env"]
+	if attr == nil {
+		return nil
+	}
+	written, ok := attr.Expr.(*hclsyntax.ObjectConsExpr)
+	switch {
+	case !ok:
+		d.fail("computed-grant", d.f.rng(attr.Expr.Range()), "\"env\" of a grant cannot be computed", "write the variables out, as in { LANG = \"C\" }")
+		return nil
+	case len(written.Items) > maxEnvironment:
+		d.fail("too-large", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a program has at most %d variables", maxEnvironment), "remove some")
+		return nil
+	}
+	taken := named{}
+	for _, item := range written.Items {
+		if name, ok := nameOf(item.KeyExpr, taken); ok {
+			if parts, ok := valueOf(item.ValueExpr); ok {
+				env = append(env, grant.Variable{Name: name, Value: grant.Value{Parts: parts}})
+			}
+		}
+	}
+	return env
+}
+
+// passesNothing reports a value in which a parameter seems to be meant.
+func (d *decoder) passesNothing(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
+	for _, part := range parts {
+		for _, piece := range grant.Pieces(part.Literal) {
+			if _, known := g.Param(piece.Param); known {
+				d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("the parameter %q stands in the environment", clip(piece.Param)), "parameters stand in \"argv\" alone: pass it there")
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// variableName returns the name of a variable of a program, and false for one
+// that it reports.
+func (d *decoder) variableName(x hclsyntax.Expression, taken named) (string, bool) {
+	v, problems := x.Value(nil)
+	if problems.HasErrors() || !hasKind(v, stringKind) {
+		d.fail("computed-grant", d.f.rng(x.Range()), "the name of a variable cannot be computed", "write it out, as in { LANG = \"C\" }")
+		return "", false
+	}
+	name := v.AsString()
+	switch {
+	case !isIdentifier(name):
+		d.fail("bad-grant", d.f.rng(x.Range()), d.eval.show(name)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as LANG")
+	case strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || slices.Contains(codeVariables, name):
+		d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("with %s another program could be run than the one that is granted", name), "remove it")
+	default:
+		return name, d.claimName(taken, name, x.Range(), "%q stands twice in \"env\"", name)
+	}
+	return "", false
+}

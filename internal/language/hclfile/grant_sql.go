@@ -1,0 +1,237 @@
+package hclfile
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/sqltext"
+)
+
+// Bounds of a sql grant.
+const (
+	maxRows       = 100_000
+	maxStatements = 100
+	maxStatement  = 16 << 10
+)
+
+// sqlDrivers are the databases that there are.
+var sqlDrivers = []string{grant.SQLite, grant.PostgreSQL}
+
+// sql decodes a sql block. It notes the places of what a ceiling bounds as
+// "sql.NAME.driver", "sql.NAME.path" and "sql.NAME.address".
+func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQL {
+	r := rules["sql"]
+	d.check(b.Body, r, "a sql block", b.DefRange())
+	literal := *r
+	literal.args = slices.DeleteFunc(slices.Clone(r.args), func(a argument) bool { return a.name == "dsn" })
+	body := d.literalOnly(b.Body, &literal)
+	g := grant.SQL{Name: b.Labels[0]}
+	driver, known := d.oneOf(body, "driver", sqlDrivers...)
+	if attr := body.Attributes["driver"]; known {
+		g.Driver = driver
+		ranges["sql."+g.Name+".driver"] = d.f.rng(attr.Expr.Range())
+	}
+	mode, _ := d.oneOf(body, "mode", "ro", "rw")
+	g.Write = mode == "rw"
+	rows, _ := d.whole(body, "max_rows", 1, maxRows)
+	g.MaxRows = cmp.Or(rows, grant.DefaultMaxRows)
+	d.database(b, body, &g, ranges)
+	d.statements(b, r, &g)
+	return g
+}
+
+// database decodes where the database is: a dsn, or a root with a glob.
+func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
+	dsn, root, glob := b.Body.Attributes["dsn"], b.Body.Attributes["root"], b.Body.Attributes["glob"]
+	fail := func(attr *hclsyntax.Attribute, summary, detail string) {
+		d.fail("contradiction", d.f.rng(attr.NameRange), summary, detail)
+	}
+	// What cannot be is taken for both, so that nothing more is told of its use.
+	if root != nil && (dsn != nil || g.Write) {
+		g.Chosen, g.Write = true, true
+	}
+	switch {
+	case dsn != nil && root != nil:
+		fail(root, "the grant has both \"dsn\" and \"root\"", "keep dsn for one database, or root and glob for files that calls choose")
+	case root != nil && g.Driver == grant.PostgreSQL:
+		fail(root, "only SQLite keeps databases in files", "write the dsn of the database")
+	case root != nil && g.Write:
+		fail(root, "files that calls choose are only read", "remove mode = \"rw\", or name the one file that is written by dsn")
+	case glob != nil && root == nil:
+		fail(glob, "\"glob\" chooses among the files of a root, and there is none", "add root = \"…\", or remove glob")
+	case root != nil:
+		d.chosen(b, body, g, ranges)
+	case dsn == nil && !d.meant(b.Body, rules["sql"], "dsn", "root"):
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant names no database", "write dsn = …, or root = … and glob = [...] for SQLite files that calls choose")
+	case dsn != nil && g.Driver == grant.SQLite:
+		d.sqliteFile(dsn, g, ranges)
+	case dsn != nil && g.Driver == grant.PostgreSQL:
+		d.postgresDSN(dsn, g, ranges)
+	}
+}
+
+// chosen decodes the folder of the files that calls choose.
+func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
+	g.Chosen = true
+	if written, ok := d.text(body, "root"); ok {
+		where := d.f.rng(body.Attributes["root"].Expr.Range())
+		g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
+		ranges["sql."+g.Name+".path"] = where
+	}
+	if g.Glob = d.globs(body, "glob"); b.Body.Attributes["glob"] == nil && !d.meant(b.Body, rules["sql"], "glob") {
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant does not say which files of its root are databases", "write glob = [\"**/*.db\"], or the like")
+	}
+}
+
+// sqliteFile decodes the path of a SQLite file.
+func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
+	where := d.f.rng(attr.Expr.Range())
+	if computedPart(attr.Expr) != nil {
+		d.fail("computed-grant", where, "the path of a SQLite file cannot be computed", "write the path out, so that the file shows what it allows")
+		return
+	}
+	v, ok := d.typed(&hclsyntax.Body{Attributes: hclsyntax.Attributes{"dsn": attr}}, "dsn", stringKind)
+	if !ok {
+		return
+	}
+	written := v.AsString()
+	if strings.HasPrefix(written, "file:") || strings.HasPrefix(written, ":") || strings.ContainsAny(written, "?#") {
+		d.fail("bad-grant", where, "the dsn of SQLite is the path of a file, and nothing else", "write it as in \"data/shop.db\"; mode says whether it is written")
+		return
+	}
+	g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
+	ranges["sql."+g.Name+".path"] = where
+}
+
+// statements decodes the statements that can be run.
+func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
+	taken := named{}
+	for _, inner := range blocks(b.Body, r) {
+		d.check(inner.Body, rules["statement"], "a statement block", inner.DefRange())
+		d.claim(taken, inner)
+		d.checkIdentifier("the statement", inner.Labels[0], inner.LabelRanges[0])
+		attr := inner.Body.Attributes["query"]
+		if attr == nil {
+			continue
+		}
+		if text := d.code(attr, SQL); text != nil {
+			d.statement(text.Text, g)
+			g.Statements = append(g.Statements, grant.Statement{Name: inner.Labels[0], Query: text.Text.Body()})
+		}
+	}
+	switch n := len(b.Body.Blocks); {
+	case n == 0:
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant has no statement, so nothing can be run", "write statement \"name\" { query = <<SQL … SQL }: a script runs statements by their name")
+	case n > maxStatements:
+		d.fail("bad-grant", d.f.rng(b.DefRange()), fmt.Sprintf("a sql grant has at most %d statements", maxStatements), "split it into several grants")
+	}
+}
+
+// statement checks what can be known of a statement without its database.
+func (d *decoder) statement(text diag.Text, g *grant.SQL) {
+	dialect, reads, writes := sqltext.SQLite, []string{"SELECT", "WITH", "VALUES"}, []string{"INSERT", "UPDATE", "DELETE", "REPLACE"}
+	if g.Driver == grant.PostgreSQL {
+		dialect, writes = sqltext.PostgreSQL, []string{"INSERT", "UPDATE", "DELETE", "MERGE"}
+	}
+	s, err := sqltext.Parse(text.Body(), dialect)
+	if mistake, ok := err.(*sqltext.Mistake); ok {
+		d.fail("bad-statement", text.Range(mistake.Offset, mistake.Offset+1), mistake.Summary, mistake.Detail)
+		return
+	}
+	at := strings.Index(strings.ToUpper(text.Body()), s.Verb)
+	where := text.Range(max(at, 0), max(at, 0)+len(s.Verb))
+	switch {
+	case len(text.Body()) > maxStatement:
+		d.fail("bad-statement", where, fmt.Sprintf("a statement has at most %d bytes", maxStatement), "make it shorter, or a view of the database")
+	case slices.Contains(reads, s.Verb), g.Write && slices.Contains(writes, s.Verb):
+	case slices.Contains(writes, s.Verb):
+		d.fail("bad-statement", where, "the grant only reads, and this statement writes", "add mode = \"rw\" to the grant")
+	default:
+		d.fail("bad-statement", where, "a script runs no such statement", "begin it with "+strings.Join(append(reads, writes...), ", "))
+	}
+}
+
+// dsnOptions are the options that the dsn of PostgreSQL may hold.
+var dsnOptions = []string{"sslmode", "application_name", "connect_timeout", "search_path"}
+
+// secretMark stands for a secret while a dsn is read.
+const secretMark = "secret-0b5f"
+
+// postgresDSN decodes the dsn of PostgreSQL: a secret, or an address in which
+// secrets are the user and the password and nothing else, so that the file shows
+// where they go.
+func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
+	where := d.f.rng(attr.Expr.Range())
+	d.eval.private = true
+	parts, ok := d.secretText(attr.Expr)
+	d.eval.private = false
+	if !ok {
+		return
+	}
+	ranges["sql."+g.Name+".address"] = where
+	g.DSN = grant.Value{Parts: parts}
+	if len(parts) == 1 && parts[0].Secret != "" {
+		return
+	}
+	var text strings.Builder
+	for _, p := range parts {
+		switch {
+		case p.Secret != "":
+			text.WriteString(secretMark)
+		case p.Base64 != nil:
+			d.fail("misplaced-secret", where, "a dsn holds no base64", "write ${secret.NAME} for the password; it is escaped as it has to be")
+			return
+		default:
+			text.WriteString(p.Literal)
+		}
+	}
+	var problem, detail string
+	if g.Address, problem, detail = readDSN(text.String()); problem != "" {
+		d.fail("bad-grant", where, problem, detail)
+	}
+}
+
+// readDSN returns the host and port of a dsn, or what is wrong with it.
+func readDSN(text string) (address, problem, detail string) {
+	const form = "write dsn = \"postgres://user:${secret.NAME}@host:5432/database\", or dsn = secret.NAME with all of it"
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" || u.User == nil || u.User.Username() == "" || len(u.Path) < 2 {
+		return "", "this is not the dsn of a PostgreSQL database", form
+	}
+	password, has := u.User.Password()
+	switch query, err := url.ParseQuery(u.RawQuery); {
+	case has && password != secretMark:
+		return "", "a password stands in the file", "declare a secret in mcpd.hcl, and write ${secret.NAME} in its place"
+	case strings.Contains(u.Host+u.Path+u.RawQuery+u.Fragment, secretMark):
+		return "", "a secret says where the database is, and something else is written out", form
+	case err != nil || u.Fragment != "":
+		return "", "this is not the dsn of a PostgreSQL database", form
+	default:
+		for name := range query {
+			if !slices.Contains(dsnOptions, name) {
+				return "", "the dsn has an option that a grant cannot have", "keep only " + strings.Join(dsnOptions, ", ")
+			}
+		}
+	}
+	address = strings.ToLower(u.Host)
+	if u.Port() == "" {
+		address += ":5432"
+	}
+	if problem, _ := checkHost(address); problem != "" {
+		return "", "this is not the host of a database", form
+	}
+	name, _, _ := cutPort(address)
+	if addr, _ := netip.ParseAddr(strings.Trim(name, "[]")); name != "localhost" && !addr.IsLoopback() && u.Query().Get("sslmode") == "" {
+		return "", "the dsn does not say how the connection is protected", "add ?sslmode=verify-full, or the best that the database can do"
+	}
+	return address, "", ""
+}

@@ -1,0 +1,179 @@
+package hclfile
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+func TestAPromptSaysItsMessagesInOrder(t *testing.T) {
+	files := reading(map[string]string{"p/a.md": "as {{it}} is", "p/a.png": "\x89PNG", "p/a.wav": "RIFF", "p/a.csv": "a,b"})
+	source := `
+prompt "review" {
+  title       = "Review"
+  description = "Review an incident"
+  labels      = { team = "ops" }
+  timeout     = "2s"
+  icon { src = "https://cdn.example/a.png" }
+  argument "id" {
+    title       = "Id"
+    description = "Incident id"
+    required    = true
+    complete { run = "return [];" }
+  }
+  argument "how" { values = ["fast", "well"] }
+  message "user" {
+    annotations { audience = ["assistant"] }
+    text = "Review {{id}} {{how}}"
+  }
+  message "assistant" { file = "a.md" }
+  message "user" {
+    image { file = "a.png" }
+  }
+  message "user" {
+    audio {
+      base64    = "UklGRg=="
+      mime_type = "audio/wav"
+    }
+  }
+  message "user" {
+    resource {
+      uri  = "incident://{{id}}"
+      text = "Incident {{id}}"
+    }
+  }
+  message "user" {
+    resource {
+      uri  = "incident://all"
+      file = "a.csv"
+    }
+  }
+  message "user" {
+    link {
+      uri         = "incident://{{id}}"
+      name        = "{{id}}"
+      title       = "Incident"
+      description = "All of {{id}}"
+      mime_type   = "text/markdown"
+      size        = 7
+    }
+  }
+}
+prompt "computed" {
+  run = "return [];"
+}
+`
+	file, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	defs, problems := file.Decode(files)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	review, computed := defs.Prompts[0], defs.Prompts[1]
+	if c := review.Arguments[0].Complete; c == nil || c.Run.Text.Body() != "return [];" {
+		t.Fatalf("the completion is %+v", c)
+	}
+	review.Arguments[0].Complete = nil
+	seven := int64(7)
+	id := Piece{Name: "id"}
+	want := Prompt{
+		Name: "review", Title: "Review", Description: "Review an incident", Icons: []Icon{{Src: "https://cdn.example/a.png"}},
+		Call: Call{Labels: map[string]string{"team": "ops"}, Bounds: Bounds{Timeout: 2 * time.Second}, AskTimeout: DefaultAskTimeout},
+		Arguments: []Argument{
+			{Name: "id", Title: "Id", Description: "Incident id", Required: true},
+			{Name: "how", Complete: &Complete{Values: []string{"fast", "well"}}},
+		},
+		Messages: []Message{
+			{Role: User, Text: Phrase{{Text: "Review "}, id, {Text: " "}, {Name: "how"}}, Annotations: &Annotations{Audience: []string{Assistant}}},
+			{Role: Assistant, Text: Phrase{{Text: "as {{it}} is"}}},
+			{Role: User, Media: &Media{Kind: Image, Content: Content{Bytes: []byte("\x89PNG"), Binary: true, MIMEType: "image/png", Path: "p/a.png"}}},
+			{Role: User, Media: &Media{Kind: Audio, Content: Content{Bytes: []byte("RIFF"), Binary: true, MIMEType: "audio/wav"}}},
+			{Role: User, Resource: &Embedded{URI: Phrase{{Text: "incident://"}, id}, MIMEType: "text/plain", Text: Phrase{{Text: "Incident "}, id}}},
+			{Role: User, Resource: &Embedded{URI: Phrase{{Text: "incident://all"}}, MIMEType: "text/csv", Content: &Content{Bytes: []byte("a,b"), MIMEType: "text/csv", Path: "p/a.csv"}}},
+			{Role: User, Link: &Link{
+				URI: Phrase{{Text: "incident://"}, id}, Name: Phrase{id}, Title: Phrase{{Text: "Incident"}}, Description: Phrase{{Text: "All of "}, id},
+				MIMEType: "text/markdown", Size: &seven,
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, review, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, Hash{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if computed.Run == nil || computed.Messages != nil || computed.Timeout != DefaultTimeout || computed.Hash == review.Hash {
+		t.Errorf("got %+v", computed)
+	}
+}
+
+func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
+	got := decodeTools(t, "x.hcl.json", `{"prompt": {"p": {
+  "argument": {"uri": {"required": true, "complete": {"values": ["a"]}}},
+  "message": [
+    {"user": {"resource": {"uri": "{{uri}}", "mime_type": "text/plain", "text": "Embedded"}}},
+    {"assistant": {"text": "Done"}},
+    {"user": [{"text": "{{uri}}"}, {"image": {"base64": "AAAA", "mime_type": "image/png"}}]}
+  ]}}}`, Scope{}).Prompts[0]
+	if len(got.Messages) != 4 || len(got.Arguments) != 1 || got.Arguments[0].Complete.Values[0] != "a" {
+		t.Fatalf("got %+v", got)
+	}
+	if r := got.Messages[0].Resource; r.URI.Fill(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Fill(nil) != "Embedded" {
+		t.Errorf("the resource is %+v", r)
+	}
+	if got.Messages[1].Role != Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != Image {
+		t.Errorf("got %+v", got.Messages)
+	}
+}
+
+func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
+	want := map[string][2]int{"resources.hcl": {4, 0}, "prompts.hcl": {0, 5}}
+	for name, count := range want {
+		source, err := os.ReadFile("../../../testdata/conformance/tools.d/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defs := decodeTools(t, name, string(source), Scope{})
+		if len(defs.Resources)+len(defs.Templates) != count[0] || len(defs.Prompts) != count[1] {
+			t.Errorf("%s defines %+v", name, defs)
+		}
+		if formatted, _ := Format(Source{Path: name, Bytes: source}); string(formatted) != string(source) {
+			t.Errorf("%s is not in the layout of mcpd fmt:\n%s", name, cmp.Diff(string(source), string(formatted)))
+		}
+	}
+}
+
+func TestAPromptHoldsNoMoreThanAResult(t *testing.T) {
+	const source = `
+prompt "p" {
+  message "user" {
+    image { file = "a.png" }
+  }
+  message "user" {
+    resource {
+      uri  = "x://y"
+      file = "b.bin"
+    }
+  }
+}`
+	files := map[string]string{"p/a.png": string(make([]byte, MaxFilled-5)), "p/b.bin": ""}
+	parse := func() diag.List {
+		f, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		_, problems = f.Decode(reading(files))
+		return problems
+	}
+	if problems := parse(); problems != nil {
+		t.Errorf("found %v", problems)
+	}
+	files["p/b.bin"] = "x"
+	if problems := parse(); len(problems) != 1 || problems[0].Code != "too-large" || problems[0].Range.Start.Line != 6 {
+		t.Errorf("found %v", problems)
+	}
+}

@@ -1,0 +1,172 @@
+package hclfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
+)
+
+// template decodes a resource_template block.
+func (d *decoder) template(b *hclsyntax.Block) Template {
+	r := rules["resource_template"]
+	d.checkName("the template", b.Labels[0], b.LabelRanges[0])
+	d.check(b.Body, r, "a resource_template block", b.DefRange())
+	d.begin(b)
+	t := Template{
+		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		MIMEType: d.mimeType(b.Body, "mime_type"), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
+	}
+	t.Title, _ = d.text(b.Body, "title")
+	t.Description, _ = d.text(b.Body, "description")
+	if attr := b.Body.Attributes["uri_template"]; attr != nil {
+		t.URITemplate, t.URIRange = d.uriTemplate(attr, b.Body), d.f.rng(attr.Expr.Range())
+	}
+	d.params(b, r, &t)
+	d.templateContents(b, &t)
+	t.Hashes = d.hashes()
+	return t
+}
+
+// uriTemplate decodes the template of the URIs, nil when it was reported.
+func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *uritemplate.Template {
+	for _, traversal := range hclsyntax.Variables(attr.Expr) {
+		if root := traversal.RootName(); len(traversal) == 1 && root != "var" && root != "local" {
+			d.fail("unknown-name", d.f.rng(traversal.SourceRange()), fmt.Sprintf("there is no value %q", root), fmt.Sprintf("write {%s} for a variable of the template", root))
+			return nil
+		}
+	}
+	text, ok := d.text(body, attr.Name)
+	if !ok {
+		return nil
+	}
+	template, err := uritemplate.Parse(text)
+	var refused *uritemplate.Error
+	switch {
+	case errors.As(err, &refused):
+		code := "bad-template"
+		if refused.Ambiguous {
+			code = "ambiguous-template"
+		}
+		d.fail(code, d.placeOf(attr.Expr, text, refused.Start, refused.End), refused.Message, refused.Hint)
+		return nil
+	case !hasScheme(text):
+		d.fail("bad-uri", d.f.rng(attr.Expr.Range()), "the URIs of the template are not absolute", "begin it with a scheme, such as \"crm://customers/{id}\"")
+		return nil
+	case len(template.Names()) == 0:
+		d.fail("bad-template", d.f.rng(attr.Expr.Range()), "the template has no variables", "write a resource block, or a variable in braces: {id}")
+		return nil
+	}
+	return template
+}
+
+// params decodes what the block says of the variables of its template.
+func (d *decoder) params(b *hclsyntax.Block, r *rule, t *Template) {
+	if t.URITemplate != nil {
+		for _, name := range t.URITemplate.Names() {
+			t.Params = append(t.Params, Param{Name: name, Range: t.URIRange})
+		}
+	}
+	params, completions := named{}, named{}
+	for _, inner := range blocks(b.Body, r) {
+		switch inner.Type {
+		case "param":
+			d.claim(params, inner)
+			d.param(inner, d.paramOf(inner, t))
+		case "complete":
+			d.claim(completions, inner)
+			d.paramOf(inner, t).Complete = d.complete(inner)
+		}
+	}
+}
+
+// paramOf returns the variable that the label of a block names. It reports
+// another name, and returns what is thrown away.
+func (d *decoder) paramOf(b *hclsyntax.Block, t *Template) *Param {
+	name := b.Labels[0]
+	if i := slices.IndexFunc(t.Params, func(p Param) bool { return p.Name == name }); i >= 0 {
+		return &t.Params[i]
+	}
+	if t.URITemplate != nil {
+		names := t.URITemplate.Names()
+		d.fail("unknown-name", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("the template has no variable %q", clip(name)),
+			orList(d.eval.didYouMean(name, slices.Values(names)), "its variables are", names))
+	}
+	return &Param{}
+}
+
+func (d *decoder) param(b *hclsyntax.Block, p *Param) {
+	d.check(b.Body, rules["param"], "a param block", b.DefRange())
+	p.Range = d.f.rng(b.DefRange())
+	p.Description, _ = d.text(b.Body, "description")
+	if s, ok := d.text(b.Body, "pattern"); ok {
+		if d.regexp(s, b.Body.Attributes["pattern"].Expr) != nil {
+			p.Pattern = s
+		}
+	}
+}
+
+// templateContents decodes what the resources of a template hold.
+func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
+	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template hold nothing", "text", "run") {
+	case "run":
+		t.Run = d.run(b)
+	case "text":
+		names := make([]string, len(t.Params))
+		for i := range t.Params {
+			names[i] = t.Params[i].Name
+		}
+		if t.URITemplate != nil {
+			t.Text = d.phrase(b.Body, "text", "variable", names)
+		}
+		if t.MIMEType == "" {
+			t.MIMEType = plainType
+		}
+		if !slices.ContainsFunc(t.Params, func(p Param) bool { return p.Complete != nil && p.Complete.Run != nil }) {
+			d.idle(b)
+		}
+	}
+}
+
+// maxSuggested is how many values a file may list for completion.
+const maxSuggested = 1000
+
+// Complete says how a value that is being typed is completed. Exactly one of
+// Values and Run is set.
+type Complete struct {
+	Values []string
+	Run    *Body
+}
+
+// complete decodes a complete block, nil when it was reported.
+func (d *decoder) complete(b *hclsyntax.Block) *Complete {
+	d.check(b.Body, rules["complete"], "a complete block", b.DefRange())
+	c := &Complete{}
+	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
+	case "run":
+		c.Run = d.run(b)
+	case "values":
+		c.Values = d.suggested(b.Body)
+	}
+	if c.Run == nil && c.Values == nil {
+		return nil
+	}
+	return c
+}
+
+// suggested decodes the list of values that a completion offers.
+func (d *decoder) suggested(body *hclsyntax.Body) []string {
+	list, ok := d.strings(body, "values")
+	if attr := body.Attributes["values"]; ok && (len(list) == 0 || len(list) > maxSuggested) {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("\"values\" holds %s", count(len(list), "value")), fmt.Sprintf("list 1 to %d of them, or compute them with run", maxSuggested))
+		return nil
+	}
+	taken := named{}
+	for _, e := range list {
+		d.claimName(taken, e.text, e.where, "the value %s stands twice in \"values\"", d.eval.show(e.text))
+	}
+	return textsOf(list)
+}

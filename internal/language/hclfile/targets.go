@@ -1,0 +1,82 @@
+package hclfile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/internal/base/wildcard"
+)
+
+// targets decodes what a policy, a limit or a hook, whose rule is r, is about. One whose
+// list is written wrong covers nothing: it was not meant to cover everything.
+func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
+	t := Targets{
+		Tools:     d.names(body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"),
+		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
+		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
+	}
+	if d.meant(body, r, "tools", "resources", "prompts") {
+		for _, list := range []*[]Name{&t.Tools, &t.Resources, &t.Prompts} {
+			if *list == nil {
+				*list = []Name{}
+			}
+		}
+	}
+	return t
+}
+
+// names decodes names and patterns. It returns nil when the argument is absent.
+func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []Name {
+	attr := body.Attributes[argument]
+	if attr == nil {
+		return nil
+	}
+	list, ok := d.strings(body, argument)
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the list of %s is empty", argument),
+			fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument))
+	}
+	names := make([]Name, 0, len(list))
+	for _, e := range list {
+		if !isPattern(e.text) {
+			d.fail("bad-name", d.f.rng(e.where), fmt.Sprintf("this is not the name of a %s", argument[:len(argument)-1]), characters)
+			continue
+		}
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// maxPatternName bounds a name with patterns and an upstream's prefix.
+const maxPatternName = 2 * maxName
+
+// isPattern reports whether s may be a tool's name, also one that an upstream
+// gives, in which * matches any run of characters.
+func isPattern(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxPatternName
+}
+
+// Matches reports whether the name, or the pattern in which * stands for any
+// run of characters, fits a name.
+func (n Name) Matches(name string) bool { return wildcard.Matches(n.Text, name) }
+
+// Covers reports whether a list of names and patterns covers a name; a nil
+// list covers all.
+func Covers(names []Name, name string) bool {
+	return names == nil || slices.ContainsFunc(names, func(n Name) bool { return n.Matches(name) })
+}
+
+// IsToolName reports whether a tool or a prompt may have the name here that a server
+// offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
+func IsToolName(name string) bool { return isToolName(name) }
+
+// IsName reports whether a definition may have the name: 1 to 64 letters,
+// digits, dots, dashes and underscores.
+func IsName(name string) bool { return isName(name) }

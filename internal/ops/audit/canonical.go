@@ -1,0 +1,253 @@
+package audit
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+// argumentLimits are those of arguments whose structure is looked at.
+func argumentLimits() jsongate.Limits {
+	return jsongate.Limits{Bytes: 16 << 20, Depth: 64, Tokens: 1_000_000}
+}
+
+// walker goes over JSON text that [jsongate.Check] has let through.
+type walker struct {
+	raw     []byte
+	at      int
+	members []member
+	scratch []byte
+	// masked has the values of secret-looking names replaced.
+	masked bool
+}
+
+// member is where a member of an object stands in what was written.
+type member struct{ from, colon, to int }
+
+// canonical appends the next value in the one form that equal values have: the
+// members of objects sorted by their names, without blanks, escapes only where
+// JSON wants them, numbers as in RFC 8785, but for integers, which keep all
+// their digits.
+func (w *walker) canonical(dst []byte) []byte {
+	switch w.next() {
+	case '{':
+		return w.object(dst)
+	case '[':
+		return w.array(dst)
+	case '"':
+		return w.text(dst)
+	}
+	return w.scalar(dst)
+}
+
+// next skips blanks and returns the byte that a token begins with.
+func (w *walker) next() byte {
+	for {
+		switch c := w.raw[w.at]; c {
+		case ' ', '\t', '\r', '\n':
+			w.at++
+		default:
+			return c
+		}
+	}
+}
+
+// more goes over a comma, or over the bracket that ends an object or array.
+func (w *walker) more(end byte) bool {
+	c := w.next()
+	if c == ',' {
+		w.at++
+		w.next()
+		return true
+	}
+	if c == end {
+		w.at++
+		return false
+	}
+	return true
+}
+
+func (w *walker) array(dst []byte) []byte {
+	dst = append(dst, '[')
+	w.at++
+	for w.more(']') {
+		dst = w.canonical(comma(dst, '['))
+	}
+	return append(dst, ']')
+}
+
+func (w *walker) object(dst []byte) []byte {
+	first, from := len(w.members), len(dst)
+	dst = append(dst, '{')
+	w.at++
+	for w.more('}') {
+		if len(w.members) > first {
+			dst = append(dst, ',')
+		}
+		m := member{from: len(dst)}
+		dst = w.text(dst)
+		m.colon = len(dst)
+		w.next()
+		w.at++
+		dst = append(dst, ':')
+		if w.masked && looksSecret(string(dst[m.from:m.colon])) {
+			w.skip()
+			dst = append(dst, mark...)
+		} else {
+			dst = w.canonical(dst)
+		}
+		m.to = len(dst)
+		w.members = append(w.members, m)
+	}
+	w.sort(dst[:len(dst):len(dst)], w.members[first:], from)
+	w.members = w.members[:first]
+	return append(dst, '}')
+}
+
+// sort puts the members of an object that begins at from in the order of their names.
+func (w *walker) sort(text []byte, members []member, from int) {
+	byName := func(a, b member) int { return bytes.Compare(text[a.from:a.colon], text[b.from:b.colon]) }
+	if slices.IsSortedFunc(members, byName) {
+		return
+	}
+	slices.SortFunc(members, byName)
+	w.scratch = append(w.scratch[:0], '{')
+	for i, m := range members {
+		if i > 0 {
+			w.scratch = append(w.scratch, ',')
+		}
+		w.scratch = append(w.scratch, text[m.from:m.to]...)
+	}
+	copy(text[from:], w.scratch)
+}
+
+// text appends the next string.
+func (w *walker) text(dst []byte) []byte {
+	dst = append(dst, '"')
+	w.at++
+	for {
+		rest := w.raw[w.at:]
+		i := bytes.IndexAny(rest, `"\`)
+		dst = append(dst, rest[:i]...)
+		w.at += i + 1
+		if rest[i] == '"' {
+			return append(dst, '"')
+		}
+		dst = appendPlain(dst, w.escape())
+	}
+}
+
+// escape reads what follows a backslash.
+func (w *walker) escape() rune {
+	c := w.raw[w.at]
+	w.at++
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'u':
+		r := w.unit()
+		if utf16.IsSurrogate(r) {
+			w.at += len(`\u`)
+			r = utf16.DecodeRune(r, w.unit())
+		}
+		return r
+	}
+	return rune(c)
+}
+
+// unit reads four hexadecimal digits.
+func (w *walker) unit() rune {
+	n, _ := strconv.ParseUint(string(w.raw[w.at:w.at+4]), 16, 16)
+	w.at += 4
+	return rune(n)
+}
+
+// appendPlain appends a character, escaped only where JSON wants it.
+func appendPlain(dst []byte, r rune) []byte {
+	switch {
+	case r == '"' || r == '\\':
+		return append(dst, '\\', byte(r))
+	case r < 0x20:
+		return appendEscape(dst, r)
+	}
+	return utf8.AppendRune(dst, r)
+}
+
+// scalar appends the next number, bool or null.
+func (w *walker) scalar(dst []byte) []byte {
+	word := w.word()
+	if c := word[0]; c != '-' && (c < '0' || c > '9') {
+		return append(dst, word...)
+	}
+	if bytes.ContainsAny(word, ".eE") {
+		f, _ := strconv.ParseFloat(string(word), 64)
+		return appendFloat(dst, f)
+	}
+	return append(dst, bytes.TrimPrefix(word, minusOf(word))...)
+}
+
+// minusOf returns the sign of a zero that has one.
+func minusOf(number []byte) []byte {
+	if string(number) == "-0" {
+		return number[:1]
+	}
+	return nil
+}
+
+// word goes over a number, a bool or null.
+func (w *walker) word() []byte {
+	from := w.at
+	for w.at < len(w.raw) && bytes.IndexByte([]byte(",:]} \t\r\n"), w.raw[w.at]) < 0 {
+		w.at++
+	}
+	return w.raw[from:w.at]
+}
+
+// skip goes over the next value.
+func (w *walker) skip() {
+	open := 0
+	for {
+		switch w.next() {
+		case '{', '[':
+			open++
+			w.at++
+		case '}', ']':
+			open--
+			w.at++
+		case ',', ':':
+			w.at++
+			continue
+		case '"':
+			w.skipText()
+		default:
+			w.word()
+		}
+		if open == 0 {
+			return
+		}
+	}
+}
+
+func (w *walker) skipText() {
+	for w.at++; ; w.at++ {
+		switch w.raw[w.at] {
+		case '\\':
+			w.at++
+		case '"':
+			w.at++
+			return
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strconv"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/redact"
+)
+
+// maxValues is how many bytes of JSON are kept of the values of arguments.
+const maxValues = 64 << 10
+
+// timeForm is RFC 3339 in UTC, with nanoseconds of a fixed width.
+const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
+
+// encoder writes the members of one line at a time, beside those of the chain.
+// It is used again, so that a record costs no memory of its own.
+type encoder struct {
+	body      []byte
+	canonical []byte
+	walk      walker
+	digest    hash.Hash
+	sum       []byte
+	veil      redact.Veil // nil hides nothing
+	pen       pen
+}
+
+func newEncoder(digestKey []byte, veil redact.Veil) *encoder {
+	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil, pen: pen{veil}}
+}
+
+// begin starts a line.
+func (e *encoder) begin(kind string, now time.Time) {
+	e.body = append(e.body[:0], `"time":"`...)
+	e.body = now.UTC().AppendFormat(e.body, timeForm)
+	e.body = append(append(append(e.body, `","kind":"`...), kind...), '"')
+}
+
+// text adds a member, unless its value is empty.
+func (e *encoder) text(name, value string) {
+	if value != "" {
+		e.name(name)
+		e.body = e.pen.text(e.body, value)
+	}
+}
+
+// said is text for a value that callers choose or are told. It is veiled before it is
+// cut: a part of a value is not known.
+func (e *encoder) said(name, value string) {
+	if e.veil != nil {
+		value = e.veil.Redact(value)
+	}
+	e.text(name, value)
+}
+
+// cover veils the JSON value that was written last, which begins at from. Codes, times
+// and numbers of the log's own are not looked at, whatever they look like.
+func (e *encoder) cover(from int) {
+	if e.veil == nil {
+		return
+	}
+	value := e.body[from:]
+	shown := e.veil.RedactJSON(value)
+	switch {
+	case len(shown) == len(value) && &shown[0] == &value[0]:
+	case jsongate.Check(shown, argumentLimits()) == nil:
+		e.body = appendShown(e.body[:from], shown)
+	case value[0] == '{': // two names have become one
+		e.body = append(e.body[:from], `{"`+ellipsis+`":`+mark+`}`...)
+	default:
+		e.body = append(e.body[:from], mark...)
+	}
+}
+func (e *encoder) name(name string) {
+	e.body = append(append(append(e.body, ',', '"'), name...), '"', ':')
+}
+
+// number adds a member, unless its value is 0.
+func (e *encoder) number(name string, value int) {
+	if value != 0 {
+		e.name(name)
+		e.body = strconv.AppendInt(e.body, int64(value), 10)
+	}
+}
+
+// flag adds a member that is true, or none.
+func (e *encoder) flag(name string, value bool) {
+	if value {
+		e.name(name)
+		e.body = append(e.body, "true"...)
+	}
+}
+
+// event writes what is no call.
+func (e *encoder) event(v *Event, now time.Time) {
+	e.begin(eventKind, now)
+	e.text("event.name", v.Name)
+	if len(v.Attributes) > 0 {
+		e.name("attributes")
+		from := len(e.body)
+		e.body = e.pen.pairs(e.body, v.Attributes)
+		e.cover(from)
+	}
+}
+
+// intent writes what is about to be done.
+func (e *encoder) intent(r *Record, now time.Time) {
+	e.begin(intentKind, now)
+	e.call(r)
+}
+
+// outcome writes what became of a call.
+func (e *encoder) outcome(r *Record, now time.Time) {
+	e.begin(outcomeKind, now)
+	e.call(r)
+	e.text("outcome", r.Outcome)
+	if r.Outcome != OutcomeOK && r.Outcome != OutcomeInputRequired && r.Outcome != OutcomeRehearsed {
+		e.text("error.type", r.Outcome)
+	}
+	e.said("error.message", r.Message)
+	e.text("cancelled_by", r.CancelledBy)
+	e.said("cancel_reason", r.CancelReason)
+	e.text("denied_by", r.DeniedBy)
+	e.flag("limited", r.Limited)
+	e.flag("declined", r.Declined)
+	e.flag("cached", r.Cached)
+	e.name("duration_ms")
+	e.body = appendFloat(e.body, float64(r.Duration.Microseconds())/1000)
+}
+
+// call writes what an intent and an outcome share. Names with dots are those of
+// the OpenTelemetry conventions for MCP and generative AI, where they have one.
+func (e *encoder) call(r *Record) {
+	e.text("call_id", r.Call)
+	e.text("root_id", r.Root)
+	e.text("parent_id", r.Parent)
+	e.number("leg", r.Leg)
+	e.number("depth", r.Depth)
+	e.text("via", r.Via)
+	e.text("alias", r.Alias)
+	e.text("trace_id", r.TraceID)
+	e.text("span_id", r.SpanID)
+	e.text("mcp.method.name", r.Method)
+	e.text("called", r.Kind)
+	e.said(nameMember(r.Kind), r.Name)
+	e.said("mcp.resource.uri", r.URI)
+	e.text("revision", r.Revision)
+	e.text("definition", r.Definition)
+	e.caller(&r.Caller)
+	e.arguments(r)
+	e.approval(r.Approval)
+}
+
+// nameMember returns the member that holds the name of what was called.
+func nameMember(kind string) string {
+	switch kind {
+	case "tool":
+		return "gen_ai.tool.name"
+	case "prompt":
+		return "gen_ai.prompt.name"
+	}
+	return "name"
+}
+
+func (e *encoder) caller(c *identity.Caller) {
+	e.name("principal")
+	from := len(e.body)
+	e.body = append(e.body, `{"id":`...)
+	e.body = e.pen.text(e.body, c.Principal.ID)
+	e.text("kind", string(c.Principal.Kind))
+	e.text("issuer", c.Principal.Issuer)
+	e.name("scopes")
+	e.body = e.pen.texts(e.body, c.Principal.Scopes)
+	e.name("groups")
+	e.body = e.pen.texts(e.body, c.Principal.Groups)
+	e.name("claims")
+	e.body = e.pen.object(e.body, c.Principal.Claims, maxValueDepth, len(e.body)+maxClaims)
+	e.body = append(e.body, '}')
+	e.cover(from)
+	e.name("agent")
+	from = len(e.body)
+	e.body = append(e.body, `{"claimed":{"agent_id":`...)
+	e.body = e.pen.text(e.body, c.Agent.AgentID)
+	e.text("model", c.Agent.Model)
+	if len(c.Agent.Metadata) > 0 {
+		e.name("metadata")
+		e.body = e.pen.pairs(e.body, c.Agent.Metadata)
+	}
+	e.body = strconv.AppendBool(append(e.body, `},"verified":`...), c.Agent.Verified)
+	e.body = append(e.body, '}')
+	e.cover(from)
+	e.said("request_id", c.Agent.RequestID)
+	e.text("client.address", c.Source.IP)
+	e.text("listener", c.Source.Listener)
+	e.text("mcp.session.id", c.Source.Session)
+}
+
+// arguments writes what is told of the arguments. Those that are no JSON have
+// no structure, and a digest of their bytes.
+func (e *encoder) arguments(r *Record) {
+	if len(r.Arguments) > 0 {
+		e.name("arguments")
+		e.body = append(e.body, `{"shape":`...)
+		if jsongate.Check(r.Arguments, argumentLimits()) == nil {
+			e.reset(r.Arguments)
+			from := len(e.body)
+			e.body = e.walk.shape(e.body, maxShapeDepth, from+maxShape)
+			e.cover(from)
+			e.reset(r.Arguments)
+			e.canonical = e.walk.canonical(e.canonical[:0])
+		} else {
+			e.body = append(e.body, `"not JSON"`...)
+			e.canonical = append(e.canonical[:0], r.Arguments...)
+		}
+		e.body = append(e.body, `,"digest":"`...)
+		e.keyed(e.canonical)
+		e.body = append(e.body, `"}`...)
+	}
+	if len(r.Values) > 0 {
+		e.values(r.Values)
+	}
+}
+
+// keyed appends the keyed digest of what nobody without the key is to guess.
+func (e *encoder) keyed(what []byte) {
+	e.digest.Reset()
+	e.digest.Write(what)
+	e.sum = e.digest.Sum(e.sum[:0])
+	e.body = hex.AppendEncode(append(e.body, "hmac-sha256:"...), e.sum)
+}
+
+// values writes arguments that are to be kept, unless they are too long.
+func (e *encoder) values(values []byte) {
+	e.name("gen_ai.tool.call.arguments")
+	if len(values) > maxValues || jsongate.Check(values, argumentLimits()) != nil {
+		e.body = append(e.body, `"`+ellipsis+`"`...)
+		return
+	}
+	e.reset(values)
+	e.walk.masked = true
+	e.canonical = e.walk.canonical(e.canonical[:0])
+	from := len(e.body)
+	e.body = appendShown(e.body, e.canonical)
+	e.cover(from)
+}
+
+// reset points the walker at other text.
+func (e *encoder) reset(raw []byte) {
+	e.walk.raw, e.walk.at, e.walk.masked = raw, 0, false
+	e.walk.members = e.walk.members[:0]
+}

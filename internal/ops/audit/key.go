@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+const (
+	// keySize is the length of a key in bytes.
+	keySize = 32
+	// maxKeyFile is the length of a key file in bytes.
+	maxKeyFile = 1 << 10
+)
+
+// keyPath returns where the key of a log is kept that was given none.
+func keyPath(path string) string { return path + ".key" }
+
+// keys are the two that are derived from one: knowing a digest of arguments
+// says nothing about the chain.
+type keys struct{ chain, digest []byte }
+
+func derive(key []byte) keys {
+	return keys{chain: derived(key, "mcpd audit chain"), digest: derived(key, "mcpd audit arguments")}
+}
+
+func derived(key []byte, purpose string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(purpose))
+	return h.Sum(nil)
+}
+
+// keyState says what a key file knows of its log.
+type keyState int
+
+const (
+	// keyBare is a key without a mark: written by an earlier version, or by the operator.
+	keyBare keyState = iota
+	// keyUnused was made for a log that was not opened yet.
+	keyUnused
+	// keyUsed has opened a log, which has a head since then.
+	keyUsed
+	// keyForged has a mark that was not written with the key.
+	keyForged
+)
+
+// keyFile is the content of a key file: the key as hexadecimal digits on the first line,
+// and the mark on the second. The mark is a JSON object with the number and the code of a
+// record that was durable when the mark was written, and a code over both. So the log
+// reaches at least that far, however it ended.
+type keyFile struct {
+	key   []byte
+	state keyState
+	// last is the youngest record that the mark knows; number 0 when there was none.
+	last link
+	// readOnly says that the file is not to be written.
+	readOnly bool
+}
+
+// expectsLog reports whether the log or its head has to be there. A bare key that is
+// read-only comes from the operator, who may begin a log with it.
+func (k keyFile) expectsLog() bool {
+	return k.state == keyUsed || k.state == keyForged || k.state == keyBare && !k.readOnly
+}
+
+// chain returns the chain that signs marks. It is not the one of the lines.
+func (k keyFile) chain() *chain { return newChain(derived(k.key, "mcpd audit mark")) }
+
+// encode returns the text of the file.
+func (k keyFile) encode() []byte {
+	mark := []byte(`{"unused":true`)
+	if k.state == keyUsed {
+		mark = strconv.AppendUint([]byte(`{"signed":`), k.last.seq, 10)
+		mark = append(hex.AppendEncode(append(mark, `,"last":"`...), k.last.mac[:]), '"')
+	}
+	mac := k.chain().mac(mark)
+	mark = append(hex.AppendEncode(append(mark, macMember...), mac), "\"}\n"...)
+	return append(append(hex.AppendEncode(nil, k.key), '\n'), mark...)
+}
+
+// decodeMark reads the second line of a key file.
+func (k *keyFile) decodeMark(text []byte) {
+	k.state = keyForged
+	body, ok := bytes.CutSuffix(text, []byte(lineEnd))
+	if !ok || len(body) < macDigits+len(macMember) {
+		return
+	}
+	signed := body[:len(body)-macDigits-len(macMember)]
+	mac, err := hex.DecodeString(string(body[len(body)-macDigits:]))
+	if err != nil || !hmac.Equal(mac, k.chain().mac(signed)) || jsongate.Check(text, jsongate.Limits{Bytes: maxKeyFile}) != nil {
+		return
+	}
+	var read struct {
+		Unused bool
+		Signed uint64
+		Last   string
+	}
+	if json.Unmarshal(text, &read) != nil {
+		return
+	}
+	if read.Unused {
+		k.state = keyUnused
+		return
+	}
+	if n, err := hex.Decode(k.last.mac[:], []byte(read.Last)); err == nil && n == len(k.last.mac) {
+		k.state, k.last.seq = keyUsed, read.Signed
+	}
+}
+
+// readKey reads the key that is kept beside a log.
+func readKey(d disk, path string) (k keyFile, err error) {
+	name := keyPath(path)
+	f, err := d.open(name, os.O_RDONLY)
+	if err != nil {
+		return k, err
+	}
+	info, statErr := f.Stat()
+	if err = errors.Join(checkPrivate(f, name), statErr, f.Close()); err != nil {
+		return k, err
+	}
+	text, err := readAll(d, name, maxKeyFile)
+	if err != nil {
+		return k, err
+	}
+	const writable = 0o200
+	k.readOnly = info.Mode().Perm()&writable == 0
+	digits, mark, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+	k.key, err = hex.DecodeString(string(bytes.TrimSpace(digits)))
+	if err != nil || len(k.key) != keySize {
+		return k, fmt.Errorf("%s holds no key, which is %d hexadecimal digits", name, 2*keySize)
+	}
+	if mark = bytes.TrimSpace(mark); len(mark) > 0 {
+		k.decodeMark(mark)
+	}
+	return k, nil
+}
+
+// write replaces the key file. It never writes into a file that it has not made, which
+// others could have open.
+func (k keyFile) write(d disk, path string) error {
+	name := keyPath(path)
+	fresh := name + ".new"
+	err := replaceWith(d, name, k.encode(), os.O_EXCL, file.sync)
+	if errors.Is(err, fs.ErrExist) {
+		if err = d.remove(fresh); err == nil {
+			err = replaceWith(d, name, k.encode(), os.O_EXCL, file.sync)
+		}
+	}
+	if err != nil {
+		// The rename may have failed for good, and nobody needs a second copy of the key.
+		_ = d.remove(fresh)
+	}
+	return err
+}
+
+// makeKey makes a key and keeps it beside a log.
+func makeKey(d disk, path string) (keyFile, error) {
+	k := keyFile{key: make([]byte, keySize), state: keyUnused}
+	rand.Read(k.key)
+	if err := k.write(d, path); err != nil {
+		return k, err
+	}
+	return k, d.syncFolder(folderOf(path))
+}
+
+// ownKey returns the key beside a log, and makes it where there is neither a
+// key nor a log that would have been written with it.
+func ownKey(d disk, path string, written bool) (keyFile, error) {
+	k, err := readKey(d, path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	if written {
+		return k, fmt.Errorf("the key of the log is gone; put it back, or move the log away to begin a new one: %w", err)
+	}
+	return makeKey(d, path)
+}
+
+// marker keeps the mark of a key file up to date.
+type marker struct {
+	disk disk
+	path string
+	file keyFile
+}
+
+// begin writes the first mark, when the head is there. It reports whether the file can be
+// written: a key that is mounted or supplied read-only cannot.
+func (m *marker) begin(at link) (writable bool, err error) {
+	if m.file.readOnly {
+		return false, nil
+	}
+	if m.file.state != keyUsed {
+		// The mark says that there is a head, also after a loss of power.
+		if err := m.disk.syncFolder(folderOf(m.path)); err != nil {
+			return true, err
+		}
+	}
+	err = m.reach(at)
+	for _, readOnly := range []error{fs.ErrPermission, syscall.EROFS, syscall.EBUSY} {
+		if errors.Is(err, readOnly) {
+			return false, nil
+		}
+	}
+	return true, err
+}
+
+// reach has the mark know a record, which is durable.
+func (m *marker) reach(at link) error {
+	if m.file.state == keyUsed && m.file.last == at {
+		return nil
+	}
+	next := m.file
+	next.state, next.last = keyUsed, at
+	if err := next.write(m.disk, m.path); err != nil {
+		return fmt.Errorf("note the last record in the key file: %w", err)
+	}
+	m.file = next
+	return nil
+}

@@ -1,0 +1,255 @@
+package checks
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/mcpd/mcpd/internal/ops/compose"
+	"github.com/mcpd/mcpd/internal/ops/compose/samples"
+	"github.com/mcpd/mcpd/internal/ops/container"
+)
+
+// expanded returns what Kubernetes makes of an argument, or of the value of a
+// variable, where there are no other variables: $$ is $, and $(NAME) stays.
+func expanded(text string) string { return strings.ReplaceAll(text, "$$", "$") }
+
+// references reports whether Kubernetes looks for variables in a text.
+func references(text string) bool {
+	return strings.Contains(strings.ReplaceAll(text, "$$", ""), "$(")
+}
+
+func TestKubernetesTakesTextsToTheLetter(t *testing.T) {
+	d := samples.Rich()
+	m := decoded(t, samples.Written(t, d))
+	c := m.deployments["git-hub"].Spec.Template.Spec.Containers[0]
+	for i, want := range d.Upstreams[0].Command {
+		if got := c.Args[i]; references(got) || expanded(got) != want {
+			t.Errorf("the argument %q is %q", want, got)
+		}
+	}
+	if diff := cmp.Diff(d.Upstreams[0].Health, c.ReadinessProbe.Exec.Command); diff != "" {
+		t.Errorf("the probe, which is not expanded (-want +got)\n%s", diff)
+	}
+	if got := m.deployments["mcpd"].Spec.Template.Spec.Containers[0].Env[1].Value; references(got) || expanded(got) != d.Env[1].Value {
+		t.Errorf("the variable is %q", got)
+	}
+}
+
+// mountedFiles returns the files that a pod finds at a folder.
+func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	put := func(name string, items []corev1.KeyToPath) {
+		configMap, ok := m.configMaps[name]
+		if !ok {
+			t.Fatalf("there is no ConfigMap %s", name)
+		}
+		all := map[string][]byte{}
+		for key, text := range configMap.Data {
+			all[key] = []byte(text)
+		}
+		maps.Copy(all, configMap.BinaryData)
+		for key := range all {
+			if problems := validation.IsConfigMapKey(key); problems != nil {
+				t.Errorf("the key %q: %v", key, problems)
+			}
+			if items == nil {
+				files[key] = all[key]
+			}
+		}
+		for _, item := range items {
+			text, ok := all[item.Key]
+			if _, twice := files[item.Path]; !ok || twice {
+				t.Errorf("%s: the key %s is not there, or the path %s is there twice", name, item.Key, item.Path)
+			}
+			files[item.Path] = text
+		}
+	}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		for _, volume := range pod.Volumes {
+			switch {
+			case mount.MountPath != folder || volume.Name != mount.Name:
+			case volume.ConfigMap != nil:
+				put(volume.ConfigMap.Name, volume.ConfigMap.Items)
+			default:
+				for _, source := range volume.Projected.Sources {
+					put(source.ConfigMap.Name, source.ConfigMap.Items)
+				}
+			}
+		}
+	}
+	return files
+}
+
+func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
+	d := samples.Rich()
+	m := decoded(t, samples.Written(t, d))
+	pod := m.deployments["mcpd"].Spec.Template.Spec
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, pod, toolsFolder)); diff != "" {
+		t.Errorf("the tools (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]byte{"mcpd.hcl": d.ConfigText, "mcpd.lock": d.LockText}, m.mountedFiles(t, pod, configFolder)); diff != "" {
+		t.Errorf("the configuration (-want +got)\n%s", diff)
+	}
+}
+
+func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
+	d := samples.Coding()
+	d.ToolFiles = map[string][]byte{"a/b": bytes.Repeat([]byte("x"), maxConfigMap-1), "a_b": []byte("y"), "c": bytes.Repeat([]byte("z"), maxConfigMap)}
+	m := decoded(t, samples.Written(t, d))
+	if len(m.configMaps) != 4 {
+		t.Errorf("there are %d ConfigMaps, want config and tools, tools-2 and tools-3", len(m.configMaps))
+	}
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
+		t.Error("the files are others")
+	}
+}
+
+func TestPathsThatWouldHaveOneKeyHaveSeveral(t *testing.T) {
+	long := strings.Repeat("x", maxKey-2)
+	d := samples.Coding()
+	d.ToolFiles = map[string][]byte{"a/b": {1}, "a_b": {2}, "a b": {3}, "a_b_2": {4}, long + "é": {5}, long + "/x": {6}, long + "_x": {7}}
+	for i := range 5000 {
+		d.ToolFiles[string(rune(0x4e00+i))] = []byte("many of one key")
+	}
+	m := decoded(t, samples.Written(t, d))
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestEachPodReadsItsOwnSecretsAlone(t *testing.T) {
+	m := decoded(t, samples.Written(t, samples.Rich()))
+	got := map[string][]string{}
+	for name, deployment := range m.deployments {
+		for _, volume := range deployment.Spec.Template.Spec.Volumes {
+			if volume.Secret != nil {
+				for _, item := range volume.Secret.Items {
+					got[name] = append(got[name], item.Path)
+				}
+			}
+		}
+		for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+			if variable.ValueFrom != nil {
+				got[name] = append(got[name], variable.Name+"="+variable.ValueFrom.SecretKeyRef.Key)
+			}
+		}
+	}
+	want := map[string][]string{"mcpd": {"tls_cert", "tls_key", "github", "CRM_TOKEN=crm_token"}, "git-hub": {"github"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// confinedPods fails for a pod that has more than the restricted standard of
+// Kubernetes allows, or that others reach than may.
+func confinedPods(t testing.TB, m manifests) {
+	t.Helper()
+	for name, deployment := range m.deployments {
+		pod := deployment.Spec.Template.Spec
+		if len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
+			t.Fatalf("%s is not one container", name)
+		}
+		c := pod.Containers[0]
+		switch {
+		case len(validation.IsDNS1035Label(name)) > 0 || c.Name != name:
+			t.Errorf("%s is no name of a service, or its container is called %s", name, c.Name)
+		case !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || *pod.SecurityContext.RunAsGroup == 0:
+			t.Errorf("%s may be root", name)
+		case pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || pod.HostNetwork || pod.HostPID || pod.HostIPC:
+			t.Errorf("%s is not apart from its node", name)
+		case *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks:
+			t.Errorf("%s is told of Kubernetes", name)
+		case *c.SecurityContext.AllowPrivilegeEscalation || !*c.SecurityContext.ReadOnlyRootFilesystem || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}):
+			t.Errorf("%s may have more than it has, or write to its file system", name)
+		case c.Resources.Limits.Memory().Value() < container.MinMemory || c.Resources.Limits.Cpu().IsZero() || c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 || c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) > 0:
+			t.Errorf("%s is not bounded, or wants more than it may have", name)
+		case c.ReadinessProbe == nil || c.StartupProbe == nil:
+			t.Errorf("%s is not probed", name)
+		}
+		mounts := map[string]bool{}
+		for _, mount := range c.VolumeMounts {
+			if mounts[mount.MountPath] {
+				t.Errorf("%s has two volumes at %s", name, mount.MountPath)
+			}
+			mounts[mount.MountPath] = true
+		}
+		for _, volume := range pod.Volumes {
+			if claim := volume.PersistentVolumeClaim; volume.HostPath != nil || claim != nil && m.claims[claim.ClaimName].Name == "" {
+				t.Errorf("%s has a volume of its node, or one that nothing claims", name)
+			}
+		}
+		if service := m.services[name]; service.Spec.Selector[nameLabel] != name || service.Spec.Type != "" {
+			t.Errorf("%s has no service of its own in the cluster", name)
+		}
+		policy := m.policies["to-"+name]
+		if policy.Spec.PodSelector.MatchLabels[nameLabel] != name || len(policy.Spec.PolicyTypes) != 2 {
+			t.Fatalf("%s has no policy", name)
+		}
+		if name != "mcpd" && (len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].From) != 1 || policy.Spec.Ingress[0].From[0].PodSelector.MatchLabels[nameLabel] != "mcpd") {
+			t.Errorf("not mcpd alone reaches %s", name)
+		}
+	}
+	if nobody := m.policies["nobody"].Spec; len(nobody.PodSelector.MatchLabels) > 0 || len(nobody.PolicyTypes) != 2 || len(nobody.Ingress)+len(nobody.Egress) > 0 {
+		t.Error("pods may do what no policy allows")
+	}
+}
+
+func TestPodsHaveNoMoreThanTheyNeed(t *testing.T) {
+	confinedPods(t, decoded(t, samples.Written(t, samples.Coding())))
+	confinedPods(t, decoded(t, samples.Written(t, samples.Rich())))
+}
+
+func TestAnUpstreamCallsNobodyUnlessItNeedsTheInternet(t *testing.T) {
+	m := decoded(t, samples.Written(t, samples.Coding()))
+	if got := m.policies["to-files"].Spec.Egress; got != nil {
+		t.Errorf("files may call %v", got)
+	}
+	var blocks []string
+	for _, rule := range m.policies["to-search"].Spec.Egress {
+		for _, to := range rule.To {
+			if to.IPBlock != nil {
+				blocks = append(blocks, to.IPBlock.CIDR)
+			} else if len(rule.Ports) != 2 || rule.Ports[0].Port.IntValue() != 53 || rule.Ports[1].Port.IntValue() != 53 {
+				t.Errorf("search may call pods on %v", rule.Ports)
+			}
+		}
+	}
+	if !slices.Equal(blocks, []string{"0.0.0.0/0", "::/0"}) {
+		t.Errorf("search may call %v", blocks)
+	}
+}
+
+func TestProbesNameAHostThatMcpdTakesForItsOwn(t *testing.T) {
+	for _, d := range []compose.Deployment{samples.Coding(), samples.Rich()} {
+		c := decoded(t, samples.Written(t, d)).deployments["mcpd"].Spec.Template.Spec.Containers[0]
+		want := map[bool]corev1.URIScheme{true: corev1.URISchemeHTTPS}[d.TLS]
+		for path, probe := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+			get := probe.HTTPGet
+			if get.Path != path || get.Scheme != want || len(get.HTTPHeaders) != 1 || get.HTTPHeaders[0].Name != "Host" || !strings.HasPrefix(get.HTTPHeaders[0].Value, "localhost:80") {
+				t.Errorf("%s: the probe of %s is %v", d.Name, path, get)
+			}
+		}
+	}
+}
+
+func TestAVolumeOfSeveralPodsIsClaimedForSeveralNodes(t *testing.T) {
+	got := map[string]string{}
+	for name, claim := range decoded(t, samples.Written(t, samples.Rich())).claims {
+		got[name] = string(claim.Spec.AccessModes[0]) + " " + claim.Spec.Resources.Requests.Storage().String()
+	}
+	want := map[string]string{"mcpd-state": "ReadWriteOnce 1Gi", "repositories": "ReadWriteMany 10Gi", "shared": "ReadWriteMany 1Gi"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,181 @@
+package compose
+
+import (
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/base/yaml"
+	"github.com/mcpd/mcpd/internal/ops/container"
+)
+
+// What a pod is promised at least, unless it may take less than that.
+const (
+	leastMemory = 64 << 20
+	leastCPU    = 50
+	// scratch bounds each folder that is empty when a pod or a container starts.
+	scratch = 64 << 20
+)
+
+// pod is a pod of one container.
+type pod struct {
+	name   string
+	alone  string // why there is never a second pod beside it, if so
+	image  string
+	args   []string
+	env    []any
+	port   int
+	probes []member
+	user   int
+	limits Limits
+	mounts []mount
+}
+
+// mount is a volume of a pod and where it stands in the container.
+type mount struct {
+	target   string
+	readOnly bool
+	source   member
+}
+
+// serverPod returns the pod of mcpd.
+func (d *Deployment) serverPod() pod {
+	p := pod{
+		name: "mcpd", image: d.Image, args: d.arguments(), env: d.podEnvironment(d.Env), port: d.Port, user: DefaultUser, limits: d.Limits,
+		probes: []member{
+			is("startupProbe", d.probe("/healthz", 1, 60)).because("Host is one that mcpd takes for its own."),
+			is("livenessProbe", d.probe("/healthz", 10, 3)),
+			is("readinessProbe", d.probe("/readyz", 5, 2)),
+		},
+		mounts: append([]mount{
+			{configFolder, true, is("configMap", mapping(is("name", configName)))},
+			{toolsFolder, true, is("projected", mapping(is("sources", each(packed(d.ToolFiles), func(b bundle) any { return b.projection() }))))},
+		}, emptied("/tmp", runFolder)...),
+	}
+	if d.State {
+		p.alone = "One process at a time has the state: the old pod is gone before a new one starts."
+		p.mounts = append(p.mounts, mount{stateFolder, false, claimed(stateVolume)})
+	}
+	p.mounts = append(p.mounts, secretMount(d.Reads)...)
+	return p
+}
+
+// probe returns how Kubernetes asks mcpd how it is.
+func (d *Deployment) probe(path string, period, failures int) *yaml.Map {
+	return mapping(
+		is("httpGet", mapping(
+			is("path", path),
+			is("port", "http"),
+			is("scheme", "HTTPS").when(d.TLS),
+			is("httpHeaders", []any{mapping(is("name", "Host"), is("value", fmt.Sprintf("localhost:%d", d.Port)))}),
+		)),
+		is("periodSeconds", number(period)),
+		is("failureThreshold", number(failures)),
+		is("timeoutSeconds", number(5)),
+	)
+}
+
+// pod returns the pod of an upstream.
+func (u *Upstream) pod(d *Deployment) pod {
+	how := is("tcpSocket", mapping(is("port", "http")))
+	if len(u.Health) > 0 {
+		how = is("exec", mapping(is("command", texts(u.Health...))))
+	}
+	p := pod{
+		name: u.host(), image: u.Image, args: u.Command, env: d.podEnvironment(u.Env), port: u.Port, user: u.User, limits: u.Limits,
+		probes: []member{
+			is("startupProbe", mapping(how, is("periodSeconds", number(2)), is("failureThreshold", number(60)), is("timeoutSeconds", number(5)))),
+			is("readinessProbe", mapping(how, is("periodSeconds", number(10)), is("timeoutSeconds", number(5)))),
+		},
+		mounts: emptied(append([]string{"/tmp"}, u.Writable...)...),
+	}
+	for _, v := range u.Volumes {
+		p.mounts = append(p.mounts, mount{v.Target, v.ReadOnly, claimed(v.Name)})
+		if !v.ReadOnly {
+			p.alone = "It writes to a volume, which two pods at a time may not be made for."
+		}
+	}
+	p.mounts = append(p.mounts, secretMount(u.Reads)...)
+	return p
+}
+
+func claimed(name string) member {
+	return is("persistentVolumeClaim", mapping(is("claimName", name)))
+}
+
+// emptied returns folders that are empty when a pod starts.
+func emptied(folders ...string) []mount {
+	var list []mount
+	for _, folder := range folders {
+		list = append(list, mount{folder, false, is("emptyDir", mapping(is("sizeLimit", amount(scratch, "Mi", ""))))})
+	}
+	return list
+}
+
+// secretMount returns those keys of the Secret that a pod may read, if any.
+func secretMount(names []string) []mount {
+	if len(names) == 0 {
+		return nil
+	}
+	items := each(names, func(name string) any { return mapping(is("key", name), is("path", name)) })
+	mode := is("defaultMode", number(0o400)).because("0400; the kubelet adds what the group of the pod needs.")
+	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
+}
+
+// podEnvironment returns the environment of a container.
+func (d *Deployment) podEnvironment(list []Variable) []any {
+	return each(list, func(v Variable) any {
+		if v.Secret != "" {
+			return mapping(is("name", v.Name), is("valueFrom", mapping(is("secretKeyRef", mapping(is("name", secretsName), is("key", v.Secret))))))
+		}
+		return mapping(is("name", v.Name), is("value", literal(v.Value)))
+	})
+}
+
+// spec returns the pod as Kubernetes has it, under its restricted standard.
+func (p pod) spec() *yaml.Map {
+	var mounts, volumes []any
+	for i, m := range p.mounts {
+		name := fmt.Sprintf("volume-%d", i+1)
+		mounts = append(mounts, mapping(is("name", name), is("mountPath", m.target), is("readOnly", true).when(m.readOnly)))
+		volumes = append(volumes, mapping(is("name", name), m.source))
+	}
+	return mapping(
+		is("automountServiceAccountToken", false),
+		is("enableServiceLinks", false),
+		is("terminationGracePeriodSeconds", number(grace)),
+		is("securityContext", mapping(
+			is("runAsNonRoot", true),
+			is("runAsUser", number(p.user)),
+			is("runAsGroup", number(p.user)),
+			is("fsGroup", number(p.user)),
+			is("fsGroupChangePolicy", "OnRootMismatch"),
+			is("seccompProfile", mapping(is("type", "RuntimeDefault"))),
+		)),
+		is("containers", []any{p.container(mounts)}),
+		is("volumes", volumes),
+	)
+}
+
+func (p pod) container(mounts []any) *yaml.Map {
+	return mapping(append(append([]member{
+		is("name", p.name),
+		is("image", p.image),
+		is("args", literals(p.args)),
+		is("env", p.env),
+		is("ports", []any{mapping(is("name", "http"), is("containerPort", number(p.port)))}),
+	}, p.probes...),
+		is("resources", mapping(
+			is("requests", measured(Limits{min(p.limits.Memory, leastMemory), min(p.limits.CPU, leastCPU)})),
+			is("limits", measured(p.limits)),
+		)),
+		is("securityContext", mapping(
+			is("allowPrivilegeEscalation", false),
+			is("readOnlyRootFilesystem", true),
+			is("capabilities", mapping(is("drop", texts("ALL")))),
+		)),
+		is("volumeMounts", mounts),
+	)...)
+}
+
+func measured(l Limits) *yaml.Map {
+	return mapping(is("cpu", fmt.Sprintf("%dm", l.CPU)), is("memory", amount(l.Memory, "Mi", "")))
+}

@@ -1,0 +1,23 @@
+package compose
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestTheDockerfileBuildsWithTheGoOfTheModule(t *testing.T) {
+	module, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
+	if line == nil || string(line[1]) != goVersion {
+		t.Errorf("go.mod says %s, the Dockerfile %s", line, goVersion)
+	}
+	if name, _, _ := bytes.Cut(module, []byte("\n")); !strings.HasPrefix(program, strings.TrimPrefix(string(name), "module ")+"/") {
+		t.Errorf("%s is not of the %s", program, name)
+	}
+}

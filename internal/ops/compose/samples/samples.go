@@ -1,0 +1,85 @@
+// Package samples has deployments for the tests of package compose and for those of
+// module checks, in which Compose and Kubernetes read them.
+package samples
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/ops/compose"
+)
+
+// Coding is CODING_ENV_CONFIG of RFC 003, with what it leaves open: mcpd takes the
+// place of the environment, the search server needs the Internet, and the files
+// server has the workspace of the RFC's docker-compose.yml.
+func Coding() compose.Deployment {
+	return compose.Deployment{
+		Name: "coding-env", Image: "coding-env:latest", Version: "v1.0.0", Port: 8000, Insecure: true,
+		Config: "mcpd.hcl", Tools: "tools.d",
+		ConfigText: []byte("server { name = \"coding-env\" }\n"),
+		Secrets:    []compose.Secret{{Name: "search_api_key", Environment: "SEARCH_API_KEY"}},
+		Upstreams: []compose.Upstream{
+			{Name: "search", Image: "mcp-search-server:latest", Port: 8001, Internet: true, Env: []compose.Variable{{Name: "SEARCH_API_KEY", Secret: "search_api_key"}}},
+			{Name: "files", Image: "mcp-files-server:latest", Port: 8002, Volumes: []compose.Volume{{Name: "workspace", Target: "/workspace", ReadOnly: true}}},
+		},
+	}
+}
+
+// Rich is a deployment that has of everything something.
+func Rich() compose.Deployment {
+	return compose.Deployment{
+		Name: "desk", Image: "registry.example.com:5000/desk/mcpd:1.2.3", Version: "v1.2.3", TLS: true, Auth: true,
+		Config: "conf/mcpd.hcl", Tools: "../shared/$tools.d",
+		ConfigText: []byte("# ${HOME} costs $5\nlisten {\n  tls {\n    cert_file = \"/run/secrets/tls_cert\"\n    key_file  = \"/run/secrets/tls_key\"\n  }\n}\n"),
+		ToolFiles: map[string][]byte{
+			"crm/orders.hcl": []byte("tool \"orders\" {\n  run = \"return `${input.id}`;\"\n}\n"),
+			"crm_orders.hcl": []byte("tool \"more\" {\n\trun = \"return 1;\"\n}\n"),
+			"logo.png":       {0x89, 'P', 'N', 'G', 0xff},
+			"notes/a b.md":   []byte("yes"),
+		},
+		LockText: []byte("mcpd.lock 1\n\nupstream \"Git_Hub\"\n"),
+		State:    true, Limits: compose.Limits{Memory: 1<<30 + 1, CPU: 1500},
+		Env: []compose.Variable{
+			{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://collector:4318"},
+			{Name: "ODD", Value: "50% \"of\" $HOME ${HOME} $(HOME) \\\n\tend"},
+			{Name: "CRM_TOKEN", Secret: "crm_token"},
+		},
+		Secrets: []compose.Secret{
+			{Name: "crm_token", Environment: "CRM_TOKEN"},
+			{Name: "tls_cert", File: "secrets/cert.pem"},
+			{Name: "tls_key", File: "/etc/desk/key$.pem"},
+			{Name: "github", File: "secrets/github"},
+			{Name: "unused", Environment: "UNUSED"},
+		},
+		Reads: []string{"tls_cert", "tls_key", "github"},
+		Upstreams: []compose.Upstream{
+			{
+				Name: "Git_Hub", Image: "ghcr.io/github/github-mcp-server:v1", Port: 8082, Path: "/mcp/x?toolsets=all", Internet: true,
+				Command: []string{"http", "--port=8082", "--greeting", "$$ $HOME $(HOME)"},
+				Env:     []compose.Variable{{Name: "TOKEN_FILE", Value: "/run/secrets/github"}, {Name: "EMPTY"}, {Name: "YES", Value: "yes"}, {Name: "N", Value: "010"}},
+				Reads:   []string{"github"}, User: 1000, Writable: []string{"/home/node/.cache"},
+				Health: []string{"/bin/sh", "-c", "exec wget -qO- localhost:$PORT"},
+				Volumes: []compose.Volume{
+					{Name: "repositories", Target: "/data", Size: 10 << 30},
+					{Name: "shared", Host: "./shared", Target: "/shared", ReadOnly: true},
+				},
+				Limits: compose.Limits{Memory: 32 << 20, CPU: 20},
+			},
+			{Name: "memory", Image: "memory@sha256:" + strings.Repeat("0a", 32), Port: 8083, Volumes: []compose.Volume{{Name: "shared", Host: "./shared", Target: "/data"}, {Name: "repositories", Target: "/data/r", ReadOnly: true, Size: 10 << 30}}},
+		},
+	}
+}
+
+// Written returns the content of each file of a deployment that can be written.
+func Written(t testing.TB, d compose.Deployment) map[string]string {
+	t.Helper()
+	files, err := compose.Files(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for _, f := range files {
+		content[f.Name] = string(f.Content)
+	}
+	return content
+}

@@ -1,0 +1,73 @@
+package compose_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/ops/compose"
+	"github.com/mcpd/mcpd/internal/ops/compose/samples"
+)
+
+func TestTheSameDeploymentIsWrittenTheSame(t *testing.T) {
+	d := samples.Rich()
+	for i := range 300 {
+		d.ToolFiles[fmt.Sprint("file", i*7%300)] = []byte{byte(i)}
+	}
+	first := samples.Written(t, d)
+	for range 20 {
+		again := d
+		again.ToolFiles = maps.Clone(d.ToolFiles)
+		if diff := cmp.Diff(first, samples.Written(t, again)); diff != "" {
+			t.Fatalf("(-first +again)\n%s", diff)
+		}
+	}
+}
+
+func TestADeploymentIsNotChangedByWritingIt(t *testing.T) {
+	d := samples.Rich()
+	samples.Written(t, d)
+	if diff := cmp.Diff(samples.Rich(), d); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+func TestTheCommandThatMakesTheSecretHasAllKeysAndNoValue(t *testing.T) {
+	d := samples.Rich()
+	d.Secrets[1].File = "./se crets/it's"
+	want := `
+#   kubectl apply --server-side -f kubernetes/1-namespace.yaml
+#   kubectl -n desk create secret generic secrets \
+#     --from-literal=crm_token="$CRM_TOKEN" \
+#     --from-file=tls_cert='./se crets/it'\''s' \
+#     --from-file=tls_key='/etc/desk/key$.pem' \
+#     --from-file=github=secrets/github
+apiVersion`
+	if got := samples.Written(t, d)["kubernetes/1-namespace.yaml"]; !strings.Contains(got, want) {
+		t.Errorf("got %.800s", got)
+	}
+}
+
+func TestOnlyVolumesThatAreWrittenToAreToldHowTheyAreOwned(t *testing.T) {
+	d := samples.Rich()
+	const command = "chown -R 1000:1000 /volume\n"
+	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "chown") != 1 || !strings.Contains(got, "desk_repositories:/volume busybox:1.37 "+command) {
+		t.Errorf("got %s", got)
+	}
+	d.Upstreams[0].Volumes[0].ReadOnly = true
+	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Contains(got, "chown") {
+		t.Errorf("nobody writes: %s", got)
+	}
+}
+
+func TestTheVariablesThatComposeWantsAreToldAtItsHead(t *testing.T) {
+	d := samples.Rich()
+	d.Upstreams[1].Env = []compose.Variable{{Name: "TOKEN", Secret: "again"}}
+	d.Secrets = append(d.Secrets, compose.Secret{Name: "again", Environment: "CRM_TOKEN"})
+	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "\n# has: CRM_TOKEN.\n") != 1 {
+		t.Errorf("got %.400s", got)
+	}
+}

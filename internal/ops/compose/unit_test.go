@@ -1,0 +1,77 @@
+package compose_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/ops/compose"
+	"github.com/mcpd/mcpd/internal/ops/compose/samples"
+)
+
+// TestTheUnitIsTheOneThatIsShipped compares all lines but the first, which says
+// where each comes from.
+func TestTheUnitIsTheOneThatIsShipped(t *testing.T) {
+	shipped, err := os.ReadFile("../../../examples/systemd/mcpd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := samples.Coding()
+	d.State, d.Upstreams = true, nil
+	d.Secrets = []compose.Secret{{Name: "crm_token", File: "crm_token"}}
+	d.Reads = []string{"crm_token"}
+	_, want, _ := strings.Cut(string(shipped), "\n")
+	_, got, _ := strings.Cut(samples.Written(t, d)["mcpd.service"], "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestSystemdUnderstandsTheUnit asks systemd whether it knows all of the unit.
+func TestSystemdUnderstandsTheUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("SKIPPED: systemd-analyze is not installed")
+	}
+	text := strings.ReplaceAll(samples.Written(t, samples.Rich())["mcpd.service"], "/usr/local/bin/mcpd serve", "/bin/true serve")
+	text = strings.ReplaceAll(text, "Type=notify-reload", "Type=notify") // newer than the systemd of some machines
+	path := filepath.Join(t.TempDir(), "mcpd.service")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", path).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}
+
+// unitVariable returns what systemd makes of the word of an Environment= line: it
+// takes the quotes and the escapes of C away, and one of two percent signs.
+func unitVariable(t testing.TB, word string) string {
+	t.Helper()
+	text, err := strconv.Unquote(strings.ReplaceAll(word, "\t", `\t`))
+	if err != nil {
+		t.Fatalf("%q: %v", word, err)
+	}
+	if strings.Contains(strings.ReplaceAll(text, "%%", ""), "%") {
+		t.Fatalf("%q has a specifier", word)
+	}
+	return strings.ReplaceAll(text, "%%", "%")
+}
+
+func TestTheUnitHasTheVariablesToTheLetterAndNoSecrets(t *testing.T) {
+	d := samples.Rich()
+	var got []string
+	for line := range strings.Lines(samples.Written(t, d)["mcpd.service"]) {
+		if word, ok := strings.CutPrefix(line, "Environment="); ok {
+			got = append(got, unitVariable(t, strings.TrimSuffix(word, "\n")))
+		}
+	}
+	if diff := cmp.Diff([]string{d.Env[0].Name + "=" + d.Env[0].Value, "ODD=" + d.Env[1].Value}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

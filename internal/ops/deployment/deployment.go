@@ -1,0 +1,192 @@
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/ops/compose"
+	"github.com/mcpd/mcpd/internal/ops/container"
+)
+
+// stateFolder is what the server in a container may write to.
+const stateFolder = "/var/lib/mcpd"
+
+// reading is a deployment on its way.
+type reading struct {
+	d      *compose.Deployment
+	config *hclfile.Config
+	// folder holds the secrets that are read as files.
+	folder   string
+	problems diag.List
+}
+
+// Complete adds to a deployment what the files of its server say. secrets is the
+// folder, as docker-compose.yml has it, in which each secret is that is read as a
+// file. What the files say and cannot be had in a deployment is in the list.
+func Complete(d compose.Deployment, said power.Side, secrets string) (compose.Deployment, diag.List) {
+	config := said.Config
+	r := reading{d: &d, config: config, folder: secrets}
+	r.door()
+	if a := config.Audit; a != nil && !d.State {
+		r.refuse(a.PathRange, "the deployment has no volume for an audit log", "let it keep its state (--state volume), or remove the block")
+	} else if a != nil && !kept(a.Path) {
+		r.refuse(a.PathRange, "the server in the container cannot write here", fmt.Sprintf("write a path below %s, such as %q", stateFolder, stateFolder+"/audit/audit.jsonl"))
+	}
+	r.variables()
+	r.secrets(used(said))
+	for i := range config.Upstreams {
+		r.upstream(&config.Upstreams[i])
+	}
+	return d, r.problems.Sort()
+}
+
+// kept reports whether a file stands in the volume of the state.
+func kept(file string) bool { return strings.HasPrefix(path.Clean(file), stateFolder+"/") }
+
+// refuse notes what cannot be had in a deployment.
+func (r *reading) refuse(where diag.Range, summary, detail string) {
+	r.problems = append(r.problems, diag.Diagnostic{Code: "undeployable", Range: where, Summary: summary, Detail: detail})
+}
+
+// door adds how callers are let in, and the files that this takes.
+func (r *reading) door() {
+	if t := r.config.Listen.TLS; t != nil {
+		r.d.TLS = true
+		for _, file := range []string{t.CertFile, t.KeyFile, t.ClientCAFile} {
+			if file != "" {
+				r.read(file, t.Range)
+			}
+		}
+	}
+	for _, a := range r.config.Auths {
+		r.d.Auth = r.d.Auth || a.Kind != "anonymous"
+		// Kubernetes lets a group read what it mounts, which keys must not be: those stand
+		// where the server writes.
+		if a.Keys != nil && !(r.d.State && kept(a.Keys.File)) {
+			r.read(a.Keys.File, a.Range)
+		}
+	}
+	if slices.ContainsFunc(r.config.Auths, func(a hclfile.Auth) bool { return a.Kind == "anonymous" }) {
+		r.d.Auth = false
+	}
+}
+
+// mounted returns the name of the secret that is read as a file, and false where it
+// is one that a container does not have.
+func (r *reading) mounted(file string, where diag.Range) (name string, ok bool) {
+	name = path.Base(file)
+	if path.Dir(file) != container.SecretFolder || !container.IsSecret(name) {
+		r.refuse(where, fmt.Sprintf("no container has the file %q", file),
+			fmt.Sprintf("write %q, and put the file into %s", path.Join(container.SecretFolder, "NAME"), path.Join(r.folder, "NAME")))
+		return "", false
+	}
+	r.know(compose.Secret{Name: name, File: path.Join(r.folder, name)})
+	return name, true
+}
+
+// read has the server find a secret as a file.
+func (r *reading) read(file string, where diag.Range) {
+	if name, ok := r.mounted(file, where); ok && !slices.Contains(r.d.Reads, name) {
+		r.d.Reads = append(r.d.Reads, name)
+	}
+}
+
+// know adds a secret once.
+func (r *reading) know(s compose.Secret) {
+	if !slices.Contains(r.d.Secrets, s) {
+		r.d.Secrets = append(r.d.Secrets, s)
+	}
+}
+
+// variables adds the values of variables that are not their defaults. Those that
+// are sensitive come from who starts the deployment.
+func (r *reading) variables() {
+	for _, name := range slices.Sorted(maps.Keys(r.config.Variables)) {
+		v := r.config.Variables[name]
+		variable := compose.Variable{Name: "MCPD_VAR_" + name}
+		switch {
+		case v.Given == nil:
+			continue
+		case v.Sensitive:
+			variable.Secret = variable.Name
+			r.know(compose.Secret{Name: variable.Name, Environment: variable.Name})
+		default:
+			variable.Value = *v.Given
+		}
+		r.d.Env = append(r.d.Env, variable)
+	}
+}
+
+// secrets adds those that the server itself has a use for.
+func (r *reading) secrets(used map[string]bool) {
+	for i := range r.config.Secrets {
+		s := &r.config.Secrets[i]
+		switch {
+		case !used[s.Name]:
+		case s.Env != "":
+			r.know(compose.Secret{Name: s.Name, Environment: s.Env})
+			if !slices.ContainsFunc(r.d.Env, func(v compose.Variable) bool { return v.Name == s.Env && v.Secret != "" }) {
+				r.d.Env = append(r.d.Env, compose.Variable{Name: s.Env, Secret: s.Name})
+			}
+		case s.File != "":
+			r.read(s.File, s.Range)
+		case s.Command != nil:
+			r.refuse(s.Range, fmt.Sprintf("the secret %q comes from a program, which the image of mcpd does not have", s.Name), "take it from the environment (env) or from a file")
+		}
+	}
+}
+
+// upstream adds the container of an upstream.
+func (r *reading) upstream(u *hclfile.Upstream) {
+	c := u.Container
+	switch {
+	case u.Command != nil:
+		r.refuse(u.NameRange, fmt.Sprintf("the upstream %q is a program, which the image of mcpd does not have", u.Name), "run it in a container { image = … }, or write its url")
+		return
+	case c == nil && u.Here():
+		r.refuse(u.PlaceRange, fmt.Sprintf("in a container this address is the container itself, where the upstream %q is not", u.Name), "run it in a container { image = … }, or write where it is reached from others")
+		return
+	case c == nil:
+		return
+	}
+	up := compose.Upstream{
+		Name: u.Name, Image: c.Image, Port: c.Port, Path: c.Path, Command: c.Command, Writable: c.Writable, User: c.User, Internet: c.Internet, Health: c.Health,
+		Limits: compose.Limits{Memory: c.Memory, CPU: c.CPU},
+	}
+	for _, v := range c.Env {
+		variable := compose.Variable{Name: v.Name}
+		for _, part := range v.Value.Parts {
+			variable.Value += part.Literal
+			variable.Secret += part.Secret
+		}
+		if s := r.secret(variable.Secret); s != nil {
+			r.know(compose.Secret{Name: s.Name, Environment: s.Env})
+		}
+		up.Env = append(up.Env, variable)
+	}
+	for _, name := range c.Reads {
+		s := r.secret(name)
+		if name, ok := r.mounted(s.File, s.Range); ok {
+			up.Reads = append(up.Reads, name)
+		}
+	}
+	for _, v := range c.Volumes {
+		up.Volumes = append(up.Volumes, compose.Volume{Name: v.Name, Host: v.Host, Target: v.Target, ReadOnly: v.ReadOnly, Size: v.Size})
+	}
+	r.d.Upstreams = append(r.d.Upstreams, up)
+}
+
+// secret returns the secret block of a name, nil for no name.
+func (r *reading) secret(name string) *hclfile.Secret {
+	i := slices.IndexFunc(r.config.Secrets, func(s hclfile.Secret) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.config.Secrets[i]
+}

@@ -1,0 +1,203 @@
+package deployment
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/ops/compose"
+)
+
+// said decodes an operator's file, which has to be without mistakes.
+func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfile.Definitions) power.Side {
+	t.Helper()
+	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(source)}, hclfile.ConfigKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	config, problems := file.DecodeConfig(values)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	return power.Side{Config: config, Files: files}
+}
+
+// needing returns a grant that needs a secret.
+func needing(secret string) hclfile.Call {
+	return hclfile.Call{Grant: grant.Set{Secrets: []string{secret}}}
+}
+
+func TestMCPDHasTheSecretsThatItsFilesNeedAndNoOthers(t *testing.T) {
+	side := said(t, `
+secret "tool" { env = "TOOL" }
+secret "resource" { env = "RESOURCE" }
+secret "template" { env = "TEMPLATE" }
+secret "prompt" { env = "PROMPT" }
+secret "hook" { env = "HOOK" }
+secret "again" { env = "TOOL" }
+secret "client" { env = "CLIENT" }
+secret "token" {
+  oauth {
+    token_url     = "https://id.example.com/token"
+    client_id     = "mcpd"
+    client_secret = secret.client
+  }
+}
+secret "boxed" { env = "BOXED" }
+secret "idle" { env = "IDLE" }
+upstream "web" {
+  url = "https://mcp.example.com/mcp"
+  header "Authorization" {
+    value = "Bearer ${secret.token}"
+  }
+}
+upstream "box" {
+  container {
+    image = "box"
+    port  = 9000
+    env   = { KEY = secret.boxed }
+  }
+}
+`, nil, &hclfile.Definitions{
+		Tools: []hclfile.Tool{{Call: needing("tool")}, {Call: needing("again")}}, Resources: []hclfile.Resource{{Call: needing("resource")}},
+		Templates: []hclfile.Template{{Call: needing("template")}}, Prompts: []hclfile.Prompt{{Call: needing("prompt")}},
+		Hooks: []hclfile.Hook{{Grant: needing("hook").Grant}},
+	})
+	d, problems := Complete(compose.Deployment{Env: []compose.Variable{{Name: "LANG", Value: "C"}}}, side, "secrets")
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	var has []string
+	for _, v := range d.Env {
+		has = append(has, v.Name+"="+v.Value+v.Secret)
+	}
+	want := []string{"LANG=C", "TOOL=tool", "RESOURCE=resource", "TEMPLATE=template", "PROMPT=prompt", "HOOK=hook", "CLIENT=client"}
+	if diff := cmp.Diff(want, has); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]compose.Variable{{Name: "KEY", Secret: "boxed"}}, d.Upstreams[0].Env); diff != "" {
+		t.Errorf("the container (-want +got)\n%s", diff)
+	}
+}
+
+func TestNobodyIsToldThatCredentialsAreDemandedWhereStrangersEnter(t *testing.T) {
+	for blocks, want := range map[string][2]bool{
+		"": {false, false},
+		"auth \"api_key\" \"a\" {\n  file = \"/run/secrets/keys\"\n}":                                                           {false, true},
+		"auth \"api_key\" \"a\" {\n  file = \"/run/secrets/keys\"\n}\nauth \"anonymous\" \"b\" {\n}":                            {false, false},
+		"listen {\n  tls {\n    cert_file = \"/run/secrets/c\"\n    key_file = \"/run/secrets/k\"\n  }\n}":                      {true, false},
+		"auth \"anonymous\" \"b\" {\n}\nauth \"oidc\" \"a\" {\n  issuer = \"https://id.example.com\"\n  audience = \"mcpd\"\n}": {false, false},
+	} {
+		d, problems := Complete(compose.Deployment{}, said(t, blocks, nil), "secrets")
+		if got := [2]bool{d.TLS, d.Auth}; got != want || problems != nil {
+			t.Errorf("%s\ngot %v, want %v; %v", blocks, got, want, problems)
+		}
+	}
+}
+
+func TestOnlyValuesThatWereGivenAreHandedOnAndSensitiveOnesByName(t *testing.T) {
+	side := said(t, `
+variable "stage" { type = string }
+variable "hosts" { type = list(string) }
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "untouched" { default = "x" }
+`, hclfile.VarValues{"stage": {Text: ""}, "hosts": {Text: `["a", "b"]`}, "password": {Text: "hunter2"}})
+	d, problems := Complete(compose.Deployment{}, side, "secrets")
+	want := compose.Deployment{
+		Env:     []compose.Variable{{Name: "MCPD_VAR_hosts", Value: `["a", "b"]`}, {Name: "MCPD_VAR_password", Secret: "MCPD_VAR_password"}, {Name: "MCPD_VAR_stage"}},
+		Secrets: []compose.Secret{{Name: "MCPD_VAR_password", Environment: "MCPD_VAR_password"}},
+	}
+	if diff := cmp.Diff(want, d); diff != "" || problems != nil {
+		t.Errorf("%v (-want +got)\n%s", problems, diff)
+	}
+}
+
+func TestAFileThatSeveralHaveIsOneSecret(t *testing.T) {
+	side := said(t, `
+secret "a" { file = "/run/secrets/token" }
+secret "b" { file = "/run/secrets/token" }
+upstream "box" {
+  container {
+    image = "box"
+    port  = 9000
+    reads = ["a"]
+  }
+}
+`, nil, &hclfile.Definitions{Tools: []hclfile.Tool{{Call: needing("a")}, {Call: needing("b")}}})
+	d, problems := Complete(compose.Deployment{}, side, "../s")
+	if diff := cmp.Diff([]compose.Secret{{Name: "token", File: "../s/token"}}, d.Secrets); diff != "" || problems != nil {
+		t.Errorf("%v (-want +got)\n%s", problems, diff)
+	}
+	if diff := cmp.Diff([][]string{{"token"}, {"token"}}, [][]string{d.Reads, d.Upstreams[0].Reads}); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestKeysMayStandInTheVolumeOfTheStateIfThereIsOne(t *testing.T) {
+	side := said(t, "auth \"api_key\" \"a\" {\n  file = \"/var/lib/mcpd/keys.json\"\n}\n", nil)
+	for _, state := range []bool{true, false} {
+		d, problems := Complete(compose.Deployment{State: state}, side, "secrets")
+		if problems.HasErrors() == state || d.Reads != nil {
+			t.Errorf("with a volume %t: got %v, %v", state, d.Reads, problems)
+		}
+	}
+}
+
+func TestAnAuditLogStandsInTheVolumeOfTheState(t *testing.T) {
+	for path, want := range map[string]string{
+		"/var/lib/mcpd/audit.jsonl":    "",
+		"/var/lib/mcpd/../audit.jsonl": "the server in the container cannot write here",
+		"/var/lib/mcpd":                "the server in the container cannot write here",
+		"audit.jsonl":                  "the server in the container cannot write here",
+	} {
+		_, problems := Complete(compose.Deployment{State: true}, said(t, "audit {\n  path = \""+path+"\"\n}\n", nil), "secrets")
+		if got := len(problems); got != min(len(want), 1) || got == 1 && problems[0].Summary != want {
+			t.Errorf("%s: got %v, want %q", path, problems, want)
+		}
+	}
+}
+
+func TestToolsAreAllFilesThatAreNotHidden(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
+	got, err := Tools(fstest.MapFS{"a.hcl": file("a"), "lib/b.js": file("b"), ".git/c": file("c"), "d.hcl~": file("d")})
+	if diff := cmp.Diff(map[string][]byte{"a.hcl": []byte("a"), "lib/b.js": []byte("b")}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	got, err = Tools(fstest.MapFS{"a": file(strings.Repeat("x", compose.MaxTools)), "b": file("x")})
+	if got != nil || err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnUpstreamAtAnAddressOfThisMachineIsNotBesideAContainer(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://127.0.0.1:3711/mcp":          true,
+		"https://localhost:3711/mcp":         true,
+		"http://LOCALHOST:3711/mcp":          true,
+		"http://crm.localhost:3711/mcp":      true,
+		"http://[::1]:3711/mcp":              true,
+		"http://[::ffff:127.0.0.1]:3711/mcp": true,
+		"http://0.0.0.0:3711/mcp":            true,
+		"http://[::]:3711/mcp":               true,
+		"http://10.0.0.7:3711/mcp":           false,
+		"http://crm:3711/mcp":                false,
+		"https://localhost.example.com/mcp":  false,
+	} {
+		_, problems := Complete(compose.Deployment{}, said(t, "upstream \"crm\" {\n  url = \""+url+"\"\n}\n", nil), "secrets")
+		switch {
+		case problems.HasErrors() != want:
+			t.Errorf("%s: got %v", url, problems)
+		case want && problems[0].Range.Start != diag.Pos{Line: 2, Column: 9, Byte: 25}:
+			t.Errorf("%s: it stands at %v", url, problems[0].Range)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+
+	"github.com/mcpd/mcpd/internal/process/procgroup"
+)
+
+// Child is a program that goes on running, and whose standard streams its caller
+// holds. Nothing of it is left once [Child.Wait] has returned.
+type Child struct {
+	// Stdin is what the program reads. Its writes take a deadline; closing it tells
+	// the program that there is no more. Stdout and Stderr are what the program writes.
+	Stdin, Stdout, Stderr *os.File
+
+	cmd *exec.Cmd
+	// orders ends the program when it is closed; nil without a supervisor.
+	orders  io.Closer
+	answers *os.File
+	killing sync.Once
+	ended   chan struct{}
+	code    int
+	err     error
+}
+
+// Start starts a program that runs until it ends by itself or [Child.Kill] is called.
+// command is as for [Run]; MaxOutput bounds nothing here.
+func Start(command []string, p Program) (*Child, error) {
+	c := &Child{ended: make(chan struct{})}
+	stdin, stdout, stderr, err := c.pipes()
+	if err != nil {
+		return nil, err
+	}
+	given := []*os.File{stdin, stdout, stderr}
+	if len(command) > 0 && supervising {
+		err = c.supervised(command, p, given)
+	} else {
+		err = c.direct(p, given)
+	}
+	for _, f := range given {
+		_ = f.Close() // the program has its own
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	go c.await()
+	return c, nil
+}
+
+// pipes makes the streams, of which it returns the ends of the program.
+func (c *Child) pipes() (stdin, stdout, stderr *os.File, err error) {
+	var problems [3]error
+	stdin, c.Stdin, problems[0] = os.Pipe()
+	c.Stdout, stdout, problems[1] = os.Pipe()
+	c.Stderr, stderr, problems[2] = os.Pipe()
+	if err = errors.Join(problems[:]...); err != nil {
+		for _, f := range []*os.File{stdin, stdout, stderr} {
+			_ = f.Close() // of a nil file an error
+		}
+		c.close()
+	}
+	return stdin, stdout, stderr, err
+}
+
+// supervised has another process run the program.
+func (c *Child) supervised(command []string, p Program, given []*os.File) error {
+	answers, answer, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	c.cmd = exec.Command(command[0])
+	c.cmd.Args, c.cmd.Env, c.cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = given[1], given[2], []*os.File{answer, given[0]}
+	orders, err := c.cmd.StdinPipe()
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("start a supervisor: %w", err), answers.Close())
+	}
+	c.orders, c.answers = orders, answers
+	// When this fails the process has ended, or is about to, and its answer shows it.
+	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env), Reads: true})
+	return nil
+}
+
+// direct runs the program as a child of this process.
+func (c *Child) direct(p Program, given []*os.File) error {
+	c.cmd = exec.Command(p.Path)
+	c.cmd.Args, c.cmd.Dir, c.cmd.Env, c.cmd.SysProcAttr = p.Argv, p.Dir, append([]string{}, p.Env...), procgroup.Attr()
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = given[0], given[1], given[2]
+	return c.cmd.Start()
+}
+
+// await takes up how the program ended.
+func (c *Child) await() {
+	defer close(c.ended)
+	err := c.cmd.Wait()
+	if c.answers == nil {
+		_ = procgroup.Kill(c.cmd.Process)
+		c.code = codeOf(c.cmd.ProcessState)
+		if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
+			c.err = err
+		}
+		return
+	}
+	var r report
+	if json.NewDecoder(c.answers).Decode(&r) != nil {
+		r, c.err = report{}, ErrLost
+	} else {
+		c.code, c.err = r.Code, r.failure()
+	}
+	_ = c.answers.Close()
+}
+
+// Kill ends the program and all that it has started.
+func (c *Child) Kill() {
+	c.killing.Do(func() {
+		if c.orders != nil {
+			_ = c.orders.Close()
+			return
+		}
+		_ = procgroup.Kill(c.cmd.Process) // it has ended otherwise
+	})
+}
+
+// Ended is closed when nothing of the program is left.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
+// Outcome returns how the program ended, once nothing of it is left. What it has written
+// can still be read.
+func (c *Child) Outcome() (code int, err error) {
+	<-c.ended
+	return c.code, c.err
+}
+
+// Wait is Outcome, and closes the streams.
+func (c *Child) Wait() (code int, err error) {
+	<-c.ended
+	c.close()
+	return c.Outcome()
+}
+
+func (c *Child) close() {
+	for _, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}

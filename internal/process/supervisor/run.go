@@ -1,0 +1,185 @@
+// Package supervisor runs a program so that nothing of it is left when it has
+// ended: no process that it started, however that has hidden itself, and no
+// pipe that keeps its caller waiting.
+//
+// [Run] starts a [Program] and returns its [Result]. On Linux it does so through
+// another process that runs [Main]: all descendants of the program become
+// children of that one when their parents end, and it kills them until there are
+// none. It does so, too, when whoever called Run dies. Without such a process,
+// and on other systems, the group of processes is killed that the program began
+// in; what has left the group goes on.
+//
+// No shell takes part. The program has the environment that it is given and no
+// other, reads nothing, and has no file open but its three standard streams.
+// Which programs may run is not decided here.
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/process/procgroup"
+)
+
+// Program is what is to be run.
+type Program struct {
+	// Path is the file, and Argv what the program is told, its own name first.
+	Path string
+	Argv []string
+	// Env are NAME=value. There is nothing else in the environment.
+	Env []string
+	// Dir is the folder that it works in.
+	Dir string
+	// MaxOutput bounds each of its two outputs, in bytes.
+	MaxOutput int
+}
+
+// Result is how a program ended.
+type Result struct {
+	// Code is the exit code, and of a program that a signal has ended 128 and the
+	// number of the signal, as shells tell it.
+	Code int
+	// Stdout and Stderr are what it has written until then.
+	Stdout, Stderr []byte
+}
+
+// ErrTooMuch says that a program was ended since it wrote more than it may.
+var ErrTooMuch = errors.New("the program writes too much")
+
+// ErrLost says that it is not known how a program ended.
+var ErrLost = errors.New("the process that runs the program was lost")
+
+const (
+	// patience is how long a supervisor may take to end all that a program has
+	// started.
+	patience = 5 * time.Second
+	// linger is how long outputs are waited for that something else than the
+	// program holds.
+	linger = time.Second
+)
+
+// Run runs a program to its end, and ends it with all that it has started when
+// ctx is done. command is the process that runs [Main], its path and then its
+// arguments with its own name first; empty means that there is none.
+func Run(ctx context.Context, command []string, p Program) (Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stdout, stderr := &capped{room: p.MaxOutput, full: cancel}, &capped{room: p.MaxOutput, full: cancel}
+	run := direct
+	if len(command) > 0 && supervising {
+		run = func(ctx context.Context, p Program, stdout, stderr io.Writer) (int, error) {
+			return supervised(ctx, command, p, stdout, stderr)
+		}
+	}
+	code, err := run(ctx, p, stdout, stderr)
+	if cause := context.Cause(ctx); cause != nil {
+		return Result{}, cause
+	}
+	return Result{Code: code, Stdout: stdout.taken.Bytes(), Stderr: stderr.taken.Bytes()}, err
+}
+
+// order is what a process that runs [Main] reads, and report what it answers
+// once nothing of the program is left.
+type (
+	order struct {
+		Path, Dir string
+		Argv, Env [][]byte
+		// Reads says that the program has a standard input, which is another descriptor
+		// of the process.
+		Reads bool
+	}
+	report struct {
+		Code  int
+		Error string
+	}
+)
+
+// supervised has another process run the program. Closing its input ends it.
+func supervised(ctx context.Context, command []string, p Program, stdout, stderr io.Writer) (int, error) {
+	answers, answer, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer answers.Close()
+	cmd := exec.CommandContext(ctx, command[0])
+	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{answer}
+	orders, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, errors.Join(err, answer.Close())
+	}
+	cmd.Cancel, cmd.WaitDelay = orders.Close, patience
+	err = cmd.Start()
+	_ = answer.Close()
+	if err != nil {
+		return 0, fmt.Errorf("start a supervisor: %w", err)
+	}
+	// When this fails the process has ended, or is about to, and its answer shows it.
+	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
+	_ = cmd.Wait()
+	// The process held the only other end.
+	var r report
+	if json.NewDecoder(answers).Decode(&r) != nil {
+		return 0, ErrLost
+	}
+	return r.Code, r.failure()
+}
+
+// failure is why the program did not run, nil when it did.
+func (r report) failure() error {
+	if r.Error == "" {
+		return nil
+	}
+	return errors.New(r.Error)
+}
+
+func bytesOf(texts []string) [][]byte {
+	all := make([][]byte, len(texts))
+	for i, text := range texts {
+		all[i] = []byte(text)
+	}
+	return all
+}
+
+// direct runs the program as a child of this process.
+func direct(ctx context.Context, p Program, stdout, stderr io.Writer) (int, error) {
+	cmd := exec.CommandContext(ctx, p.Path)
+	cmd.Args, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Argv, p.Dir, stdout, stderr
+	cmd.Env = append([]string{}, p.Env...)
+	cmd.SysProcAttr, cmd.WaitDelay = procgroup.Attr(), linger
+	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	err := cmd.Wait()
+	_ = procgroup.Kill(cmd.Process)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		return 0, err
+	}
+	return codeOf(cmd.ProcessState), nil
+}
+
+// capped takes no more than it has room for, and tells full when there is more.
+// It does not embed the buffer, whose ReadFrom knows no bound.
+type capped struct {
+	taken bytes.Buffer
+	room  int
+	full  func(error)
+}
+
+// Write fails when there is no room for all of p.
+func (c *capped) Write(p []byte) (int, error) {
+	if len(p) > c.room-c.taken.Len() {
+		c.full(ErrTooMuch)
+		return 0, ErrTooMuch
+	}
+	return c.taken.Write(p)
+}

@@ -1,0 +1,225 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// maxClaim bounds an agent's id, its model and the id of a request, in bytes.
+const maxClaim = httpheader.MaxRequestID
+
+// AgentClaim is what a caller says of itself in one place: the REST member
+// "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
+// are not claimed. Nothing in it is proved.
+type AgentClaim struct {
+	AgentID   string
+	Model     string
+	RequestID string
+	Metadata  map[string]string
+}
+
+// ParseAgent reads {"agent_id", "model", "request_id", "metadata"}, all of
+// them optional; nil and null claim nothing. raw has passed the JSON gate. The
+// error is a [*CallError] with the code [InvalidInput].
+func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
+	var c AgentClaim
+	if jsontext.IsNull(raw) {
+		return c, nil
+	}
+	object, ok := jsontext.Members(raw)
+	if !ok {
+		return c, badClaim("agent", "must be an object")
+	}
+	for {
+		name, value, ok := object.Member()
+		if !ok {
+			break
+		}
+		if err := c.set(string(name), value); err != nil {
+			return AgentClaim{}, err
+		}
+	}
+	return c, c.check(bodyNames())
+}
+
+func (c *AgentClaim) set(name string, value []byte) error {
+	if jsontext.IsNull(value) {
+		return nil
+	}
+	var field *string
+	switch name {
+	case "agent_id":
+		field = &c.AgentID
+	case "model":
+		field = &c.Model
+	case "request_id":
+		field = &c.RequestID
+	case "metadata":
+		return c.setMetadata(value)
+	default:
+		return badClaim("agent."+name, "is unknown; an agent has agent_id, model, request_id and metadata")
+	}
+	s, ok := jsontext.Text(value)
+	if !ok {
+		return badClaim("agent."+name, "must be a string")
+	}
+	*field = s
+	return nil
+}
+
+func (c *AgentClaim) setMetadata(value []byte) error {
+	object, ok := jsontext.Members(value)
+	if !ok {
+		return badClaim("agent.metadata", "must be an object of strings")
+	}
+	c.Metadata = map[string]string{}
+	for {
+		name, value, ok := object.Member()
+		if !ok {
+			return nil
+		}
+		s, ok := jsontext.Text(value)
+		if !ok {
+			return badClaim("agent.metadata", "must hold strings only")
+		}
+		c.Metadata[string(name)] = s
+	}
+}
+
+// Merge joins the claim of a message with that of the headers it came with.
+// What only one of them says holds; a contradiction is an error, of the same
+// kind as that of [ParseAgent].
+func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
+	if headers.isEmpty() {
+		return c, nil
+	}
+	names := bodyNames()
+	for _, field := range [...]struct{ path, mine, its string }{
+		{names.agentID, c.AgentID, headers.AgentID}, {names.model, c.Model, headers.Model}, {names.requestID, c.RequestID, headers.RequestID},
+	} {
+		if field.mine != "" && field.its != "" && field.its != field.mine {
+			return AgentClaim{}, badClaim(field.path, "contradicts the header of the request")
+		}
+	}
+	c.AgentID, c.Model, c.RequestID = cmp.Or(c.AgentID, headers.AgentID), cmp.Or(c.Model, headers.Model), cmp.Or(c.RequestID, headers.RequestID)
+	if len(headers.Metadata) == 0 {
+		return c, nil
+	}
+	merged := maps.Clone(headers.Metadata)
+	for key, value := range c.Metadata {
+		if other, ok := merged[key]; ok && other != value {
+			return AgentClaim{}, badClaim(names.metadata, "contradicts the headers of the request")
+		}
+		merged[key] = value
+	}
+	c.Metadata = merged
+	return c, c.check(names)
+}
+
+// claimOf returns what a message and the headers it came with claim together; nothing
+// where there is an error, which is that of [ParseAgent].
+func claimOf(message json.RawMessage, headers ...http.Header) (AgentClaim, error) {
+	claim, err := ParseAgent(message)
+	if err != nil {
+		return AgentClaim{}, err
+	}
+	for _, h := range headers {
+		around, err := AgentFromHeaders(h)
+		if err != nil {
+			return AgentClaim{}, err
+		}
+		if claim, err = claim.Merge(around); err != nil {
+			return AgentClaim{}, err
+		}
+	}
+	return claim, nil
+}
+
+// Agent returns the claim as the context of a call: an agent that does not
+// name itself is [identity.AnonymousAgent], and a request without an id gets one.
+// What claims no metadata has a nil map.
+func (c *AgentClaim) Agent() identity.Agent {
+	a := identity.Agent{AgentID: c.AgentID, Model: c.Model, RequestID: c.RequestID, Metadata: c.Metadata}
+	if a.AgentID == "" {
+		a.AgentID = identity.AnonymousAgent
+	}
+	if a.RequestID == "" {
+		a.RequestID = httpheader.NewRequestID()
+	}
+	return a
+}
+
+// claimNames are what the parts of a claim are called where they were read.
+type claimNames struct{ agentID, model, requestID, metadata string }
+
+func bodyNames() claimNames {
+	return claimNames{"agent.agent_id", "agent.model", "agent.request_id", "agent.metadata"}
+}
+
+// isEmpty reports whether nothing is claimed.
+func (c *AgentClaim) isEmpty() bool {
+	return c.AgentID == "" && c.Model == "" && c.RequestID == "" && len(c.Metadata) == 0
+}
+
+// check holds the claim to its bounds.
+func (c *AgentClaim) check(names claimNames) error {
+	if c.isEmpty() {
+		return nil
+	}
+	for _, field := range [...]struct{ name, value string }{
+		{names.agentID, c.AgentID}, {names.model, c.Model}, {names.requestID, c.RequestID},
+	} {
+		if len(field.value) > maxClaim {
+			return badClaim(field.name, fmt.Sprintf("must not be longer than %d bytes", maxClaim))
+		}
+		if strings.ContainsFunc(field.value, unicode.IsControl) {
+			return badClaim(field.name, "must not hold control characters")
+		}
+	}
+	if !httpheader.IsVisible(c.RequestID) {
+		return badClaim(names.requestID, "must be visible ASCII, as it is sent back in a header")
+	}
+	size := 0
+	for key, value := range c.Metadata {
+		size += len(key) + len(value)
+	}
+	if len(c.Metadata) > identity.MetadataEntries || size > identity.MetadataBytes {
+		return badClaim(names.metadata, fmt.Sprintf("must not hold more than %d entries or %d bytes",
+			identity.MetadataEntries, identity.MetadataBytes))
+	}
+	return nil
+}
+
+// Of returns the agent that the claim stands for where a principal makes it, whose
+// software is called client, which is no claim, but the name of an agent that has no
+// other. The error is an [*identity.ContradictionError]: the credential is bound to
+// another agent than the one that is claimed, which is returned then.
+func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, error) {
+	agent := c.Agent()
+	if p.Agent != "" {
+		bound, err := p.Bind(agent)
+		if err != nil {
+			return agent, err
+		}
+		return bound, nil
+	}
+	if c.AgentID == "" && client != "" {
+		agent.AgentID = client
+	}
+	return agent, nil
+}
+
+// badClaim returns the error for one entry of a claim.
+func badClaim(path, rule string) error {
+	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
+}

@@ -1,0 +1,149 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+)
+
+func TestAgentsAreReadFromMessages(t *testing.T) {
+	many := map[string]string{}
+	for i := range identity.MetadataEntries + 1 {
+		many[fmt.Sprint(i)] = ""
+	}
+	tooMany, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, raw string
+		want      mcp.AgentClaim
+		path      string // what is wrong; empty when nothing is
+	}{
+		{"nothing", ``, mcp.AgentClaim{}, ""},
+		{"null", `null`, mcp.AgentClaim{}, ""},
+		{"an empty object", `{}`, mcp.AgentClaim{}, ""},
+		{
+			"everything", `{"agent_id":"a","model":"m","request_id":"r","metadata":{"k":"v","\u0061":"\n"}}`,
+			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"k": "v", "a": "\n"}}, "",
+		},
+		{"null members", `{"agent_id":null,"model":null,"metadata":null}`, mcp.AgentClaim{}, ""},
+		{"no object", `"a"`, mcp.AgentClaim{}, "agent"},
+		{"an unknown member", `{"agentId":"a"}`, mcp.AgentClaim{}, "agent.agentId"},
+		{"an id that is a number", `{"agent_id":1}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"metadata that is text", `{"metadata":"x"}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"metadata that holds a number", `{"metadata":{"a":1}}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"too many entries", `{"metadata":` + string(tooMany) + `}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"too large an entry", `{"metadata":{"a":"` + strings.Repeat("x", identity.MetadataBytes) + `"}}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"an id that is too long", `{"agent_id":"` + strings.Repeat("x", 300) + `"}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"an id that breaks lines", `{"agent_id":"a\nb"}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"a request id that no header can hold", `{"request_id":"ü"}`, mcp.AgentClaim{}, "agent.request_id"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := mcp.ParseAgent(json.RawMessage(test.raw))
+			checkClaim(t, got, err, test.want, test.path)
+		})
+	}
+}
+
+func TestAgentsAreReadFromHeaders(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		header http.Header
+		want   mcp.AgentClaim
+		path   string
+	}{
+		{"none", http.Header{"Accept": {"*/*"}, "X-Agent": {"a"}, "X-Agent-Meta-": {"b"}, "X": {"c"}}, mcp.AgentClaim{}, ""},
+		{
+			"all", http.Header{"X-Agent-Id": {"a"}, "X-Agent-Model": {"m"}, "X-Request-Id": {"r"}, "X-Agent-Meta-Cost-Center": {"7"}},
+			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"cost-center": "7"}}, "",
+		},
+		{"one sent twice", http.Header{"X-Agent-Id": {"a", "a"}}, mcp.AgentClaim{}, "header X-Agent-Id"},
+		{"bytes that are no text", http.Header{"X-Agent-Model": {"\xff"}}, mcp.AgentClaim{}, "header X-Agent-Model"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := mcp.AgentFromHeaders(test.header)
+			checkClaim(t, got, err, test.want, test.path)
+		})
+	}
+}
+
+func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
+	body := mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}
+	for _, test := range []struct {
+		name    string
+		headers mcp.AgentClaim
+		want    mcp.AgentClaim
+		path    string
+	}{
+		{"no headers", mcp.AgentClaim{}, body, ""},
+		{
+			"what only the headers say",
+			mcp.AgentClaim{Model: "m", RequestID: "r", Metadata: map[string]string{"l": "w"}},
+			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"k": "v", "l": "w"}}, "",
+		},
+		{"the same twice", mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}, body, ""},
+		{"another id", mcp.AgentClaim{AgentID: "b"}, mcp.AgentClaim{}, "agent.agent_id"},
+		{"another entry", mcp.AgentClaim{Metadata: map[string]string{"k": "w"}}, mcp.AgentClaim{}, "agent.metadata"},
+		{
+			"too much together",
+			mcp.AgentClaim{Metadata: map[string]string{"l": strings.Repeat("x", identity.MetadataBytes-2)}},
+			mcp.AgentClaim{}, "agent.metadata",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := body.Merge(test.headers)
+			checkClaim(t, got, err, test.want, test.path)
+		})
+	}
+	if len(body.Metadata) != 1 {
+		t.Errorf("Merge changed the claim: %v", body.Metadata)
+	}
+}
+
+func TestAnAgentHasAnIDAndARequest(t *testing.T) {
+	a, b := new(mcp.AgentClaim).Agent(), new(mcp.AgentClaim).Agent()
+	if a.AgentID != identity.AnonymousAgent || len(a.Metadata) != 0 || a.Verified {
+		t.Errorf("the agent is %+v", a)
+	}
+	if a.RequestID == "" || a.RequestID == b.RequestID {
+		t.Errorf("the requests are %q and %q", a.RequestID, b.RequestID)
+	}
+	if r := (&mcp.AgentClaim{RequestID: "r"}).Agent().RequestID; r != "r" {
+		t.Errorf("the request is %q", r)
+	}
+}
+
+// checkClaim holds a claim to what it should be, and an error to the rules for
+// INVALID_INPUT: it names the path, and its details are JSON.
+func checkClaim(t *testing.T, got mcp.AgentClaim, err error, want mcp.AgentClaim, path string) {
+	t.Helper()
+	if path == "" {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		return
+	}
+	var refused *call.Error
+	if !errors.As(err, &refused) || refused.Code != call.InvalidInput {
+		t.Fatalf("the error is %v", err)
+	}
+	if v := refused.Violations; len(v) != 1 || v[0].Path != path || v[0].Message == "" {
+		t.Errorf("the violations are %v, want the path %s", v, path)
+	}
+	if !strings.HasPrefix(refused.Message, path+" ") {
+		t.Errorf("the message is %q", refused.Message)
+	}
+}

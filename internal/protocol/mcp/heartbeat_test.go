@@ -1,0 +1,166 @@
+package mcp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+)
+
+const interval = time.Minute
+
+// pinged counts the pings among the frames.
+func pinged(frames []string) (n int) {
+	for _, f := range frames {
+		if strings.Contains(f, `"method":"ping"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// idle connects a legacy client that says nothing more.
+func idle(t *testing.T, s *mcp.Server, heard *recorder) *mcp.Conn {
+	t.Helper()
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	conn.Receive(t.Context(), []byte(ableClient), nil)
+	return conn
+}
+
+func isDone(c *mcp.Conn) bool {
+	synctest.Wait()
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAnIdleClientIsPingedAndGivenUpAfterTwoMisses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
+		var heard recorder
+		conn := idle(t, s, &heard)
+		defer conn.Close()
+		time.Sleep(3*interval - time.Second)
+		if isDone(conn) || pinged(heard.all()) != 2 {
+			t.Fatalf("it was pinged %d times", pinged(heard.all()))
+		}
+		time.Sleep(2 * time.Second)
+		if !isDone(conn) {
+			t.Error("it was not given up")
+		}
+	})
+}
+
+func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
+		var heard recorder
+		conn := idle(t, s, &heard)
+		defer conn.Close()
+		for range 10 {
+			time.Sleep(2 * interval)
+			conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":"any","result":{}}`), nil)
+		}
+		if isDone(conn) {
+			t.Error("it was given up")
+		}
+	})
+}
+
+func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
+		var heard recorder
+		conn := idle(t, s, &heard)
+		conn.Receive(t.Context(), []byte(ready), nil)
+		conn.Receive(t.Context(), legacyCall(2, "wait"), nil)
+		time.Sleep(10 * interval)
+		if isDone(conn) || pinged(heard.all()) > 0 {
+			t.Errorf("it was pinged %d times", pinged(heard.all()))
+		}
+		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`), nil)
+		conn.Close()
+	})
+}
+
+func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
+		patient, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
+		var heard recorder
+		modern := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		modern.Receive(t.Context(), request(1, "tools/list", ""), nil)
+		legacy := idle(t, patient, &heard)
+		time.Sleep(10 * interval)
+		if isDone(modern) || isDone(legacy) || pinged(heard.all()) > 0 {
+			t.Errorf("they were pinged %d times", pinged(heard.all()))
+		}
+		modern.Close()
+		legacy.Close()
+	})
+}
+
+func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
+		peer := mcp.Peer{Principal: identity.Anonymous()}
+		id := openSession(t.Context(), s, peer)
+		stream, _ := s.OpenStream(t.Context(), peer, id)
+		defer stream.Close()
+		next := func() (frames []string, ok bool) {
+			<-stream.Wake()
+			taken, ok := stream.Take()
+			for _, f := range taken {
+				frames = append(frames, f.String())
+			}
+			return frames, ok
+		}
+		next()
+		for i := range 5 {
+			if frames, ok := next(); !ok || pinged(frames) != 1 {
+				t.Fatalf("ping %d: %q, %v", i, frames, ok)
+			}
+			s.Exchange(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"p%d","result":{}}`, i), mcp.Exchange{Peer: peer, Session: id})
+		}
+		for range 2 {
+			if frames, ok := next(); !ok || pinged(frames) != 1 {
+				t.Fatalf("the stream has %q, %v", frames, ok)
+			}
+		}
+		if frames, ok := next(); ok || len(frames) > 0 {
+			t.Errorf("the stream goes on with %q", frames)
+		}
+		if _, refusal := s.Session(peer, id); refusal != mcp.Served {
+			t.Error("the session ended with its stream")
+		}
+	})
+}
+
+// TestABatchMayBringAnswers plays a revision that has batches.
+func TestABatchMayBringAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+		var heard recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		defer conn.Close()
+		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`), nil)
+		conn.Receive(t.Context(), []byte(ready), nil)
+		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`), nil)
+		synctest.Wait()
+		a := asked{t: t, heard: recorder{frames: heard.all()[1:]}}
+		conn.Receive(t.Context(), fmt.Appendf(nil, `[{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}]`, a.id(0)), nil)
+		synctest.Wait()
+		got := heard.all()
+		if last := got[len(got)-1]; !strings.HasPrefix(last, `[{"jsonrpc":"2.0","id":2,"result"`) || !strings.Contains(last, `"id":3,"result"`) {
+			t.Errorf("the batch was answered with %s", last)
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// maxInflight bounds the requests that one client has under way at once.
+const maxInflight = 256
+
+// Cancelled is the cause of a context that the client cancelled by
+// notifications/cancelled: its request is not answered any more.
+type Cancelled struct {
+	// Reason is what the client says of it, cut where it is long; it may be empty.
+	Reason string
+}
+
+// Error does not tell the reason, which may be any text.
+func (c *Cancelled) Error() string { return "cancelled by the client" }
+
+// ErrSessionEnded is the cause of a context that ended with its session: its
+// request is not answered any more either.
+var ErrSessionEnded = errors.New("the session has ended")
+
+// maxReason bounds what is kept of the reason of a cancellation, in bytes.
+const maxReason = clip.Least
+
+// isCancelled reports whether the client waits for no answer to the request of a
+// context.
+func isCancelled(ctx context.Context) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	cause := context.Cause(ctx)
+	_, cancelled := errors.AsType[*Cancelled](cause)
+	return cancelled || errors.Is(cause, ErrSessionEnded)
+}
+
+// inflight knows the requests of one client that are under way, so that the
+// client can cancel them by id.
+type inflight struct {
+	mu   sync.Mutex
+	byID map[string]*deadline.Context
+}
+
+// add registers a request; end takes it out again and frees its context, once.
+func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end func(), _ *fault) {
+	key := idKey(id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, taken := f.byID[key]; taken {
+		return nil, nil, malformed("a request with this id is under way")
+	}
+	if len(f.byID) >= maxInflight {
+		return nil, nil, newFault(codeInternal, Unavailable, "too many requests are under way; wait for some to end")
+	}
+	if f.byID == nil {
+		f.byID = map[string]*deadline.Context{}
+	}
+	call := deadline.WithCancel(ctx)
+	f.byID[key] = call
+	ended := false
+	return call, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !ended {
+			ended = true
+			delete(f.byID, key)
+			call.Cancel(nil)
+		}
+	}, nil
+}
+
+// cancel ends the request with the id; an unknown id is ignored. reason is a JSON
+// value, and counts where it is a string.
+func (f *inflight) cancel(id, reason []byte) {
+	f.mu.Lock()
+	call := f.byID[idKey(id)]
+	f.mu.Unlock()
+	if call != nil {
+		said, _ := jsontext.Text(reason)
+		call.Cancel(&Cancelled{Reason: strings.Clone(clip.Text(said, maxReason))})
+	}
+}
+
+// cancelAll ends all requests, with their session.
+func (f *inflight) cancelAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, call := range f.byID {
+		call.Cancel(ErrSessionEnded)
+	}
+}
+
+// idKey returns the same key for ids that are equal, however they are written.
+func idKey(id []byte) string {
+	if bytes.IndexByte(id, '\\') >= 0 {
+		return `"` + string(jsontext.Unquote(id))
+	}
+	return string(bytes.TrimSuffix(id, []byte{'"'}))
+}
+
+// len returns how many requests are under way.
+func (f *inflight) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.byID)
+}

@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// List is what one caller may see of a kind.
+type List struct {
+	// Revision is the content hash of the published state.
+	Revision string
+	// Hash is the content hash of the visible entries: two lists of a kind
+	// with the same hash hold the same entries in the same order.
+	Hash string
+	// Private says that other callers may see other lists.
+	Private bool
+	// Tools are the entries of a list of tools, Entries those of any other.
+	Tools   []*Tool
+	Entries []*Entry
+}
+
+func (l *List) len() int { return max(len(l.Tools), len(l.Entries)) }
+
+// entry returns the encoded entry at an index for clients of the era.
+func (l *List) entry(i int, e era) []byte {
+	if len(l.Tools) > 0 {
+		return l.Tools[i].entry(e)
+	}
+	return l.Entries[i].json
+}
+
+// page encodes part of the list as a member of the answer.
+func (l *List) page(k call.Kind, from, to int, e era) []byte {
+	size := len(`"":[]`) + len(listMember(k)) + to - from
+	for i := from; i < to; i++ {
+		size += len(l.entry(i, e))
+	}
+	b := append(appendMember(make([]byte, 0, size), listMember(k)), '[')
+	for i := from; i < to; i++ {
+		if i > from {
+			b = append(b, ',')
+		}
+		b = append(b, l.entry(i, e)...)
+	}
+	return slices.Clip(append(b, ']'))
+}
+
+// lister returns the method that lists a kind.
+func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
+	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
+}
+
+// list answers with a page (2026-07-28 server/utilities/pagination).
+func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
+	caller, err := c.caller()
+	if err != nil {
+		return nil, c.claimFault(caller, err)
+	}
+	list := c.server.backend.List(ctx, k, caller)
+	from, f := c.listStart(&list)
+	if f != nil {
+		return nil, f
+	}
+	to := min(from+c.server.options.PageSize, list.len())
+	r := &result{revision: list.Revision}
+	r.members = c.server.pages.get(pageKey{k, list.Hash, c.era, from, to}, func() []byte {
+		return list.page(k, from, to, c.era)
+	})
+	if to < list.len() {
+		r.more = append(r.more, ',')
+		r.more = appendString(append(r.more, `"nextCursor":`...), cursorAt(list.Hash, to))
+	}
+	if c.era == modern {
+		r.more = appendCaching(r.more, 0, list.Private)
+	} else {
+		c.origin.session.seen[k].Store(&list.Hash)
+	}
+	return r, nil
+}
+
+// listStart returns the index that params.cursor stands for.
+func (c *request) listStart(list *List) (int, *fault) {
+	cursor := jsontext.Get(c.params, "cursor")
+	if jsontext.IsNull(cursor) {
+		return 0, nil
+	}
+	at, ok := jsontext.Text(cursor)
+	if !ok {
+		return 0, invalidParams("params.cursor must be a string")
+	}
+	if at == "" {
+		return 0, nil
+	}
+	from, ok := readCursor(list.Hash, at)
+	if !ok || from >= list.len() {
+		return 0, invalidParams("params.cursor is not of this list, which may have changed: begin without a cursor")
+	}
+	return from, nil
+}

@@ -1,0 +1,216 @@
+package mcptest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+)
+
+// Run is what a tool, or an item of another kind, does when it is called.
+type Run func(ctx context.Context, r call.Request) call.Result
+
+// Tool is a tool that is a function.
+type Tool struct {
+	mcp.ToolInfo
+	Run Run
+	// Visible says who may see the tool; nil for everyone.
+	Visible func(identity.Caller) bool
+}
+
+// Item is a resource, a template or a prompt that is a function, which answers
+// its completions too.
+type Item struct {
+	Kind  call.Kind
+	Entry *mcp.Entry
+	Run   Run
+	// Visible says who may see the item; nil for everyone.
+	Visible func(identity.Caller) bool
+}
+
+// Backend is an [mcp.Backend] over functions. Its revisions are "rev-1",
+// "rev-2" and so on.
+type Backend struct {
+	mu       sync.Mutex
+	info     mcp.Info
+	tools    []published
+	items    []Item
+	revision int
+	watchers map[int]func([]string)
+	watches  int
+}
+
+type published struct {
+	Tool
+	entry *mcp.Tool
+}
+
+// New returns a backend with the tools, in this order. It panics when a tool
+// cannot be put on the wire.
+func New(tools ...Tool) *Backend {
+	b := &Backend{
+		info:     mcp.Info{Name: "fake", Title: "A fake", Version: "1.0.0", Instructions: "Be brief."},
+		watchers: map[int]func([]string){},
+	}
+	b.Publish(tools...)
+	return b
+}
+
+// Publish replaces all tools and tells the watchers.
+func (b *Backend) Publish(tools ...Tool) {
+	b.mu.Lock()
+	b.tools = nil
+	for _, t := range tools {
+		entry, err := mcp.NewTool(t.ToolInfo)
+		if err != nil {
+			panic(err)
+		}
+		b.tools = append(b.tools, published{t, entry})
+	}
+	b.mu.Unlock()
+	b.Touch()
+}
+
+// PublishItems replaces all items of other kinds and tells the watchers.
+func (b *Backend) PublishItems(items ...Item) {
+	b.mu.Lock()
+	b.items = items
+	b.mu.Unlock()
+	b.Touch()
+}
+
+// Touch begins a revision in which the contents of the resources have changed,
+// and tells the watchers.
+func (b *Backend) Touch(uris ...string) {
+	b.mu.Lock()
+	b.revision++
+	var watchers []func([]string)
+	for _, fn := range b.watchers {
+		watchers = append(watchers, fn)
+	}
+	b.mu.Unlock()
+	for _, fn := range watchers {
+		fn(uris)
+	}
+}
+
+// Watchers returns how many watch the backend.
+func (b *Backend) Watchers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.watchers)
+}
+
+// Info implements [mcp.Backend].
+func (b *Backend) Info() mcp.Info {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	info := b.info
+	info.Revision = revisionName(b.revision)
+	return info
+}
+
+// List implements [mcp.Backend].
+func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.List {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := mcp.List{Revision: revisionName(b.revision)}
+	hash := sha256.New()
+	for _, t := range b.tools {
+		if k == call.Tools && sees(&list, c, t.Visible) {
+			list.Tools = append(list.Tools, t.entry)
+			hash.Write(t.entry.Capability())
+		}
+	}
+	for _, i := range b.items {
+		if i.Kind == k && sees(&list, c, i.Visible) {
+			list.Entries = append(list.Entries, i.Entry)
+			hash.Write([]byte(i.Entry.Name() + "\n"))
+		}
+	}
+	list.Hash = hex.EncodeToString(hash.Sum(nil))
+	return list
+}
+
+// sees reports whether the caller sees an entry; one that not all see makes
+// the list private.
+func sees(list *mcp.List, c identity.Caller, visible func(identity.Caller) bool) bool {
+	if visible == nil {
+		return true
+	}
+	list.Private = true
+	return visible(c)
+}
+
+// Call implements [mcp.Backend].
+func (b *Backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
+	run, revision := b.find(r)
+	if run == nil {
+		return call.Result{Revision: revision, Err: &call.Error{
+			Code: call.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
+		}}, nil
+	}
+	if r.Declined != nil {
+		return call.Result{Revision: revision, Err: r.Declined}, nil
+	}
+	response := run(ctx, r)
+	response.Revision = revision
+	return response, nil
+}
+
+var nouns = map[call.Kind]string{call.Tools: "tool", call.Resources: "resource", call.Templates: "template", call.Prompts: "prompt"}
+
+func (b *Backend) find(r call.Request) (run Run, revision string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	revision = revisionName(b.revision)
+	for _, t := range b.tools {
+		if r.Kind == call.Tools && t.Name == r.Name && (t.Visible == nil || t.Visible(r.Caller)) {
+			return t.Run, revision
+		}
+	}
+	for _, i := range b.items {
+		if i.answers(r) && (i.Visible == nil || i.Visible(r.Caller)) {
+			return i.Run, revision
+		}
+	}
+	return nil, revision
+}
+
+// answers reports whether the item is what a request calls. A template stands
+// for all URIs that begin as it does.
+func (i *Item) answers(r call.Request) bool {
+	if i.Kind == call.Templates && r.Kind == call.Resources {
+		before, _, _ := strings.Cut(i.Entry.Name(), "{")
+		return strings.HasPrefix(r.Name, before)
+	}
+	return i.Kind == r.Kind && i.Entry.Name() == r.Name
+}
+
+// Serves implements [mcp.Backend].
+func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
+	run, _ := b.find(call.Request{Kind: call.Resources, Name: uri, Caller: c})
+	return run != nil
+}
+
+// Watch implements [mcp.Backend].
+func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watches++
+	id := b.watches
+	b.watchers[id] = fn
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.watchers, id)
+	}
+}
+
+func revisionName(n int) string { return "rev-" + strconv.Itoa(n) }

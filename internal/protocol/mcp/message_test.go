@@ -1,0 +1,153 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+func TestMessagesAreReadStrictly(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		code       int // of the fault; 0 for none
+		id, method string
+	}{
+		{"a request", `{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, 0, `1`, "m"},
+		{"an id that is a string", `{"jsonrpc":"2.0","id":"x","method":"m"}`, 0, `"x"`, "m"},
+		{"an id below zero", `{"jsonrpc":"2.0","id":-7,"method":"m"}`, 0, `-7`, "m"},
+		{"a huge id", `{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"m"}`, 0, `123456789012345678901234567890`, "m"},
+		{"a notification", `{"jsonrpc":"2.0","method":"m"}`, 0, ``, "m"},
+		{"a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, 0, `1`, ""},
+		{"a response to nothing", `{"jsonrpc":"2.0","id":null,"error":{}}`, 0, ``, ""},
+		{"params that are null", `{"jsonrpc":"2.0","id":1,"method":"m","params":null}`, 0, `1`, "m"},
+		{"an id that is null", `{"jsonrpc":"2.0","id":null,"method":"m"}`, codeInvalidRequest, ``, ""},
+		{"an id with a fraction", `{"jsonrpc":"2.0","id":1.0,"method":"m"}`, codeInvalidRequest, ``, ""},
+		{"an id with an exponent", `{"jsonrpc":"2.0","id":1e2,"method":"m"}`, codeInvalidRequest, ``, ""},
+		{"an id that is an object", `{"jsonrpc":"2.0","id":{},"method":"m"}`, codeInvalidRequest, ``, ""},
+		{"an id that is too long", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxID) + `","method":"m"}`, codeInvalidRequest, ``, ""},
+		{"another JSON-RPC", `{"jsonrpc":"1.0","id":1,"method":"m"}`, codeInvalidRequest, `1`, ""},
+		{"no JSON-RPC at all", `{"id":1,"method":"m"}`, codeInvalidRequest, `1`, ""},
+		{"no method", `{"jsonrpc":"2.0","id":1}`, codeInvalidRequest, `1`, ""},
+		{"an empty method", `{"jsonrpc":"2.0","id":1,"method":""}`, codeInvalidRequest, `1`, ""},
+		{"a method that is a number", `{"jsonrpc":"2.0","id":1,"method":1}`, codeInvalidRequest, `1`, ""},
+		{"params that are an array", `{"jsonrpc":"2.0","id":1,"method":"m","params":[]}`, codeInvalidParams, `1`, "m"},
+		{"a name in capitals", `{"jsonrpc":"2.0","ID":1,"Method":"m"}`, codeInvalidRequest, ``, ""},
+		{"a string", `"m"`, codeInvalidRequest, ``, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, f := parse([]byte(test.text), jsongate.Limits{})
+			if f != nil {
+				t.Fatalf("the text was refused: %v", f)
+			}
+			m := &b.pending[0]
+			if (m.bad == nil) != (test.code == 0) || m.bad != nil && m.bad.Code != test.code {
+				t.Errorf("the fault is %+v, want the code %d", m.bad, test.code)
+			}
+			if string(m.id) != test.id || m.method != test.method {
+				t.Errorf("the id is %s and the method %q, want %s and %q", m.id, m.method, test.id, test.method)
+			}
+		})
+	}
+}
+
+func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		code       int
+		refusal    Refusal
+	}{
+		{"nothing", ``, codeParse, Malformed},
+		{"half a message", `{"jsonrpc":"2.0"`, codeParse, Malformed},
+		{"two messages", `{} {}`, codeParse, Malformed},
+		{"bytes that are no text", "\"\xff\"", codeParse, Malformed},
+		{"a member named twice", `{"id":1,"id":2}`, codeInvalidRequest, Malformed},
+		{"too deep", strings.Repeat("[", 40) + strings.Repeat("]", 40), codeInvalidRequest, Malformed},
+		{"too large", strings.Repeat(" ", 2000) + `{}`, codeInvalidRequest, TooLarge},
+		{"a number that is no float64", `{"id":1e999}`, codeInvalidRequest, Malformed},
+		{"an empty batch", `[]`, codeInvalidRequest, Malformed},
+		{"a batch that is too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
+			if f == nil {
+				t.Fatalf("the text was read as %d messages", len(b.pending))
+			}
+			if f.Code != test.code || f.refusal != test.refusal {
+				t.Errorf("the fault is %+v, want the code %d and the refusal %d", f, test.code, test.refusal)
+			}
+		})
+	}
+}
+
+// FuzzParse holds the reading of envelopes to encoding/json: what is taken for
+// a good message has the id and the method that encoding/json finds.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`,
+		`{"jsonrpc":"2.0","id":"\u0061","m\u0065thod":"p"}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"b"}]`,
+		`{"jsonrpc":"2.0","id":1,"error":{}}`, `{"jsonrpc":"2.0","id":null,"method":"x"}`,
+		`{"id":2,"params":{"arguments":{"name":[{"uri":"}"}]},"_meta":{"mcpd/agent":{"a":{}},"progressToken":"\\"},"name":"\"","uri":null},"method":"m","jsonrpc":"2.0"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"x":{"_meta":{"progressToken":1}},"requestState":"s","inputResponses":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, fault := parse(text, jsongate.Limits{})
+		if fault != nil || b.isBatch || b.pending[0].bad != nil || b.pending[0].isResponse() {
+			return
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		var method string
+		if err := json.Unmarshal(want["method"], &method); err != nil {
+			t.Fatal(err)
+		}
+		m := &b.pending[0]
+		if m.method != method || string(m.id) != string(want["id"]) {
+			t.Errorf("the method is %q and the id %s, want %q and %s", m.method, m.id, method, want["id"])
+		}
+		if params := want["params"]; !jsontext.IsNull(params) && string(m.params) != string(params) {
+			t.Errorf("the params are %s, want %s", m.params, params)
+		}
+		params := membersOf(t, want["params"])
+		checkMembers(t, params, map[string][]byte{
+			"name": m.item.name, "uri": m.item.uri, "arguments": m.item.arguments,
+			"inputResponses": m.item.responses, "requestState": m.item.state,
+		})
+		if m.meta.bad == nil {
+			checkMembers(t, membersOf(t, params["_meta"]), map[string][]byte{
+				keyClientInfo: m.meta.clientInfo, keyCapabilities: m.meta.capabilities, keyLogLevel: m.meta.logLevel,
+				keyAgent: m.meta.agent, "progressToken": m.meta.progressToken,
+			})
+		}
+	})
+}
+
+// membersOf returns the members that encoding/json finds in an object; none in
+// what is no object.
+func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage) {
+	if jsontext.IsObject(object) {
+		if err := json.Unmarshal(object, &members); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return members
+}
+
+// checkMembers holds what was read of an object to what encoding/json finds.
+func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string][]byte) {
+	for name, got := range read {
+		if jsontext.IsNull(got) && jsontext.IsNull(want[name]) {
+			continue
+		}
+		if string(got) != string(want[name]) {
+			t.Errorf("the member %s is %s, want %s", name, got, want[name])
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package mcp
+
+import (
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+import "context"
+
+// prompts lists prompts and makes their messages (2026-07-28 server/prompts).
+func prompts() feature {
+	return feature{
+		capability: "prompts", settings: `{"listChanged":true}`, declared: bothEras,
+		methods: []method{
+			{name: "prompts/list", eras: bothEras, serve: lister(call.Prompts)},
+			{name: "prompts/get", eras: bothEras, slow: true, nameOf: "name", serve: getPrompt},
+		},
+	}
+}
+
+func getPrompt(ctx context.Context, c *request) (*result, *fault) {
+	p := &c.item
+	name, ok := jsontext.Text(p.name)
+	if !ok {
+		return nil, invalidParams("params.name must be a string")
+	}
+	if p.arguments != nil && !jsontext.IsObject(p.arguments) {
+		return nil, invalidParams("params.arguments must be an object")
+	}
+	return c.perform(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
+}

@@ -1,0 +1,87 @@
+package mcp_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+)
+
+// pumped serves so many calls of a tool that takes as long as given, all of
+// which have come before the first is served, and returns how long that took.
+func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.Duration {
+	t.Helper()
+	var began, served, reading atomic.Int64
+	tool := mcptest.Tools()[0]
+	tool.Run = func(context.Context, call.Request) call.Result {
+		time.Sleep(takes(int(began.Add(1))))
+		return mcptest.Text("")
+	}
+	s, _ := newServer(t, mcp.Options{}, tool)
+	var heard recorder
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	start, left := time.Now(), calls
+	conn.Pump(t.Context(), func() ([]byte, func(), bool) {
+		if reading.Add(1) != 1 {
+			t.Error("two goroutines read at once")
+		}
+		defer reading.Add(-1)
+		if left == 0 {
+			return nil, nil, false
+		}
+		left--
+		return request(left, "tools/call", `"name":"hello"`), func() { served.Add(1) }, true
+	})
+	conn.Close()
+	if got := len(heard.all()); got != calls || served.Load() != int64(calls) {
+		t.Errorf("%d answers and %d texts served of %d calls", got, served.Load(), calls)
+	}
+	return time.Since(start)
+}
+
+func TestCallsThatWaitDoSoAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := pumped(t, 200, func(int) time.Duration { return time.Second })
+		if took > time.Second+10*time.Millisecond {
+			t.Errorf("200 calls of a second took %s", took)
+		}
+	})
+}
+
+// TestAQuickCallWaitsForNoSlowOne: each slow call holds reading up once, for two
+// milliseconds at most, whatever was there before it.
+func TestAQuickCallWaitsForNoSlowOne(t *testing.T) {
+	for every := 2; every < 6; every++ {
+		synctest.Test(t, func(t *testing.T) {
+			const calls = 120
+			took := pumped(t, calls, func(number int) time.Duration {
+				if number%every == 0 {
+					return time.Minute
+				}
+				return 0
+			})
+			if most := time.Minute + calls/2*2*time.Millisecond; took > most {
+				t.Errorf("with every %dth call slow all took %s", every, took)
+			}
+		})
+	}
+}
+
+// TestWhoHasReadServesWhatIsQuick: no other goroutine is started for it.
+func TestWhoHasReadServesWhatIsQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if took := pumped(t, 500, func(int) time.Duration { return 0 }); took != 0 {
+			t.Errorf("calls that take no time took %s", took)
+		}
+		// In turn, as one that takes less than the patience of reading shows.
+		if took := pumped(t, 2, func(int) time.Duration { return 500 * time.Microsecond }); took != time.Millisecond {
+			t.Errorf("two calls of half a millisecond took %s", took)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// succeeded encodes the success of a call.
+func (c *request) succeeded(r *call.Request, response *call.Result) *result {
+	if r.Kind == call.Tools {
+		return c.toolResult(response)
+	}
+	answer := []byte(response.Reply)
+	if r.Kind == call.Prompts && r.Argument == "" {
+		answer = fitPrompt(answer, c.version())
+	}
+	made := &result{members: inner(answer), revision: response.Revision}
+	if c.era == modern && r.Kind == call.Resources {
+		made.more = appendCaching(nil, 0, true)
+		if r.Resume == nil {
+			made.more = appendCaching(nil, response.TTL, !response.Public)
+		}
+	}
+	return made
+}
+
+// toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
+// Result). Legacy revisions know structured content that is an object alone, and the
+// older ones fewer types of content blocks.
+func (c *request) toolResult(r *call.Result) *result {
+	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
+	content := r.Content
+	if len(content) == 0 {
+		content = []byte("[]")
+	}
+	b = appendValue(b, "content", fitBlocks(content, c.version()))
+	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || jsontext.IsObject(structured)) {
+		b = appendValue(b, "structuredContent", structured)
+	}
+	return &result{members: b, revision: r.Revision}
+}
+
+// failed encodes the failure of the call itself.
+func (c *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
+	c.retryAfter = e.RetryAfter
+	return c.failure(r, e, revision)
+}
+
+// failure is the one place where the error of a call becomes MCP. What is not
+// there, and a script's own JSON-RPC error, are errors of the protocol. Every
+// other failure of a tool is a result that a model can read and learn from
+// (2026-07-28 server/tools, Error Handling); other calls have no such result.
+func (c *request) failure(r *call.Request, e *call.Error, revision string) (*result, *fault) {
+	switch {
+	case e.RPC != nil:
+		return nil, c.scriptFault(e.RPC)
+	case e.Required != nil && c.era == modern:
+		return nil, lacking(e.Message, e.Required)
+	case e.Code == call.ToolNotFound:
+		return nil, c.notFound(r, e)
+	case r.Kind != call.Tools:
+		return nil, itemFault(r, e)
+	}
+	b := append([]byte{}, `"content":[`...)
+	b = appendTextBlock(b, errorText(e))
+	if e.Code == call.InvalidInput && len(e.Schema) > 0 {
+		b = appendTextBlock(append(b, ','), "The current input schema: "+string(appendRaw(nil, e.Schema)))
+	}
+	b = append(b, `],"isError":true`...)
+	return &result{members: b, revision: revision, meta: appendValue(nil, keyError, errorData(r.Caller, e))}, nil
+}
+
+// lacking is the fault of a modern call whose client lacks capabilities
+// (2026-07-28 schema, MissingRequiredClientCapabilityError).
+func lacking(message string, required []byte) *fault {
+	data := append(appendValue([]byte{'{'}, "requiredCapabilities", required), '}')
+	return newFault(codeMissingCapability, Malformed, message).with(data)
+}
+
+// notFound is the fault of a call of what is not there. For resources it has a
+// code of its own in legacy revisions (2025-11-25 server/resources, Error
+// Handling), and names the URI in all.
+func (c *request) notFound(r *call.Request, e *call.Error) *fault {
+	data := errorData(r.Caller, e)
+	if r.Kind != call.Resources {
+		return invalidParams(e.Message).with(data)
+	}
+	f := invalidParams(e.Message).with(append(appendText(data[:len(data)-1], "uri", r.Name), '}'))
+	if c.era == legacy {
+		f.Code = codeResourceNotFound
+	}
+	return f
+}
+
+// itemFault is the fault of a call whose failure is no result: the params are
+// to blame, or the server is (2026-07-28 server/prompts, Error Handling).
+func itemFault(r *call.Request, e *call.Error) *fault {
+	f := newFault(codeInternal, Served, e.Message)
+	if e.Code == call.InvalidInput {
+		f = invalidParams(errorText(e))
+	}
+	return f.with(errorData(r.Caller, e))
+}
+
+// inner returns the members of a JSON object, without the braces.
+func inner(object []byte) []byte {
+	object = bytes.TrimSpace(object)
+	if !jsontext.IsObject(object) {
+		return nil
+	}
+	line := appendRaw(nil, object)
+	return line[1 : len(line)-1]
+}
+
+// scriptFault passes on the error that a script chose. To a modern client the
+// codes that are reserved mean what the specification says: of them a script may
+// choose the one of a missing capability, if it names that; any other becomes an
+// internal error (2026-07-28 basic/index, Error Codes).
+func (c *request) scriptFault(e *call.RPCError) *fault {
+	f := &fault{RPCError: *e}
+	switch {
+	case c.era != modern || !isReserved(e.Code):
+	case e.Code == codeMissingCapability && jsontext.IsObject(jsontext.Get(e.Data, "requiredCapabilities")):
+		f.refusal = Malformed
+	default:
+		f.Code = codeInternal
+	}
+	return f
+}
+
+// errorData encodes the error for machines, under the key "mcpd/error".
+func errorData(caller identity.Caller, e *call.Error) []byte {
+	b := appendText([]byte{'{'}, "code", string(e.Code))
+	b = appendText(b, "message", e.Message)
+	b = appendText(b, "request_id", caller.Agent.RequestID)
+	b = appendValue(b, "details", e.DetailsJSON())
+	if len(e.Schema) > 0 {
+		b = appendValue(b, "schema", e.Schema)
+	}
+	b = appendOptional(b, "removed_in", e.RemovedIn)
+	b = appendOptional(b, "trace", e.Trace)
+	if len(e.Required) > 0 {
+		b = appendValue(b, "required_capabilities", e.Required)
+	}
+	if e.RetryAfter > 0 {
+		// Rounded up: who waits as long as told is not early.
+		b = strconv.AppendInt(appendMember(b, "retry_after_ms"), int64((e.RetryAfter+time.Millisecond-1)/time.Millisecond), 10)
+	}
+	return append(b, '}')
+}
+
+// errorText returns what a model reads: the message, and for bad arguments
+// every violation that it does not tell, on a line of its own with its path.
+func errorText(e *call.Error) string {
+	if e.Code != call.InvalidInput {
+		return e.Message
+	}
+	text := e.Message
+	for _, v := range e.Violations {
+		if !strings.Contains(e.Message, strings.TrimPrefix(v.Path+" "+v.Message, " ")) {
+			text += fmt.Sprintf("\n%s: %s", cmp.Or(v.Path, "(arguments)"), v.Message)
+		}
+	}
+	return text
+}
+
+func appendTextBlock(dst []byte, s string) []byte {
+	return append(appendText(append(dst, `{"type":"text"`...), "text", s), '}')
+}

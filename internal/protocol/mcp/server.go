@@ -1,0 +1,159 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+)
+
+// Options adjust a [Server]. The zero value is ready for use.
+type Options struct {
+	// Logger receives what operators want to know; nil drops it.
+	Logger *slog.Logger
+	// Contradicted is told who claims to be another agent than its credential is
+	// bound to; nil is nobody.
+	Contradicted func(Contradiction)
+	// Limits bound each message; zero members stand for those of [jsongate.Client].
+	Limits jsongate.Limits
+	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
+	PageSize int
+	// SessionIdle is how long a legacy HTTP session lives without a request
+	// or an open stream; 0 stands for 30 minutes.
+	SessionIdle time.Duration
+	// Quiet is how long after a change of the tools clients are told of it,
+	// so that several changes are told at once; 0 stands for 20 ms.
+	Quiet time.Duration
+	// Ping is how long a legacy peer may be idle before it is pinged; 0 stands
+	// for 1 minute, and less than 0 for never. One that leaves two pings
+	// unanswered is given up.
+	Ping time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Limits.Bytes <= 0 {
+		o.Limits.Bytes = jsongate.Client().Bytes
+	}
+	if o.PageSize <= 0 {
+		o.PageSize = 1000
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = 30 * time.Minute
+	}
+	if o.Quiet <= 0 {
+		o.Quiet = 20 * time.Millisecond
+	}
+	if o.Ping == 0 {
+		o.Ping = time.Minute
+	}
+	return o
+}
+
+// Server answers MCP clients of every revision out of one [Backend]. It is
+// safe for use by many goroutines.
+type Server struct {
+	// fixed at creation
+	backend      Backend
+	tasks        TaskBackend // nil when the backend has no tasks
+	options      Options
+	methods      map[string]*method
+	capabilities [2][]byte // what initialize and server/discover declare
+	work         *work
+	sessions     *sessions
+	changes      *changes
+	pages        *pages
+
+	// described is the last description that was encoded.
+	described atomic.Pointer[description]
+
+	mu    sync.Mutex
+	conns map[*Conn]struct{}
+}
+
+// New returns a server. Its [Server.Drain] must be called in the end.
+func New(b Backend, o Options) *Server {
+	o = o.withDefaults()
+	s := &Server{
+		backend: b, options: o,
+		work:  newWork(),
+		pages: newPages(),
+		conns: map[*Conn]struct{}{},
+	}
+	s.changes = watch(b, o.Quiet)
+	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
+	s.tasks, _ = b.(TaskBackend)
+	s.methods, s.capabilities = assemble(features(s.tasks != nil))
+	return s
+}
+
+// Drain refuses what is new, ends the streams and subscriptions in good order,
+// waits for the calls under way and for connections to be closed, and stops
+// watching the backend. When ctx ends first, Drain returns its cause: what is
+// left ends with the contexts that the transports gave it.
+func (s *Server) Drain(ctx context.Context) error {
+	s.work.end()
+	s.mu.Lock()
+	for c := range s.conns {
+		c.work.end()
+	}
+	s.mu.Unlock()
+	s.changes.stop()
+	return s.work.wait(ctx)
+}
+
+// MaxMessage is how long a text may be, in bytes: no transport need read more.
+func (s *Server) MaxMessage() int { return s.options.Limits.Bytes }
+
+// Draining is closed when [Server.Drain] has been called.
+func (s *Server) Draining() <-chan struct{} { return s.work.ending }
+
+// Peer is the client on the other end, as its transport knows it.
+type Peer struct {
+	Principal identity.Principal
+	Source    identity.Source
+	// Transport is what the transport calls itself, by which connections are
+	// counted. Nothing else depends on it.
+	Transport string
+	// Headers are those of the HTTP request that brought the message, or
+	// that opened the connection; nil when there was none.
+	Headers http.Header
+}
+
+// origin is where a message comes from and where what it causes goes.
+type origin struct {
+	peer Peer
+	// mirrored says that the peer's headers repeat parts of each message.
+	mirrored bool
+	// sent are the headers of the request that brought the message to a connection which
+	// another request has opened, that of the peer; nil otherwise.
+	sent http.Header
+	// sessionID is what the client repeats; empty when it repeats none.
+	sessionID string
+	// session is that of a legacy client; nil before initialize, and for modern clients.
+	session *session
+	// calls are the requests that notifications/cancelled can name; nil when it can name none.
+	calls *inflight
+	// emit sends what precedes the answer; nil when the client takes nothing.
+	emit func(Frame) error
+	// closeStream has the client come back for the rest; nil when it cannot.
+	closeStream func()
+	// late ends the response of an exchange whose goroutine is held; nil where
+	// that cannot be.
+	late Late
+	// ending is closed when what may take forever is to end.
+	ending <-chan struct{}
+	// conn is the connection that is a session of its own; nil when the client
+	// repeats an id.
+	conn *Conn
+}
+
+// lost reports whether the client repeats the id of a session that is not its own.
+func (o *origin) lost() bool { return o.sessionID != "" && o.session == nil }

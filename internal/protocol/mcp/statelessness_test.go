@@ -1,0 +1,115 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+)
+
+// connect returns a connection that hears what it is told, and its end.
+func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text string), end func()) {
+	t.Helper()
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	receive = func(text string) {
+		conn.Receive(t.Context(), []byte(text), nil)
+		synctest.Wait()
+	}
+	return receive, func() { conn.End(); conn.Close() }
+}
+
+// TestAModernRequestRestsOnNothingBefore: what a handshake, a log level or a
+// capability said before on the same connection is not known to it.
+func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		b.PublishItems(mcptest.Items()...)
+		requests := []string{
+			string(request(11, "tools/list", "")), string(request(12, "resources/list", "")), string(request(13, "prompts/list", "")),
+			strings.Replace(string(request(14, "tools/call", `"name":"steps"`)), `"_meta":{`, `"_meta":{"mcpd/agent":{"request_id":"r"},`, 1),
+			strings.Replace(string(request(15, "tools/call", `"name":"whoami"`)), `"_meta":{`, `"_meta":{"mcpd/agent":{"request_id":"r"},`, 1),
+			string(request(16, "tools/call", `"name":"ask"`)),
+		}
+		var fresh, used recorder
+		receive, end := connect(t, s, &fresh)
+		for _, text := range requests {
+			receive(text)
+		}
+		end()
+		receive, end = connect(t, s, &used)
+		receive(strings.Replace(ableClient, `"old"`, `"insider"`, 1))
+		receive(ready)
+		receive(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`)
+		receive(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
+		before := len(used.all())
+		for _, text := range requests {
+			receive(text)
+		}
+		end()
+		if got, want := strings.Join(used.all()[before:], "\n"), strings.Join(fresh.all(), "\n"); got != want || len(fresh.all()) != len(requests) {
+			t.Errorf("the answers are\n%s\nand on a fresh connection\n%s", got, want)
+		}
+	})
+}
+
+// TestWhatACallTellsStaysOnItsStream: neither a subscription nor another call
+// hears what a call tells.
+func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
+		var listening, calling, silent recorder
+		listen := exchange("subscriptions/listen", "")
+		listen.Emit = listening.send
+		go s.Exchange(t.Context(), request(1, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`), listen)
+		synctest.Wait()
+		for _, c := range []struct {
+			heard *recorder
+			text  string
+		}{
+			{&calling, strings.Replace(string(request(2, "tools/call", `"name":"steps"`)), `"_meta":{`,
+				`"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug",`, 1)},
+			{&silent, string(request(3, "tools/call", `"name":"steps"`))},
+		} {
+			x := exchange("tools/call", "steps")
+			x.Emit = c.heard.send
+			s.Exchange(t.Context(), []byte(c.text), x)
+		}
+		if len(listening.all()) != 1 || len(calling.all()) != 5 || len(silent.all()) != 0 {
+			t.Errorf("the subscription heard %q, the call %q, the other %q", listening.all(), calling.all(), silent.all())
+		}
+	})
+}
+
+func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		var heard recorder
+		receive, end := connect(t, s, &heard)
+		const lists = `"notifications":{"toolsListChanged":true}`
+		receive(string(request(10, "subscriptions/listen", lists)))
+		receive(string(request(11, "subscriptions/listen", lists)))
+		receive(string(request(12, "tools/call", `"name":"wait"`)))
+		receive(string(request(13, "tools/call", `"name":"ask"`)))
+		receive(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`)
+		receive(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12}}`)
+		drained := make(chan error, 1)
+		go func() { drained <- s.Drain(t.Context()) }()
+		synctest.Wait()
+		end()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		var cancelled []string
+		for _, frame := range heard.all() {
+			if strings.Contains(frame, "notifications/cancelled") {
+				cancelled = append(cancelled, frame)
+			}
+		}
+		if len(cancelled) != 1 || !strings.Contains(cancelled[0], `"requestId":11`) {
+			t.Errorf("the server has cancelled %q", cancelled)
+		}
+	})
+}

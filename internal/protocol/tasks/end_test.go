@@ -1,0 +1,185 @@
+package tasks_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
+	"github.com/mcpd/mcpd/internal/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome {
+			time.Sleep(time.Second)
+			return asks("a")
+		})
+		task := start(t, of)
+		drained := make(chan error)
+		go func() { drained <- of.Drain(t.Context()) }()
+		synctest.Wait()
+		if _, err := of.Start(t.Context(), ann, report); !errors.Is(err, tasks.ErrDraining) {
+			t.Errorf("a new task: got %v", err)
+		}
+		check(t, <-drained)
+		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
+			t.Errorf("got %+v", got)
+		}
+		if err := of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}); !errors.Is(err, tasks.ErrDraining) {
+			t.Errorf("an answer: got %v", err)
+		}
+	})
+}
+
+func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := fresh(t, untilCut)
+		task := start(t, of)
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := of.Drain(impatient); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("drain: got %v", err)
+		}
+		check(t, of.Close(t.Context()))
+		got := settled(t, of, task.ID)
+		if !got.Ended || got.Cancelled || got.Result != nil || !strings.HasPrefix(got.Message, "the server was stopped while the task ran") {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		store := state.NewMemory(state.Options{})
+		of := over(t, store, func(context.Context, tasks.Leg) tasks.Outcome {
+			<-goOn
+			return result("late")
+		})
+		start(t, of)
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := of.Close(impatient); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		check(t, store.Close())
+		close(goOn)
+	})
+}
+
+func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
+		start(t, of)
+		_, err := of.Start(t.Context(), ann, report)
+		full, ok := errors.AsType[*tasks.FullError](err)
+		if !ok || full.Wait != time.Hour {
+			t.Errorf("got %v", err)
+		}
+		if _, err := of.Start(t.Context(), caller("bob"), report); err != nil {
+			t.Errorf("one's tasks take the room of another's: %v", err)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, tasks.Leg) tasks.Outcome {
+			return result(strings.Repeat("x", 8<<10))
+		})
+		got := settled(t, of, start(t, of).ID)
+		if !got.Ended || got.Result != nil || got.Message != "the server has no room to keep what the task has come to" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// broken is a store that cannot change tasks for a while.
+type broken struct {
+	state.Store
+	is *bool
+}
+
+func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
+	if *b.is {
+		return state.Task{}, errors.New("the disk is gone")
+	}
+	return b.Store.UpdateTask(owner, id, change)
+}
+
+func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		isBroken := true
+		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, tasks.Leg) tasks.Outcome { return result("lost") })
+		task := start(t, of)
+		synctest.Wait()
+		if _, err := of.Task(ann.Principal, task.ID); err == nil {
+			t.Error("a task is told of whose end is not known")
+		}
+		isBroken = false
+		if got := settled(t, of, task.ID); !got.Ended || got.Message != "the server could not keep what the task has come to" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// This test closes the file and opens it again. It runs in no bubble, since
+// the file is no part of one.
+func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "tasks.db")
+	open := func() state.Store {
+		t.Helper()
+		store, err := state.Open(path, state.Options{})
+		check(t, err)
+		t.Cleanup(func() { check(t, store.Close()) })
+		return store
+	}
+	store := open()
+	goOn := make(chan struct{})
+	earlier := over(t, store, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+		if leg.Tool == "runs" {
+			<-goOn
+			return result("never kept")
+		}
+		return once("a")(ctx, leg)
+	})
+	changed := make(chan string, 10)
+	defer earlier.Watch(func(id string) { changed <- id })()
+	waits := start(t, earlier)
+	runs, err := earlier.Start(t.Context(), ann, tasks.Call{Tool: "runs", TTL: time.Hour})
+	check(t, err)
+	if id := <-changed; id != waits.ID {
+		t.Fatalf("%s has changed", id)
+	}
+	check(t, store.Close())
+	close(goOn)
+	check(t, earlier.Close(t.Context()))
+
+	later := over(t, open(), once("a"))
+	changed = make(chan string, 10)
+	defer later.Watch(func(id string) { changed <- id })()
+	got, err := later.Task(ann.Principal, runs.ID)
+	check(t, err)
+	if !got.Ended || got.Result != nil || !strings.HasPrefix(got.Message, "the server was restarted while the task ran") {
+		t.Errorf("what ran is %+v", got)
+	}
+	check(t, later.Update(t.Context(), ann, waits.ID, answers{"a": named("A")}))
+	for range 2 { // the answer, and the end
+		<-changed
+	}
+	got, err = later.Task(ann.Principal, waits.ID)
+	check(t, err)
+	if want := " sealed a=" + string(named("A")); string(got.Result) != want {
+		t.Errorf("what waited is %+v, want %s", got, want)
+	}
+}

@@ -1,0 +1,156 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/call"
+)
+
+// contracts holds the exchanges that no version 1 may change.
+const contracts = "../../../../testdata/contract"
+
+// exchange is one file: a request, and the whole of its answer.
+type exchange struct {
+	About   string `json:"about"`
+	Request struct {
+		Method  string            `json:"method"`
+		Path    string            `json:"path"`
+		Headers map[string]string `json:"headers,omitempty"`
+		Body    json.RawMessage   `json:"body,omitempty"`
+		Text    *string           `json:"text,omitempty"` // a body that is not JSON
+	} `json:"request"`
+	Response answer `json:"response"`
+}
+
+type answer struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+}
+
+// prepare says what the backend answers in each file; a file without an entry
+// does not get that far.
+func prepare(f *fake, name string) {
+	switch name {
+	case "execute_result.json":
+		f.answers(`{"customer_id":"C-1042","status":"active"}`)
+	case "execute_rich_content.json":
+		f.respond = call.Result{Rich: true, Content: json.RawMessage(`[{"type":"text","text":"hello"}]`)}
+	case "execute_rich_and_structured.json":
+		f.respond = call.Result{Rich: true, Value: json.RawMessage(`{"n":1}`), Content: json.RawMessage(`[{"type":"text","text":"one"}]`)}
+	case "execute_no_result.json":
+		f.answers(`null`)
+	case "error_invalid_input.json":
+		e := f.fails(call.InvalidInput, "the arguments of get_customer are invalid: customer_id is required")
+		e.Violations = []call.Violation{{Path: "/customer_id", Message: "is required"}}
+		e.Schema = json.RawMessage(`{"type":"object"}`)
+	case "error_tool_not_found.json":
+		f.fails(call.ToolNotFound, `there is no tool "get_costumer"; did you mean "get_customer"?`)
+	case "error_policy_denied.json":
+		f.fails(call.PolicyDenied, "Blocked in prod")
+	case "error_rate_limited.json":
+		e := f.fails(call.PolicyDenied, "over the limit of 60 calls a minute; try again in 12 s")
+		e.Limited, e.RetryAfter = true, 11*time.Second+time.Millisecond
+	case "error_execution.json":
+		e := f.fails(call.ExecutionError, "no customer <C-1042>")
+		e.Details = json.RawMessage(`{"kept":"for MCP"}`)
+	case "error_overloaded.json":
+		e := f.fails(call.ExecutionError, "the server is busy")
+		e.Overloaded = true
+	case "error_timeout.json":
+		f.fails(call.Timeout, "get_customer took longer than 1 s")
+	}
+}
+
+var update = flag.Bool("update", false, "write the answers into testdata/contract")
+
+func TestTheWireIsAsTheContractSays(t *testing.T) {
+	files, err := filepath.Glob(contracts + "/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no contracts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var x exchange
+			if err := json.Unmarshal(text, &x); err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, x, filepath.Base(file))
+			if *update {
+				x.Response = got
+				save(t, file, x)
+				return
+			}
+			x.Response.Body = compact(t, x.Response.Body)
+			if diff := cmp.Diff(x.Response, got); diff != "" {
+				t.Errorf("answer (-want +got):\n%s\n%s", diff, got.Body)
+			}
+		})
+	}
+}
+
+// play sends the request of an exchange and returns the answer.
+func play(t *testing.T, x exchange, name string) answer {
+	t.Helper()
+	f := customers(t)
+	prepare(f, name)
+	header := http.Header{}
+	for name, value := range x.Request.Headers {
+		if value == "ETAG" {
+			value = f.send(http.MethodGet, CapabilitiesPath, nil, "").Header().Get("ETag")
+		}
+		header.Set(name, value)
+	}
+	body := string(x.Request.Body)
+	if x.Request.Text != nil {
+		body = *x.Request.Text
+	}
+	w := f.send(x.Request.Method, x.Request.Path, header, body)
+	got := answer{Status: w.Code, Headers: map[string]string{}, Body: json.RawMessage(w.Body.Bytes())}
+	for name := range w.Header() {
+		got.Headers[name] = w.Header().Get(name)
+	}
+	if w.Body.Len() == 0 {
+		got.Body = nil
+	}
+	return got
+}
+
+func compact(t *testing.T, text []byte) json.RawMessage {
+	t.Helper()
+	if len(text) == 0 || string(text) == "null" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func save(t *testing.T, file string, x exchange) {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(x); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

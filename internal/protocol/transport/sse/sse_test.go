@@ -1,0 +1,290 @@
+package sse_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
+)
+
+const (
+	ping     = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	pong     = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	jsonType = "Content-Type: application/json"
+	callText = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1,` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+)
+
+func newSite(t *testing.T, o sse.Options, tools ...mcptest.Tool) (*httptest.Server, *mcp.Server) {
+	t.Helper()
+	s := mcp.New(mcptest.New(tools...), mcp.Options{Limits: jsongate.Limits{Bytes: 1000}})
+	web := serve(t, s, o)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		if err := s.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return web, s
+}
+
+func TestRequestsAreJudged(t *testing.T) {
+	web, _ := newSite(t, sse.Options{})
+	l := open(t, web)
+	for _, test := range []struct {
+		name, method, path, body string
+		header                   []string
+		want                     int
+	}{
+		{"a ping", "POST", l.endpoint, ping, []string{jsonType}, 202},
+		{"a charset", "POST", l.endpoint, ping, []string{"Content-Type: application/json; charset=utf-8"}, 202},
+		{"a response nobody asked for", "POST", l.endpoint, `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
+		{"no content type", "POST", l.endpoint, ping, nil, 415},
+		{"another content type", "POST", l.endpoint, ping, []string{"Content-Type: text/plain"}, 415},
+		{"an encoded body", "POST", l.endpoint, ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
+		{"no session", "POST", "/messages", ping, []string{jsonType}, 400},
+		{"two sessions", "POST", l.endpoint + "&sessionId=x", ping, []string{jsonType}, 400},
+		{"an unknown session", "POST", "/messages?sessionId=x", ping, []string{jsonType}, 404},
+		{"an empty body", "POST", l.endpoint, "", []string{jsonType}, 400},
+		{"half a message", "POST", l.endpoint, `{"jsonrpc":`, []string{jsonType}, 400},
+		{"bytes that are no text", "POST", l.endpoint, "\"\xff\"", []string{jsonType}, 400},
+		{"a batch before initialize", "POST", l.endpoint, "[" + ping + "]", []string{jsonType}, 400},
+		{"a body that is too long", "POST", l.endpoint, strings.Repeat(" ", 1001), []string{jsonType}, 413},
+		{"messages by another method", "GET", l.endpoint, "", nil, 405},
+		{"a stream by another method", "POST", "/sse", ping, []string{jsonType}, 405},
+		{"a stream that is none", "GET", "/sse", "", []string{"Accept: application/json"}, 406},
+		{"a claim that contradicts itself", "GET", "/sse", "", []string{"X-Agent-Id: a", "X-Agent-Id: b"}, 400},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			response := do(t, web, test.method, test.path, test.body, test.header...)
+			text, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != test.want {
+				t.Errorf("the status is %s, want %d: %s, %v", response.Status, test.want, text, err)
+			}
+			if test.want >= 400 && !strings.HasPrefix(string(text), `{"jsonrpc":"2.0","error":{"code":-32`) {
+				t.Errorf("the body is %s", text)
+			}
+			if test.want == 405 && response.Header.Get("Allow") == "" {
+				t.Error("the method that there is is not told")
+			}
+		})
+	}
+	if got := <-l.lines; got != pong {
+		t.Errorf("the stream carried %s", got)
+	}
+}
+
+func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
+	s := mcp.New(mcptest.New(), mcp.Options{})
+	streams, _ := sse.New(s, sse.Options{})
+	mux := http.NewServeMux()
+	mux.Handle("/sse", streams)
+	mux.Handle("/mcp/sse", streams)
+	mux.Handle("/behind/a%20path/", http.StripPrefix("/behind/a path", streams))
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	for path, want := range map[string]string{
+		"/sse":                   "/messages?sessionId=",
+		"/mcp/sse?x=y":           "/messages?sessionId=",
+		"/behind/a%20path/sse":   "/behind/a%20path/messages?sessionId=",
+		"/behind/a%20path/x/sse": "/behind/a%20path/messages?sessionId=",
+	} {
+		response := do(t, web, http.MethodGet, path, "")
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", path, response.Status)
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
+		} {
+			if got := response.Header.Get(name); got != value {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
+			}
+		}
+		name, data := event(t, bufio.NewReader(response.Body))
+		if name != "endpoint" || !strings.HasPrefix(data, want) || len(data) < len(want)+20 {
+			t.Errorf("%s: the first event is %s: %s", path, name, data)
+		}
+		response.Body.Close()
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASessionBelongsToItsPrincipal(t *testing.T) {
+	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+		p := identity.Anonymous()
+		if p.ID = r.Header.Get("X-User"); p.ID == "" {
+			return p, errors.New("who is it?")
+		}
+		return p, nil
+	}}})
+	if r := do(t, web, "GET", "/sse", ""); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stream without a credential got %s", r.Status)
+	}
+	l := open(t, web, "X-User: alice")
+	for _, test := range []struct {
+		user string
+		want int
+	}{{"", 401}, {"bob", 404}, {"alice", 202}} {
+		header := []string{jsonType}
+		if test.user != "" {
+			header = append(header, "X-User: "+test.user)
+		}
+		if r := do(t, web, "POST", l.endpoint, ping, header...); r.StatusCode != test.want {
+			t.Errorf("a message of %q got %s, want %d", test.user, r.Status, test.want)
+		}
+	}
+	if got := <-l.lines; got != pong {
+		t.Errorf("the stream carried %s", got)
+	}
+}
+
+// TestAMessageIsOfWhoSendsIt: two credentials of one principal share a stream, and
+// neither does what only the other may.
+func TestAMessageIsOfWhoSendsIt(t *testing.T) {
+	tool := mcptest.Tools()[0]
+	tool.Run = func(_ context.Context, r call.Request) call.Result {
+		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
+	}
+	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+		p := identity.Anonymous()
+		p.ID, p.Scopes = "alice", strings.Fields(r.Header.Get("X-Scopes"))
+		return p, nil
+	}}}, tool)
+	l := open(t, web, "X-Scopes: admin")
+	for _, scopes := range []string{"admin", "read", ""} {
+		if r := do(t, web, "POST", l.endpoint, callText, jsonType, "X-Scopes: "+scopes); r.StatusCode != http.StatusAccepted {
+			t.Fatalf("the call with %q got %s", scopes, r.Status)
+		}
+		if got := <-l.lines; !strings.Contains(got, `"text":"scopes: `+scopes+`"`) {
+			t.Errorf("a call with the scopes %q is answered with %s", scopes, got)
+		}
+	}
+}
+
+func TestASessionEndsWithItsStream(t *testing.T) {
+	running, ended := make(chan struct{}), make(chan error, 1)
+	tool := mcptest.Tools()[0]
+	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
+		close(running)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return mcptest.Text("")
+	}
+	web, s := newSite(t, sse.Options{}, tool)
+	l := open(t, web)
+	if status, body := l.post(callText); status != http.StatusAccepted {
+		t.Fatalf("the call got %d: %s", status, body)
+	}
+	<-running
+	l.stream.Body.Close()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if status, body := l.post(ping); status != http.StatusNotFound {
+		t.Errorf("a message after the end got %d: %s", status, body)
+	}
+}
+
+func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
+	running, finish := make(chan struct{}), make(chan struct{})
+	tool := mcptest.Tools()[0]
+	tool.Run = func(context.Context, call.Request) call.Result {
+		close(running)
+		<-finish
+		return mcptest.Text("finished")
+	}
+	web, s := newSite(t, sse.Options{}, tool)
+	l := open(t, web)
+	l.post(callText)
+	<-running
+	drained := make(chan error, 1)
+	go func() { drained <- s.Drain(context.WithoutCancel(t.Context())) }()
+	<-s.Draining()
+	for {
+		// The connection hears of the drain a moment after the server.
+		status, _ := l.post(ping)
+		if status == http.StatusServiceUnavailable {
+			break
+		}
+		<-l.lines
+	}
+	close(finish)
+	if got := <-l.lines; !strings.Contains(got, "finished") {
+		t.Errorf("the stream carried %s", got)
+	}
+	if got, more := <-l.lines; more {
+		t.Errorf("the stream also carried %s", got)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	if r := do(t, web, "GET", "/sse", ""); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Errorf("a stream after the drain got %s", r.Status)
+	}
+}
+
+// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service, beside
+// which another finds no room until it has been served.
+func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+	running, finish := make(chan struct{}), make(chan struct{})
+	tool := mcptest.Tools()[0]
+	tool.Run = func(context.Context, call.Request) call.Result {
+		close(running)
+		<-finish
+		return mcptest.Text("finished")
+	}
+	web, _ := newSite(t, sse.Options{}, tool)
+	door, err := gate.New(gate.Options{Bodies: 3 * int64(len(callText)) / 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web.Config.Handler = door.Wrap(web.Config.Handler)
+	l := open(t, web)
+	l.post(callText)
+	<-running
+	if status, body := l.post(ping); status != http.StatusServiceUnavailable {
+		t.Errorf("a message without room got %d: %s", status, body)
+	}
+	close(finish)
+	<-l.lines
+	// The room is given back once the answer is out.
+	for status := 0; status != http.StatusAccepted; status, _ = l.post(ping) {
+	}
+	if got := <-l.lines; got != pong {
+		t.Errorf("the stream carried %s", got)
+	}
+}
+
+func TestASilentStreamIsKeptAlive(t *testing.T) {
+	web, _ := newSite(t, sse.Options{KeepAlive: time.Millisecond})
+	stream := do(t, web, "GET", "/sse", "")
+	lines := bufio.NewScanner(stream.Body)
+	for comments := 0; comments < 3; {
+		if !lines.Scan() {
+			t.Fatalf("the stream ended: %v", lines.Err())
+		}
+		if lines.Text() == ":" {
+			comments++
+		}
+	}
+	stream.Body.Close()
+}

@@ -1,0 +1,150 @@
+package sse_test
+
+import (
+	"bufio"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
+)
+
+var update = flag.Bool("update", false, "write what the server says into the transcripts")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTranscripts(t *testing.T) {
+	mcptest.Play(t, "../../../../testdata/wire", "stream", *update, func(t *testing.T, s *mcp.Server) mcptest.Link {
+		return open(t, serve(t, s, sse.Options{}))
+	})
+}
+
+// serve serves both routes.
+func serve(t *testing.T, s *mcp.Server, o sse.Options) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	streams, messages := sse.New(s, o)
+	mux.Handle("/sse", streams)
+	mux.Handle("/messages", messages)
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	return web
+}
+
+// link is a client that holds a stream open.
+type link struct {
+	t        *testing.T
+	web      *httptest.Server
+	stream   *http.Response
+	endpoint string
+	lines    chan string
+}
+
+// open opens a stream with header lines "Name: value".
+func open(t *testing.T, web *httptest.Server, header ...string) *link {
+	t.Helper()
+	l := &link{t: t, web: web, lines: make(chan string, 100)}
+	l.stream = do(t, web, http.MethodGet, "/sse", "", header...)
+	events := bufio.NewReader(l.stream.Body)
+	if name, data := event(t, events); name != "endpoint" {
+		t.Fatalf("the first event is %q: %q", name, data)
+	} else {
+		l.endpoint = data
+	}
+	go func() {
+		defer close(l.lines)
+		lines := bufio.NewScanner(events)
+		lines.Buffer(nil, 8<<20)
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				l.lines <- data
+			}
+		}
+	}()
+	return l
+}
+
+// event reads one event.
+func event(t *testing.T, r *bufio.Reader) (name, data string) {
+	t.Helper()
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream ended: %v", err)
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if value, ok := strings.CutPrefix(line, "event: "); ok {
+			name = value
+		}
+		if value, ok := strings.CutPrefix(line, "data: "); ok {
+			data = value
+		}
+		if line == "" && name != "" {
+			return name, data
+		}
+	}
+}
+
+// do sends a request; the body of the response is closed when the test ends.
+func do(t *testing.T, web *httptest.Server, method, path, body string, header ...string) *http.Response {
+	t.Helper()
+	target, err := url.Parse(web.URL)
+	if err == nil {
+		target, err = target.Parse(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, target.String(), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Add(name, value)
+	}
+	response, err := web.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// post sends a message and returns the status and the body of the response.
+func (l *link) post(text string) (int, string) {
+	l.t.Helper()
+	response := do(l.t, l.web, http.MethodPost, l.endpoint, text, "Content-Type: application/json")
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode, string(body)
+}
+
+// Send shows what is refused in the response to the message as if the stream
+// had carried it.
+func (l *link) Send(_ http.Header, text string) {
+	if status, body := l.post(text); status >= 300 && status != http.StatusNotFound {
+		l.lines <- body
+	}
+}
+
+func (l *link) Lines() <-chan string { return l.lines }
+
+func (l *link) Close() {
+	l.stream.Body.Close()
+	for range l.lines {
+		// What comes late is not part of the transcript.
+	}
+	l.web.CloseClientConnections()
+}

@@ -1,0 +1,135 @@
+//lint:file-ignore SA1019 sampling and roots are deprecated as of 2026-07-28, and are what older clients have
+
+package streamable_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
+)
+
+// TestTheOfficialClientIsAsked has the client of the go-sdk answer what tools,
+// resources and prompts ask, in every revision that it speaks.
+func TestTheOfficialClientIsAsked(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+		t.Run(version, func(t *testing.T) {
+			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
+			s.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
+			updated := make(chan string, 10)
+			session := connect(t, s, version, updated)
+			defer session.Close()
+			askTour(t, session)
+			readTour(t, session)
+			hearTour(t, s, session, updated)
+		})
+	}
+}
+
+// connect connects a client that answers everything.
+func connect(t *testing.T, s *site, version string, updated chan<- string) *sdk.ClientSession {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
+		},
+		CreateMessageHandler: func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+			return &sdk.CreateMessageResult{Role: "assistant", Model: "m", Content: &sdk.TextContent{Text: "Paris"}}, nil
+		},
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { tell(updated, r.Params.URI) },
+	})
+	client.AddRoots(&sdk.Root{URI: "file:///home", Name: "home"})
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.web.URL, HTTPClient: s.web.Client()},
+		&sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func askTour(t *testing.T, session *sdk.ClientSession) {
+	t.Helper()
+	for _, test := range []struct{ tool, want string }{
+		{"ask", "Ada"}, {"ask_all", "file:///home"}, {"ask_all", "Paris"}, {"ask_twice", "Paris"}, {"ask_roots", "file:///home"},
+	} {
+		got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: test.tool})
+		if err != nil || got.IsError || !strings.Contains(got.Content[0].(*sdk.TextContent).Text, test.want) {
+			t.Errorf("%s returned %+v, %v", test.tool, got, err)
+		}
+	}
+	if _, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "asks"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func readTour(t *testing.T, session *sdk.ClientSession) {
+	t.Helper()
+	ctx := t.Context()
+	resources, err := session.ListResources(ctx, nil)
+	if err != nil || len(resources.Resources) != 4 || resources.Resources[0].Icons[0].Theme != "dark" {
+		t.Errorf("the resources are %+v, %v", resources, err)
+	}
+	if templates, err := session.ListResourceTemplates(ctx, nil); err != nil || len(templates.ResourceTemplates) != 1 {
+		t.Errorf("the templates are %+v, %v", templates, err)
+	}
+	if prompts, err := session.ListPrompts(ctx, nil); err != nil || len(prompts.Prompts) != 3 {
+		t.Errorf("the prompts are %+v, %v", prompts, err)
+	}
+	if got, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "test://logo"}); err != nil || len(got.Contents[0].Blob) == 0 {
+		t.Errorf("the logo is %+v, %v", got, err)
+	}
+	if _, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "test://nowhere"}); err == nil {
+		t.Error("a resource was read that there is not")
+	}
+	got, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "ada"}})
+	if err != nil || got.Messages[0].Content.(*sdk.TextContent).Text != "Hello, ADA." {
+		t.Errorf("the prompt is %+v, %v", got, err)
+	}
+	completed, err := session.Complete(ctx, &sdk.CompleteParams{
+		Ref: &sdk.CompleteReference{Type: "ref/resource", URI: "test://users/{id}"}, Argument: sdk.CompleteParamsArgument{Name: "id", Value: "1"},
+	})
+	if err != nil || len(completed.Completion.Values) != 2 {
+		t.Errorf("the completion is %+v, %v", completed, err)
+	}
+}
+
+// hearTour subscribes to a resource, and hears that it changes.
+func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan string) {
+	t.Helper()
+	if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "test://readme"}); err != nil {
+		t.Fatal(err)
+	}
+	// A client subscribes, and opens its stream, on its own time.
+	for {
+		s.backend.Touch("test://readme")
+		select {
+		case uri := <-updated:
+			if uri != "test://readme" {
+				t.Errorf("%s was updated", uri)
+			}
+			return
+		case <-t.Context().Done():
+			t.Fatal("the client did not hear of the change")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// TestTheOfficialClientComesBack has a tool close the connection that its
+// client waits on.
+func TestTheOfficialClientComesBack(t *testing.T) {
+	tool, goOn := closing()
+	close(goOn)
+	s := newSite(t, streamable.Options{Retry: time.Millisecond}, tool)
+	session := connect(t, s, "2025-11-25", nil)
+	defer session.Close()
+	got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "hello"})
+	if err != nil || got.Content[0].(*sdk.TextContent).Text != "done" {
+		t.Errorf("the tool returned %+v, %v", got, err)
+	}
+}
