@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -57,7 +57,7 @@ func checkAuditPath(path string, tools fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if folder := source.Path(tools); folder != "" {
+	if folder := loader.Path(tools); folder != "" {
 		if between, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(between) {
 			return errors.New("the log is in the folder of the tools, where each record is a change")
 		}

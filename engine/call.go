@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
@@ -34,7 +34,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (Result, error
 	}
 	if string(encoded) == "null" {
 		request.Arguments = nil
-	} else if err := jsongate.Check(encoded, jsongate.Client()); err != nil {
+	} else if err := jsonguard.Check(encoded, jsonguard.Client()); err != nil {
 		request.Refused = &CallError{Code: InvalidInput, Message: err.Error()}
 	}
 	result := s.Execute(ctx, request)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
-	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -13,14 +13,14 @@ import (
 // Name, Functions, and a Check of the arguments that the block may have; without
 // one it has none. The names are identifiers of JavaScript that no object has by
 // itself. See [Options].
-type HostModule = modules.Module
+type HostModule = gomodule.Module
 
 // HostFunc is a function of a [HostModule]; [NewHostFunc] makes it.
-type HostFunc = modules.Function
+type HostFunc = gomodule.Function
 
 // HostCall is for whom a [HostFunc] runs: the Caller, the Kind, Name and ID of what
 // calls it, and the Options of its grant.
-type HostCall = modules.Call
+type HostCall = gomodule.Call
 
 // HostError is an error that a [HostFunc] has its script see, by code and message.
 type HostError = scripting.HostError

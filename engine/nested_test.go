@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/execution/nesting"
+	"github.com/mcpd/mcpd/internal/execution/calltree"
 )
 
 // desk are tools of every kind of result and failure, and one that calls them.
@@ -184,7 +184,7 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 	var began, ended, running, most atomic.Int64
 	s := server(t, engine.Options{
 		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-			if e.Depth > nesting.MaxDepth {
+			if e.Depth > calltree.MaxDepth {
 				return // which is refused
 			}
 			if e.Phase == engine.Start {
@@ -203,10 +203,10 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 	if got.Err == nil || got.Err.Code != engine.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
 		t.Errorf("got %v", got.Err)
 	}
-	if began.Load() != ended.Load() || began.Load() > nesting.MaxCalls+1 {
+	if began.Load() != ended.Load() || began.Load() > calltree.MaxCalls+1 {
 		t.Errorf("%d calls began and %d ended", began.Load(), ended.Load())
 	}
-	if most.Load() > nesting.MaxDepth*nesting.MaxRunning+1 {
+	if most.Load() > calltree.MaxDepth*calltree.MaxRunning+1 {
 		t.Errorf("%d calls ran at once", most.Load())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -254,11 +254,11 @@ func (o Options) hooks() []pipeline.Hook {
 // Dir returns the files below a folder of the disk. Unlike [os.DirFS] it
 // follows no link out of the folder, and it survives the folder being replaced
 // by another of the same name.
-func Dir(path string) fs.FS { return source.Dir(path) }
+func Dir(path string) fs.FS { return loader.Dir(path) }
 
 // File returns the files that one tool file of the disk may refer to, and of all
 // tool files that one alone.
-func File(path string) fs.FS { return source.File(path) }
+func File(path string) fs.FS { return loader.File(path) }
 
 // Shown returns an HCL file as diagnostics may show it: with stars in the place of
 // literals where secrets belong.

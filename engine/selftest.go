@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/ops/selftest"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -72,18 +72,18 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
 	request := Request{
-		Kind: k, Name: target, Argument: test.Complete, Arguments: selftest.Arguments(test), Caller: selftest.Caller(test), Via: ViaTest,
+		Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: ViaTest,
 		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
-	mocks, began := selftest.Mocks(test), s.options.Now()
+	mocks, began := tooltest.Mocks(test), s.options.Now()
 	result := s.rehearse(ctx, on, request, mocks)
-	outcome := selftest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
+	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
-		outcome = selftest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
+		outcome = tooltest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
 	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
-		Failures: selftest.Judge(&test.Expect, outcome, mocks), Notes: selftest.Notes(mocks), Took: s.options.Now().Sub(began),
+		Failures: tooltest.Judge(&test.Expect, outcome, mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(began),
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request Requ
 		if result.Ask == nil {
 			return result
 		}
-		answers, ok := selftest.Answers(mocks, result.Ask.Requests)
+		answers, ok := tooltest.Answers(mocks, result.Ask.Requests)
 		switch {
 		case !ok:
 			return Result{Err: &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}}

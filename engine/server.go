@@ -12,16 +12,16 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/codemode/codeact"
-	"github.com/mcpd/mcpd/internal/execution/audience"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/limitstore"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
+	"github.com/mcpd/mcpd/internal/execution/pubsub"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/state"
@@ -65,9 +65,9 @@ type Server struct {
 	mu   sync.Mutex
 	last lastLoad
 
-	audience audience.Audience // hears of each snapshot that is published
-	telling  sync.Mutex        // events are told one at a time
-	begun    bool              // the audit log is told of events; guarded by telling
+	audience pubsub.Audience // hears of each snapshot that is published
+	telling  sync.Mutex      // events are told one at a time
+	begun    bool            // the audit log is told of events; guarded by telling
 	closing  sync.Once
 	closeErr error
 }
@@ -96,7 +96,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := modules.New(o.Modules, o.Logger)
+	objects, err := gomodule.New(o.Modules, o.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
@@ -47,15 +47,15 @@ func (s *Snapshot) counted(took time.Duration) []any {
 }
 
 // PowerChange is one thing that the files of two snapshots say otherwise.
-type PowerChange = power.Change
+type PowerChange = privdiff.Change
 
 // Compare returns how the files differ from those before, what adds power first.
 func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
-	return power.Compare(before.catalog.Said, s.catalog.Said)
+	return privdiff.Compare(before.catalog.Said, s.catalog.Said)
 }
 
 // Said returns what the files say, for the verbs of mcpd.
-func (s *Snapshot) Said() power.Side { return s.catalog.Said }
+func (s *Snapshot) Said() privdiff.Side { return s.catalog.Said }
 
 // Upstreams returns the upstream blocks with paths as the process opens them, for the verbs
 // of mcpd.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // run is one decision: the [interpreter.Activation] that gives an expression
@@ -125,7 +125,7 @@ func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 	if r.in.Hide != nil {
 		said = r.in.Hide(said)
 	}
-	return clip.Start(said, maxReason), len(said) > maxReason, nil
+	return truncate.Start(said, maxReason), len(said) > maxReason, nil
 }
 
 // eval evaluates the expression.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // ToolFacts is what a policy may know of the tool that is called, or of the
@@ -127,15 +127,15 @@ const (
 )
 
 // judged bounds the text of what policies judge: nothing interrupts a decoder.
-func judged() jsongate.Limits {
-	return jsongate.Limits{Bytes: resultBytes, Depth: resultDepth, Tokens: resultTokens, Halves: true}
+func judged() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: resultBytes, Depth: resultDepth, Tokens: resultTokens, Halves: true}
 }
 
 // Result decodes what a call returned for policies that judge it: all those of one
 // tool decode it alike. It refuses more than 24 MiB, or 250,000 of the characters
 // []{}:, outside of strings.
 func (p *Policy) Result(text json.RawMessage) (any, error) {
-	if err := jsongate.Check(text, judged()); err != nil {
+	if err := jsonguard.Check(text, judged()); err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -150,7 +150,7 @@ func (p *Policy) Result(text json.RawMessage) (any, error) {
 // Content decodes the content blocks of a result for policies that judge them. It
 // refuses what [Policy.Result] refuses.
 func (p *Policy) Content(text json.RawMessage) ([]any, error) {
-	if err := jsongate.Check(text, judged()); err != nil {
+	if err := jsonguard.Check(text, judged()); err != nil {
 		return nil, fmt.Errorf("read the content: %w", err)
 	}
 	var blocks []any

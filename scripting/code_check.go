@@ -12,7 +12,7 @@ import (
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // isKeyword reports whether an argument is written as name=value.
@@ -46,7 +46,7 @@ func (c *compilation) checkKeywords(found *analysis) {
 			continue
 		}
 		callee := c.sourceOf(call.Callee)
-		written := clip.Start(callee+"("+c.argumentsOf(call, tool)+")", maxCallShown)
+		written := truncate.Start(callee+"("+c.argumentsOf(call, tool)+")", maxCallShown)
 		if before := c.origin.src[:max(0, int(call.Idx0())-1)]; tool && !strings.HasSuffix(strings.TrimSpace(before), "await") {
 			written = "await " + written
 		}
@@ -105,7 +105,7 @@ func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 // sourceOf returns how an expression is written, with the constants of JavaScript
 // for those of Python.
 func (c *compilation) sourceOf(n ast.Expression) string {
-	text := clip.Start(c.origin.src[max(0, int(n.Idx0())-1):min(int(n.Idx1())-1, len(c.origin.src))], maxCallShown)
+	text := truncate.Start(c.origin.src[max(0, int(n.Idx0())-1):min(int(n.Idx1())-1, len(c.origin.src))], maxCallShown)
 	switch text {
 	case "True":
 		return "true"

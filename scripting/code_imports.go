@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxRequired bounds the names of one declaration that call require.
@@ -450,7 +450,7 @@ func isString(t lexeme) bool {
 func (i *leftOut) tellRemoved(text diag.Text) diag.List {
 	list := i.fence.tellRemoved(text)
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {
-		shown := clip.Start(strings.Join(strings.Fields(text.Body()[m.start:m.end]), " "), maxShownImport)
+		shown := truncate.Start(strings.Join(strings.Fields(text.Body()[m.start:m.end]), " "), maxShownImport)
 		list = append(list, diag.Diagnostic{
 			Severity: diag.Warning, Code: ImportRemoved, Range: text.Range(m.start, m.end),
 			Summary: fmt.Sprintf("import statements are not needed: removed line %d: %s", text.Pos(m.start).Line, diag.Printable(shown)),

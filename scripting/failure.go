@@ -7,7 +7,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxFrames bounds the stack of a failure.
@@ -85,7 +85,7 @@ func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
 	if problem != nil {
 		return problem
 	}
-	failure.Message = clip.Text(failure.Message, maxMessage)
+	failure.Message = truncate.Text(failure.Message, maxMessage)
 	return failure
 }
 
@@ -122,7 +122,7 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 	}
 	made, _ := r.states[o].(*scriptError)
 	if r.program.kind == Code && o.ClassName() == "Error" {
-		failure.Name = clip.Start(textOf(o.Get("name")), maxName)
+		failure.Name = truncate.Start(textOf(o.Get("name")), maxName)
 	}
 	switch {
 	case made != nil:

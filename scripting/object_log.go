@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxLogMessage bounds the message and the fields of one log record, in bytes each.
@@ -38,7 +38,7 @@ func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 		Message string          `json:"message"`
 		Fields  json.RawMessage `json:"fields,omitempty"`
 		Trace   string          `json:"trace,omitempty"`
-	}{Level: level, Message: clip.Text(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
+	}{Level: level, Message: truncate.Text(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
 	if fields := c.Argument(1); !isNothing(fields) {
 		record.Fields = r.payload(fields)
 	}
@@ -53,7 +53,7 @@ func (r *run) traces(values []goja.Value) string {
 			told = append(told, Traces(r.causedAt(o), ""))
 		}
 	}
-	return clip.Text(strings.Join(told, "\n"), maxLogMessage)
+	return truncate.Text(strings.Join(told, "\n"), maxLogMessage)
 }
 
 // payload returns the JSON of a value that a script hands to its host, within
@@ -106,7 +106,7 @@ func (r *run) line(values []goja.Value) string {
 			break
 		}
 	}
-	return clip.Text(b.String(), maxLogMessage)
+	return truncate.Text(b.String(), maxLogMessage)
 }
 
 // shown returns a value as a person wants to read it.
@@ -141,7 +141,7 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 		report.Total = &total
 	}
 	if message := c.Argument(2); !isNothing(message) {
-		report.Message = clip.Text(r.shown(message), maxLogMessage)
+		report.Message = truncate.Text(r.shown(message), maxLogMessage)
 	}
 	r.tell("progress", mustJSON(report))
 	return goja.Undefined()

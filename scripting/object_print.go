@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // opConsole is the operation by which a body says what it prints.
@@ -38,7 +38,7 @@ func (r *run) print(method string, values []goja.Value) goja.Value {
 	}
 	line := r.inspectLine(values, min(left, maxLogMessage))
 	if len(line) >= left {
-		line = clip.Start(line, left-1) + cutMark(r.limits.Stdout)
+		line = truncate.Start(line, left-1) + cutMark(r.limits.Stdout)
 		left = 0
 	} else {
 		left -= len(line) + len("\n")
@@ -71,5 +71,5 @@ func (r *run) inspectLine(values []goja.Value, most int) string {
 			break
 		}
 	}
-	return clip.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, clip.Least))
+	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
 }

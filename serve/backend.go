@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
@@ -109,7 +109,7 @@ func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 		}
 		r.Declined = declined
 	}
-	running := deadline.WithCancel(ctx)
+	running := lazyctx.WithCancel(ctx)
 	defer running.Cancel(nil)
 	defer b.life.leave(b.life.enter(running))
 	r.Cancelled = cancellation

@@ -22,7 +22,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -405,7 +405,7 @@ func TestFlood_unreadAnswers(t *testing.T) {
 				}
 				// Calls under way hold more for a moment. The heap is also that of the attacker.
 				held := max(slices.Min(rounds[1:]), before) - before
-				if t.Logf("%d MiB are held", held>>20); held > gate.DefaultBudget {
+				if t.Logf("%d MiB are held", held>>20); held > httpguard.DefaultBudget {
 					t.Errorf("%d MiB are held", held>>20)
 				}
 				f.judge("large", s.victim, 0)

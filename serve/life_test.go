@@ -5,13 +5,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 )
 
 func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
 	var l life
 	enter := func() (context.Context, uint64) {
-		call := deadline.WithCancel(t.Context())
+		call := lazyctx.WithCancel(t.Context())
 		return call, l.enter(call)
 	}
 	gone, number := enter()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // listen returns where to listen and whom to let in: what the options say, and
@@ -43,15 +43,15 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		}
 		server.ConnContext = encrypted.ConnContext
 	}
-	mode := gate.OwnSocket
+	mode := httpguard.OwnSocket
 	if knowsPeers(f.engine.Snapshot()) {
-		mode = gate.SharedSocket
+		mode = httpguard.SharedSocket
 	}
-	listener, err := gate.Listen(l.Address, mode)
+	listener, err := httpguard.Listen(l.Address, mode)
 	if err != nil {
 		return nil, err
 	}
-	listener = gate.Limit(listener, gate.Caps{})
+	listener = httpguard.Limit(listener, httpguard.Caps{})
 	if encrypted != nil {
 		listener = tls.NewListener(listener, encrypted.Config())
 	}
@@ -61,10 +61,10 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 // CheckListen returns why a front would not listen where the operator's file says, as who
 // proves nothing could come in from elsewhere, for [engine.Options].
 func CheckListen(l engine.Listen, auths []engine.Auth) error {
-	if gate.CheckListen(l.Address, true) != nil {
+	if httpguard.CheckListen(l.Address, true) != nil {
 		return nil // what is no address is a mistake of its own
 	}
-	if gate.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
+	if httpguard.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
 	}
 	return nil
@@ -81,7 +81,7 @@ func CheckTLS(t engine.ListenTLS) error {
 // somebody does: an error that is [syscall.EADDRINUSE]. "" stands for [DefaultAddress]. What
 // else is wrong with an address is for who listens.
 func CheckVacant(address string) error {
-	err := gate.CheckVacant(cmp.Or(address, DefaultAddress))
+	err := httpguard.CheckVacant(cmp.Or(address, DefaultAddress))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/rest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
@@ -24,7 +24,7 @@ type route struct {
 // share the budget of bodies, and all answers share one. Who answers lets callers in by
 // the door itself, but for what is open to all: the probes, the metadata, and the pages
 // to which users come back.
-func (f *Front) routes(bodies, answers *gate.Budget) []route {
+func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
 	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Answers: answers, Logger: log})
 	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted, Answers: answers})

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
@@ -95,7 +95,7 @@ func (f *Front) Handler() (http.Handler, error) {
 
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	returns := f.engine.Returns()
-	door, err := gate.New(gate.Options{
+	door, err := httpguard.New(httpguard.Options{
 		Hosts: l.Hosts, Origins: l.Origins, RPC: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
 		Returns: func(r *http.Request) bool { return returns(r) != nil },
 	})
@@ -106,7 +106,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
-	for _, r := range f.routes(door.Bodies(), gate.NewBudget(0)) {
+	for _, r := range f.routes(door.Bodies(), httpguard.NewBudget(0)) {
 		if mux.Handle(r.pattern, r.handler); r.pattern == endpointPath {
 			endpoint = r.handler
 		}
@@ -212,11 +212,11 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	demanding := f.access.guard(gate.CheckListen(listen.Address, false) != nil)
-	if err := gate.CheckListen(listen.Address, f.options.InsecureListen || listen.TLS != nil && demanding); err != nil {
+	demanding := f.access.guard(httpguard.CheckListen(listen.Address, false) != nil)
+	if err := httpguard.CheckListen(listen.Address, f.options.InsecureListen || listen.TLS != nil && demanding); err != nil {
 		return err
 	}
-	if f.engine.Snapshot().Info().ExposesTraces && gate.CheckListen(listen.Address, false) != nil {
+	if f.engine.Snapshot().Info().ExposesTraces && httpguard.CheckListen(listen.Address, false) != nil {
 		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
 	}
 	defer f.compare(listen)()
@@ -229,7 +229,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
 	}
-	gate.Guard(server)
+	httpguard.Guard(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
 func newAudit(e env) *cobra.Command {
@@ -61,7 +61,7 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	}
 	folder := filepath.Dir(l.files.config)
 	name := filepath.ToSlash(filepath.Clean(l.files.config))
-	read := source.ReadConfig(engine.Dir(e.at(folder)), name, values)
+	read := loader.ReadConfig(engine.Dir(e.at(folder)), name, values)
 	if read.Problems.HasErrors() {
 		if err := (diag.Printer{Sources: read.Sources, Color: e.colour}).Print(e.stderr, read.Problems); err != nil {
 			return "", err

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/deployment"
 )
@@ -133,7 +133,7 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 // lock gives the deployment the file of what was accepted of upstreams, if there is
 // one, and returns what it says.
 func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
-	read := source.ReadLock(e.at(c.lockPath()))
+	read := loader.ReadLock(e.at(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
 		return nil, findings("%v", err)
 	}

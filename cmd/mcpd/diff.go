@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
 func newDiff(e env) *cobra.Command {
@@ -79,7 +79,7 @@ func (d *difference) run(cmd *cobra.Command, e env, before, after string) error 
 	if err := d.print(e, changes); err != nil {
 		return err
 	}
-	if power.Count(changes, power.Adds) > 0 {
+	if privdiff.Count(changes, privdiff.Adds) > 0 {
 		return &exitError{code: exitFindings} // the changes have said it
 	}
 	return nil
@@ -116,13 +116,13 @@ func (f *files) openEither(e env) (*engine.Server, error) {
 }
 
 // print prints the changes: for people one a line, and a last one that counts them.
-func (d *difference) print(e env, changes []power.Change) error {
-	adds, removes := power.Count(changes, power.Adds), power.Count(changes, power.Removes)
+func (d *difference) print(e env, changes []privdiff.Change) error {
+	adds, removes := privdiff.Count(changes, privdiff.Adds), privdiff.Count(changes, privdiff.Removes)
 	if d.asJSON {
 		return printJSON(e.stdout, struct {
-			Adds    bool           `json:"adds_power"`
-			Changes []power.Change `json:"changes"`
-		}{adds > 0, append([]power.Change{}, changes...)})
+			Adds    bool              `json:"adds_power"`
+			Changes []privdiff.Change `json:"changes"`
+		}{adds > 0, append([]privdiff.Change{}, changes...)})
 	}
 	var b strings.Builder
 	for _, c := range changes {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/internal/language/grant"
@@ -150,7 +150,7 @@ func clippedTo(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return clip.Start(text, most) + "…"
+	return truncate.Start(text, most) + "…"
 }
 
 // failed is the outcome of a call that has no result.

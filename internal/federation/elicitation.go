@@ -5,14 +5,14 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
 // elicitation returns the parameters of a question to a user, of a form or of a page: those
 // of the other, and of ways to ask that clients may know and we do not, would be judged by
 // nobody.
 func (l *leg) elicitation(said members) (map[string]any, error) {
-	params := map[string]any{"message": l.words(said.text("message"), plain.Words)}
+	params := map[string]any{"message": l.words(said.text("message"), safetext.Words)}
 	switch mode := said.text("mode"); {
 	case mode == "url":
 		if !isPage(said.text("url")) {
@@ -51,7 +51,7 @@ func (l *leg) title(text string) string {
 	if l.holdsSecret(text) {
 		return text
 	}
-	return plain.Title(text, maxTitle)
+	return safetext.Title(text, maxTitle)
 }
 
 func (l *leg) holdsSecret(text string) bool {

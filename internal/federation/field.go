@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
 // field is a field of a form: a text, a number, a yes or no, or choices.
@@ -59,7 +59,7 @@ var formats = []string{"email", "uri", "date", "date-time"}
 func fieldOf(m member, title func(string) string) (field, error) {
 	said, nullable := withoutNull(given(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
-	if !plain.Shows(f.name) {
+	if !safetext.Shows(f.name) {
 		return f, errors.New("its name does not show what it holds")
 	}
 	switch f.Type {
@@ -156,7 +156,7 @@ func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 	}
 	of := make([]choice, len(said))
 	for i, m := range said {
-		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !plain.Shows(of[i].Const) {
+		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !safetext.Shows(of[i].Const) {
 			return nil, errChoices
 		}
 		if of[i].Title = title(m.text("title")); of[i].Title == "" {
@@ -172,7 +172,7 @@ func showsAll(list string) bool {
 	if json.Unmarshal([]byte(list), &texts) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !plain.Shows(*text) })
+	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
 // bounds takes over numbers by their names.

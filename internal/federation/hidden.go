@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
@@ -25,7 +25,7 @@ func hidesTool(upstream string, entry json.RawMessage) bool {
 	if t, err := lockfile.Of(upstream, entry); err == nil {
 		return t.Hides()
 	}
-	return plain.HidesIn(value(entry))
+	return safetext.HidesIn(value(entry))
 }
 
 // apart returns the entries of tools that are served without a pin, and those that have to
@@ -72,7 +72,7 @@ func (m *maker) shown(kind catalog.Kind, said members) (members, error) {
 	}
 	hides := false
 	for _, name := range shownMembers {
-		hides = hides || said[name] != nil && plain.HidesIn(value(said[name]))
+		hides = hides || said[name] != nil && safetext.HidesIn(value(said[name]))
 	}
 	if !hides {
 		return said, nil
@@ -94,7 +94,7 @@ func hidesArgument(said members) bool {
 	var arguments []members
 	_ = json.Unmarshal(said["arguments"], &arguments)
 	for _, a := range arguments {
-		if plain.Hides(a.text("name")) {
+		if safetext.Hides(a.text("name")) {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func hidesArgument(said members) bool {
 func escaped(said members, but ...string) (members, error) {
 	shown := make(members, len(said))
 	for name, raw := range said {
-		v, err := plain.EscapeIn(value(raw))
+		v, err := safetext.EscapeIn(value(raw))
 		if err != nil {
 			return nil, err
 		}
@@ -135,9 +135,9 @@ func (m *maker) instruct(text string) string {
 	switch {
 	case !m.block.Instructions || text == "":
 		return ""
-	case plain.Hides(text) && !m.block.Escapes(instructions):
+	case safetext.Hides(text) && !m.block.Escapes(instructions):
 		m.tell("left-out", fmt.Sprintf("its instructions are left out: they hold invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
 		return ""
 	}
-	return plain.Prompt("["+m.block.Name+"] ", text, maxMessage)
+	return safetext.Prompt("["+m.block.Name+"] ", text, maxMessage)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
@@ -83,7 +83,7 @@ func TestMaker_hiddenTextIsLeftOutUnlessEscaped(t *testing.T) {
 	m = hidingLab(t, new(lockfile.Lock), "lab://*", "greet", "argue")
 	m.all(hidingListing)
 	seen, left = offeredBy(m)
-	if len(m.items) != 8 || left != nil || plain.Hides(seen) {
+	if len(m.items) != 8 || left != nil || safetext.Hides(seen) {
 		t.Errorf("escaped, it offers %d, and leaves out %q:\n%+q", len(m.items), left, seen)
 	}
 	for _, escape := range []string{`a\\u202eb`, `a\\u200bb`, `a\\x1b[2Jb`, `text/\\U000e0041plain`, `us\\u00ader`, `a\\ufeffb`, `a\\u2066b`, `a\\u200fb`} {
@@ -179,11 +179,11 @@ func TestMaker_hiddenToolWithoutPins(t *testing.T) {
 		}
 		item := m.items[slices.Index(names(m), "lab_hidden")]
 		said := *item.Description + item.Title + string(item.PolicySchema)
-		if plain.Hides(said) == !raw {
+		if safetext.Hides(said) == !raw {
 			// JSON of a schema that was not decoded anew may hold escapes of its own.
 			said += fmt.Sprint(value(item.PolicySchema))
 		}
-		if plain.Hides(said) != raw {
+		if safetext.Hides(said) != raw {
 			t.Errorf("raw %t: it says %+q", raw, said)
 		}
 		held := slices.Collect(maps.Keys(m.held))

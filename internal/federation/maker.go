@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
@@ -219,7 +219,7 @@ func iconsOf(list json.RawMessage) (icons []hclfile.Icon) {
 
 // hidesIcon reports whether an icon holds invisible characters.
 func hidesIcon(src, mimeType, theme string, sizes []string) bool {
-	return plain.Hides(src) || plain.Hides(mimeType) || plain.Hides(theme) || slices.ContainsFunc(sizes, plain.Hides)
+	return safetext.Hides(src) || safetext.Hides(mimeType) || safetext.Hides(theme) || slices.ContainsFunc(sizes, safetext.Hides)
 }
 
 // named checks what a tool or a prompt is called here.
@@ -236,7 +236,7 @@ func addressed(uri string) error {
 	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
 		return errors.New("it has no absolute URI")
 	}
-	if plain.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
+	if safetext.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
 		return errHidesAddress
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/internal/language/schema"
@@ -36,7 +36,7 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 // template makes an item of a template.
 func (m *maker) template(item *catalog.Item, said members) error {
 	text := said.text("uriTemplate")
-	if plain.Hides(text) {
+	if safetext.Hides(text) {
 		return errHidesAddress
 	}
 	parsed, err := uritemplate.Parse(text)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
@@ -18,7 +18,7 @@ func (l *leg) sampling(said members) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	params["systemPrompt"] = l.words(said.text("systemPrompt"), plain.Prompt)
+	params["systemPrompt"] = l.words(said.text("systemPrompt"), safetext.Prompt)
 	params["maxTokens"] = l.tokens(said["maxTokens"])
 	messages, err := each(said["messages"], l.message)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host/egress"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/host/kv"
-	"github.com/mcpd/mcpd/internal/host/modules"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
@@ -26,7 +26,7 @@ type Brokers struct {
 	Programs *execs.Broker
 	SQL      *sqldb.Broker
 	// Modules is nil where the program gives scripts none.
-	Modules *modules.Broker
+	Modules *gomodule.Broker
 	// Audit writes down what is no call; an error means that it may not happen.
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger

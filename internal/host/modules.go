@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -29,7 +29,7 @@ func (h *Call) module(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Mocks != nil {
 		return h.Mocks.module(p.Module, p.Function)
 	}
-	call := modules.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
+	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
 	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
 		return h.Modules.Do(ctx, call, p.Module, p.Function, p.Arguments)
 	})

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -44,12 +44,12 @@ type flight struct {
 	passed  int                   // the sum of these
 	// passedByAll is the sum of those of all calls.
 	passedByAll *atomic.Int64
-	asking      *deadline.Context // that of the host calls
+	asking      *lazyctx.Context // that of the host calls
 }
 
 // asking is a host call that is not answered yet.
 type asking struct {
-	ctx   *deadline.Context
+	ctx   *lazyctx.Context
 	bytes int // that it passes
 }
 
@@ -67,7 +67,7 @@ func newFlight(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, lane: l, passedByAll: passedByAll, asking: deadline.WithCancel(context.Background())}
+	f := &flight{call: c, host: h, lane: l, passedByAll: passedByAll, asking: lazyctx.WithCancel(context.Background())}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/base/watchdog"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -45,7 +45,7 @@ type serving struct {
 	server *server
 	id     uint64
 	turn   uint64 // which reads what comes in, until it passes that on
-	ctx    *deadline.Context
+	ctx    *lazyctx.Context
 	tail   []byte // of the journal, once the run has ended
 
 	mu      sync.Mutex
@@ -122,9 +122,9 @@ func (s *server) call(turn uint64, content []byte) error {
 	if err != nil {
 		return err
 	}
-	ctx := deadline.WithCancel(context.Background())
+	ctx := lazyctx.WithCancel(context.Background())
 	if f.left > 0 {
-		ctx = deadline.WithTimeout(context.Background(), f.left)
+		ctx = lazyctx.WithTimeout(context.Background(), f.left)
 	}
 	defer ctx.Cancel(nil)
 	c := &serving{server: s, id: f.id, turn: turn, ctx: ctx}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -171,7 +171,7 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	} {
 		f := &flight{quick: test.quick}
 		if f.guard.ctx = test.ctx; test.ctx == nil {
-			f.guard.ctx = deadline.WithCancel(t.Context())
+			f.guard.ctx = lazyctx.WithCancel(t.Context())
 		}
 		if !test.waits {
 			f.since.Store(10)

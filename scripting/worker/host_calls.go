@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -80,7 +80,7 @@ func (f *flight) ask(p *peer, h hostFrame) {
 	if f.answers == nil {
 		f.answers, f.asked = make(chan scripting.Answer), map[int]asking{}
 	}
-	f.asked[h.seq] = asking{deadline.WithCancel(f.asking), len(h.payload)}
+	f.asked[h.seq] = asking{lazyctx.WithCancel(f.asking), len(h.payload)}
 	f.passes(len(h.payload))
 	f.queue = append(f.queue, h)
 	f.askNext()
@@ -187,7 +187,7 @@ func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	case failure != nil:
 		return scripting.Outcome{Failure: failure}, nil
 	case o.fault != "":
-		return out, &faultError{clip.Text(strings.ToValidUTF8(o.fault, "\uFFFD"), maxWords)}
+		return out, &faultError{truncate.Text(strings.ToValidUTF8(o.fault, "\uFFFD"), maxWords)}
 	}
 	if out, err = readSound(o.outcome); err != nil {
 		return scripting.Outcome{}, err

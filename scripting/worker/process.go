@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/process/procgroup"
 	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting"
@@ -235,7 +235,7 @@ type lastWords struct {
 }
 
 // maxWords bounds them, in bytes.
-const maxWords = 2 * clip.Least
+const maxWords = 2 * truncate.Least
 
 // Write takes everything, and keeps what there is room for.
 func (l *lastWords) Write(p []byte) (int, error) {
@@ -248,7 +248,7 @@ func (l *lastWords) Write(p []byte) (int, error) {
 func (l *lastWords) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return clip.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
+	return truncate.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
 }
 
 // readFor reads until the first frame of a call has come, unless another goroutine reads.

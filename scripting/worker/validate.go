@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // bounds are those of JSON from a process. There are as many tokens as fit: what
 // a body makes is bounded in bytes alone.
-func bounds() jsongate.Limits {
-	return jsongate.Limits{Bytes: maxAnswer, Depth: 72, Tokens: maxAnswer, Halves: true}
+func bounds() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: maxAnswer, Depth: 72, Tokens: maxAnswer, Halves: true}
 }
 
 // gated lets JSON from a process through the gate.
 func gated(text []byte) error {
-	if err := jsongate.Check(text, bounds()); err != nil {
+	if err := jsonguard.Check(text, bounds()); err != nil {
 		return fmt.Errorf("a process sends what is no JSON: %w", err)
 	}
 	return nil
@@ -26,8 +26,8 @@ func gated(text []byte) error {
 
 // answerLimits are those of JSON that goes to a process. How large it may be, the
 // grants say.
-func answerLimits() jsongate.Limits {
-	return jsongate.Limits{Bytes: maxPassedByAll, Depth: 600, Tokens: maxPassedByAll, Halves: true}
+func answerLimits() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: maxPassedByAll, Depth: 600, Tokens: maxPassedByAll, Halves: true}
 }
 
 // gatedHost lets the answers of a host through the gate, before a process decodes them.
@@ -39,7 +39,7 @@ func (g gatedHost) Do(ctx context.Context, seq int, op string, payload []byte) (
 	if err != nil || len(data) == 0 {
 		return data, err
 	}
-	if err := jsongate.Check(data, answerLimits()); err != nil {
+	if err := jsonguard.Check(data, answerLimits()); err != nil {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the answer is no JSON that a script can have: " + err.Error()}
 	}
 	return data, nil
@@ -54,7 +54,7 @@ func readSound(text []byte) (out scripting.Outcome, err error) {
 	if inner := scripting.OutcomeJSON(text); inner != nil {
 		limits := bounds()
 		limits.Depth += wrapped
-		if err := jsongate.Check(inner, limits); err != nil {
+		if err := jsonguard.Check(inner, limits); err != nil {
 			return out, fmt.Errorf("a process sends what is no outcome: %w", err)
 		}
 	}

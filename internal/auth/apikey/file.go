@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // defaultFile is where mcpd key new writes to when nobody says where.
@@ -118,7 +118,7 @@ func Decode(text []byte) (*Ring, error) {
 // decodeRecord reads one line. The record is what could be read of it where there
 // is an error.
 func decodeRecord(line []byte) (r Record, err error) {
-	if err := jsongate.Check(line, jsongate.Limits{Bytes: maxLine, Depth: 2, Tokens: 4 * maxList}); err != nil {
+	if err := jsonguard.Check(line, jsonguard.Limits{Bytes: maxLine, Depth: 2, Tokens: 4 * maxList}); err != nil {
 		return Record{}, fmt.Errorf("read JSON: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(line))

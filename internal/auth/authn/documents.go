@@ -7,14 +7,14 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // documents lets JSON documents through alone; see [documentsOnly].
 type documents struct{ inner http.RoundTripper }
 
 // documentLimits bound what a provider sends.
-var documentLimits = jsongate.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
+var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
 // RoundTrip sends a request, and reads the whole answer.
 func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,10 +30,10 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	if err := jsongate.Check(text, documentLimits); err != nil {
+	if err := jsonguard.Check(text, documentLimits); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	if !jsongate.IsObject(text) {
+	if !jsonguard.IsObject(text) {
 		return nil, errors.New("read answer: it is no JSON object")
 	}
 	whole := *resp

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 var (
@@ -44,7 +44,7 @@ type jwt struct {
 }
 
 // tokenLimits bound the JSON inside a token.
-var tokenLimits = jsongate.Limits{Bytes: maxCredential, Depth: 16, Tokens: 4096}
+var tokenLimits = jsonguard.Limits{Bytes: maxCredential, Depth: 16, Tokens: 4096}
 
 // parseJWT takes a token in compact form apart (RFC 7515 section 7.1).
 func parseJWT(text string) (jwt, error) {
@@ -59,7 +59,7 @@ func parseJWT(text string) (jwt, error) {
 		into *map[string]any
 	}{{header, &t.header}, {payload, &t.claims}} {
 		raw, err := base64.RawURLEncoding.Strict().DecodeString(part.text)
-		if err != nil || !jsongate.IsObject(raw) || jsongate.Check(raw, tokenLimits) != nil || json.Unmarshal(raw, part.into) != nil {
+		if err != nil || !jsonguard.IsObject(raw) || jsonguard.Check(raw, tokenLimits) != nil || json.Unmarshal(raw, part.into) != nil {
 			return jwt{}, errNotJWT
 		}
 	}

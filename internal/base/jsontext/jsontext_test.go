@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 func TestGet(t *testing.T) {
@@ -51,7 +51,7 @@ func FuzzCursor(f *testing.F) {
 			}
 			got[string(name)] = string(value)
 		}
-		if jsongate.Check(text, jsongate.Limits{}) != nil {
+		if jsonguard.Check(text, jsonguard.Limits{}) != nil {
 			return
 		}
 		var want map[string]json.RawMessage

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // Span is a part of a text that is hidden, from one byte up to another, and what is shown
@@ -41,8 +41,8 @@ func Over(text string, nets ...Net) string {
 		spans = net.Find(spans, text)
 	}
 	from := 0 // where what was cut begins
-	for begins, ends, cut := clip.Next(text, 0); cut; begins, ends, cut = clip.Next(text, ends) {
-		torn := clip.Start(text[:begins], max(from, begins-longest+1))
+	for begins, ends, cut := truncate.Next(text, 0); cut; begins, ends, cut = truncate.Next(text, ends) {
+		torn := truncate.Start(text[:begins], max(from, begins-longest+1))
 		spans = append(spans, Span{From: len(torn), To: begins})
 		from = ends
 	}

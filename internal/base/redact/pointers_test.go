@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 func TestWhatAPointerPointsAtIsReplaced(t *testing.T) {
@@ -93,7 +93,7 @@ func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
 // in it or behind it; a text that was not cut stays, also one that says so itself, and so
 // does what stands before.
 func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
-	before := strings.Repeat("x", clip.Least)
+	before := strings.Repeat("x", truncate.Least)
 	hide := redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
 	for text, want := range map[string]string{
 		"hunter2 is not hunter":                   "[sensitive] is not hunter",
@@ -121,7 +121,7 @@ func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
 // TestNoValueCoversAPartOfAnother that overlaps it, or that was cut: who chooses one would
 // have the rest of the other.
 func TestNoValueCoversAPartOfAnother(t *testing.T) {
-	before := strings.Repeat("x", clip.Least)
+	before := strings.Repeat("x", truncate.Least)
 	for _, r := range []struct{ values, text, want string }{
 		{`["sk_live_AB12CD","the key is sk_live_"]`, "so the key is sk_live_AB12CD.", "so [sensitive]."},
 		{`["a\"b\u2028c","d\u2029e"]`, "{\"a\\\"b\u2028c\": \"a\\\"b\\u2028c\"} d\u2029e d\\u2029e", "{\"[sensitive]\": \"[sensitive]\"} [sensitive] [sensitive]"},
@@ -151,7 +151,7 @@ func TestAsMuchAsWouldTakeLongIsHiddenWhole(t *testing.T) {
 		t.Errorf("%d bytes are left", len(got))
 	}
 	// Marks of a cut make no short texts of a long one.
-	if got := hide.Hide(strings.Repeat("x", clip.Least) + strings.Repeat(" … [cut]", 100)); got != redact.Mark {
+	if got := hide.Hide(strings.Repeat("x", truncate.Least) + strings.Repeat(" … [cut]", 100)); got != redact.Mark {
 		t.Errorf("a text of many parts is %.60q", got)
 	}
 	if got := hide.Hide("it is 000042"); got != "it is [sensitive]" {

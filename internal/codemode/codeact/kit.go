@@ -9,7 +9,7 @@ import (
 	"weak"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/codemode"
+	"github.com/mcpd/mcpd/internal/codemode/toolprompt"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/scripting"
@@ -47,7 +47,7 @@ func (k *kit) compile(ctx context.Context, src scripting.Source) (*scripting.Pro
 // index finds tools of a catalog.
 type index struct {
 	of    weak.Pointer[catalog.Catalog]
-	found *codemode.Index
+	found *toolprompt.Index
 	// entries are those that it finds, in its order.
 	entries []*catalog.Entry
 }
@@ -71,7 +71,7 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 			made.entries = append(made.entries, e)
 		}
 	}
-	made.found = codemode.NewIndex(names(nil).all(made.entries)) // by full names
+	made.found = toolprompt.NewIndex(names(nil).all(made.entries)) // by full names
 	k.index = made
 	return made
 }
@@ -129,7 +129,7 @@ func (k *kit) namesOf(c *catalog.Catalog, tools []*catalog.Entry) names {
 	}
 	groups := n.grouped(tools, meanings.tools)
 	for e, a := range n {
-		if meanings.bare[a.own] == 1 && !meanings.tools[a.own] && !groups[a.own] && codemode.Callable(a.own) {
+		if meanings.bare[a.own] == 1 && !meanings.tools[a.own] && !groups[a.own] && toolprompt.Callable(a.own) {
 			a.bare = a.own
 			n[e] = a
 		}
@@ -147,7 +147,7 @@ func (n names) grouped(tools []*catalog.Entry, taken map[string]bool) (groups ma
 		if !named {
 			continue
 		}
-		if codemode.Callable(a.group) && !taken[a.group] && !members[a] {
+		if toolprompt.Callable(a.group) && !taken[a.group] && !members[a] {
 			groups[a.group], members[a] = true, true
 			continue
 		}
@@ -177,8 +177,8 @@ func ownName(t catalog.ToolName, prefix string) string {
 }
 
 // tool returns what is told of a tool.
-func (n names) tool(e *catalog.Entry) codemode.Tool {
-	t := codemode.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
+func (n names) tool(e *catalog.Entry) toolprompt.Tool {
+	t := toolprompt.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
 	if e.Declared != nil {
 		t.Input = e.Declared
 	}
@@ -197,8 +197,8 @@ func (n names) tool(e *catalog.Entry) codemode.Tool {
 }
 
 // all returns what is told of some tools.
-func (n names) all(entries []*catalog.Entry) []codemode.Tool {
-	tools := make([]codemode.Tool, len(entries))
+func (n names) all(entries []*catalog.Entry) []toolprompt.Tool {
+	tools := make([]toolprompt.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = n.tool(e)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/codemode"
+	"github.com/mcpd/mcpd/internal/codemode/toolprompt"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/scripting"
@@ -19,7 +19,7 @@ type teller struct{ *kit }
 
 // Run tells how code is written, and which tools the caller may call.
 func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	options := codemode.Options{Search: t.block.Search, Limits: codemode.Limits{
+	options := toolprompt.Options{Search: t.block.Search, Limits: toolprompt.Limits{
 		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
 	}}
 	if text, _ := i.Args["budget"].(string); text != "" {
@@ -30,7 +30,7 @@ func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 		options.Budget = budget
 	}
 	seen := t.tools(ctx, i.Survey)
-	text := codemode.Prompt(t.namesOf(i.Survey.Catalog(), seen).all(seen), options)
+	text := toolprompt.Prompt(t.namesOf(i.Survey.Catalog(), seen).all(seen), options)
 	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 
@@ -58,7 +58,7 @@ func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Out
 	hits := []hit{}
 	for _, found := range index.found.Search(query, int(limit), visible) {
 		t := names.tool(index.entries[found.Index])
-		hits = append(hits, hit{t.Name, t.Call(), codemode.FirstSentence(t.Description)})
+		hits = append(hits, hit{t.Name, t.Call(), toolprompt.FirstSentence(t.Description)})
 	}
 	return value(encode(map[string]any{"tools": hits})), nil
 }
@@ -88,7 +88,7 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 	known := make([]string, len(seen))
 	for n, e := range seen {
 		if t := names.tool(e); e.Name == name || t.Call() == name {
-			text, _ := json.Marshal(codemode.Describe(t)) // text always encodes
+			text, _ := json.Marshal(toolprompt.Describe(t)) // text always encodes
 			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
 		}
 		known[n] = e.Name

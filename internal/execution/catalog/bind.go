@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -68,7 +68,7 @@ func (r *ruleSet) compiled() compiledRules { return compiledRules{r.policies.all
 func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full int) {
 	found = make([]diag.List, len(entries))
 	if s.room() >= len(entries)*rules {
-		source.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
+		loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
 		return found, len(entries)
 	}
 	for i, e := range entries {
@@ -83,7 +83,7 @@ func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*En
 // addPolicies gives every entry its policies, and returns what is wrong with them.
 func (k *linker) addPolicies(entries []*Entry) diag.List {
 	found := make([]diag.List, len(entries))
-	source.Parallel(len(entries), func(i int) { found[i] = k.rules.bindPolicies(entries[i]) })
+	loader.Parallel(len(entries), func(i int) { found[i] = k.rules.bindPolicies(entries[i]) })
 	if k.rules.policies.room() < 0 {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
@@ -129,7 +129,7 @@ func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 }
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
-func (r *ruleSet) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash source.Hash) diag.List {
+func (r *ruleSet) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash loader.Hash) diag.List {
 	if !covers(p.Targets, e.Kind, e.Name) || r.policies.room() < 0 {
 		return nil
 	}
@@ -162,7 +162,7 @@ func toolOf(e *Entry) policylang.Tool {
 }
 
 // schemaHashOf tells items apart that policies and keys are compiled for apart.
-func schemaHashOf(e *Entry) source.Hash {
+func schemaHashOf(e *Entry) loader.Hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
 }
 

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
-	"github.com/mcpd/mcpd/internal/host/modules"
-	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -47,7 +47,7 @@ type Options struct {
 	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
 	CheckAudit func(hclfile.Audit) error
 	// Modules are the objects of the embedding program that scripts may be granted.
-	Modules *modules.Broker
+	Modules *gomodule.Broker
 	// Production demands what production mode does, whatever the operator's file says.
 	Production bool
 	// Accepted returns what the lock file accepts of upstream servers, as the blocks would
@@ -76,16 +76,16 @@ type Builder struct {
 	options Options
 	// maxPolicies bounds the policies that a build compiles.
 	maxPolicies int
-	tree        *source.Tree
-	config      *source.Config
+	tree        *loader.Tree
+	config      *loader.Config
 	// served is the operator's file of the catalog that serves.
-	served *source.Config
+	served *loader.Config
 	cache  cache
 	// base was built last; results are those of the tools of what serves.
 	base    *Base
 	results *results
 	// lock is the lock file that base is of, and accepted what it says.
-	lock     *source.Lock
+	lock     *loader.Lock
 	accepted Accepted
 	// stages is what was compiled for the stages of tests, by their names.
 	stages map[string]cache
@@ -98,7 +98,7 @@ type Builder struct {
 
 // New returns a builder that has read nothing yet.
 func New(o Options) *Builder {
-	return &Builder{options: o, maxPolicies: maxPolicies, tree: source.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
+	return &Builder{options: o, maxPolicies: maxPolicies, tree: loader.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
 }
 
 // Change says what a build has to look at again.
@@ -144,7 +144,7 @@ type build struct {
 	config *hclfile.Config
 	env    *policylang.Env
 	vars   []byte
-	roots  *source.Roots
+	roots  *loader.Roots
 	// authors and operators are what stands for what says no bounds.
 	authors, operators standing
 
@@ -163,10 +163,10 @@ type build struct {
 	upstreams []hclfile.Upstream
 	names     *names
 	// lock is the file of what was accepted of those, and accepted what it says.
-	lock     *source.Lock
+	lock     *loader.Lock
 	accepted Accepted
 	// references are names and patterns that only upstream servers can say something about.
-	references []crossref.Reference
+	references []configcheck.Reference
 
 	mu       sync.Mutex
 	problems diag.List
@@ -209,12 +209,12 @@ type LockFile struct {
 // links it together with the items that are registered from elsewhere.
 func (b *Builder) Build(change Change, registered []*Item) Result {
 	if b.config == nil || change.All || change.Config {
-		read := source.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
+		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
 		read.Guard(b.served)
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := b.begin(source.ReadLock(b.options.LockPath))
+	found := b.begin(loader.ReadLock(b.options.LockPath))
 	found.report(found.lock.Problems)
 	if b.options.Accepted != nil {
 		found.accepted = b.options.Accepted(found.upstreams, LockFile{found.lock.Name, found.lock.Bytes, found.lock.Problems.HasErrors()})
@@ -223,10 +223,10 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	result := Result{Base: b.join(found, defined, registered), Sources: Sources{}}
-	found.report(crossref.CheckPlaces(found.config, defined, b.places(found.roots)))
+	found.report(configcheck.CheckPlaces(found.config, defined, b.places(found.roots)))
 	if result.Base != nil {
-		result.Base.Said = power.Side{
-			Config: found.config, Files: defined, Tools: source.Path(b.options.Tools), Operator: source.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		result.Base.Said = privdiff.Side{
+			Config: found.config, Files: defined, Tools: loader.Path(b.options.Tools), Operator: loader.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
 	found.report(b.tree.Shared())
@@ -249,7 +249,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 }
 
 // begin begins a build with the operator's file as it was read last.
-func (b *Builder) begin(lock *source.Lock) *build {
+func (b *Builder) begin(lock *loader.Lock) *build {
 	config := b.config.Config
 	if b.options.Production && config.Server.Mode != hclfile.Production {
 		strict := *config
@@ -258,7 +258,7 @@ func (b *Builder) begin(lock *source.Lock) *build {
 	}
 	config, twice := b.addUpstreams(config)
 	found := &build{
-		config: config, vars: b.config.Config.VarsJSON(), roots: &source.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
+		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
 		upstreams: b.placed(config.Upstreams), lock: lock,
 	}
 	found.names = newNames(found.upstreams)
@@ -271,8 +271,8 @@ func (b *Builder) begin(lock *source.Lock) *build {
 // variables are sound.
 func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item) *Base {
 	registered = b.withCode(found.config, registered)
-	found.report(crossref.Check(found.config, defined, b.elsewhere(found, registered)))
-	found.report(crossref.CheckModules(found.config, defined, b.options.Modules))
+	found.report(configcheck.Check(found.config, defined, b.elsewhere(found, registered)))
+	found.report(configcheck.CheckModules(found.config, defined, b.options.Modules))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
 		found.limits = append(found.limits, d.Limits...)
@@ -288,13 +288,13 @@ func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered 
 }
 
 // elsewhere returns what no file defines.
-func (b *Builder) elsewhere(f *build, registered []*Item) crossref.Elsewhere {
-	e := crossref.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r crossref.Reference) { f.references = append(f.references, r) }}
+func (b *Builder) elsewhere(f *build, registered []*Item) configcheck.Elsewhere {
+	e := configcheck.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
 	for _, item := range registered {
-		e.Offered = append(e.Offered, crossref.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
+		e.Offered = append(e.Offered, configcheck.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
 	}
 	for name, upstream := range f.names.accepted(f.accepted.Known) {
-		e.Offered = append(e.Offered, crossref.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
+		e.Offered = append(e.Offered, configcheck.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
 	}
 	return e
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -27,7 +27,7 @@ type cache struct {
 type compiledItem struct {
 	item     *Item
 	problems diag.List
-	imports  map[string]source.Hash
+	imports  map[string]loader.Hash
 	// files are the grants of files, with the folders that they led to.
 	files []grant.FS
 	// programs are the grants of programs, with the files that they led to.
@@ -37,12 +37,12 @@ type compiledItem struct {
 type compiledHook struct {
 	hook     *Hook
 	warnings diag.List
-	imports  map[string]source.Hash
+	imports  map[string]loader.Hash
 }
 
 // ruleKey is all that a compiled policy, or the compiled key of a limit, depends
 // on beside the variables. The key of a limit that reads no args depends on no item.
 type ruleKey struct {
 	rule hclfile.Hash
-	item source.Hash
+	item loader.Hash
 }

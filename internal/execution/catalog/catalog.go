@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -49,7 +49,7 @@ type Catalog struct {
 	// stages are those of its tests, by their names; see [Builder.Stage].
 	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
-	Said power.Side
+	Said privdiff.Side
 	// LeftOut is what upstream servers offer and is not served, in order.
 	LeftOut []LeftOut
 	// Known are the tools that were accepted of upstream servers, whether these can be

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/schema"
-	"github.com/mcpd/mcpd/internal/language/source"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -36,13 +36,13 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 		hookDefs = append(hookDefs, pointers(d.Hooks)...)
 	}
 	items := make([]*compiledItem, len(jobs))
-	source.Parallel(len(jobs), func(i int) {
+	loader.Parallel(len(jobs), func(i int) {
 		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) || found.turned(items[i].programs) {
 			items[i] = jobs[i].compile()
 		}
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
-	source.Parallel(len(hookDefs), func(i int) {
+	loader.Parallel(len(hookDefs), func(i int) {
 		bounds := found.authors // the operator's own come first
 		if i < len(found.config.Hooks) {
 			bounds = found.operators
@@ -117,7 +117,7 @@ type compiling struct {
 
 // begin begins an item of a definition.
 func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
-	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]source.Hash{}}, key: sha256.New()}
+	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
 	k.key.Write(meaning[:])
 	return k
 }
@@ -246,8 +246,8 @@ func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
 }
 
 // program compiles a body with what it is granted.
-func (c *compiler) program(src scripting.Source, body hclfile.Body, granted grant.Set) (*scripting.Program, map[string]source.Hash, diag.List) {
-	imports := map[string]source.Hash{}
+func (c *compiler) program(src scripting.Source, body hclfile.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
+	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
 	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
 	if src.Path == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -54,7 +54,7 @@ func limitOf(def *hclfile.Limit, operator bool) *ratelimit.Limit {
 func (k *linker) addLimits(entries []*Entry) diag.List {
 	k.catalog.RateLimits = k.rules.counted
 	found := make([]diag.List, len(entries))
-	source.Parallel(len(entries), func(i int) { found[i] = k.rules.bindLimits(entries[i]) })
+	loader.Parallel(len(entries), func(i int) { found[i] = k.rules.bindLimits(entries[i]) })
 	if k.rules.keys.room() < 0 {
 		found = append(found, diag.List{{
 			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},

@@ -8,9 +8,9 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/redact"
-	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
 // Base is what the files, the embedding program and mcpd.lock define, with all that is
@@ -20,12 +20,12 @@ type Base struct {
 	// Catalog is what serves where no upstream server offers anything.
 	*Catalog
 	// config is the operator's file as it was read.
-	config *source.Config
+	config *loader.Config
 	rules  *ruleSet
 	// resourceRules are the rules about some resources, and references what only upstream
 	// servers can say something about.
 	resourceRules []resourceRule
-	references    []crossref.Reference
+	references    []configcheck.Reference
 	names         *names
 	// locked are the upstreams whose tools mcpd.lock has.
 	locked []string

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/execution/hooks"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
 // turning has places of one name take turns behind a link, while no file of the
@@ -32,7 +32,7 @@ func newTurning(t *testing.T, makePlace func(path string) error, tools string) *
 	l.must(makePlace(l.place("one")))
 	l.must(makePlace(l.place("two")))
 	l.must(os.WriteFile(filepath.Join(folder, "t.hcl"), []byte(strings.ReplaceAll(tools, "LINK", filepath.ToSlash(l.link))), 0o644))
-	l.builder = New(Options{Tools: source.Dir(folder), Runner: hooks.New(hooks.Options{})})
+	l.builder = New(Options{Tools: loader.Dir(folder), Runner: hooks.New(hooks.Options{})})
 	return l
 }
 

@@ -4,15 +4,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // places returns what grants of files and programs are judged by.
-func (b *Builder) places(roots *source.Roots) crossref.Places {
-	p := crossref.Places{Tools: source.Path(b.options.Tools), Config: source.Path(b.options.Config), Find: roots.Find, Program: roots.Program}
+func (b *Builder) places(roots *loader.Roots) configcheck.Places {
+	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
 		p.State = filepath.Dir(state)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/clip"
-	"github.com/mcpd/mcpd/internal/language/crossref"
+	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -184,7 +184,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	for kind := range names {
 		slices.Sort(names[kind])
 	}
-	o.report(crossref.CheckReferences(o.base.references, crossref.Offers{Names: names, Told: o.told}))
+	o.report(configcheck.CheckReferences(o.base.references, configcheck.Offers{Names: names, Told: o.told}))
 	for i := range o.base.references {
 		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacks(r) {
 			for _, u := range r.Upstreams {
@@ -197,7 +197,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 
 // lacks reports whether mcpd.lock would have no tool that a file names, once all that is seen
 // first is taken in.
-func (o *overlay) lacks(r *crossref.Reference) bool {
+func (o *overlay) lacks(r *configcheck.Reference) bool {
 	if slices.ContainsFunc(o.offers.Known, func(t ToolName) bool { return t.Name == r.Text }) {
 		return false
 	}
@@ -263,7 +263,7 @@ type leftKey struct {
 // clipped bounds a name that a server gives, in bytes. It breaks no character.
 func clipped(name string) string {
 	if len(name) > maxName {
-		return clip.Start(name, maxName) + "…"
+		return truncate.Start(name, maxName) + "…"
 	}
 	return name
 }

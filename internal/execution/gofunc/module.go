@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/mcpd/mcpd/internal/host/modules"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -13,8 +13,8 @@ import (
 // NewFunction returns a function of a module that runs fn. What a script passes
 // must fit the schema of In, which must be a struct; what does not is refused, and
 // fn not run.
-func NewFunction[In, Out any](name string, fn Func[modules.Call, In, Out]) modules.Function {
-	f := modules.Function{Name: name}
+func NewFunction[In, Out any](name string, fn Func[gomodule.Call, In, Out]) gomodule.Function {
+	f := gomodule.Function{Name: name}
 	input, _, err := schema.ForFunc[In, Out]()
 	switch {
 	case fn == nil:
@@ -26,7 +26,7 @@ func NewFunction[In, Out any](name string, fn Func[modules.Call, In, Out]) modul
 		return f
 	}
 	decoder := NewDecoder[In]()
-	f.Run = func(ctx context.Context, call modules.Call, arguments json.RawMessage) (json.RawMessage, error) {
+	f.Run = func(ctx context.Context, call gomodule.Call, arguments json.RawMessage) (json.RawMessage, error) {
 		args, text, violations := input.Args(arguments, nil)
 		if len(violations) > 0 {
 			return nil, unfit(violations...)

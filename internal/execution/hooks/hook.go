@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/lanes"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
@@ -56,7 +56,7 @@ type Hook struct {
 	Definition
 	// compiled are Exec and SQL, ready for runs.
 	compiled host.Compiled
-	queue    *lanes.Queue[Run]
+	queue    *workqueue.Queue[Run]
 	// told is the last crowding in which the log was told of a run cut short.
 	told atomic.Uint64
 }

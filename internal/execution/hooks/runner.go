@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/scripting"
@@ -28,7 +28,7 @@ type Options struct {
 // Runner runs hooks and keeps account of them. It is safe for concurrent use.
 type Runner struct {
 	options Options
-	pending lanes.Calls
+	pending workqueue.Calls
 
 	failures, waits atomic.Uint64
 }
@@ -39,7 +39,7 @@ func New(o Options) *Runner { return &Runner{options: o} }
 // Hook returns a hook with an empty queue.
 func (r *Runner) Hook(d Definition) *Hook {
 	h := &Hook{Definition: d, compiled: host.Compile(d.Exec, d.SQL)}
-	h.queue = lanes.New(width, maxWaiting, func(run Run) { r.run(h, run) })
+	h.queue = workqueue.New(width, maxWaiting, func(run Run) { r.run(h, run) })
 	return h
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -42,7 +42,7 @@ var voids = []struct {
 
 // voided has the log say that a call which wants an approval has come with a state that
 // gives it none. What question that was about is told where the state was opened.
-func (x *execution) voided(err error, pause *asking.Pause) {
+func (x *execution) voided(err error, pause *suspend.Pause) {
 	var to [32]byte
 	if pause != nil {
 		to = pause.Consent.To

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
@@ -24,8 +24,8 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 		x.voided(err, nil)
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
-	pause, err := asking.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
-		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(x.args),
+	pause, err := suspend.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.Digest(x.args),
 	})
 	if err != nil {
 		x.voided(err, nil)
@@ -61,7 +61,7 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 
 // first runs the leg that a claim was won for, and ends the claim. What was done is
 // done: the first gets its answer also where that cannot be kept for the others.
-func (x *execution) first(ctx context.Context, store state.Store, pause *asking.Pause) (call.Result, *call.Error) {
+func (x *execution) first(ctx context.Context, store state.Store, pause *suspend.Pause) (call.Result, *call.Error) {
 	ended := false
 	defer func() {
 		if !ended {
@@ -83,7 +83,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *asking.
 }
 
 // answered goes on with a call that its client has answered.
-func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Result, *call.Error) {
+func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
 		if pause.Plan != nil {
 			if err := x.rehearse(ctx, pause); err != nil {
@@ -97,15 +97,15 @@ func (x *execution) answered(ctx context.Context, pause *asking.Pause) (call.Res
 }
 
 // begun is the pause of a call that begins.
-func (x *execution) begun() asking.Pause {
-	return asking.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
+func (x *execution) begun() suspend.Pause {
+	return suspend.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
 }
 
 // suspended makes what the body asks the result of this leg. A client that sent
 // the answers before it was asked is not asked, and neither is that of a call which code
 // plans: the program is told of it, and not the body, which could go on as if its user had
 // refused.
-func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
+func (x *execution) suspended(ctx context.Context, pause suspend.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
 	if x.plan != nil {
 		return call.Result{}, failed(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
 	}
@@ -124,7 +124,7 @@ func (x *execution) suspended(ctx context.Context, pause asking.Pause, asks []sc
 }
 
 // own reports whether a request is a question of the server itself.
-func (x *execution) own(r asking.Request) bool {
+func (x *execution) own(r suspend.Request) bool {
 	return x.mocks == nil && x.pipeline.options.Brokers.Poses(x.req.Caller.Principal, r)
 }
 
@@ -134,18 +134,18 @@ func (x *execution) tell(asked []state.Ask) {
 	if x.mocks != nil {
 		return
 	}
-	if requests, err := asking.Requests(asked); err == nil { // they were read before
+	if requests, err := suspend.Requests(asked); err == nil { // they were read before
 		x.pipeline.options.Brokers.Answered(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
 	}
 }
 
 // ask is the result of a leg that leaves asks open.
-func (x *execution) ask(pause *asking.Pause, open []state.Ask) (call.Result, *call.Error) {
+func (x *execution) ask(pause *suspend.Pause, open []state.Ask) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
-	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, asking.Digest(x.args)
+	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, suspend.Digest(x.args)
 	wait := min(x.entry.AskTimeout, maxAskWait)
 	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
 	if err != nil {
@@ -156,7 +156,7 @@ func (x *execution) ask(pause *asking.Pause, open []state.Ask) (call.Result, *ca
 
 // asks is the result that asks the client what is open.
 func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
-	requests, err := asking.Requests(open)
+	requests, err := suspend.Requests(open)
 	if err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "the tool asks what cannot be read")
 	}
@@ -169,7 +169,7 @@ func badState(err error) *call.Error {
 	if errors.As(err, &full) {
 		return &call.Error{Code: call.ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, Cause: err}
 	}
-	e := invalidParams(asking.Refusal(err))
+	e := invalidParams(suspend.Refusal(err))
 	e.Cause = err
 	return e
 }

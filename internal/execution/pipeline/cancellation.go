@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/clip"
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxCancelReason is how much is told of the reason of a cancellation, in bytes.
@@ -15,9 +15,9 @@ const maxCancelReason = 1 << 10
 
 // shownReason returns a reason as one line that shows what it holds, cut where it is long.
 func shownReason(text string) string {
-	line := plain.Line(text, math.MaxInt)
+	line := safetext.Line(text, math.MaxInt)
 	if len(line) > maxCancelReason {
-		line = clip.Start(line, maxCancelReason-len("…")) + "…"
+		line = truncate.Start(line, maxCancelReason-len("…")) + "…"
 	}
 	return line
 }

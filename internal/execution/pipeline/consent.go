@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/plain"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/policylang"
@@ -47,7 +47,7 @@ func (x *execution) consentTo() [sha256.Size]byte {
 }
 
 // askConsent asks the user to consent to the call. What cannot be asked is denied.
-func (x *execution) askConsent(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.Result, *call.Error) {
 	switch {
 	case x.asksNobody():
 		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
@@ -118,7 +118,7 @@ func (x *execution) consentMessage() (message string, whole bool) {
 	var b strings.Builder
 	whole = true
 	line := func(text string, most int) (length int) {
-		shown, all := plain.Whole(text, most)
+		shown, all := safetext.Whole(text, most)
 		whole = whole && all
 		b.WriteString(shown)
 		return len(shown)

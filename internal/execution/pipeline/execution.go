@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/execution/calltree"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/execution/nesting"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -39,7 +39,7 @@ type execution struct {
 	owner uint64
 	began time.Time
 	// place is where the call stands among those that come of one client's call.
-	place nesting.Place
+	place calltree.Place
 	// consents are what policies want of the user before the call runs.
 	consents []consent
 	// approval is what became of the approval that they want; nil before that is known.

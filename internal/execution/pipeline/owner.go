@@ -4,12 +4,12 @@ import (
 	"net/netip"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 )
 
 // ownerOf returns a number for the client for which a call takes room (see
-// [lanes.ClientOf]). The seed keeps callers from choosing whom they share a number with.
+// [workqueue.ClientOf]). The seed keeps callers from choosing whom they share a number with.
 func (p *Pipeline) ownerOf(c *identity.Caller) uint64 {
 	address, _ := netip.ParseAddr(c.Source.IP)
-	return lanes.ClientOf(&c.Principal, address, c.Source.Listener).Number(p.seed)
+	return workqueue.ClientOf(&c.Principal, address, c.Source.Listener).Number(p.seed)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
@@ -31,9 +31,9 @@ type Pipeline struct {
 	seed    maphash.Seed
 
 	sequence atomic.Uint64
-	inFlight lanes.Calls
+	inFlight workqueue.Calls
 	// places are those of the calls that were not refused for want of one.
-	places             lanes.Shares
+	places             workqueue.Shares
 	calls, failedCalls atomic.Uint64
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/deadline"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -25,7 +25,7 @@ var planPolicy = catalog.Policy{Name: ByPlan, Disclose: hclfile.DiscloseReason, 
 // rehearse has a body rehearsed that wants to be, once in all legs of its call. What its
 // user has to approve of the plan is a consent like those that policies want: it holds for
 // these calls of this program alone.
-func (x *execution) rehearse(ctx context.Context, pause *asking.Pause) *call.Error {
+func (x *execution) rehearse(ctx context.Context, pause *suspend.Pause) *call.Error {
 	r, ok := x.body.(catalog.Rehearser)
 	if !ok || x.plan != nil || !r.Rehearses(x.args) {
 		return nil
@@ -60,8 +60,8 @@ func (x *execution) rehearse(ctx context.Context, pause *asking.Pause) *call.Err
 }
 
 // rehearsal runs a body without changing anything, and returns what it has not done.
-func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause asking.Pause) ([]catalog.Write, *call.Error) {
-	bounded := deadline.WithTimeout(ctx, x.entry.Timeout)
+func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause suspend.Pause) ([]catalog.Write, *call.Error) {
+	bounded := lazyctx.WithTimeout(ctx, x.entry.Timeout)
 	defer bounded.Cancel(nil)
 	x.place.Ends(bounded.Cancel)
 	pause.Journal = scripting.NewJournal()

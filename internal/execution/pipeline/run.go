@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/base/redact"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/calltree"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
-	"github.com/mcpd/mcpd/internal/execution/nesting"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -28,7 +28,7 @@ func (x *execution) runBody(ctx context.Context) (call.Result, *call.Error) {
 }
 
 // goOn runs the body, once the user has consented to what policies want that for.
-func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+func (x *execution) goOn(ctx context.Context, pause suspend.Pause) (call.Result, *call.Error) {
 	if err := x.rehearse(ctx, &pause); err != nil {
 		return call.Result{}, err
 	}
@@ -53,11 +53,11 @@ func (x *execution) goOn(ctx context.Context, pause asking.Pause) (call.Result, 
 
 // run runs one leg of the call under what is left of its deadline, and checks
 // what it returned.
-func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *call.Error) {
+func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, *call.Error) {
 	if err := x.intend(); err != nil {
 		return call.Result{}, err
 	}
-	bounded := deadline.WithTimeout(ctx, x.entry.Timeout-pause.Used)
+	bounded := lazyctx.WithTimeout(ctx, x.entry.Timeout-pause.Used)
 	defer bounded.Cancel(nil)
 	x.place.Ends(bounded.Cancel)
 	invocation := x.invocation(pause)
@@ -75,7 +75,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 	gone, isGone := errors.AsType[*catalog.UnavailableError](err)
 	switch {
 	case x.place.Spent():
-		return call.Result{}, failed(call.ExecutionError, nil, "%v", nesting.ErrSpent)
+		return call.Result{}, failed(call.ExecutionError, nil, "%v", calltree.ErrSpent)
 	case errors.Is(err, catalog.ErrLeft):
 		return call.Result{Left: true}, nil
 	case err != nil && ctx.Err() != nil:
@@ -106,7 +106,7 @@ func (x *execution) run(ctx context.Context, pause asking.Pause) (call.Result, *
 }
 
 // invocation is one run of the body.
-func (x *execution) invocation(pause asking.Pause) catalog.Invocation {
+func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 	invocation := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
 		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner,

@@ -16,9 +16,9 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/execution/asking"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/state"
@@ -180,8 +180,8 @@ func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
 	if x.entry = x.catalog.Entry(call.Tools, "mine"); x.entry == nil {
 		t.Fatal("there is no tool")
 	}
-	pause, err := asking.Open(state.NewSealer(store, time.Now), again.State, state.Want{
-		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: asking.Digest(map[string]any{}),
+	pause, err := suspend.Open(state.NewSealer(store, time.Now), again.State, state.Want{
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.Digest(map[string]any{}),
 	})
 	if err != nil {
 		t.Fatal(err)

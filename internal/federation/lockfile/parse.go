@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // maxFile is how long a lock file may be, in bytes.
@@ -165,7 +165,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	if err != nil {
 		return Tool{}, err
 	}
-	if err := jsongate.Check(raw, jsongate.Limits{Bytes: maxFile, Depth: maxDepth, Tokens: maxTokens}); err != nil {
+	if err := jsonguard.Check(raw, jsonguard.Limits{Bytes: maxFile, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
 	value, err := decode(raw)
@@ -231,7 +231,7 @@ func cutQuoted(text string) (value, rest string, ok bool) {
 			end++
 		case '"':
 			literal := []byte(text[:end+1])
-			ok = jsongate.Check(literal, jsongate.Limits{}) == nil && json.Unmarshal(literal, &value) == nil
+			ok = jsonguard.Check(literal, jsonguard.Limits{}) == nil && json.Unmarshal(literal, &value) == nil
 			return value, text[end+1:], ok
 		}
 	}

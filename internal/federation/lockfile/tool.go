@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
-	"github.com/mcpd/mcpd/internal/base/plain"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
 // The bounds of an entry. What is beyond is no tool: a model could not read it.
@@ -57,7 +57,7 @@ func (t Tool) Len() int {
 	return t.size
 }
 
-// Hides reports whether the definition holds invisible characters ([plain.Hides]). Such a
+// Hides reports whether the definition holds invisible characters ([safetext.Hides]). Such a
 // tool is never taken in without a question, and is served with these escaped, unless it is
 // [Tool.Raw].
 func (t Tool) Hides() bool { return t.hides }
@@ -87,12 +87,12 @@ func byName(a, b Tool) int {
 // Of returns the tool that an entry of an upstream's tools/list defines; upstream is the
 // name of its block, which is valid UTF-8. The error says why the entry defines none: it is
 // longer than 1 MiB, deeper than 64, has more than 50,000 structural characters, or is not
-// JSON of one reading (see [jsongate.Check]; a string with half of a surrogate pair is none),
+// JSON of one reading (see [jsonguard.Check]; a string with half of a surrogate pair is none),
 // it has no name of 1 to 1,024 bytes, a member of the definition has not its type, or is
 // named like one but for case, which some decoders take for it, or it would take more than
 // 256 KiB of a lock file. Such a tool cannot be pinned, and must not be served.
 func Of(upstream string, entry json.RawMessage) (Tool, error) {
-	if err := jsongate.Check(entry, jsongate.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
+	if err := jsonguard.Check(entry, jsonguard.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
 	value, err := decode(entry)
@@ -159,7 +159,7 @@ func define(upstream string, value any, most int) (Tool, error) {
 		return Tool{}, fmt.Errorf("it has no name of 1 to %d bytes", maxName)
 	}
 	canonical := appendValue(nil, definition)
-	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: plain.HidesIn(definition)}
+	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: safetext.HidesIn(definition)}
 	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
 	s.value(definition, 0)
 	t.size = len(t.lines()) + len(s.text) + len("\n")

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // maxFailures is how many calls fail in a row before a connection is given up.
@@ -82,6 +82,6 @@ func (h *heard) Read(p []byte) (int, error) {
 
 // isTooMuch reports whether a server was refused for how much it sends.
 func isTooMuch(err error) bool {
-	refused, ok := errors.AsType[*jsongate.Error](err)
-	return errors.Is(err, errTooMuch) || ok && (refused.Kind == jsongate.TooLarge || refused.Kind == jsongate.TooDeep || refused.Kind == jsongate.TooMany)
+	refused, ok := errors.AsType[*jsonguard.Error](err)
+	return errors.Is(err, errTooMuch) || ok && (refused.Kind == jsonguard.TooLarge || refused.Kind == jsonguard.TooDeep || refused.Kind == jsonguard.TooMany)
 }

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // asker is a server of revision 2025-11-25 without a network, which asks on a stream of its
@@ -247,7 +247,7 @@ func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 			if !allowed {
 				may, most = Asks{}, 0
 			}
-			w := newWire(jsongate.Limits{Bytes: 4 << 10, Depth: maxDepth, Tokens: maxTokens}, may, func(string, string) {})
+			w := newWire(jsonguard.Limits{Bytes: 4 << 10, Depth: maxDepth, Tokens: maxTokens}, may, func(string, string) {})
 			c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 			_ = w.open(c)
 			for n := range maxOpen + 20 {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // fuzzed are limits that a fuzzer reaches.
-var fuzzed = jsongate.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: true}
+var fuzzed = jsonguard.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: true}
 
 // running returns a wire with a call whose request has been sent as number 1.
 func running() (*wire, *Call) {
@@ -96,7 +96,7 @@ func held(t *testing.T, event string) {
 	if !is || fields["event"] == "endpoint" {
 		return
 	}
-	if err := jsongate.Check([]byte(data), fuzzed); err != nil {
+	if err := jsonguard.Check([]byte(data), fuzzed); err != nil {
 		t.Errorf("the event %q holds what may not pass: %v", event, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // The limits of what servers send, but for its size.
@@ -44,7 +44,7 @@ func Dial(ctx context.Context, p Place, o Options) (*Link, error) { return dial(
 // dial is [Dial], for a server that was spoken to before in the way known.
 func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	l := &Link{place: p, options: o}
-	limits := jsongate.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
+	limits := jsonguard.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
 	if limits.Bytes <= 0 {
 		limits.Bytes = defaultMessage
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // logLevelKey is the member of _meta by which servers without sessions are asked to log
@@ -74,8 +74,8 @@ func (l *Link) hearDebug(ctx context.Context) (leave func()) {
 }
 
 // maxNoise is how much of the words of a server one record of the log has, in bytes.
-const maxNoise = clip.Least
+const maxNoise = truncate.Least
 
 // logged is what a server says, for the log. Who hides secrets in it sees where it was cut:
 // half of one may stand there.
-func logged(key, text string) slog.Attr { return slog.String(key, clip.Text(text, maxNoise)) }
+func logged(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxNoise)) }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // TestAServerIsNotHeardAsFastAsItSpeaks: neither where it answers what nobody has asked, nor
@@ -22,7 +22,7 @@ func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 		"blank lines":        "\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(jsongate.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
+			w := newWire(jsonguard.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
 			w.ready.Store(true)
 			began := time.Now()
 			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{listens: name == "ends of the stream"}, true)

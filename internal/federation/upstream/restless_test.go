@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -45,7 +45,7 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{stale: make(chan struct{}, 1)}
-		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
+		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
 		reads := func(during time.Duration) (n int) {
 			for began := time.Now(); time.Since(began) < during; n++ {
 				s.changed("notifications/tools/list_changed", "")
@@ -68,7 +68,7 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{stale: make(chan struct{}, 1)}
-		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
+		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
 		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: soonest} {
 			began := time.Now()
 			if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
@@ -80,7 +80,7 @@ func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 
 func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &Link{wire: newWire(jsongate.Limits{}, Asks{}, nil)}
+		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
 		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
 			for _, row := range []struct {
 				took time.Duration
@@ -140,7 +140,7 @@ func (*talking) Close() error { return nil }
 
 func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil)
+		w := newWire(jsonguard.Limits{Bytes: 1000}, Asks{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 		stream := newEvents(&talking{}, w, &stream{of: c}, false)
 		began := time.Now()
@@ -155,7 +155,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 }
 
 func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
-	stream := newEvents(&talking{}, newWire(jsongate.Limits{Bytes: 1000}, Asks{}, nil), &stream{}, false)
+	stream := newEvents(&talking{}, newWire(jsonguard.Limits{Bytes: 1000}, Asks{}, nil), &stream{}, false)
 	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
 		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // tokenKey is the member of _meta that names a request (2025-11-25 basic/utilities/
@@ -21,7 +21,7 @@ const tokenKey = "progressToken"
 // wire watches the messages of one connection in both directions. It is safe for
 // concurrent use.
 type wire struct {
-	limits jsongate.Limits
+	limits jsonguard.Limits
 	may    Asks
 	// changed is told of what the server says of itself: that a list has changed, by its
 	// method, and of a resource its URI.
@@ -50,7 +50,7 @@ type wire struct {
 	running sync.WaitGroup
 }
 
-func newWire(limits jsongate.Limits, may Asks, changed func(method, uri string)) *wire {
+func newWire(limits jsonguard.Limits, may Asks, changed func(method, uri string)) *wire {
 	over, end := context.WithCancel(context.Background())
 	return &wire{
 		limits: limits, may: may, changed: changed, pace: rate.NewLimiter(rate.Every(paceEach), paceBurst), owed: make(chan struct{}, maxOwed), over: over, end: end, dead: over.Done(),
@@ -186,7 +186,7 @@ func (w *wire) incoming(text []byte, on *stream) ([]byte, error) {
 
 // pass lets a message through the gate, and takes it apart.
 func (w *wire) pass(text []byte) (message, error) {
-	if err := jsongate.Check(text, w.limits); err != nil {
+	if err := jsonguard.Check(text, w.limits); err != nil {
 		return message{}, fmt.Errorf("the server sends what may not pass: %w", err)
 	}
 	return parse(text)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // crossing returns a call whose request and response pass the wire, the latter with a text
 // of so many bytes.
 func crossing(tb testing.TB, size int) func() {
-	w := newWire(jsongate.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, Asks{}, func(string, string) {})
+	w := newWire(jsonguard.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, Asks{}, func(string, string) {})
 	response := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%q}]}}`, strings.Repeat("x", size))
 	stub := []byte(stubs[MethodTool])
 	return func() {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxWords is how much is shown of the last words of a program, in bytes.
@@ -13,7 +13,7 @@ const maxWords = 200
 
 // note keeps a line of the standard error as the last one.
 func (p *program) note(line []byte) {
-	said := clip.Text(string(line), maxNoise)
+	said := truncate.Text(string(line), maxNoise)
 	p.last.Store(&said)
 }
 
@@ -52,7 +52,7 @@ func (p *program) words() string {
 	}
 	said = diag.Printable(said)
 	if len(said) > maxWords {
-		return clip.Start(said, maxWords) + "…"
+		return truncate.Start(said, maxWords) + "…"
 	}
 	return said
 }

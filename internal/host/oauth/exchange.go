@@ -17,7 +17,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -150,7 +150,7 @@ func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 		return nil, errMalformed
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	passes := jsongate.Check(body, jsongate.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
+	passes := jsonguard.Check(body, jsonguard.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
 	code := ""
 	if passes {
 		code = codeIn(body)

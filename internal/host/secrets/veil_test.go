@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 const password = `p@ss/w "rd"+<é>`
@@ -33,7 +33,7 @@ func holding(t *testing.T, values ...string) *Store {
 }
 
 func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
-	before := strings.Repeat("x", clip.Least)
+	before := strings.Repeat("x", truncate.Least)
 	s := holding(t, "hunter2") // of 14 bytes in hexadecimal, which no form is longer than
 	for text, want := range map[string]string{
 		"hunter2, and hunter":                             "[secret:a], and hunter",

@@ -11,7 +11,7 @@ import (
 	"modernc.org/sqlite/vfs"
 
 	"github.com/mcpd/mcpd/internal/host/files"
-	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 	"github.com/mcpd/mcpd/scripting"
@@ -36,7 +36,7 @@ func (b *Broker) readChosen(ctx context.Context, g grant.SQL, r *Request, a *ans
 		return err
 	}
 	defer b.vault.remove(ticket)
-	c, err := lite.Open(lite.Options{Path: ticket, VFS: system, Immutable: true, MaxValue: maxText})
+	c, err := sqlite.Open(sqlite.Options{Path: ticket, VFS: system, Immutable: true, MaxValue: maxText})
 	if err != nil {
 		return err
 	}

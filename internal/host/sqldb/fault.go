@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -34,7 +34,7 @@ func shown(name string) string {
 // rejection is what a database says of a statement that it does not take, which may hold
 // values.
 func rejection(database, said string) string {
-	return database + " refuses the statement: " + clip.Text(strings.ToValidUTF8(said, "�"), clip.Least)
+	return database + " refuses the statement: " + truncate.Text(strings.ToValidUTF8(said, "�"), truncate.Least)
 }
 
 // explain turns a failure into what the script may know of it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
@@ -31,13 +31,13 @@ func FuzzTheParametersAreThoseOfSQLite(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := lite.Open(lite.Options{Path: path, MaxValue: maxText})
+		c, err := sqlite.Open(sqlite.Options{Path: path, MaxValue: maxText})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		s, err := c.Prepare(parsed.Text)
-		if errors.Is(err, lite.ErrMany) {
+		if errors.Is(err, sqlite.ErrMany) {
 			t.Fatalf("%q is not one statement to SQLite", text)
 		}
 		if err != nil {

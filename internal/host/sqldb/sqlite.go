@@ -10,7 +10,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/mcpd/mcpd/internal/host/sqldb/lite"
+	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -19,7 +19,7 @@ import (
 const patience = 5 * time.Second
 
 // file is a connection to a SQLite file.
-type file struct{ *lite.Conn }
+type file struct{ *sqlite.Conn }
 
 // openFixed opens the file that a grant names, where it was when the grant was
 // judged.
@@ -39,7 +39,7 @@ func openFixed(g grant.SQL) (connection, error) {
 	if real, err := filepath.EvalSymlinks(g.Real); err != nil || real != g.Real {
 		return nil, fault(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
 	}
-	c, err := lite.Open(lite.Options{Path: g.Real, Write: g.Write, MaxValue: maxText})
+	c, err := sqlite.Open(sqlite.Options{Path: g.Real, Write: g.Write, MaxValue: maxText})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (f file) run(ctx context.Context, r *Request, a *answer, redact func([]byte
 }
 
 // read reads all rows.
-func (f file) read(s *lite.Stmt, r *Request, a *answer, redact func([]byte) []byte) error {
+func (f file) read(s *sqlite.Stmt, r *Request, a *answer, redact func([]byte) []byte) error {
 	if r.Method == "query" {
 		if err := a.begin(s.Columns()); err != nil {
 			return err
@@ -122,8 +122,8 @@ func (e *refused) Unwrap() error { return e.err }
 // explainSQLite says what a script may know of an error of SQLite, "" of others.
 func explainSQLite(err error) (code, told string) {
 	var statement *refused
-	var failure *lite.Error
-	if errors.Is(err, lite.ErrMany) {
+	var failure *sqlite.Error
+	if errors.Is(err, sqlite.ErrMany) {
 		return scripting.Invalid, "it is not one statement"
 	}
 	if !errors.As(err, &failure) {

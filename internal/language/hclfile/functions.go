@@ -17,7 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // builtin is a function of the language. All of them are pure.
@@ -243,9 +243,9 @@ func formatListCost(args []cty.Value, size int) int {
 
 // jsonCost refuses JSON that nests too deep for a recursive parser.
 func jsonCost(args []cty.Value, size int) int {
-	err := jsongate.Check([]byte(text(args[0])), jsongate.Limits{Bytes: maxValue, Depth: maxNesting, Tokens: maxTokens})
-	var refused *jsongate.Error
-	if errors.As(err, &refused) && (refused.Kind == jsongate.TooDeep || refused.Kind == jsongate.TooMany) {
+	err := jsonguard.Check([]byte(text(args[0])), jsonguard.Limits{Bytes: maxValue, Depth: maxNesting, Tokens: maxTokens})
+	var refused *jsonguard.Error
+	if errors.As(err, &refused) && (refused.Kind == jsonguard.TooDeep || refused.Kind == jsonguard.TooMany) {
 		return tooMuch
 	}
 	tokens := 0

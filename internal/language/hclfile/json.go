@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // parseJSON parses HCL's JSON syntax into the tree that native syntax has, so
@@ -41,23 +41,23 @@ func (f *File) parseJSON() diag.List {
 
 // checkJSON checks the syntax and the limits of a text, and returns its first error.
 func checkJSON(t diag.Text) *diag.Diagnostic {
-	err := jsongate.Check([]byte(t.Body()), jsongate.Limits{Bytes: maxFile, Depth: maxNesting, Tokens: maxTokens})
+	err := jsonguard.Check([]byte(t.Body()), jsonguard.Limits{Bytes: maxFile, Depth: maxNesting, Tokens: maxTokens})
 	if err == nil {
 		return nil
 	}
 	d := diag.Diagnostic{Code: "syntax", Summary: err.Error(), Range: t.All()}
-	var refused *jsongate.Error
+	var refused *jsonguard.Error
 	if errors.As(err, &refused) {
 		d.Summary = refused.Message
 		d.Range = t.Range(refused.Offset, refused.Offset+1)
 		switch refused.Kind {
-		case jsongate.TooDeep:
+		case jsonguard.TooDeep:
 			d.Code = "too-deep"
-		case jsongate.TooLarge, jsongate.TooMany, jsongate.BadNumber:
+		case jsonguard.TooLarge, jsonguard.TooMany, jsonguard.BadNumber:
 			d.Code = "too-large"
-		case jsongate.DuplicateKey:
+		case jsonguard.DuplicateKey:
 			d.Code, d.Detail = "duplicate", "keep one of the two"
-		case jsongate.Syntax:
+		case jsonguard.Syntax:
 			d.Detail = jsonHint(t.Body(), refused.Offset)
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // argumentLimits are those of arguments whose structure is looked at.
-func argumentLimits() jsongate.Limits {
-	return jsongate.Limits{Bytes: 16 << 20, Depth: 64, Tokens: 1_000_000}
+func argumentLimits() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: 16 << 20, Depth: 64, Tokens: 1_000_000}
 }
 
-// walker goes over JSON text that [jsongate.Check] has let through.
+// walker goes over JSON text that [jsonguard.Check] has let through.
 type walker struct {
 	raw     []byte
 	at      int

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 func canonicalOf(raw string) string {
@@ -54,7 +54,7 @@ func FuzzCanonical(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if jsongate.Check(raw, argumentLimits()) != nil {
+		if jsonguard.Check(raw, argumentLimits()) != nil {
 			return
 		}
 		w := walker{raw: raw}
@@ -74,7 +74,7 @@ func FuzzCanonical(f *testing.F) {
 		}
 		shaped := walker{raw: raw}
 		shape := shaped.shape(nil, maxShapeDepth, maxShape)
-		if err := jsongate.Check(shape, argumentLimits()); err != nil {
+		if err := jsonguard.Check(shape, argumentLimits()); err != nil {
 			t.Fatalf("the shape %q: %v", shape, err)
 		}
 		if shaped.at != w.at || len(shape) > 2*maxShape+16*maxShapeDepth*maxName {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
@@ -69,7 +69,7 @@ func (e *encoder) cover(from int) {
 	shown := e.veil.RedactJSON(value)
 	switch {
 	case len(shown) == len(value) && &shown[0] == &value[0]:
-	case jsongate.Check(shown, argumentLimits()) == nil:
+	case jsonguard.Check(shown, argumentLimits()) == nil:
 		e.body = appendShown(e.body[:from], shown)
 	case value[0] == '{': // two names have become one
 		e.body = append(e.body[:from], `{"`+ellipsis+`":`+mark+`}`...)
@@ -207,7 +207,7 @@ func (e *encoder) arguments(r *Record) {
 	if len(r.Arguments) > 0 {
 		e.name("arguments")
 		e.body = append(e.body, `{"shape":`...)
-		if jsongate.Check(r.Arguments, argumentLimits()) == nil {
+		if jsonguard.Check(r.Arguments, argumentLimits()) == nil {
 			e.reset(r.Arguments)
 			from := len(e.body)
 			e.body = e.walk.shape(e.body, maxShapeDepth, from+maxShape)
@@ -238,7 +238,7 @@ func (e *encoder) keyed(what []byte) {
 // values writes arguments that are to be kept, unless they are too long.
 func (e *encoder) values(values []byte) {
 	e.name("gen_ai.tool.call.arguments")
-	if len(values) > maxValues || jsongate.Check(values, argumentLimits()) != nil {
+	if len(values) > maxValues || jsonguard.Check(values, argumentLimits()) != nil {
 		e.body = append(e.body, `"`+ellipsis+`"`...)
 		return
 	}

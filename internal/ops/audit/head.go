@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // headPath returns where the head of a log is kept.
@@ -57,7 +57,7 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 	if err != nil || !hmac.Equal(mac, c.mac(signed)) {
 		return h, errHead
 	}
-	if err := jsongate.Check(text, jsongate.Limits{Bytes: maxHead}); err != nil {
+	if err := jsonguard.Check(text, jsonguard.Limits{Bytes: maxHead}); err != nil {
 		return h, fmt.Errorf("the head is broken: %w", err)
 	}
 	var read struct {

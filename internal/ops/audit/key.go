@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 const (
@@ -98,7 +98,7 @@ func (k *keyFile) decodeMark(text []byte) {
 	}
 	signed := body[:len(body)-macDigits-len(macMember)]
 	mac, err := hex.DecodeString(string(body[len(body)-macDigits:]))
-	if err != nil || !hmac.Equal(mac, k.chain().mac(signed)) || jsongate.Check(text, jsongate.Limits{Bytes: maxKeyFile}) != nil {
+	if err != nil || !hmac.Equal(mac, k.chain().mac(signed)) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxKeyFile}) != nil {
 		return
 	}
 	var read struct {

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // errLine is the error of a line that is no record. Verify tells more.
 var errLine = errors.New("the line is no record of an audit log")
 
 // lineLimits are those of lines that are read: what is written keeps within them.
-func lineLimits() jsongate.Limits {
-	return jsongate.Limits{Bytes: maxLine, Depth: 80, Tokens: 1_000_000}
+func lineLimits() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: maxLine, Depth: 80, Tokens: 1_000_000}
 }
 
 // Line is one line of a log, as it was read. Whether it is authentic is for
@@ -36,7 +36,7 @@ type Line struct {
 
 // parseLine reads a line that may hold anything.
 func parseLine(text []byte) (*Line, error) {
-	if !jsongate.IsObject(text) || jsongate.Check(text, lineLimits()) != nil {
+	if !jsonguard.IsObject(text) || jsonguard.Check(text, lineLimits()) != nil {
 		return nil, errLine
 	}
 	l := &Line{JSON: bytes.Clone(text)}

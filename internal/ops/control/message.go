@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // Version is that of the protocol. One that asks and one that answers understand
@@ -69,7 +69,7 @@ type told struct {
 // parseRequest reads a request. The error is for who has sent it.
 func parseRequest(line []byte) (Request, error) {
 	var r asked
-	if err := decode(line, jsongate.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}, &r); err != nil {
+	if err := decode(line, jsonguard.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}, &r); err != nil {
 		return Request{}, fmt.Errorf("read request: %w", err)
 	}
 	switch {
@@ -86,7 +86,7 @@ func parseRequest(line []byte) (Request, error) {
 // parseAnswer reads an answer. An error that the server tells is the error.
 func parseAnswer(line []byte, into any) error {
 	var a told
-	if err := decode(line, jsongate.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}, &a); err != nil {
+	if err := decode(line, jsonguard.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}, &a); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
 	switch {
@@ -117,8 +117,8 @@ func encodeAnswer(result any, err error) []byte {
 	return append(line, '\n')
 }
 
-func decode(line []byte, limits jsongate.Limits, into any) error {
-	if err := jsongate.Check(line, limits); err != nil {
+func decode(line []byte, limits jsonguard.Limits, into any) error {
+	if err := jsonguard.Check(line, limits); err != nil {
 		return err
 	}
 	return json.Unmarshal(line, into)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/auth/peercred"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 const (
@@ -80,7 +80,7 @@ func (p *place) listen() (net.Listener, error) {
 		return nil, err
 	}
 	defer unlock()
-	l, err := gate.ListenSocket(p.short, gate.OwnSocket)
+	l, err := httpguard.ListenSocket(p.short, httpguard.OwnSocket)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s has this socket; end it, or name another with --control: %w", holder(p.short), syscall.EADDRINUSE)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/container"
 )
@@ -29,7 +29,7 @@ type reading struct {
 // Complete adds to a deployment what the files of its server say. secrets is the
 // folder, as docker-compose.yml has it, in which each secret is that is read as a
 // file. What the files say and cannot be had in a deployment is in the list.
-func Complete(d compose.Deployment, said power.Side, secrets string) (compose.Deployment, diag.List) {
+func Complete(d compose.Deployment, said privdiff.Side, secrets string) (compose.Deployment, diag.List) {
 	config := said.Config
 	r := reading{d: &d, config: config, folder: secrets}
 	r.door()

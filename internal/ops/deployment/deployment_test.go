@@ -10,12 +10,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
 // said decodes an operator's file, which has to be without mistakes.
-func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfile.Definitions) power.Side {
+func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfile.Definitions) privdiff.Side {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(source)}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -25,7 +25,7 @@ func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfi
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
-	return power.Side{Config: config, Files: files}
+	return privdiff.Side{Config: config, Files: files}
 }
 
 // needing returns a grant that needs a secret.

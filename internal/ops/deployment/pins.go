@@ -7,12 +7,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
 // Unaccepted warns of upstreams that are pinned and that a lock does not know. What is
 // deployed cannot write the file: what it takes in there lasts until it ends.
-func Unaccepted(said power.Side, lock *lockfile.Lock) (warnings diag.List) {
+func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
 	known := lock.Upstreams()
 	for i := range said.Config.Upstreams {
 		u := &said.Config.Upstreams[i]

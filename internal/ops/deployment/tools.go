@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/mcpd/mcpd/internal/language/source"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
 // Tools returns the files of the tools folder by their paths in it, but for those
 // that are hidden. It reads no more than ConfigMaps of Kubernetes hold.
 func Tools(fsys fs.FS) (map[string][]byte, error) {
-	listed, err := source.New(fsys, ".").List(".")
+	listed, err := loader.New(fsys, ".").List(".")
 	if err != nil {
 		return nil, fmt.Errorf("read the tools: %w", err)
 	}

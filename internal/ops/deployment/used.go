@@ -3,13 +3,13 @@ package deployment
 import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/power"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
 // used returns the names of the secrets that the server has a use for: those of
 // grants, of how upstreams are reached, and of OAuth clients. What only a container
 // has is not among them.
-func used(said power.Side) map[string]bool {
+func used(said privdiff.Side) map[string]bool {
 	names := map[string]bool{}
 	use := func(name string) { names[name] = true }
 	for _, g := range grants(said) {
@@ -32,7 +32,7 @@ func used(said power.Side) map[string]bool {
 }
 
 // grants returns what is granted anywhere in the files.
-func grants(said power.Side) []grant.Set {
+func grants(said privdiff.Side) []grant.Set {
 	var all []grant.Set
 	hooks := func(list []hclfile.Hook) {
 		for i := range list {

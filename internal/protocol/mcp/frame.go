@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // Frame is one JSON-RPC message on one line, ready to be sent. Its pieces are
@@ -102,7 +102,7 @@ func appendError(dst []byte, e *call.RPCError) []byte {
 // initialized reports whether a request was the first of a session, after which no client
 // sends anything else.
 func Decline(text []byte, why string) (answer []byte, initialized bool) {
-	parsed, f := parse(text, jsongate.Client())
+	parsed, f := parse(text, jsonguard.Client())
 	if f != nil {
 		return errorFrame(nil, &f.RPCError).Append(nil), false
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/base/clip"
-	"github.com/mcpd/mcpd/internal/base/deadline"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // maxInflight bounds the requests that one client has under way at once.
@@ -30,7 +30,7 @@ func (c *Cancelled) Error() string { return "cancelled by the client" }
 var ErrSessionEnded = errors.New("the session has ended")
 
 // maxReason bounds what is kept of the reason of a cancellation, in bytes.
-const maxReason = clip.Least
+const maxReason = truncate.Least
 
 // isCancelled reports whether the client waits for no answer to the request of a
 // context.
@@ -47,7 +47,7 @@ func isCancelled(ctx context.Context) bool {
 // client can cancel them by id.
 type inflight struct {
 	mu   sync.Mutex
-	byID map[string]*deadline.Context
+	byID map[string]*lazyctx.Context
 }
 
 // add registers a request; end takes it out again and frees its context, once.
@@ -62,9 +62,9 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 		return nil, nil, newFault(codeInternal, Unavailable, "too many requests are under way; wait for some to end")
 	}
 	if f.byID == nil {
-		f.byID = map[string]*deadline.Context{}
+		f.byID = map[string]*lazyctx.Context{}
 	}
-	call := deadline.WithCancel(ctx)
+	call := lazyctx.WithCancel(ctx)
 	f.byID[key] = call
 	ended := false
 	return call, func() {
@@ -86,7 +86,7 @@ func (f *inflight) cancel(id, reason []byte) {
 	f.mu.Unlock()
 	if call != nil {
 		said, _ := jsontext.Text(reason)
-		call.Cancel(&Cancelled{Reason: strings.Clone(clip.Text(said, maxReason))})
+		call.Cancel(&Cancelled{Reason: strings.Clone(truncate.Text(said, maxReason))})
 	}
 }
 

@@ -3,7 +3,7 @@ package mcp
 import (
 	"errors"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
@@ -45,8 +45,8 @@ func (m *message) isResponse() bool { return m.method == "" }
 // parse lets text through the gate and reads the messages it holds: one, or
 // those of a batch. Each says for itself whether it can be served; the fault is
 // that of the text as a whole.
-func parse(text []byte, limits jsongate.Limits) (*batch, *fault) {
-	if err := jsongate.Check(text, limits); err != nil {
+func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
+	if err := jsonguard.Check(text, limits); err != nil {
 		return nil, gateFault(err)
 	}
 	list, isBatch := jsontext.Elements(text)
@@ -78,12 +78,12 @@ func parse(text []byte, limits jsongate.Limits) (*batch, *fault) {
 // error; what is over a limit, or read differently by different readers, is an
 // invalid request.
 func gateFault(err error) *fault {
-	var refused *jsongate.Error
+	var refused *jsonguard.Error
 	if errors.As(err, &refused) {
 		switch refused.Kind {
-		case jsongate.TooLarge:
+		case jsonguard.TooLarge:
 			return newFault(codeInvalidRequest, TooLarge, refused.Error())
-		case jsongate.TooDeep, jsongate.TooMany, jsongate.DuplicateKey, jsongate.BadNumber:
+		case jsonguard.TooDeep, jsonguard.TooMany, jsonguard.DuplicateKey, jsonguard.BadNumber:
 			return malformed(refused.Error())
 		}
 	}

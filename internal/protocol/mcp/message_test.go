@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
@@ -38,7 +38,7 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 		{"a string", `"m"`, codeInvalidRequest, ``, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, f := parse([]byte(test.text), jsongate.Limits{})
+			b, f := parse([]byte(test.text), jsonguard.Limits{})
 			if f != nil {
 				t.Fatalf("the text was refused: %v", f)
 			}
@@ -71,7 +71,7 @@ func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
 		{"a batch that is too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, f := parse([]byte(test.text), jsongate.Limits{Bytes: 1000})
+			b, f := parse([]byte(test.text), jsonguard.Limits{Bytes: 1000})
 			if f == nil {
 				t.Fatalf("the text was read as %d messages", len(b.pending))
 			}
@@ -96,7 +96,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, fault := parse(text, jsongate.Limits{})
+		b, fault := parse(text, jsonguard.Limits{})
 		if fault != nil || b.isBatch || b.pending[0].bad != nil || b.pending[0].isResponse() {
 			return
 		}

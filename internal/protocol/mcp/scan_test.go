@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
@@ -70,7 +70,7 @@ func TestLargeMessagesCostNoMoreThanTheirSize(t *testing.T) {
 				`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":` + value + `}}`,
 				`{"jsonrpc":"2.0","id":` + value + `,"method":"ping"}`,
 			} {
-				b, f := parse([]byte(text), jsongate.Limits{})
+				b, f := parse([]byte(text), jsonguard.Limits{})
 				if (b == nil) == (f == nil) {
 					t.Errorf("%s, %d times: the messages %v and the fault %v", name, n, b, f)
 				}

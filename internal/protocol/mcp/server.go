@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 // Options adjust a [Server]. The zero value is ready for use.
@@ -19,8 +19,8 @@ type Options struct {
 	// Contradicted is told who claims to be another agent than its credential is
 	// bound to; nil is nobody.
 	Contradicted func(Contradiction)
-	// Limits bound each message; zero members stand for those of [jsongate.Client].
-	Limits jsongate.Limits
+	// Limits bound each message; zero members stand for those of [jsonguard.Client].
+	Limits jsonguard.Limits
 	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
 	PageSize int
 	// SessionIdle is how long a legacy HTTP session lives without a request
@@ -40,7 +40,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Limits.Bytes <= 0 {
-		o.Limits.Bytes = jsongate.Client().Bytes
+		o.Limits.Bytes = jsonguard.Client().Bytes
 	}
 	if o.PageSize <= 0 {
 		o.PageSize = 1000

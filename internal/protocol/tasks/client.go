@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -101,7 +101,7 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 		if !given {
 			continue
 		}
-		if err := asking.Check(&open[i], answer); err != nil {
+		if err := suspend.Check(&open[i], answer); err != nil {
 			return nil, &AnswerError{err}
 		}
 		fit[open[i].Key] = answer
@@ -153,7 +153,7 @@ func answer(s *state.Task, answers map[string]json.RawMessage) (h held, err erro
 	if h.Answers == nil {
 		h.Answers = map[string]json.RawMessage{}
 	}
-	var left []asking.Request
+	var left []suspend.Request
 	for _, r := range open {
 		if given, ok := answers[r.Key]; ok {
 			h.Answers[h.Keys[r.Key]] = given

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/base/lanes"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -72,7 +72,7 @@ type Task struct {
 	TTL, Poll        time.Duration
 	// Requests are what the client has not answered yet. No key stands for two
 	// requests of a task.
-	Requests []asking.Request
+	Requests []suspend.Request
 	// Cancelled says that the client ended the task.
 	Cancelled bool
 	// Ended says that the task changes no more. Result is how its call ended;
@@ -115,7 +115,7 @@ type Tasks struct {
 	options Options
 
 	// running counts legs.
-	running lanes.Calls
+	running workqueue.Calls
 
 	// mu is held while a task changes, so that what is in the store, legs and
 	// waits agree.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -36,8 +36,8 @@ func untilCut(ctx context.Context, _ tasks.Leg) tasks.Outcome {
 func asks(keys ...string) tasks.Outcome {
 	a := &call.Ask{State: "sealed", Wait: time.Minute}
 	for _, key := range keys {
-		a.Requests = append(a.Requests, asking.Request{
-			Key: key, Method: asking.Elicit,
+		a.Requests = append(a.Requests, suspend.Request{
+			Key: key, Method: suspend.Elicit,
 			Params: json.RawMessage(`{"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`),
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/execution/asking"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -52,7 +52,7 @@ func (h *held) unused(key string) string {
 }
 
 // store writes what is open and what is held into a task.
-func (h *held) store(s *state.Task, open []asking.Request) (err error) {
+func (h *held) store(s *state.Task, open []suspend.Request) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
 		s.Held, err = json.Marshal(h)
 	}
@@ -71,7 +71,7 @@ func heldOf(s state.Task) (h held, err error) {
 }
 
 // openOf returns what a task has asked and its client has not answered.
-func openOf(s state.Task) (open []asking.Request, err error) {
+func openOf(s state.Task) (open []suspend.Request, err error) {
 	if s.Status != state.InputRequired {
 		return nil, nil
 	}

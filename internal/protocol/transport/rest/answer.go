@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
-	"github.com/mcpd/mcpd/internal/base/lanes"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // headerRequestID names the request in its answer, as logs do.
@@ -25,8 +25,8 @@ const writeTime = 30 * time.Second
 // responder writes the response to one request.
 type responder struct {
 	http.ResponseWriter
-	held   *gate.Budget // answers that their clients have yet to read; nil for no bound
-	client lanes.Client // whom it counts for, once that is known
+	held   *httpguard.Budget // answers that their clients have yet to read; nil for no bound
+	client workqueue.Client  // whom it counts for, once that is known
 }
 
 // writeResult answers with what a tool returned.
@@ -120,8 +120,8 @@ func write(w *responder, status int, pieces ...[]byte) {
 		size += len(p)
 	}
 	var to io.Writer = w
-	if size > gate.Buffered {
-		outlet := gate.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
+	if size > httpguard.Buffered {
+		outlet := httpguard.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
 		defer outlet.End()
 		if !outlet.Take(size) {
 			delete(w.Header(), "Etag")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
 const typical = `{"tool":"get_customer","arguments":{"customer_id":"C-1042","limit":10}}`
@@ -63,7 +63,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if jsongate.Check(body, jsongate.Client()) != nil {
+		if jsonguard.Check(body, jsonguard.Client()) != nil {
 			return
 		}
 		got, err := decode(body)

@@ -11,9 +11,9 @@ import (
 	"os"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // execute answers POST /mcp/execute.
@@ -28,7 +28,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	}
 	text, no := h.read(w, r)
 	if no == nil {
-		no = judge(jsongate.Check(text, h.options.Limits))
+		no = judge(jsonguard.Check(text, h.options.Limits))
 	}
 	if no != nil {
 		no.write(w)
@@ -118,7 +118,7 @@ func (h *handler) read(w *responder, r *http.Request) ([]byte, *rejection) {
 		return b.Bytes(), nil
 	case errors.As(err, &over):
 		return nil, &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", over.Limit)}
-	case errors.Is(err, gate.ErrCrowded):
+	case errors.Is(err, httpguard.ErrCrowded):
 		return nil, &rejection{http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &rejection{http.StatusRequestTimeout, "the body did not arrive in time"}
@@ -134,8 +134,8 @@ func judge(err error) *rejection {
 		return nil
 	}
 	status := http.StatusBadRequest
-	var refused *jsongate.Error
-	if errors.As(err, &refused) && refused.Kind == jsongate.TooLarge {
+	var refused *jsonguard.Error
+	if errors.As(err, &refused) && refused.Kind == jsonguard.TooLarge {
 		status = http.StatusRequestEntityTooLarge
 	}
 	return &rejection{status, err.Error()}

@@ -8,10 +8,10 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
-	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // The paths that the handler serves.
@@ -24,14 +24,14 @@ const (
 type Options struct {
 	authn.Door
 	// Limits bound the body of a request. Zero fields stand for those of
-	// [jsongate.Client].
-	Limits jsongate.Limits
+	// [jsonguard.Client].
+	Limits jsonguard.Limits
 	// Contradicted is told who claims to be another agent than its credential is bound
 	// to. Nil is nobody.
 	Contradicted func(mcp.Contradiction)
 	// Answers bounds the answers that wait for their clients to read them; nil stands
 	// for no bound.
-	Answers *gate.Budget
+	Answers *httpguard.Budget
 }
 
 // methods are those of MCP that the paths stand for.
@@ -46,7 +46,7 @@ type handler struct {
 // New returns a handler for both paths, to which it must be mounted.
 func New(b mcp.Backend, o Options) http.Handler {
 	if o.Limits.Bytes <= 0 {
-		o.Limits.Bytes = jsongate.Client().Bytes
+		o.Limits.Bytes = jsonguard.Client().Bytes
 	}
 	return &handler{backend: b, options: o}
 }
@@ -117,10 +117,10 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (ident
 }
 
 // enter returns whom a request counts for.
-func (h *handler) enter(r *http.Request, p *identity.Principal) (lanes.Client, error) {
-	client, ok := gate.Enter(r, p)
+func (h *handler) enter(r *http.Request, p *identity.Principal) (workqueue.Client, error) {
+	client, ok := httpguard.Enter(r, p)
 	if !ok {
-		return client, &call.Error{Code: call.ExecutionError, Message: gate.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
+		return client, &call.Error{Code: call.ExecutionError, Message: httpguard.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
 	}
 	return client, nil
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 func TestWhatTheBackendIsAsked(t *testing.T) {
@@ -275,7 +275,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		{errors.New("connection reset"), 400},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), 400},
 		{timeout{}, 408},
-		{gate.ErrCrowded, 503},
+		{httpguard.ErrCrowded, 503},
 	}
 	for _, row := range rows {
 		r := httptest.NewRequest("POST", ExecutePath, io.MultiReader(strings.NewReader(`{"tool"`), iotest.ErrReader(row.err)))
@@ -329,7 +329,7 @@ func (timeout) Error() string        { return "i/o timeout" }
 func (timeout) Is(target error) bool { return target.Error() == "i/o timeout" }
 
 func TestLimitsAreOptions(t *testing.T) {
-	h := New(customers(t).answers("1"), Options{Limits: jsongate.Limits{Bytes: 20}})
+	h := New(customers(t).answers("1"), Options{Limits: jsonguard.Limits{Bytes: 20}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a"}           `))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // sessionParameter is what a client repeats in the URL of each message.
@@ -34,10 +34,10 @@ type delivery struct {
 
 // serve serves a client until it goes, asks for shutdown, is dropped, or the
 // server drains.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *exchange.Caller) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := exchange.New(w, h.bounds(r, caller), cancel)
+	answer := httpstream.New(w, h.bounds(r, caller), cancel)
 	waiting := newOutbox(h.options.Answers.Hold(caller.Client, answer), func() {
 		answer.Cut()
 		cancel()
@@ -79,7 +79,7 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 
 // write writes what waits until there will be no more. A client that does not
 // take it is dropped.
-func (h *handler) write(answer *exchange.Answer, waiting *outbox) {
+func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
 	for {
 		f, ok := waiting.next()
 		if !ok {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
@@ -53,7 +53,7 @@ func FuzzMessages(f *testing.F) {
 		if !ok {
 			t.Fatalf("the server said %q", said)
 		}
-		want := mcptest.Expect(text, jsongate.Check(text, jsongate.Limits{}) == nil)
+		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
 		if want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
 			t.Fatalf("the server said %q, want %+v", said, want)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // Options adjust the handlers. The zero value serves everyone as anonymous.
@@ -26,7 +26,7 @@ type Options struct {
 	KeepAlive time.Duration
 	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
-	Answers *gate.Budget
+	Answers *httpguard.Budget
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -64,19 +64,19 @@ func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		exchange.Refuse(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
 		return
 	}
-	if !exchange.AcceptOf(r).Events {
-		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.AcceptOf(r).Events {
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	caller, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
 	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
-		exchange.Refuse(w, http.StatusBadRequest, err.Error())
+		httpstream.Refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	caller.Peer.Transport = "sse"
@@ -87,19 +87,19 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		exchange.Refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	if !exchange.Judge(w, r) {
+	if !httpstream.Judge(w, r) {
 		return
 	}
-	caller, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
 	ids := r.URL.Query()[sessionParameter]
 	if len(ids) != 1 {
-		exchange.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
+		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
 		return
 	}
 	c := h.clients.find(ids[0], caller.Peer.Principal)
@@ -107,13 +107,13 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		unknownSession(w)
 		return
 	}
-	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok || !exchange.Holds(w, r, h.options.Door, caller.Pass) {
+	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
+	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
 		return
 	}
-	served := gate.Keep(r)
+	served := httpguard.Keep(r)
 	if reply, ok := c.deliver(r.Context(), delivery{sender: caller.Peer, text: text, served: served}); ok {
-		exchange.New(w, h.bounds(r, caller), func() {}).Finish(reply)
+		httpstream.New(w, h.bounds(r, caller), func() {}).Finish(reply)
 		return
 	}
 	served()
@@ -121,11 +121,11 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 }
 
 func unknownSession(w http.ResponseWriter) {
-	exchange.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
+	httpstream.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-func (h *handler) bounds(r *http.Request, c *exchange.Caller) exchange.Options {
-	return exchange.Options{
+func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
+	return httpstream.Options{
 		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive,
 		Logger: h.options.Logger, Transport: "sse",
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // maxBehind is how many bytes may wait for a client before what else there is
@@ -15,8 +15,8 @@ const maxBehind = 256 << 10
 // outbox holds what is to be sent, so that a request which brings a message
 // need not wait until its answer has gone out on the stream.
 type outbox struct {
-	hold *gate.Hold // of what waits, and of what waits to be put in
-	drop func()     // ends the connection
+	hold *httpguard.Hold // of what waits, and of what waits to be put in
+	drop func()          // ends the connection
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -28,7 +28,7 @@ type outbox struct {
 
 var errGone = errors.New("the client is gone")
 
-func newOutbox(h *gate.Hold, drop func()) *outbox {
+func newOutbox(h *httpguard.Hold, drop func()) *outbox {
 	o := &outbox{hold: h, drop: drop}
 	o.changed.L = &o.mu
 	return o
@@ -38,7 +38,7 @@ func newOutbox(h *gate.Hold, drop func()) *outbox {
 // room for is refused, but where a short one finds none either, the client is dropped.
 func (o *outbox) put(f mcp.Frame) error {
 	if !o.hold.Take(f.Len()) {
-		if f.Len() > gate.Buffered && !o.hold.Lost() {
+		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
 			return mcp.ErrCrowded
 		}
 		o.drop()

@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 )
 
@@ -31,7 +31,7 @@ const (
 
 func newSite(t *testing.T, o sse.Options, tools ...mcptest.Tool) (*httptest.Server, *mcp.Server) {
 	t.Helper()
-	s := mcp.New(mcptest.New(tools...), mcp.Options{Limits: jsongate.Limits{Bytes: 1000}})
+	s := mcp.New(mcptest.New(tools...), mcp.Options{Limits: jsonguard.Limits{Bytes: 1000}})
 	web := serve(t, s, o)
 	t.Cleanup(func() {
 		web.CloseClientConnections()
@@ -253,7 +253,7 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 		return mcptest.Text("finished")
 	}
 	web, _ := newSite(t, sse.Options{}, tool)
-	door, err := gate.New(gate.Options{Bodies: 3 * int64(len(callText)) / 2})
+	door, err := httpguard.New(httpguard.Options{Bodies: 3 * int64(len(callText)) / 2})
 	if err != nil {
 		t.Fatal(err)
 	}

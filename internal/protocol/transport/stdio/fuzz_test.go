@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
@@ -26,7 +26,7 @@ func FuzzLines(f *testing.F) {
 		if bytes.IndexByte(line, '\n') >= 0 {
 			return // these are several lines
 		}
-		s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{Limits: jsongate.Limits{Bytes: limit}})
+		s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{Limits: jsonguard.Limits{Bytes: limit}})
 		defer func() { _ = s.Drain(context.Background()) }()
 		var out bytes.Buffer
 		in := string(line) + "\n" + `{"jsonrpc":"2.0","id":"last","method":"ping"}` + "\n"
@@ -40,7 +40,7 @@ func FuzzLines(f *testing.F) {
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		var want []mcptest.Expected
 		if len(line) > limit || len(bytes.TrimSpace(line)) > 0 {
-			passes := jsongate.Check(line, jsongate.Limits{Bytes: limit}) == nil
+			passes := jsonguard.Check(line, jsonguard.Limits{Bytes: limit}) == nil
 			if e := mcptest.Expect(line, passes); e.Reply && !e.Odd {
 				want = append(want, e)
 			}

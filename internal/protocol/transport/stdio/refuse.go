@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
@@ -32,7 +32,7 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 		defer close(lines)
 		r := bufio.NewReaderSize(in, 64<<10)
 		for {
-			line, _, err := readLine(r, jsongate.Client().Bytes)
+			line, _, err := readLine(r, jsonguard.Client().Bytes)
 			if len(bytes.TrimSpace(line)) > 0 {
 				select {
 				case lines <- line:

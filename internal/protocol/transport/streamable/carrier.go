@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // carrier is one connection that carries a stream.
 type carrier struct {
 	// fixed at creation
 	stream *stream
-	answer *exchange.Answer
-	hold   *gate.Hold      // of the events that it has yet to carry
+	answer *httpstream.Answer
+	hold   *httpguard.Hold // of the events that it has yet to carry
 	retry  time.Duration   // how long the client is to wait before it comes back
 	gone   <-chan struct{} // closed when the client is gone
 	cancel func()
@@ -35,10 +35,10 @@ type carrier struct {
 // newCarrier returns the response as a connection that carries a stream, from
 // the event after the one with the number on; nil when events from there on
 // are not kept any more. [carrier.carry] must be called.
-func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, s *stream, after int) *carrier {
+func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: exchange.New(w, h.options.answers(r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: httpstream.New(w, h.options.answers(r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	c.hold = h.options.Answers.Hold(caller.Client, c.answer)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
@@ -67,7 +67,7 @@ func judge(t *testing.T, h http.Header, body []byte, status int, replies []mcpte
 	t.Helper()
 	version, session := h.Get("MCP-Protocol-Version"), h.Get("Mcp-Session-Id")
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	e := mcptest.Expect(body, jsongate.Check(body, jsongate.Limits{}) == nil)
+	e := mcptest.Expect(body, jsonguard.Check(body, jsonguard.Limits{}) == nil)
 	e.Ping = e.Ping && version == "" && session == ""
 	unserved := version != "" && !isServed(version)
 	lost := session != "" && version != "2026-07-28"

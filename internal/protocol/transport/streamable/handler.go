@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
@@ -32,7 +32,7 @@ type Options struct {
 	Keep time.Duration
 	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
-	Answers *gate.Budget
+	Answers *httpguard.Budget
 	// Logger is told of clients that are dropped; nil stands for nobody.
 	Logger *slog.Logger
 }
@@ -60,8 +60,8 @@ func (o Options) withDefaults() Options {
 }
 
 // answers returns the bounds of each response to a caller.
-func (o Options) answers(r *http.Request, c *exchange.Caller) exchange.Options {
-	return exchange.Options{
+func (o Options) answers(r *http.Request, c *httpstream.Caller) httpstream.Options {
+	return httpstream.Options{
 		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive,
 		Answers: o.Answers, Client: c.Client, Logger: o.Logger, Transport: "http",
 	}
@@ -89,7 +89,7 @@ func New(s *mcp.Server, o Options) http.Handler {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, name := range [...]string{headerSession, headerVersion} {
 		if len(r.Header[name]) > 1 {
-			exchange.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			httpstream.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 			return
 		}
 	}
@@ -102,6 +102,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.delete(w, r)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
-		exchange.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
 	}
 }

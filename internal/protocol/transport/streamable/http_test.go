@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
@@ -37,7 +37,7 @@ func newSite(t *testing.T, o streamable.Options, tools ...mcptest.Tool) *site {
 		tools = mcptest.Tools()
 	}
 	b := mcptest.New(tools...)
-	s := mcp.New(b, mcp.Options{Quiet: time.Millisecond, Limits: jsongate.Limits{Bytes: 1000}})
+	s := mcp.New(b, mcp.Options{Quiet: time.Millisecond, Limits: jsonguard.Limits{Bytes: 1000}})
 	web := httptest.NewServer(streamable.New(s, o))
 	t.Cleanup(func() {
 		web.CloseClientConnections()

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // primingVersion is the revision from which on a stream begins with an event
@@ -19,7 +19,7 @@ const headerLastEvent = "Last-Event-Id"
 // postOnSession serves a text of a legacy session. Once something was sent
 // before the answer, the client may lose the connection and come back for the
 // rest; before that, what it asked for ends with the connection.
-func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, text []byte, session *mcp.Session, x mcp.Exchange) {
+func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, session *mcp.Session, x mcp.Exchange) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	s := h.newStream("p", session, cancel)
 	x.Emit = s.send
@@ -27,7 +27,7 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *
 		x.CloseStream = s.close
 	}
 	c := h.newCarrier(w, r, caller, s, 0)
-	give := gate.Keep(r)
+	give := httpguard.Keep(r)
 	go func() {
 		defer cancel()
 		reply := h.server.Exchange(ctx, text, x)
@@ -40,8 +40,8 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *
 // get opens the stream of a legacy session, or resumes one (2025-11-25
 // basic/transports, Listening for Messages from the Server).
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	if !exchange.AcceptOf(r).Events {
-		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.AcceptOf(r).Events {
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
 	caller, id, ok := h.sessionOf(w, r)
@@ -59,13 +59,13 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
 		c := h.newCarrier(w, r, caller, s, after)
 		if c == nil {
-			exchange.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			httpstream.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
 			return
 		}
 		c.open()
 		c.carry(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
-		exchange.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+		httpstream.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
 		h.listen(w, r, caller, session, s, after)
 	}
@@ -75,7 +75,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 // stream that the client resumes, or on a new one when it resumes none, or one
 // that is not kept any more. What is missed then is told anew as far as it
 // still holds.
-func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *exchange.Caller, session *mcp.Session, s *stream, after int) {
+func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, session *mcp.Session, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, session.ID())
 	if refusal != mcp.Served {
 		h.turnAway(w, r, refusal)
@@ -94,5 +94,5 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *exchang
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	exchange.New(w, h.options.answers(r, &exchange.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+	httpstream.New(w, h.options.answers(r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

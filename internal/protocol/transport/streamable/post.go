@@ -3,28 +3,28 @@ package streamable
 import (
 	"net/http"
 
-	"github.com/mcpd/mcpd/internal/base/deadline"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // post serves one message (2026-07-28 basic/transports/streamable-http,
 // Sending Messages).
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
-	accepts := exchange.AcceptOf(r)
+	accepts := httpstream.AcceptOf(r)
 	if !accepts.JSON && !accepts.Events {
-		exchange.Refuse(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
 		return
 	}
-	if !exchange.Judge(w, r) {
+	if !httpstream.Judge(w, r) {
 		return
 	}
-	caller, ok := exchange.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
 	if !ok {
 		return
 	}
-	text, ok := exchange.Read(w, r, h.server.MaxMessage())
-	if !ok || !exchange.Holds(w, r, h.options.Door, caller.Pass) {
+	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
+	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
 		return
 	}
 	id := r.Header.Get(headerSession)
@@ -38,9 +38,9 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	// The context ends with the connection, and with what its client has entered by.
-	ctx := deadline.WithCancel(r.Context())
+	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := exchange.New(w, h.options.answers(r, caller), func() { ctx.Cancel(nil) })
+	a := httpstream.New(w, h.options.answers(r, caller), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send

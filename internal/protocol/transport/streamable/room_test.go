@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
@@ -15,7 +15,7 @@ func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
-	door, err := gate.New(gate.Options{Bodies: 8 * int64(len(progressing)) / 6})
+	door, err := httpguard.New(httpguard.Options{Bodies: 8 * int64(len(progressing)) / 6})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/exchange"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // modernVersion is the revision from which on there are no sessions.
@@ -17,7 +17,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.server.EndSession(caller.Peer, id) {
-		exchange.Refuse(w, http.StatusNotFound, "unknown session")
+		httpstream.Refuse(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	h.events.drop(id)
@@ -27,21 +27,21 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // sessionOf returns the session that a request without a body names; false
 // means that the answer was written. To a modern client, the endpoint takes
 // POST alone.
-func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *exchange.Caller, id string, ok bool) {
+func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
 	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		exchange.New(w, h.options.answers(r, &exchange.Caller{}), func() {}).Finish(no)
+		httpstream.New(w, h.options.answers(r, &httpstream.Caller{}), func() {}).Finish(no)
 		return caller, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {
 		w.Header().Set("Allow", http.MethodPost)
-		exchange.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
 		return caller, "", false
 	}
-	if caller, ok = exchange.Enter(w, r, h.options.Door); !ok {
+	if caller, ok = httpstream.Enter(w, r, h.options.Door); !ok {
 		return caller, "", false
 	}
 	if id = r.Header.Get(headerSession); id == "" {
-		exchange.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
 		return caller, "", false
 	}
 	return caller, id, true

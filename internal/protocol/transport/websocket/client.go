@@ -14,9 +14,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/lanes"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // client is one connection.
@@ -24,8 +24,8 @@ type client struct {
 	socket  *websocket.Conn
 	options Options
 	pass    *authn.Pass
-	counts  lanes.Client // whom messages count for
-	unread  *gate.Hold   // of what the client has yet to read
+	counts  workqueue.Client // whom messages count for
+	unread  *httpguard.Hold  // of what the client has yet to read
 
 	closing atomic.Bool // no more time is given
 	partial bool        // a message has begun; only who reads touches it
@@ -83,7 +83,7 @@ func (c *client) receive(ctx context.Context, conn *mcp.Conn, ended func()) {
 		m.hold = c.options.Messages.Hold(c.counts, m)
 		text, err := c.read(m.hold)
 		if err == nil && !m.hold.Pin() {
-			err = gate.ErrCrowded
+			err = httpguard.ErrCrowded
 		}
 		if err != nil {
 			m.hold.Give()
@@ -98,7 +98,7 @@ func (c *client) receive(ctx context.Context, conn *mcp.Conn, ended func()) {
 // message is one that the client sends.
 type message struct {
 	client *client
-	hold   *gate.Hold
+	hold   *httpguard.Hold
 }
 
 // Cut has reading the message fail.
@@ -111,7 +111,7 @@ var (
 )
 
 // read reads the next message, all of it within its time.
-func (c *client) read(hold *gate.Hold) ([]byte, error) {
+func (c *client) read(hold *httpguard.Hold) ([]byte, error) {
 	kind, r, err := c.socket.NextReader()
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (c *client) read(hold *gate.Hold) ([]byte, error) {
 	text, err := io.ReadAll(hold.Reader(&paced{r, c, hold, time.Now().Add(c.options.ReadTimeout)}))
 	if err != nil {
 		if hold.Lost() {
-			return nil, gate.ErrCrowded
+			return nil, httpguard.ErrCrowded
 		}
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (c *client) read(hold *gate.Hold) ([]byte, error) {
 type paced struct {
 	io.Reader
 	client *client
-	hold   *gate.Hold
+	hold   *httpguard.Hold
 	until  time.Time
 }
 
@@ -153,7 +153,7 @@ func (p *paced) Read(b []byte) (int, error) {
 	}
 	p.client.extend(time.Until(next))
 	if p.hold.Lost() {
-		return 0, gate.ErrCrowded
+		return 0, httpguard.ErrCrowded
 	}
 	return p.Reader.Read(b)
 }
@@ -170,7 +170,7 @@ func (c *client) reject(err error) {
 		c.close(websocket.CloseInvalidFramePayloadData, err.Error())
 	case errors.Is(err, authn.ErrLapsed):
 		c.close(websocket.ClosePolicyViolation, err.Error())
-	case errors.Is(err, gate.ErrCrowded):
+	case errors.Is(err, httpguard.ErrCrowded):
 		c.close(websocket.CloseTryAgainLater, "there is no room for the message; try again in a second")
 	case isTimeout(err) && c.partial:
 		c.close(websocket.ClosePolicyViolation, "the message took too long")
@@ -248,7 +248,7 @@ const piece = 64 << 10
 type reader client
 
 // Cut ends the connection: half a message cannot be followed by another.
-func (r *reader) Cut() { gate.Abort(r.socket.NetConn()) }
+func (r *reader) Cut() { httpguard.Abort(r.socket.NetConn()) }
 
 // send writes one message within its time. A client that does not take it is
 // dropped: half a message cannot be followed by another. A message that there is no room
@@ -256,10 +256,10 @@ func (r *reader) Cut() { gate.Abort(r.socket.NetConn()) }
 func (c *client) send(f mcp.Frame) error {
 	n := f.Len()
 	if !c.unread.Take(n) {
-		if n > gate.Buffered && !c.unread.Lost() {
+		if n > httpguard.Buffered && !c.unread.Lost() {
 			return mcp.ErrCrowded
 		}
-		gate.Abort(c.socket.NetConn())
+		httpguard.Abort(c.socket.NetConn())
 		return net.ErrClosed
 	}
 	defer c.unread.Release(n)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
-	web, _ := newSite(t, websocket.Options{Answers: gate.NewBudget(100_000)}, tool)
+	web, _ := newSite(t, websocket.Options{Answers: httpguard.NewBudget(100_000)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()
 	for _, step := range []struct{ send, want string }{

@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
@@ -176,7 +176,7 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	}
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hello","_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	web, _ := newSite(t, websocket.Options{Messages: gate.NewBudget(17 * int64(len(call)+len(ping)) / 5)}, tool)
+	web, _ := newSite(t, websocket.Options{Messages: httpguard.NewBudget(17 * int64(len(call)+len(ping)) / 5)}, tool)
 	first := connect(t, web)
 	defer first.Close()
 	send := func(socket *client.Conn, text string) {

@@ -12,7 +12,7 @@ import (
 
 	client "github.com/gorilla/websocket"
 
-	"github.com/mcpd/mcpd/internal/base/jsongate"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
@@ -58,7 +58,7 @@ func FuzzMessages(f *testing.F) {
 		if !ok {
 			t.Fatalf("the server said %q", said)
 		}
-		want := mcptest.Expect(text, jsongate.Check(text, jsongate.Limits{}) == nil)
+		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
 		if utf8.Valid(text) && want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) {
 			t.Fatalf("nothing fits %+v in %q", want, said)
 		}

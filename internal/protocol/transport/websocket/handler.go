@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/gate"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // subprotocol is the name that client and server agree on.
@@ -32,7 +32,7 @@ type Options struct {
 	ReadTimeout time.Duration
 	// Messages bounds the messages of clients under way, and Answers those that wait for
 	// their clients to read them. Nil stands for no bound.
-	Messages, Answers *gate.Budget
+	Messages, Answers *httpguard.Budget
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -89,10 +89,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	counts, ok := gate.Enter(r, &principal)
+	counts, ok := httpguard.Enter(r, &principal)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, gate.TooManyInUse, http.StatusServiceUnavailable)
+		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
 		return
 	}
 	select {

@@ -1,0 +1,160 @@
+package toolprompt
+
+import (
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/base/truncate"
+)
+
+const (
+	// maxDescription bounds the bytes of a tool's description, and maxLines its lines.
+	maxDescription = 4 << 10
+	maxLines       = 60
+)
+
+// undescribed is what the prompt of RFC 003 says of a tool that has no description.
+const undescribed = "No description"
+
+// Describe returns the full declaration of one tool, as the declarations of a list have
+// it in which no other tool takes its names.
+func Describe(t Tool) string { return Declare([]Tool{t}, Full) }
+
+// Declare returns the declarations of tools in TypeScript, in the bytewise order of the
+// names that they are reached by; of [NamesOnly] a list of these names alone.
+func Declare(tools []Tool, d Detail) string {
+	entries := arrange(tools)
+	if d >= NamesOnly {
+		return callList(entries)
+	}
+	names := typeNames{"Promise": 1}
+	for _, e := range entries {
+		names[e.name] = 1
+	}
+	blocks := make([]string, len(entries))
+	for i, e := range entries {
+		blocks[i] = e.declare(d, names)
+	}
+	return strings.Join(blocks, "\n")
+}
+
+// callList returns the names by which tools are reached.
+func callList(entries []*entry) string {
+	var calls []string
+	for _, e := range entries {
+		for i := range e.tools {
+			calls = append(calls, e.call(i))
+		}
+	}
+	return strings.Join(calls, ", ")
+}
+
+// declare returns the declaration of an entry, behind those of the types that it needs.
+func (e *entry) declare(d Detail, names typeNames) string {
+	if e.members == nil {
+		p := newPrinter(e.tools[0].Name, d, names)
+		function := p.function(e.tools[0], "declare function "+e.name, 0)
+		return p.types.String() + function
+	}
+	var types, functions strings.Builder
+	for i, t := range e.tools {
+		p := newPrinter(t.Name, d, names)
+		functions.WriteString("  " + p.function(t, key(e.members[i]), 1))
+		types.WriteString(p.types.String())
+	}
+	return types.String() + "declare const " + e.name + ": {\n" + functions.String() + "};\n"
+}
+
+// function prints a tool as a function that begins with head.
+func (p *printer) function(t *Tool, head string, indent int) string {
+	doc := comment(p.about(t), indents(indent))
+	if doc != "" {
+		doc += indents(indent)
+	}
+	return doc + head + "(args" + p.arguments(t, indent) + "): Promise<" + p.result(t, indent) + ">;\n"
+}
+
+// arguments prints the type of the one argument, behind the mark that says whether it
+// may be left out.
+func (p *printer) arguments(t *Tool, indent int) string {
+	if p.detail >= WithoutArguments {
+		doc := newDocument(t.Input)
+		return optional(&doc.root) + "object"
+	}
+	printed, doc := p.root(t.Input, indent)
+	if printed == unknown.text {
+		printed = anyObject.text
+	}
+	return optional(&doc.root) + printed
+}
+
+// optional returns the mark of arguments of which none is required.
+func optional(schema *node) string {
+	for _, keyword := range [...]string{"$ref", "allOf", "anyOf", "oneOf", "enum", "const"} {
+		if schema.member(keyword) != nil {
+			return ": "
+		}
+	}
+	if required := schema.of(listKind, "required"); schema.kind != objectKind || required != nil && len(required.items) > 0 {
+		return ": "
+	}
+	return "?: "
+}
+
+// result prints the type of the result.
+func (p *printer) result(t *Tool, indent int) string {
+	if t.Output == nil || p.detail >= WithoutResults {
+		return unknown.text
+	}
+	printed, _ := p.root(t.Output, indent)
+	return printed
+}
+
+// about returns the lines that describe a tool. The last of them is what its
+// annotations say, which no line of a description looks like.
+func (p *printer) about(t *Tool) []string {
+	var told []string
+	if p.detail >= FirstSentences {
+		for _, described := range [...]string{t.Description, t.Title, undescribed} {
+			if first := FirstSentence(described); first != "" {
+				told = []string{first}
+				break
+			}
+		}
+	} else {
+		told = lines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
+		if len(told) == 0 {
+			told = []string{undescribed}
+		}
+		if len(t.Description) > maxDescription {
+			told = append(told, ellipsis)
+		}
+	}
+	tags := annotations(t)
+	switch {
+	case tags == "":
+		return told
+	case len(told) == 1:
+		return []string{told[0] + " " + tags}
+	}
+	return append(told, tags)
+}
+
+// titleOf returns the title of a tool that is not one of its names over again.
+func titleOf(t *Tool) string {
+	for _, name := range [...]string{t.Name, t.Member} {
+		if strings.EqualFold(pascal(name), pascal(t.Title)) {
+			return ""
+		}
+	}
+	return t.Title
+}
+
+func annotations(t *Tool) string {
+	switch {
+	case t.ReadOnly != nil && *t.ReadOnly:
+		return "@readonly"
+	case t.Destructive != nil && *t.Destructive:
+		return "@destructive"
+	}
+	return ""
+}

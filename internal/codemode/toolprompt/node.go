@@ -1,0 +1,250 @@
+package toolprompt
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// The bounds of a schema. One that is larger is unknown; what is nested deeper, or
+// comes behind that many values, is.
+const (
+	maxSchema  = 256 << 10 // bytes
+	maxNodes   = 20_000    // values
+	maxNesting = 64        // lists and objects in each other
+)
+
+// kind is what a JSON value is. Of the zero kind nothing is known.
+type kind int
+
+const (
+	nothing kind = iota
+	nullKind
+	trueKind
+	falseKind
+	numberKind
+	textKind
+	listKind
+	objectKind
+
+	kinds = int(objectKind) + 1
+)
+
+// node is a JSON value whose members are in the order in which they were written.
+type node struct {
+	kind kind
+	// raw is the value as it was written.
+	raw string
+	// text is the value of a text.
+	text  string
+	items []node
+	// names are those of the members that items holds, each once.
+	names []string
+	// places are where the names stand, nil while there are few.
+	places map[string]int
+}
+
+// few is how many names are looked through one by one.
+const few = 12
+
+// member returns a member of an object, and nil if there is none.
+func (n *node) member(name string) *node {
+	if i := n.place(name); i >= 0 {
+		return &n.items[i]
+	}
+	return nil
+}
+
+// of returns a member that is of a kind, and nil if there is none.
+func (n *node) of(k kind, name string) *node {
+	if m := n.member(name); m != nil && m.kind == k {
+		return m
+	}
+	return nil
+}
+
+// say returns the value of a member that is a text, and nothing if there is none.
+func (n *node) say(name string) string {
+	if m := n.of(textKind, name); m != nil {
+		return m.text
+	}
+	return ""
+}
+
+// is reports whether a member is true.
+func (n *node) is(name string) bool { return n.of(trueKind, name) != nil }
+
+func (n *node) place(name string) int {
+	if n.places != nil {
+		if i, ok := n.places[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range n.names {
+		if n.names[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// put gives the object a member. The last of a name counts.
+func (n *node) put(name string, value node) {
+	if i := n.place(name); i >= 0 {
+		n.items[i] = value
+		return
+	}
+	n.names = append(n.names, name)
+	n.items = append(n.items, value)
+	switch {
+	case n.places != nil:
+		n.places[name] = len(n.names) - 1
+	case len(n.names) > few:
+		n.places = make(map[string]int, 2*few)
+		for i, name := range n.names {
+			n.places[name] = i
+		}
+	}
+}
+
+// read returns the value of a JSON text; nothing of what is none, or too large.
+func read(raw json.RawMessage) node {
+	if len(raw) > maxSchema || !json.Valid(raw) {
+		return node{}
+	}
+	r := reader{src: string(raw)}
+	return r.value(0)
+}
+
+// reader reads a text that is JSON.
+type reader struct {
+	src   string
+	at    int
+	nodes int
+}
+
+// value reads a value. It recurses to [maxNesting].
+func (r *reader) value(depth int) node {
+	r.space()
+	start := r.at
+	var n node
+	r.nodes++
+	switch c := r.src[r.at]; {
+	case c == '"':
+		n.kind, n.text = textKind, r.text()
+	case c == 't':
+		n.kind, r.at = trueKind, r.at+len("true")
+	case c == 'f':
+		n.kind, r.at = falseKind, r.at+len("false")
+	case c == 'n':
+		n.kind, r.at = nullKind, r.at+len("null")
+	case c != '{' && c != '[':
+		n.kind = numberKind
+		r.number()
+	case depth == maxNesting || r.nodes > maxNodes:
+		r.skip()
+	case c == '{':
+		n.kind = objectKind
+		r.object(&n, depth)
+	default:
+		n.kind = listKind
+		r.list(&n, depth)
+	}
+	n.raw = r.src[start:r.at]
+	return n
+}
+
+func (r *reader) object(n *node, depth int) {
+	for r.more('}') {
+		name := r.text()
+		r.space()
+		r.at++ // the colon
+		value := r.value(depth + 1)
+		if r.nodes <= maxNodes {
+			n.put(name, value)
+		}
+	}
+}
+
+func (r *reader) list(n *node, depth int) {
+	for r.more(']') {
+		value := r.value(depth + 1)
+		if r.nodes <= maxNodes {
+			n.items = append(n.items, value)
+		}
+	}
+}
+
+// more goes behind the bracket or the comma that it stands at, and reports whether
+// another value follows it. It goes behind the closing bracket otherwise.
+func (r *reader) more(closing byte) bool {
+	r.space()
+	if r.src[r.at] != closing {
+		r.at++
+		r.space()
+	}
+	if r.src[r.at] == closing {
+		r.at++
+		return false
+	}
+	return true
+}
+
+func (r *reader) space() {
+	for strings.IndexByte(" \t\r\n", r.src[r.at]) >= 0 {
+		r.at++
+	}
+}
+
+func (r *reader) number() {
+	for r.at < len(r.src) && strings.IndexByte("+-.0123456789Ee", r.src[r.at]) >= 0 {
+		r.at++
+	}
+}
+
+// text reads a string and returns its value.
+func (r *reader) text() string {
+	start := r.at
+	plain := r.quoted()
+	written := r.src[start:r.at]
+	if plain {
+		return strings.ToValidUTF8(written[1:len(written)-1], "\uFFFD")
+	}
+	var value string
+	if json.Unmarshal([]byte(written), &value) != nil {
+		return ""
+	}
+	return value
+}
+
+// quoted goes behind a string, and reports whether nothing in it is escaped.
+func (r *reader) quoted() (plain bool) {
+	plain = true
+	for r.at++; r.src[r.at] != '"'; r.at++ {
+		if r.src[r.at] == '\\' {
+			plain = false
+			r.at++
+		}
+	}
+	r.at++
+	return plain
+}
+
+// skip goes behind a list or an object.
+func (r *reader) skip() {
+	for open := 0; ; {
+		switch r.src[r.at] {
+		case '"':
+			r.quoted()
+			continue
+		case '[', '{':
+			open++
+		case ']', '}':
+			open--
+		}
+		r.at++
+		if open == 0 {
+			return
+		}
+	}
+}

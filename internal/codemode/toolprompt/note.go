@@ -1,0 +1,167 @@
+package toolprompt
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxNumber bounds the bytes of a number, and maxNote those of another value,
+	// that is shown.
+	maxNumber = 24
+	maxNote   = 80
+)
+
+// told returns the lines of a comment that say what the type of a schema does not.
+func (p *printer) told(n *node) []string {
+	if p.left < 0 {
+		return nil
+	}
+	var told []string
+	if p.detail < WithoutMembers {
+		told = lines(strings.Join([]string{titled(n.say("title")), n.say("description")}, "\n"), maxMemberLines)
+	}
+	if p.detail >= WithoutConstraints {
+		return told
+	}
+	noted := strings.Join(notes(n), ", ")
+	switch {
+	case noted == "":
+		return told
+	case len(told) == 1:
+		return []string{told[0] + " (" + noted + ")"}
+	}
+	return append(told, noted)
+}
+
+// maxMemberLines bounds the lines that describe a member.
+const maxMemberLines = 8
+
+// titled returns a title that says more than the name would: one that has a space.
+// Titles that are made of names have them too, so those of one or two words are left out.
+func titled(title string) string {
+	if strings.Count(strings.TrimSpace(title), " ") < 2 {
+		return ""
+	}
+	return title
+}
+
+// notes returns the constraints of a schema in few words, those of the values in a list
+// and of the one alternative to null among them.
+func notes(n *node) []string {
+	noted := constraints(n)
+	if items := n.of(objectKind, "items"); items != nil {
+		if each := constraints(items); len(each) > 0 {
+			noted = append(noted, "each "+strings.Join(each, ", "))
+		}
+	}
+	if one := alone(n); one != nil {
+		noted = append(noted, constraints(one)...)
+	}
+	return noted
+}
+
+// alone returns the one alternative of a schema beside null.
+func alone(n *node) *node {
+	for _, keyword := range alternatives {
+		choices := n.of(listKind, keyword)
+		if choices == nil || len(choices.items) != 2 {
+			continue
+		}
+		a, b := &choices.items[0], &choices.items[1]
+		if a.say("type") == "null" {
+			a, b = b, a
+		}
+		if b.say("type") == "null" {
+			return a
+		}
+	}
+	return nil
+}
+
+func constraints(n *node) []string {
+	var c []string
+	add := func(name string, format string) {
+		if m := n.member(name); m != nil && !isSafe(n, m) && (m.kind == numberKind || m.kind == textKind) {
+			c = append(c, fmt.Sprintf(format, shorten(m)))
+		}
+	}
+	if t := n.say("type"); t == "integer" || t == "bigint" {
+		c = append(c, "integer")
+	}
+	add("minimum", ">= %s")
+	add("exclusiveMinimum", "> %s")
+	add("maximum", "<= %s")
+	add("exclusiveMaximum", "< %s")
+	add("multipleOf", "a multiple of %s")
+	c = append(c, between(n, "minLength", "maxLength", "character")...)
+	add("pattern", "pattern %s")
+	add("format", "format %s")
+	add("contentEncoding", "in %s")
+	c = append(c, between(n, "minItems", "maxItems", "item")...)
+	if n.is("uniqueItems") {
+		c = append(c, "all different")
+	}
+	c = append(c, between(n, "minProperties", "maxProperties", "member")...)
+	if values := n.of(listKind, "enum"); values != nil && len(values.items) > maxLiterals {
+		c = append(c, fmt.Sprintf("%d of %d values are shown", maxLiterals, len(values.items)))
+	}
+	if value := n.member("default"); value != nil && value.kind != nullKind {
+		c = append(c, "default "+line(value.raw, maxNote))
+	}
+	if examples := n.of(listKind, "examples"); examples != nil && len(examples.items) > 0 {
+		c = append(c, "such as "+line(examples.items[0].raw, maxNote))
+	}
+	if n.is("deprecated") {
+		c = append(c, "deprecated")
+	}
+	return c
+}
+
+// isSafe reports whether m is a bound of integers that every number of TypeScript has.
+func isSafe(n, m *node) bool {
+	return n.say("type") == "integer" && strings.TrimPrefix(m.raw, "-") == "9007199254740991"
+}
+
+// shorten returns a value that is no list or object for a comment.
+func shorten(v *node) string {
+	if v.kind == textKind {
+		return line(v.text, maxNote)
+	}
+	return line(v.raw, maxNumber)
+}
+
+// between says how many of a thing there are at least and at most.
+func between(n *node, least, most, noun string) []string {
+	low, some := n.count(least)
+	high, bounded := n.count(most)
+	switch {
+	case bounded && low == high:
+		return []string{many(low, noun)}
+	case bounded && low > 0:
+		return []string{fmt.Sprintf("%d to %s", low, many(high, noun))}
+	case bounded:
+		return []string{"at most " + many(high, noun)}
+	case some && low > 0:
+		return []string{"at least " + many(low, noun)}
+	}
+	return nil
+}
+
+func many(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// count returns a member that is a whole number of at most nine digits.
+func (n *node) count(name string) (int, bool) {
+	m := n.of(numberKind, name)
+	if m == nil || len(m.raw) > 9 {
+		return 0, false
+	}
+	count, err := strconv.Atoi(m.raw)
+	return count, err == nil && count >= 0
+}

@@ -1,0 +1,117 @@
+package calltree_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpd/mcpd/internal/execution/calltree"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// enter nests a call in another one, and lets it run until the test ends.
+func enter(t *testing.T, p, by *calltree.Place, name, parent string) {
+	t.Helper()
+	leave, err := p.Enter(t.Context(), by, name, parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leave)
+}
+
+func refused(t *testing.T, err error) {
+	t.Helper()
+	if refusal, ok := errors.AsType[*scripting.HostError](err); !ok || refusal.Code != scripting.Denied {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPlaceKnowsWhatItIsNestedIn(t *testing.T) {
+	var client, first, second calltree.Place
+	enter(t, &first, &client, "outer", "c-1")
+	enter(t, &second, &first, "inner", "c-2")
+	if client.Depth() != 0 || client.Caller() != "" || client.Parent() != "" || client.Kin() != nil {
+		t.Errorf("the call of a client is at depth %d, in %q", client.Depth(), client.Parent())
+	}
+	if second.Depth() != 2 || second.Caller() != "inner" || second.Parent() != "c-2" || second.Kin() == nil || second.Kin() != first.Kin() {
+		t.Errorf("at depth %d, by %s of %s", second.Depth(), second.Caller(), second.Parent())
+	}
+}
+
+func TestATreeIsBoundedInDepth(t *testing.T) {
+	places := make([]calltree.Place, calltree.MaxDepth+2)
+	for i := range calltree.MaxDepth {
+		enter(t, &places[i+1], &places[i], "t", "c")
+	}
+	_, err := places[calltree.MaxDepth+1].Enter(t.Context(), &places[calltree.MaxDepth], "t", "c")
+	refused(t, err)
+	if places[0].Spent() {
+		t.Error("a tree that is too deep has ended")
+	}
+}
+
+func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
+	var client calltree.Place
+	var ends atomic.Int64
+	client.Ends(func(cause error) {
+		if errors.Is(cause, calltree.ErrSpent) {
+			ends.Add(1)
+		}
+	})
+	var let atomic.Int64
+	var all sync.WaitGroup
+	for range 2 * calltree.MaxCalls {
+		all.Go(func() {
+			var p calltree.Place
+			if leave, err := p.Enter(t.Context(), &client, "t", "c"); err == nil {
+				let.Add(1)
+				leave()
+			}
+		})
+	}
+	all.Wait()
+	if let.Load() != calltree.MaxCalls || ends.Load() != calltree.MaxCalls || !client.Spent() {
+		t.Errorf("%d calls were let in, and the tree was ended %d times", let.Load(), ends.Load())
+	}
+}
+
+// TestATreeEndsTheRunInWhichItGrowsTooLarge has the body run twice, as one does
+// whose client answers what it is asked.
+func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
+	var client, first calltree.Place
+	client.Ends(func(error) { t.Error("a run is ended that is over") })
+	enter(t, &first, &client, "t", "c")
+	ended := false
+	client.Ends(func(error) { ended = true })
+	for range calltree.MaxCalls {
+		var p calltree.Place
+		if leave, err := p.Enter(t.Context(), &client, "t", "c"); err == nil {
+			leave()
+		}
+	}
+	if !ended {
+		t.Error("the run goes on")
+	}
+}
+
+func TestSoManyCallsRunAtOnceAtEachDepth(t *testing.T) {
+	var client calltree.Place
+	running := make([]calltree.Place, calltree.MaxRunning)
+	for i := range running {
+		enter(t, &running[i], &client, "t", "c")
+	}
+	var deeper calltree.Place
+	enter(t, &deeper, &running[0], "t", "c") // waits for none of its own depth
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var late calltree.Place
+	if _, err := late.Enter(ctx, &client, "t", "c"); !errors.Is(err, context.Canceled) {
+		t.Errorf("one more call runs: %v", err)
+	}
+}

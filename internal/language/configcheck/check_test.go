@@ -1,0 +1,349 @@
+package configcheck_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// at is a place that tests can tell from others.
+func at(file string, line int) diag.Range {
+	return diag.Range{File: file, Start: diag.Pos{Line: line, Column: 1}}
+}
+
+// config decodes an operator's file.
+func config(t *testing.T, text string) *hclfile.Config {
+	t.Helper()
+	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(text)}, hclfile.ConfigKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	decoded, problems := file.DecodeConfig(nil)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	return decoded
+}
+
+// tools decodes a tool file.
+func tools(t *testing.T, name, text string) *hclfile.Definitions {
+	t.Helper()
+	file, problems := hclfile.Parse(hclfile.Source{Path: name, Bytes: []byte(text)}, hclfile.ToolsKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	defined, problems := file.Decode(hclfile.Scope{})
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	return &defined
+}
+
+// said is a diagnostic as tests compare it.
+func said(problems diag.List) []string {
+	var lines []string
+	for _, p := range problems.Sort() {
+		lines = append(lines, p.String())
+		for _, note := range p.Notes {
+			lines = append(lines, "  note "+note.Range.String()+": "+note.Message)
+		}
+	}
+	return lines
+}
+
+func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
+	got := configcheck.Check(
+		config(t, "policy \"everything\" {\n  deny   = \"false\"\n  reason = \"no\"\n}\n"),
+		[]*hclfile.Definitions{
+			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
+			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
+		},
+		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
+	)
+	if len(got) != 0 {
+		t.Errorf("got %v", said(got))
+	}
+}
+
+func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
+	const policy = "policy \"p\" {\n  deny = \"false\"\n  reason = \"no\"\n}\n"
+	const hook = "hook \"h\" {\n  on = [\"end\"]\n  run = \"log.info('x');\"\n}\n"
+	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
+	got := configcheck.Check(config(t, policy+hook),
+		[]*hclfile.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
+		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
+	)
+	want := []string{
+		`a.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
+		`b.hcl:1:6: error: tool "a" is defined twice; rename one of them or remove it`, "  note a.hcl:1:6: it is first defined here",
+		`b.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
+		`b.hcl:3:8: error: policy "p" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:8: it is first defined here",
+		`b.hcl:7:6: error: hook "h" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:5:6: it is first defined here",
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatIsNamedMustExist(t *testing.T) {
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+tool "get_customer" { run = "return 1;" }
+policy "p" {
+  tools  = ["get_custmer"]
+  deny   = "false"
+  reason = "no"
+}
+hook "h" {
+  on    = ["end"]
+  tools = ["nothing_like_it"]
+  run   = "log.info('x');"
+}
+test "t" {
+  tool = "get_customr"
+  expect { denied_by = "pp" }
+}
+`)}, configcheck.Elsewhere{})
+	want := []string{
+		`a.hcl:4:13: error: there is no tool named "get_custmer"; did you mean "get_customer"?`,
+		`a.hcl:10:12: error: there is no tool named "nothing_like_it"; define it, or correct the name`,
+		`a.hcl:14:10: error: there is no tool named "get_customr"; did you mean "get_customer"?`,
+		`a.hcl:15:24: error: there is no policy named "pp"; define it, or correct the name`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAPatternThatMatchesNothingIsAWarning(t *testing.T) {
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+policy "p" {
+  tools  = ["get_*", "*"]
+  deny   = "false"
+  reason = "no"
+}
+`)}, configcheck.Elsewhere{})
+	want := []string{`a.hcl:3:13: warning: no tool matches the pattern "get_*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestATestMayShowThatAToolIsGone(t *testing.T) {
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+test "it is gone" {
+  tool = "old"
+  expect { error = "TOOL_NOT_FOUND" }
+}
+`)}, configcheck.Elsewhere{})
+	if len(got) != 0 {
+		t.Errorf("got %v", said(got))
+	}
+}
+
+const granting = `
+tool "crm" {
+  allow {
+    http "crm" { hosts = ["crm.example.com:443", "crm.example.net:443"] }
+  }
+  run = "return http.crm;"
+}
+hook "report" {
+  on = ["end"]
+  allow {
+    http "log" { hosts = ["*.net:443"] }
+  }
+  run = "http.log;"
+}
+`
+
+func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	var summaries []string
+	for _, p := range got.Sort() {
+		summaries = append(summaries, p.Code+" "+p.Summary)
+		if p.Range.File != "a.hcl" || len(p.Notes) != 1 || p.Notes[0].Range.File != "mcpd.hcl" {
+			t.Errorf("%s points at %s, with notes %v", p.Summary, p.Range, p.Notes)
+		}
+	}
+	want := []string{
+		`over-ceiling tool "crm" grants the host "crm.example.net:443", which the operator's ceiling does not allow`,
+		`over-ceiling hook "report" grants the host "*.net:443", which the operator's ceiling does not allow`,
+	}
+	if diff := cmp.Diff(want, summaries); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestTheCeilingBoundsPrivateNetworks(t *testing.T) {
+	const reaching = `
+tool "t" {
+  allow {
+    http "near" {
+      hosts            = ["localhost:80", "build.internal:80"]
+      private_networks = true
+    }
+    http "far" {
+      hosts            = ["api.example.com:443"]
+      private_networks = false
+    }
+  }
+  run = "return http.near && http.far;"
+}
+`
+	const (
+		local    = `a.hcl:6:26: error: tool "t" grants the host "localhost:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		internal = `a.hcl:6:26: error: tool "t" grants the host "build.internal:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		note     = `  note mcpd.hcl:1:1: the ceiling`
+	)
+	for ceiling, want := range map[string][]string{
+		``: nil,
+		`ceiling { http_hosts = ["*:80", "*:443"] }`:                       nil,
+		`ceiling { private_networks = [] }`:                                {internal, note, local, note},
+		`ceiling { private_networks = ["*.internal:*"] }`:                  {local, note},
+		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
+		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
+	} {
+		got := said(configcheck.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", reaching)}, configcheck.Elsewhere{}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
+		}
+	}
+}
+
+func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	if len(got) != 3 {
+		t.Errorf("of 3 hosts that are granted, these are over the ceiling: %v", said(got))
+	}
+	for _, p := range got {
+		if p.Code != "over-ceiling" {
+			t.Error(p)
+		}
+	}
+}
+
+func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
+	files := []*hclfile.Definitions{tools(t, "a.hcl", granting)}
+	for _, operator := range []string{"", "ceiling { }\n"} {
+		if got := configcheck.Check(config(t, operator), files, configcheck.Elsewhere{}); len(got) != 0 {
+			t.Errorf("with %q: %v", operator, said(got))
+		}
+	}
+}
+
+func TestTheCeilingDoesNotBindTheOperator(t *testing.T) {
+	got := configcheck.Check(config(t, `
+ceiling { http_hosts = ["*.example.net:443"] }
+hook "report" {
+  on = ["end"]
+  allow {
+    http "log" { hosts = ["log.example.com:443"] }
+  }
+  run = "http.log;"
+}
+`), nil, configcheck.Elsewhere{})
+	if len(got) != 0 {
+		t.Errorf("got %v", said(got))
+	}
+}
+
+func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
+	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*hclfile.Definitions{
+		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
+		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
+	}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
+	want := []string{
+		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
+		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
+		`a.hcl:1:6: error: no policy covers tool "bare", and production mode demands one; add a policy block whose tools match it`,
+		`a.hcl:1:6: error: tool "bare" declares no output, and production mode demands one; add output blocks for what it returns`,
+		`a.hcl:2:6: warning: no allow policy covers tool "good": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
+		`mcpd.hcl:1:1: error: no audit block says where calls are written down, and production mode demands one; add audit { path = "…" }`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestCheck_incomplete(t *testing.T) {
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+tool "one" { run = "return 1" }
+policy "p" {
+  tools  = ["two", "three", "t*"]
+  deny   = "false"
+  reason = "no"
+}
+test "t" {
+  tool = "two"
+  expect { output = 1 }
+}
+test "u" {
+  resource = "page://two"
+  expect { text = "2" }
+}
+`)}, configcheck.Elsewhere{Incomplete: true})
+	if len(got) > 0 {
+		t.Error(said(got))
+	}
+}
+
+func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
+	got := configcheck.Check(
+		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
+		[]*hclfile.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.Elsewhere{},
+	)
+	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWhatIsOverTheCeilingIsTold of bounds that are written: what says none has no more than the ceiling.
+func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
+	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
+	got := configcheck.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", `
+tool "over" {
+  limits {
+    timeout     = "2s"
+    memory      = "65MiB"
+    output      = "2MiB"
+    concurrency = 9
+  }
+  run = "return 1"
+}
+tool "silent" { run = "return 1" }
+prompt "within" {
+  timeout = "900ms"
+  limits {
+    memory      = "64MiB"
+    output      = "1MiB"
+    concurrency = 8
+  }
+  run = "return 'x'"
+}
+hook "silent" {
+  on  = ["end"]
+  run = "log.info('x')"
+}
+hook "over" {
+  on      = ["end"]
+  timeout = "1s"
+  run     = "log.info('x')"
+}
+`)}, configcheck.Elsewhere{})
+	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
+	want := []string{
+		`a.hcl:4:19: error: tool "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+		`a.hcl:5:19: error: tool "over" has more memory than the operator's ceiling allows` + detail, "  note mcpd.hcl:3:12: the ceiling",
+		`a.hcl:6:19: error: tool "over" has more output than the operator's ceiling allows` + detail, "  note mcpd.hcl:4:12: the ceiling",
+		`a.hcl:7:19: error: tool "over" has more concurrency than the operator's ceiling allows` + detail, "  note mcpd.hcl:5:17: the ceiling",
+		`a.hcl:27:13: error: hook "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,250 @@
+package configcheck
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// Places are what grants of files are judged by.
+type Places struct {
+	// Tools, Config and State are the folders of the tool files, of the operator's
+	// file and of what is kept, absolute; empty when they are not on the disk.
+	Tools, Config, State string
+	// Home is the home folder of the user who runs the server; it may be empty.
+	Home string
+	// Find returns a path without the links that it passes, empty when that cannot
+	// be known, and what keeps it from being a folder: [fs.ErrNotExist] when
+	// nothing is there.
+	Find func(path string) (string, error)
+	// Program returns a path without the links that it passes, and what keeps it
+	// from being a program that others than its user cannot change: [fs.ErrNotExist]
+	// when nothing is there.
+	Program func(path string) (string, error)
+}
+
+// CheckPlaces returns every mistake in what definitions are granted of the
+// machine that the server runs on, of its files and its environment, and every
+// grant that is absurd unless the ceiling names it.
+func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
+	c := &machine{checker: checker{config: config}, places: places}
+	c.gather()
+	c.gatherWritten(files)
+	for i := range config.Hooks {
+		c.judge("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges, false)
+	}
+	c.ofUpstreams()
+	for _, f := range files {
+		c.judgeAll(f)
+	}
+	return c.problems
+}
+
+// machine judges grants by the machine that the server runs on.
+type machine struct {
+	checker
+	places Places
+	// reserved are the folders that no root may hold unless the ceiling names it.
+	reserved []reserved
+	// written are the folders that scripts may write to.
+	written []string
+}
+
+func (c *machine) judgeAll(f *hclfile.Definitions) {
+	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+		c.judge(kind, name, granted, ranges, true)
+	})
+	for i := range f.Tools {
+		c.shared(&f.Tools[i])
+	}
+}
+
+// eachGrant calls do with what each definition of a file is granted.
+func eachGrant(f *hclfile.Definitions, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+	for i := range f.Tools {
+		do("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges)
+	}
+	for i := range f.Resources {
+		do("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges)
+	}
+	for i := range f.Templates {
+		do("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges)
+	}
+	for i := range f.Prompts {
+		do("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
+	}
+	for i := range f.Hooks {
+		do("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges)
+	}
+}
+
+// judge judges what one definition is granted. The operator's own are bounded
+// by no ceiling.
+func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]diag.Range, bounded bool) {
+	what := fmt.Sprintf("%s %q", kind, name)
+	for _, g := range granted.FS {
+		where, written := ranges["fs."+g.Name+".root"]
+		if written && g.Root != "" {
+			c.root(what, place{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
+		}
+	}
+	for _, g := range granted.SQL {
+		where, written := ranges["sql."+g.Name+".path"]
+		if written && g.Path != "" {
+			c.root(what, place{path: g.Path, write: g.Write, file: !g.Chosen, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
+		}
+	}
+	for _, g := range granted.Exec {
+		if where, written := ranges["exec."+g.Name+".path"]; written && g.Path != "" {
+			c.program(what, g, where, ranges, bounded)
+		}
+	}
+	c.domains(what, granted, ranges)
+	c.revealed(what, granted, ranges)
+	c.ofUsers(kind, what, granted, ranges)
+	for _, variable := range granted.Env {
+		where, written := ranges["env."+variable]
+		if !written {
+			continue // whoever decoded the file has told
+		}
+		c.variable(what, variable, where, bounded)
+	}
+}
+
+// place is a folder that a grant names, or a file.
+type place struct {
+	path        string
+	write, file bool
+	// named are the places of the ceiling, which stand in list; nil is no bound.
+	named   []hclfile.Name
+	list    string
+	where   diag.Range
+	bounded bool
+}
+
+// The lists of a ceiling that bound places.
+const (
+	fsRoots  = "fs_roots"
+	sqlRoots = "sql_roots"
+)
+
+// ceilingOf returns such a list.
+func (c *machine) ceilingOf(list string) []hclfile.Name {
+	switch {
+	case c.config.Ceiling == nil:
+		return nil
+	case list == sqlRoots:
+		return c.config.Ceiling.SQLRoots
+	}
+	return c.config.Ceiling.FSRoots
+}
+
+// root judges the place of one grant.
+func (c *machine) root(what string, p place) {
+	where := p.where
+	real, err := c.places.Find(p.path)
+	if why := c.absurd(p, real); why != "" && !c.noCeiling() && !p.isNamed(real) {
+		c.report(diag.Diagnostic{
+			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s gives a script %s", what, why),
+			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling." + p.list,
+		})
+		return
+	}
+	if p.bounded && p.named != nil && !c.isCovered(p, real) {
+		c.report(diag.Diagnostic{
+			Code: "over-ceiling", Range: where, Summary: what + " has a root that the operator's ceiling does not allow",
+			Detail: "use a folder within ceiling." + p.list + ", or ask the operator to add this one",
+			Notes:  []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
+		})
+		return
+	}
+	if p.file {
+		c.databaseFile(where, err)
+		return
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		c.warnRoot(where, "the root does not exist yet", "make the folder, or correct the path; until then scripts find nothing there")
+	default:
+		c.warnRoot(where, "the root is no folder that can be used: "+err.Error(), "correct the path, or make it a folder; until then scripts find nothing there")
+	}
+}
+
+func (c *machine) warnRoot(where diag.Range, summary, detail string) {
+	c.report(diag.Diagnostic{Severity: diag.Warning, Code: "missing-root", Range: where, Summary: summary, Detail: detail})
+}
+
+// databaseFile warns of a file that is not there. What is no folder may be a file.
+func (c *machine) databaseFile(where diag.Range, err error) {
+	switch {
+	case err == nil:
+		c.warnRoot(where, "the dsn is a folder", "write the path of a file, or root and glob for files that calls choose")
+	case errors.Is(err, fs.ErrNotExist):
+		c.warnRoot(where, "the file of the database does not exist yet", "make it, or correct the path; until then statements fail")
+	}
+}
+
+// isNamed reports whether the ceiling names just this place, and not only one
+// above it.
+func (p place) isNamed(real string) bool {
+	return slices.ContainsFunc(p.named, func(n hclfile.Name) bool { return n.Text == p.path || n.Text == real })
+}
+
+// isCovered reports whether a place lies within a folder of the ceiling, however
+// both are reached. What cannot be found is covered by nothing.
+func (c *machine) isCovered(p place, real string) bool {
+	return real != "" && slices.ContainsFunc(p.named, func(n hclfile.Name) bool {
+		bound, _ := c.places.Find(n.Text)
+		return bound != "" && within(real, bound)
+	})
+}
+
+// variable judges one variable of the environment.
+func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
+	for _, secret := range c.config.Secrets {
+		if strings.EqualFold(secret.Env, name) { // some systems know no case here
+			c.report(diag.Diagnostic{
+				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
+				Detail: "use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants",
+				Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
+			})
+			return
+		}
+	}
+	if bounded && c.config.Ceiling != nil {
+		c.within(c.config.Ceiling.Env, name, where, fmt.Sprintf("%s is granted env.%s", what, name), "use a variable of ceiling.env, or ask the operator to add this one")
+	}
+}
+
+// domains judges the patterns of hosts that one definition is granted.
+func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag.Range) {
+	for _, g := range granted.HTTP {
+		for i, host := range g.Hosts {
+			where, written := ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)]
+			domain := grant.OpenDomain(host)
+			if !written || domain == "" || c.isNamedHost(host) {
+				continue
+			}
+			c.report(diag.Diagnostic{
+				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted every host below %s, where anyone can have one", what, domain),
+				Detail: `name the hosts, or a domain that has one owner, as in "*.example.com:443"; what is meant as it is, the operator names in ceiling.http_hosts`,
+			})
+		}
+	}
+}
+
+// noCeiling reports whether the ceiling is not known, since the config could not
+// be parsed as a whole. It may name anything then.
+func (c *machine) noCeiling() bool { return c.config.Ceiling == nil && c.config.Incomplete }
+
+// isNamedHost reports whether the ceiling names just these hosts.
+func (c *machine) isNamedHost(host string) bool {
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n hclfile.Name) bool { return n.Text == host })
+}

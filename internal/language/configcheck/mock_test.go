@@ -1,0 +1,124 @@
+package configcheck_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+func TestAMockIsOfWhatIsGranted(t *testing.T) {
+	const file = `
+tool "crm" {
+  allow {
+    http "crm" { hosts = ["crm.example.com:443"] }
+    ask { elicit = true }
+  }
+  run = "return http.crm && elicit;"
+}
+tool "plain" { run = "return 1;" }
+resource_template "customer" {
+  uri_template = "crm://{id}"
+  allow {
+    http "crm" { hosts = ["crm.example.com:443"] }
+  }
+  run = "return http.crm;"
+}
+resource "page" {
+  uri  = "docs://page"
+  text = "x"
+}
+prompt "plan" { run = "return 'x';" }
+test "granted" {
+  tool = "crm"
+  mock "http.crm" "GET /" { text = "x" }
+  mock "elicit" "elicit" { json = {} }
+  expect { text = "x" }
+}
+test "a resource of a template" {
+  resource = "crm://C-1"
+  mock "http.crm" "GET /" { text = "x" }
+  expect { text = "x" }
+}
+test "of Go" {
+  tool = "go"
+  mock "http.crm" "GET /" { text = "x" }
+  expect { text = "x" }
+}
+test "gone" {
+  tool = "gone"
+  mock "http.crm" "GET /" { text = "x" }
+  expect { error = "TOOL_NOT_FOUND" }
+}
+test "wrong" {
+  tool = "crm"
+  mock "http.cmr" "GET /" { text = "x" }
+  mock "sample" "sample" { text = "x" }
+  expect { text = "x" }
+}
+test "nothing" {
+  tool = "plain"
+  mock "http.crm" "GET /" { text = "x" }
+  expect { text = "x" }
+}
+test "no body" {
+  resource = "docs://page"
+  mock "roots" "roots" { json = [] }
+  expect { text = "x" }
+}
+test "a prompt" {
+  prompt = "plan"
+  mock "http.crm" "GET /" { text = "x" }
+  expect { text = "x" }
+}
+`
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
+	want := []string{
+		`a.hcl:45:3: error: tool "crm" is not granted http.cmr, so nothing asks this mock; did you mean "http.crm"?`,
+		`a.hcl:46:3: error: tool "crm" is not granted sample, so nothing asks this mock; granted is http.crm, elicit; add ask { sample = true } to its allow block, or remove the mock`,
+		`a.hcl:51:3: error: tool "plain" is not granted http.crm, so nothing asks this mock; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
+		`a.hcl:56:3: error: the resource is not granted roots, so nothing asks this mock; add an allow block with ask { roots = true } to it, or remove the mock`,
+		`a.hcl:61:3: error: prompt "plan" is not granted http.crm, so nothing asks this mock; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestAnApprovalIsMockedWhereAPolicyMayAskForIt, which needs no grant.
+func TestAnApprovalIsMockedWhereAPolicyMayAskForIt(t *testing.T) {
+	file := `
+tool "wipe" {
+  run = "return 1"
+}
+tool "look" {
+  run = "return 1"
+}
+policy "ask" {
+  tools             = ["wipe"]
+  requires_approval = "true"
+  reason            = "All is lost"
+}
+test "asked" {
+  tool = "wipe"
+  mock "elicit" "approval" { json = { action = "accept" } }
+  mock "elicit" "other" { json = { action = "accept" } }
+  expect { text = "1" }
+}
+test "not asked" {
+  tool = "look"
+  mock "elicit" "approval" { json = { action = "accept" } }
+  expect { text = "1" }
+}
+`
+	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	want := []string{
+		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
+		`a.hcl:21:3: error: tool "look" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
+	}
+	if diff := cmp.Diff(want, said(got)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,159 @@
+package configcheck_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// installed is a machine on which every program is there, but for those whose
+// names say something else.
+func installed(links map[string]string) configcheck.Places {
+	places := machine(links)
+	places.Program = func(path string) (string, error) {
+		real, err := places.Find(path)
+		if strings.Contains(path, "plain") {
+			err = errors.New("it may not be executed")
+		}
+		return real, err
+	}
+	return places
+}
+
+// running is a tool file that grants a program, with arguments in which {p} stands
+// for a parameter, and a folder that is written to.
+func running(path, argv string) string {
+	param := ""
+	if strings.Contains(argv, "{p}") {
+		param = `param "p" { pattern = "[a-z]+" }`
+	}
+	return fmt.Sprintf(`tool "t" {
+  allow {
+    exec "x" {
+      path = %q
+      argv = [%s]
+      %s
+    }
+    fs "out" {
+      root = "/srv/out"
+      mode = "rw"
+    }
+    fs "in" { root = "/srv/in" }
+  }
+  run = "return exec.x;"
+}
+`, path, argv, param)
+}
+
+// ran is what is said of a program.
+func ran(t *testing.T, config *hclfile.Config, places configcheck.Places, path, argv string) string {
+	t.Helper()
+	problems := configcheck.CheckPlaces(config, []*hclfile.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
+	if len(problems) == 0 {
+		return ""
+	}
+	if line := problems[0].Range.Start.Line; len(problems) > 1 || line != 4 && line != 5 {
+		t.Fatalf("%s: %v", path, problems)
+	}
+	return problems[0].Code + ": " + problems[0].Summary
+}
+
+func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
+	places := installed(map[string]string{"/opt/link": "/srv/out", "/opt/tools": "/srv/mcpd/tools.d"})
+	for path, want := range map[string]string{
+		"/usr/bin/git": "", "/srv/in/git": "", "/srv/outside/git": "",
+		"/srv/mcpd/tools.d/run.sh": `bad-grant: tool "t" runs a program in the folder of the tools`,
+		"/opt/tools/run.sh":        `bad-grant: tool "t" runs a program in the folder of the tools`,
+		"/var/lib/mcpd/x":          `bad-grant: tool "t" runs a program in the folder of mcpd's state`,
+		"/srv/out/git":             `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
+		"/opt/link/bin/git":        `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
+		"/opt/plain":               "bad-grant: this is no program that can be granted: it may not be executed",
+		"/opt/missing":             "missing-program: the program does not exist yet",
+	} {
+		if got := ran(t, config(t, ""), places, path, ""); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
+	places := installed(map[string]string{"/opt/sh": "/bin/sh", "/srv/out/x": "/srv/out/x"})
+	for _, c := range []struct{ ceiling, path, want string }{
+		{`["/usr/bin/git"]`, "/usr/bin/git", ""},
+		{`["/usr/bin/git"]`, "/usr/bin/gitk", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`["/opt/*"]`, "/opt/deploy", ""},
+		{`["/opt/*"]`, "/opt/sh", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`["/opt/sh"]`, "/opt/sh", ""},
+		{`[]`, "/usr/bin/git", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`["/srv/out/git"]`, "/srv/out/git", ""},
+		{`["/srv/*"]`, "/srv/out/git", `bad-grant: tool "t" runs a program in a folder that scripts may write to`},
+	} {
+		ceiling := config(t, "ceiling { exec_paths = "+c.ceiling+" }\n")
+		if got := ran(t, ceiling, places, c.path, ""); got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.ceiling, c.path, got, c.want)
+		}
+	}
+}
+
+func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
+	const told = "runs what it is told, and here a script would have a say in it"
+	places := installed(map[string]string{"/usr/bin/awk": "/usr/bin/mawk", "/opt/tool": "/bin/busybox", "/bin/vi": "/usr/bin/vim.basic"})
+	for _, c := range []struct{ path, argv, want string }{
+		{"/bin/sh", `"-c", "ls"`, ""},
+		{"/bin/sh", `"-c", "ls \"$1\"", "ls", "{p}"`, ""},
+		{"/bin/sh", `"/opt/deploy.sh", "{p}", "--", "{p}"`, ""},
+		{"/usr/bin/python3.12", `"-m", "http", "{p}"`, ""},
+		{"/bin/sh", `"-c", "ls {p}"`, "sh " + told},
+		{"/bin/sh", `"-c", "{p}"`, "sh " + told},
+		{"/bin/sh", `"{p}"`, "sh " + told},
+		{"/bin/sh", `"-x{p}"`, "sh " + told},
+		{"/bin/sh", `"-c", "ls", "-{p}"`, "sh " + told},
+		{"/usr/bin/python3.12", `"{p}"`, "python " + told},
+		{"/usr/bin/python3", `"-c", "print('{p}')"`, "python " + told},
+		{"/usr/bin/perl5.36.0", `"/opt/x.pl", "-e", "{p}"`, "perl " + told},
+		{"/usr/bin/node", `"-p", "{p}"`, "node " + told},
+		{"/usr/bin/awk", `"{p}", "/etc/hosts"`, "awk " + told},
+		{"/usr/bin/awk", `"-F", ",", "{p}"`, "awk " + told},
+		{"/usr/bin/awk", `"-F", ",", "1", "{p}"`, ""},
+		{"/usr/bin/python3", `"-W", "ignore", "{p}"`, "python " + told},
+		{"/usr/bin/python3", `"-W", "ignore", "-u", "/opt/x.py", "{p}"`, ""},
+		{"/bin/bash", `"+o", "pipefail", "-o", "errexit", "{p}"`, "bash " + told},
+		{"/usr/bin/node", `"-r", "/opt/hook.js", "{p}"`, "node " + told},
+		{"/usr/bin/node", `"-r", "/opt/hook.js", "/opt/x.js", "{p}"`, ""},
+		{"/usr/bin/deno", `"run", "{p}"`, "deno " + told},
+		{"/usr/bin/env", `"{p}"`, "env " + told},
+		{"/usr/bin/env", `"A=b", "git", "{p}"`, "env " + told},
+		{"/usr/bin/env", `"git", "log"`, ""},
+		{"/usr/bin/find", `"/srv", "-name", "{p}"`, "find " + told},
+		{"/usr/bin/sqlite3", `"/srv/x.db", "{p}"`, "sqlite " + told},
+		{"/usr/bin/make", `"-C", "/srv", "{p}"`, "make " + told},
+		{"/bin/vi", `"/srv/x", "{p}"`, "vi " + told},
+		{"/usr/bin/go", `"run", "{p}"`, "go " + told},
+		{"/opt/tool", `"{p}"`, "busybox " + told},
+		{"/lib64/ld-linux-x86-64.so.2", `"{p}"`, "ld-linux-x86-64.so " + told},
+		{"/usr/bin/git", `"{p}"`, ""},
+		{"/usr/bin/socat", `"-", "EXEC:{p}"`, "socat " + told},
+		{"/bin/nc.openbsd", `"-l", "{p}"`, "nc.openbsd " + told},
+		{"/usr/bin/ncat", `"{p}"`, "ncat " + told},
+		{"/usr/bin/tmux", `"new", "{p}"`, "tmux " + told},
+		{"/usr/bin/screen", `"-dm", "{p}"`, "screen " + told},
+		{"/bin/tar", `"-xf", "{p}"`, "tar " + told},
+		{"/bin/tar", `"-cf", "/srv/x.tar", "/srv/in"`, ""},
+		{"/usr/bin/rsync", `"-a", "{p}", "/srv/in"`, "rsync " + told},
+		{"/usr/bin/tsx", `"{p}"`, "tsx " + told},
+		{"/usr/bin/pip3.11", `"install", "{p}"`, "pip " + told},
+	} {
+		got := ran(t, config(t, ""), places, c.path, c.argv)
+		if want := c.want; want != "" && got != "bad-grant: "+want || want == "" && got != "" {
+			t.Errorf("%s %s: got %q, want %q", c.path, c.argv, got, want)
+		}
+		named := config(t, fmt.Sprintf("ceiling { exec_paths = [%q] }\n", c.path))
+		if got := ran(t, named, places, c.path, c.argv); got != "" {
+			t.Errorf("%s, which the operator names: %s", c.path, got)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package loader
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// Config is the operator's file as it was last read.
+type Config struct {
+	Hash  Hash
+	Bytes []byte
+	name  string
+	// folder is where the file is on the disk, and values are those that were given from
+	// outside and from the *.mcpdvars files.
+	folder string
+	values hclfile.VarValues
+	// Sources are the file and the *.mcpdvars files, by the names that
+	// Problems use.
+	Sources map[string][]byte
+	// Config is never nil: without a file, or with one that cannot be parsed, it
+	// is the defaults, and Problems tell.
+	Config   *hclfile.Config
+	Problems diag.List
+	// foreign are the files that are another user's, and the folder that they are in.
+	foreign []string
+	// open says that every user may replace what is in the folder.
+	open bool
+}
+
+// ReadConfig reads the operator's file, which fsys holds under the last element
+// of name, and the *.mcpdvars files beside it, in bytewise order of their
+// names; values win over those. A nil fsys and a missing file mean an empty one.
+func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
+	c := &Config{Sources: map[string][]byte{}, name: name}
+	all := hclfile.VarValues{}
+	if fsys != nil {
+		c.look(fsys)
+		c.readVars(fsys, path.Dir(name), all)
+		text, info, err := content(fsys, path.Base(name), maxToolFile)
+		c.note(name, info)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.Problems = append(c.Problems, diag.Diagnostic{
+				Code: "unreadable-file", Summary: "the operator's file cannot be read: " + reason(err),
+				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
+			})
+		}
+		c.Bytes = text
+	}
+	maps.Copy(all, values)
+	c.Sources[name] = c.Bytes
+	c.Hash = sha256.Sum256(c.Bytes)
+	c.folder, c.values = Path(fsys), all
+	c.decode()
+	return c
+}
+
+// decode evaluates the text with the values.
+func (c *Config) decode() {
+	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, Folder: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
+	c.Problems = append(c.Problems, problems...)
+	if file != nil {
+		c.Config, problems = file.DecodeConfig(c.values)
+		c.Problems = append(c.Problems, problems...)
+	}
+	if c.Config == nil {
+		c.Config = &hclfile.Config{Incomplete: true}
+	}
+}
+
+// With returns the same file with other values for some variables, by their names. It
+// reads nothing from the disk.
+func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
+	with := &Config{Hash: c.Hash, Bytes: c.Bytes, name: c.name, folder: c.folder, Sources: c.Sources, values: maps.Clone(c.values)}
+	for name, value := range vars {
+		with.values[name] = hclfile.VarValue{JSON: value, Origin: origin}
+	}
+	with.decode()
+	return with
+}
+
+// look takes down who may replace what is in the folder. A volume that is mounted for
+// mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
+// files of others.
+func (c *Config) look(fsys fs.FS) {
+	info, err := fs.Stat(fsys, ".")
+	if err != nil {
+		return // what it holds is missing, too
+	}
+	c.note(path.Dir(c.name), info)
+	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted(fsys, path.Base(c.name))
+}
+
+// mounted reports whether a file stands in a volume as Kubernetes mounts one, which it
+// writes itself: a link through ..data, of no other user, as that is. Whoever may write in
+// a folder can give what is there another name, and make links, but none that are ours.
+func mounted(fsys fs.FS, name string) bool {
+	const data = "..data"
+	for _, link := range []string{data, name} {
+		info, err := fs.Lstat(fsys, link)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 || foreign(info) {
+			return false
+		}
+	}
+	target, err := fs.ReadLink(fsys, name)
+	return err == nil && target == data+"/"+name
+}
+
+// note takes down a file, or a folder, that is another user's.
+func (c *Config) note(name string, info fs.FileInfo) {
+	if foreign(info) {
+		c.foreign = append(c.foreign, name)
+	}
+}
+
+// VarsSuffix is how files that hold values of variables end.
+const VarsSuffix = ".mcpdvars"
+
+// readVars adds the values of all *.mcpdvars files.
+func (c *Config) readVars(fsys fs.FS, folder string, values hclfile.VarValues) {
+	names, err := fs.Glob(fsys, "*"+VarsSuffix)
+	if err != nil {
+		return // the pattern is well formed
+	}
+	for _, base := range names {
+		name := path.Join(folder, base)
+		text, info, err := content(fsys, base, maxToolFile)
+		c.note(name, info)
+		if err != nil {
+			c.Problems = append(c.Problems, diag.Diagnostic{
+				Code: "unreadable-file", Summary: "these values of variables cannot be read: " + reason(err),
+				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
+			})
+			continue
+		}
+		c.Sources[name] = text
+		read, problems := hclfile.ParseVars(hclfile.Source{Path: name, Bytes: text})
+		c.Problems = append(c.Problems, problems...)
+		maps.Copy(values, read)
+	}
+}
+
+// Guard reports the operator's file as missing when an earlier read found one:
+// a file that is gone, or empty, for the moment in which somebody replaces it
+// must not take its policies with it.
+func (c *Config) Guard(before *Config) {
+	if before == nil || len(bytes.TrimSpace(before.Bytes)) == 0 || len(bytes.TrimSpace(c.Bytes)) > 0 || c.Problems.HasErrors() {
+		return
+	}
+	c.Problems = append(c.Problems, diag.Diagnostic{
+		Code: "config-gone", Summary: "the operator's file is gone or empty, and what it said still holds",
+		Detail: "put it back, or restart mcpd to run without it", Range: diag.Range{File: c.name},
+	})
+}

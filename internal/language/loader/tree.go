@@ -1,0 +1,296 @@
+package loader
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Bounds of a tools folder. What goes beyond is a diagnostic.
+const (
+	maxToolFile   = 1 << 20
+	maxReferenced = 4 << 20 // of a file that definitions refer to
+	maxDepth      = 32
+	maxFiles      = 50_000
+	// maxEntries is how many entries of folders are looked at, of which those
+	// behind a link count once for each link.
+	maxEntries = 500_000
+	// maxLinks is how many linked folders a path may pass, so that links in a
+	// circle come to an end. A mounted volume passes one.
+	maxLinks = 2
+	// maxDeep is how many folders may be too deep until no more are looked for:
+	// a few links in a circle make millions.
+	maxDeep = 20
+)
+
+// Tree is the tools folder as it was last read. Its methods are called by one
+// goroutine at a time, but for Open, which any number may call.
+type Tree struct {
+	fsys fs.FS
+	// root is how the folder is called in diagnostics, and path is where it is on
+	// the disk, empty when it is not there.
+	root, path string
+	// units are the tool files by path, relative to the folder.
+	units map[string]*unit
+	// linked says that files were reached through links, so that only a rescan
+	// tells what the change of another file means for them.
+	linked bool
+	// full says that the folder holds more files than are read. looked counts
+	// the entries that were looked at, deep the folders that are too deep.
+	full         bool
+	looked, deep int
+	// problems are those of the folder itself: of names, links and rights.
+	problems diag.List
+	// foreign are the folders that are another user's, shared those that their group may write.
+	foreign, shared []string
+	// warnings are those of hidden files, by path.
+	warnings map[string]diag.Diagnostic
+
+	// opening guards refs, the other files that definitions have read, by path,
+	// held, their bytes together, listings, the folders that were listed, and
+	// loads, which counts updates.
+	opening  sync.Mutex
+	refs     map[string]*ref
+	held     int
+	listings map[string]listing
+	loads    uint64
+}
+
+// New returns the tree of a folder that diagnostics call root. Nothing is read
+// yet. A nil fsys is an empty folder.
+func New(fsys fs.FS, root string) *Tree {
+	return &Tree{
+		fsys: fsys, root: root, path: Path(fsys), loads: 1,
+		units: map[string]*unit{}, refs: map[string]*ref{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
+	}
+}
+
+// Update begins a load: it reads the named files of the folder anew, or
+// everything when all is set or when the names alone do not tell what happened.
+// What the load before did not use is forgotten.
+func (t *Tree) Update(paths []string, all bool) {
+	t.opening.Lock()
+	maps.DeleteFunc(t.refs, func(_ string, r *ref) bool { return r.used != t.loads })
+	t.held = 0
+	for _, r := range t.refs {
+		t.held += len(r.bytes)
+	}
+	t.loads++
+	t.opening.Unlock()
+	if all || !t.apply(paths) {
+		t.rescan()
+	}
+}
+
+// rescan reads everything anew. Files whose content is unchanged keep their unit.
+func (t *Tree) rescan() {
+	old := t.units
+	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
+	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
+	t.foreign, t.shared = nil, nil
+	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
+	if t.fsys == nil {
+		return
+	}
+	t.scan(".", 0, 0, old)
+}
+
+func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
+	if depth > maxDepth || links > maxLinks {
+		t.refuse(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
+			"look for a link that points at a folder above it")
+		t.deep++
+		t.full = t.deep == maxDeep
+		return
+	}
+	entries, err := fs.ReadDir(t.fsys, folder)
+	if err != nil {
+		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
+		return
+	}
+	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
+	if info, err := fs.Stat(t.fsys, folder); err == nil {
+		if writableByOthers(info) && !mounted {
+			t.refuse(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
+		}
+		if foreign(info) {
+			t.foreign = append(t.foreign, folder)
+		}
+		if writableByGroup(info) && !mounted {
+			t.shared = append(t.shared, folder)
+		}
+	}
+	for _, entry := range entries {
+		t.visit(path.Join(folder, entry.Name()), entry, depth, links, old)
+	}
+}
+
+func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*unit) {
+	if Hidden(entry.Name()) {
+		t.warnHidden(name)
+		return
+	}
+	if t.isFull() {
+		return
+	}
+	isDir := entry.IsDir()
+	if entry.Type()&fs.ModeSymlink != 0 {
+		info, err := fs.Stat(t.fsys, name)
+		if err != nil {
+			t.refuse(name, "bad-link", "this link leads out of the folder, or nowhere", "copy the file into the folder instead")
+			return
+		}
+		isDir = info.IsDir()
+		links++
+		t.linked = true
+	}
+	switch {
+	case isDir:
+		t.scan(name, depth+1, links, old)
+	case isToolFile(name):
+		t.read(name, old[name])
+	}
+}
+
+// isFull reports whether nothing more is read, and says why, once.
+func (t *Tree) isFull() bool {
+	t.looked++
+	switch {
+	case t.full:
+	case len(t.units) == maxFiles:
+		t.full = true
+		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
+	case t.looked > maxEntries:
+		t.full = true
+		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d entries", maxEntries), "look for links to folders that hold many others")
+	}
+	return t.full
+}
+
+// apply reads the named paths anew. It reports false when only a rescan can
+// tell what happened.
+func (t *Tree) apply(paths []string) bool {
+	if t.fsys == nil {
+		return true
+	}
+	if t.linked && len(paths) > 0 {
+		return false
+	}
+	for _, name := range paths {
+		name = path.Clean(name)
+		if !fs.ValidPath(name) || name == "." {
+			return false
+		}
+		if slices.ContainsFunc(strings.Split(name, "/"), Hidden) {
+			t.refreshWarning(name)
+			continue
+		}
+		t.drop(name)
+		if entry, err := fs.Lstat(t.fsys, name); err == nil && entry.Mode()&fs.ModeSymlink != 0 {
+			return false
+		}
+		info, err := fs.Stat(t.fsys, name)
+		switch {
+		case err == nil && info.IsDir():
+			return false
+		case err != nil && !isToolFile(name):
+			if t.holds(name) {
+				return false
+			}
+		case isToolFile(name):
+			t.read(name, t.units[name])
+		}
+	}
+	return len(t.problems) == 0
+}
+
+// holds reports whether something was known below a path that is gone.
+func (t *Tree) holds(name string) bool {
+	for known := range t.units {
+		if strings.HasPrefix(known, name+"/") {
+			return true
+		}
+	}
+	for known := range t.warnings {
+		if strings.HasPrefix(known, name+"/") {
+			return true
+		}
+	}
+	for known := range t.refs {
+		if strings.HasPrefix(known, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tree) refuse(name, code, summary, detail string) {
+	t.problems = append(t.problems, diag.Diagnostic{
+		Code: code, Summary: summary, Detail: detail, Range: diag.Range{File: t.display(name)},
+	})
+}
+
+func (t *Tree) warnHidden(name string) {
+	base := path.Base(name)
+	if !isToolFile(strings.TrimRight(base, "~")) {
+		return
+	}
+	t.warnings[name] = diag.Diagnostic{
+		Severity: diag.Warning, Code: "hidden-file", Summary: "this file is not loaded: hidden and backup files never are",
+		Detail: "rename it if it holds tools", Range: diag.Range{File: t.display(name)},
+	}
+}
+
+// refreshWarning warns of a path with a hidden part when a rescan would.
+func (t *Tree) refreshWarning(name string) {
+	if slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return part != "." && Hidden(part) }) {
+		return
+	}
+	delete(t.warnings, name)
+	if _, err := fs.Stat(t.fsys, name); err == nil {
+		t.warnHidden(name)
+	}
+}
+
+// found returns what is wrong with the folder itself, in a steady order.
+func (t *Tree) found() diag.List {
+	problems := slices.Clone(t.problems)
+	for _, name := range slices.Sorted(maps.Keys(t.warnings)) {
+		problems = append(problems, t.warnings[name])
+	}
+	return problems
+}
+
+// sorted returns the units in bytewise order of their paths.
+func (t *Tree) sorted() []*unit {
+	units := make([]*unit, 0, len(t.units))
+	for _, u := range t.units {
+		units = append(units, u)
+	}
+	slices.SortFunc(units, func(a, b *unit) int { return strings.Compare(a.path, b.path) })
+	return units
+}
+
+// display returns a path as diagnostics show it.
+func (t *Tree) display(name string) string { return path.Join(t.root, name) }
+
+// Relative returns the path, relative to the folder, of a file that
+// diagnostics call shown.
+func (t *Tree) Relative(shown string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(shown, path.Clean(t.root)), "/")
+}
+
+// folder returns where the folder of a path is on the disk, "" when it is not there.
+func (t *Tree) folder(name string) string {
+	if t.path == "" {
+		return ""
+	}
+	return filepath.Join(t.path, filepath.FromSlash(path.Dir(name)))
+}

@@ -1,0 +1,364 @@
+package loader_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
+)
+
+func toolText(name string) string {
+	return fmt.Sprintf("tool %q {\n  run = <<JS\n    return 1;\n  JS\n}\n", name)
+}
+
+// config is the operator's file when there is none.
+func config(t *testing.T) *hclfile.Config {
+	t.Helper()
+	c := loader.ReadConfig(nil, "mcpd.hcl", nil)
+	if c.Problems.HasErrors() {
+		t.Fatal(c.Problems)
+	}
+	return c.Config
+}
+
+// names returns the names of all tools, and the codes of all problems.
+func names(t *testing.T, tree *loader.Tree) (tools, codes []string) {
+	t.Helper()
+	defined, problems := tree.Definitions(config(t))
+	for _, d := range defined {
+		for _, tool := range d.Tools {
+			tools = append(tools, tool.Name)
+		}
+	}
+	for _, p := range problems {
+		codes = append(codes, p.Severity.String()+" "+p.Code+" "+p.Range.File)
+	}
+	slices.Sort(codes)
+	return tools, codes
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesAreReadInBytewiseOrderOfTheirPaths(t *testing.T) {
+	tree := loader.New(fstest.MapFS{
+		"b.hcl":     {Data: []byte(toolText("b")), Mode: 0o644},
+		"a/z.hcl":   {Data: []byte(toolText("az")), Mode: 0o644},
+		"a.hcl":     {Data: []byte(toolText("a")), Mode: 0o644},
+		"notes.txt": {Data: []byte("not a tool"), Mode: 0o644},
+	}, "tools.d")
+	tree.Update(nil, true)
+	tools, codes := names(t, tree)
+	if diff := cmp.Diff([]string{"a", "az", "b"}, tools); diff != "" || codes != nil {
+		t.Errorf("tools (-want +got)\n%s%v", diff, codes)
+	}
+}
+
+func TestOneChangedFileIsReadAlone(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
+	write(t, filepath.Join(folder, "b.hcl"), toolText("b"))
+	tree := loader.New(loader.Dir(folder), "tools.d")
+	tree.Update(nil, true)
+	before := tree.Hash()
+	write(t, filepath.Join(folder, "a.hcl"), toolText("a2"))
+	write(t, filepath.Join(folder, "b.hcl"), toolText("unseen"))
+	tree.Update([]string{"a.hcl"}, false)
+	if tools, _ := names(t, tree); !slices.Equal(tools, []string{"a2", "b"}) {
+		t.Errorf("tools %v", tools)
+	}
+	if tree.Hash() == before {
+		t.Error("the hash did not change with the content")
+	}
+}
+
+func TestGoneAndNewFilesAndFoldersAreNoticed(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
+	write(t, filepath.Join(folder, "sub", "b.hcl"), toolText("b"))
+	tree := loader.New(loader.Dir(folder), "tools.d")
+	tree.Update(nil, true)
+	for _, step := range []struct {
+		do    func()
+		paths []string
+		want  []string
+	}{
+		{func() { os.Remove(filepath.Join(folder, "a.hcl")) }, []string{"a.hcl"}, []string{"b"}},
+		{func() { os.RemoveAll(filepath.Join(folder, "sub")) }, []string{"sub"}, nil},
+		{func() { write(t, filepath.Join(folder, "x", "y", "c.hcl"), toolText("c")) }, []string{"x"}, []string{"c"}},
+		{func() { write(t, filepath.Join(folder, "d.hcl"), toolText("d")) }, []string{"d.hcl", "gone.js"}, []string{"d", "c"}},
+	} {
+		step.do()
+		tree.Update(step.paths, false)
+		if tools, codes := names(t, tree); !slices.Equal(tools, step.want) {
+			t.Errorf("after %v: tools %v, want %v; %v", step.paths, tools, step.want, codes)
+		}
+	}
+}
+
+func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
+	folder, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "evil.hcl"), toolText("evil"))
+	write(t, filepath.Join(folder, ".hidden.hcl"), toolText("hidden"))
+	write(t, filepath.Join(folder, "backup.hcl~"), toolText("backup"))
+	write(t, filepath.Join(folder, "..data", "k8s.hcl"), toolText("k8s"))
+	write(t, filepath.Join(folder, "open.hcl"), toolText("open"))
+	for name, target := range map[string]string{
+		"escape.hcl": filepath.Join(outside, "evil.hcl"), "dangling.hcl": "nowhere.hcl", "linked.hcl": "..data/k8s.hcl", "loop": ".",
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Skipf("SKIPPED: this system makes no links: %v", err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(folder, "open.hcl"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tree := loader.New(loader.Dir(folder), "tools.d")
+	tree.Update(nil, true)
+	tools, codes := names(t, tree)
+	for _, tool := range tools {
+		if tool != "k8s" {
+			t.Errorf("tool %s was loaded", tool)
+		}
+	}
+	for _, want := range []string{
+		"error bad-link tools.d/dangling.hcl", "error bad-link tools.d/escape.hcl",
+		"error unreadable-file tools.d/open.hcl", "warning hidden-file tools.d/.hidden.hcl", "warning hidden-file tools.d/backup.hcl~",
+	} {
+		if !slices.Contains(codes, want) {
+			t.Errorf("no %q in\n%s", want, strings.Join(codes, "\n"))
+		}
+	}
+	if !slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(code, "error folder-too-deep") }) {
+		t.Error("a link in a circle was followed to no end")
+	}
+}
+
+func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
+	folder := fstest.MapFS{
+		"a.hcl": {Data: []byte("tool \"a\" {\n  run = file(\"a.js\")\n}\n"), Mode: 0o644},
+		"a.js":  {Data: []byte("return 1;"), Mode: 0o644},
+	}
+	tree := loader.New(folder, "tools.d")
+	tree.Update(nil, true)
+	body := func() string {
+		defined, problems := tree.Definitions(config(t))
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		return defined[0].Tools[0].Run.Text.Body()
+	}
+	if got := body(); got != "return 1;" {
+		t.Fatalf("body %q", got)
+	}
+	before := tree.Hash()
+	folder["a.js"] = &fstest.MapFile{Data: []byte("return 2;"), Mode: 0o644}
+	tree.Update([]string{"a.js"}, false)
+	if got := body(); got != "return 2;" {
+		t.Errorf("body %q after the change", got)
+	}
+	if tree.Hash() == before {
+		t.Error("the hash did not change")
+	}
+}
+
+func TestAFileThatIsTooLargeForAnyUseIsNotRead(t *testing.T) {
+	tree := loader.New(fstest.MapFS{"a.json": {Data: make([]byte, 4<<20+1), Mode: 0o644}}, "tools.d")
+	if content, _, err := tree.Open("a.json"); err == nil || len(content) > 0 {
+		t.Errorf("read %d bytes, %v", len(content), err)
+	}
+}
+
+func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "sub", "a.js"), "")
+	tree := loader.New(loader.Dir(folder), "tools.d")
+	if _, _, err := tree.Open("gone.js"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, _, err := tree.Open("sub"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestNoReferenceLeavesTheFolder(t *testing.T) {
+	parent := t.TempDir()
+	write(t, filepath.Join(parent, "secret.js"), "return 'secret';")
+	write(t, filepath.Join(parent, "tools", ".env"), "secret")
+	for _, path := range []string{"../secret.js", "/etc/passwd", "a/../../secret.js", ".env", "x/../.env"} {
+		write(t, filepath.Join(parent, "tools", "a.hcl"), fmt.Sprintf("tool \"a\" {\n  run = file(%q)\n}\n", path))
+		tree := loader.New(loader.Dir(filepath.Join(parent, "tools")), "tools.d")
+		tree.Update(nil, true)
+		defined, problems := tree.Definitions(config(t))
+		if !problems.HasErrors() {
+			t.Errorf("%s was read: %q", path, defined[0].Tools[0].Run.Text.Body())
+		}
+	}
+}
+
+func TestABrokenConfigIsNeverNil(t *testing.T) {
+	for _, text := range []string{"", "server {", "\xff\xfe", "nonsense { }"} {
+		c := loader.ReadConfig(fstest.MapFS{"mcpd.hcl": {Data: []byte(text), Mode: 0o644}}, "etc/mcpd.hcl", nil)
+		if c.Config == nil {
+			t.Errorf("%q: no config", text)
+		}
+		if (text != "") != c.Problems.HasErrors() {
+			t.Errorf("%q: problems %v", text, c.Problems)
+		}
+		for _, p := range c.Problems {
+			if p.Range.File != "etc/mcpd.hcl" || p.Severity != diag.Error {
+				t.Errorf("%q: %v", text, p)
+			}
+		}
+	}
+}
+
+func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
+	folder := fstest.MapFS{
+		"mcpd.hcl":   {Data: []byte("variable \"stage\" { type = string }\nvariable \"size\" { type = integer }\n"), Mode: 0o644},
+		"a.mcpdvars": {Data: []byte("stage = \"dev\"\nsize = 1\n"), Mode: 0o644},
+		"b.mcpdvars": {Data: []byte("stage = \"prod\"\n"), Mode: 0o644},
+	}
+	c := loader.ReadConfig(folder, "mcpd.hcl", hclfile.VarValues{"size": {Text: "2", Origin: "--var size"}})
+	if c.Problems.HasErrors() {
+		t.Fatal(c.Problems)
+	}
+	if got := string(c.Config.VarsJSON()); got != `{"size":2,"stage":"prod"}` {
+		t.Errorf("variables %s", got)
+	}
+	folder["c.mcpdvars"] = &fstest.MapFile{Data: []byte("stgae = 1\n"), Mode: 0o644}
+	if c := loader.ReadConfig(folder, "mcpd.hcl", nil); !c.Problems.HasErrors() {
+		t.Error("a value for a variable that nobody declares was taken")
+	}
+}
+
+func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
+	const inline, byFile = "tool \"a\" {\n  run = \"return 1;\"\n}\n", "tool \"a\" {\n  run = file(\"a.js\")\n}\n"
+	folder := fstest.MapFS{
+		"a.hcl": {Data: []byte(byFile), Mode: 0o644}, "a.js": {Data: []byte("return 1;"), Mode: 0o644}, "lib.js": {Data: []byte("1"), Mode: 0o644},
+	}
+	tree := loader.New(folder, "tools.d")
+	load := func(tree *loader.Tree, imports ...string) loader.Hash {
+		tree.Definitions(config(t))
+		for _, name := range imports {
+			if _, _, err := tree.Open(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return tree.Hash()
+	}
+	tree.Update(nil, true)
+	withBoth := load(tree, "lib.js")
+	_, old, _ := tree.Open("lib.js")
+
+	tree.Update(nil, false)
+	if !tree.Unchanged(map[string]loader.Hash{"lib.js": old}) || load(tree) != withBoth {
+		t.Error("the same files have another hash when they need not be read again")
+	}
+	tree.Update(nil, false)
+	if tree.Unchanged(map[string]loader.Hash{"lib.js": old, "a.js": {}}) {
+		t.Error("a file has changed unseen")
+	}
+	if load(tree) == withBoth {
+		t.Error("a file counts that what has changed need not read any more")
+	}
+
+	folder["a.hcl"] = &fstest.MapFile{Data: []byte(inline), Mode: 0o644}
+	tree.Update([]string{"a.hcl"}, false)
+	fresh := loader.New(folder, "tools.d")
+	fresh.Update(nil, true)
+	if load(tree) != load(fresh) {
+		t.Error("a tree that has read a.js has another hash than one that never did")
+	}
+	sources := map[string][]byte{}
+	if tree.AddSources(sources); len(sources) != 1 {
+		t.Errorf("sources %v", sources)
+	}
+}
+
+// counting counts how often a folder is listed.
+type counting struct {
+	fstest.MapFS
+	listed int
+}
+
+func (c *counting) ReadDir(name string) ([]fs.DirEntry, error) {
+	c.listed++
+	return c.MapFS.ReadDir(name)
+}
+
+func TestABackupFileIsWarnedOfWithoutAScan(t *testing.T) {
+	folder := &counting{MapFS: fstest.MapFS{
+		"a.hcl": {Data: []byte(toolText("a")), Mode: 0o644}, "sub/b.hcl~": {Data: []byte("old"), Mode: 0o644},
+	}}
+	tree := loader.New(folder, "tools.d")
+	tree.Update(nil, true)
+	scans := folder.listed
+	for _, step := range []struct {
+		do   func()
+		path string
+		want []string
+	}{
+		{func() { folder.MapFS["a.hcl~"] = &fstest.MapFile{Mode: 0o644} }, "a.hcl~", []string{"warning hidden-file tools.d/a.hcl~", "warning hidden-file tools.d/sub/b.hcl~"}},
+		{func() { folder.MapFS["a.hcl"].Data = []byte(toolText("a2")) }, "a.hcl", []string{"warning hidden-file tools.d/a.hcl~", "warning hidden-file tools.d/sub/b.hcl~"}},
+		{func() { folder.MapFS[".git/x.hcl~"] = &fstest.MapFile{Mode: 0o644} }, ".git/x.hcl~", []string{"warning hidden-file tools.d/a.hcl~", "warning hidden-file tools.d/sub/b.hcl~"}},
+		{func() { delete(folder.MapFS, "a.hcl~") }, "a.hcl~", []string{"warning hidden-file tools.d/sub/b.hcl~"}},
+	} {
+		step.do()
+		tree.Update([]string{step.path}, false)
+		if _, codes := names(t, tree); !slices.Equal(codes, step.want) {
+			t.Errorf("after %s: %v", step.path, codes)
+		}
+	}
+	if folder.listed != scans {
+		t.Errorf("folders were listed %d times more", folder.listed-scans)
+	}
+	delete(folder.MapFS, "sub/b.hcl~")
+	tree.Update([]string{"sub"}, false)
+	if _, codes := names(t, tree); codes != nil {
+		t.Errorf("after the folder went: %v", codes)
+	}
+}
+
+// growing is a folder whose files are longer than they say.
+type growing struct{ fstest.MapFS }
+
+func (g growing) Open(name string) (fs.File, error) {
+	file, err := g.MapFS.Open(name)
+	return endless{file}, err
+}
+
+type endless struct{ fs.File }
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
+	tree := loader.New(growing{fstest.MapFS{"sub/a.hcl": {Data: []byte("x"), Mode: 0o644}}}, "tools.d")
+	tree.Update([]string{"sub/a.hcl"}, false)
+	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error unreadable-file tools.d/sub/a.hcl"}) {
+		t.Errorf("%v", codes)
+	}
+}

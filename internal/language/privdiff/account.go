@@ -1,0 +1,168 @@
+package privdiff
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// fact is a fact with its place.
+type fact struct {
+	grant.Fact
+	where diag.Range
+}
+
+// account is what one definition says.
+type account struct {
+	kind, name string
+	// sense is what it means that there is such a definition.
+	sense grant.Sense
+	where diag.Range
+	facts []fact
+}
+
+func (a *account) add(f grant.Fact, where diag.Range) { a.facts = append(a.facts, fact{f, where}) }
+
+// say adds a fact of the definition itself.
+func (a *account) say(sense grant.Sense, option, value string) {
+	a.add(grant.Fact{Option: option, Sense: sense, Value: value}, a.where)
+}
+
+// when adds a fact without a value when it is one.
+func (a *account) when(is bool, sense grant.Sense, option string) {
+	if is {
+		a.say(sense, option, "")
+	}
+}
+
+// encoded adds a fact whose value is plain data.
+func (a *account) encoded(sense grant.Sense, option string, value any) {
+	a.say(sense, option, encode(value))
+}
+
+// number adds a bound that counts; 0 stands for otherwise, which is +Inf or NaN.
+func (a *account) number(option string, n int, otherwise float64) {
+	f := grant.Fact{Option: option, Sense: grant.UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
+	if n == 0 {
+		f.Value, f.Amount = unbounded(otherwise), otherwise
+	}
+	a.add(f, a.where)
+}
+
+// unbounded says what stands in the place of a bound that is not written.
+func unbounded(amount float64) string {
+	if math.IsNaN(amount) {
+		return "the default"
+	}
+	return "no bound"
+}
+
+// body adds code, which is told and never shown.
+func (a *account) body(sense grant.Sense, option string, b *hclfile.Body) {
+	if b == nil {
+		return
+	}
+	a.add(grant.Fact{Option: option, Sense: sense, Value: b.Language + "\x00" + b.Text.Body()}, placeOf(b, a.where))
+}
+
+// placeOf returns where code stands, which is where it is named when it is a file.
+func placeOf(b *hclfile.Body, otherwise diag.Range) diag.Range {
+	if b.Path != "" || b.Text.IsZero() {
+		return otherwise
+	}
+	return b.Text.All()
+}
+
+// names adds a list of names and patterns, of which a nil one is all.
+func (a *account) names(sense grant.Sense, option string, list []hclfile.Name) {
+	if list == nil {
+		a.add(grant.Fact{Option: option, Sense: sense, Value: "*", Pattern: true}, a.where)
+	}
+	for _, n := range list {
+		a.add(grant.Fact{Option: option, Sense: sense, Value: n.Text, Pattern: true}, n.Range)
+	}
+}
+
+// targets adds what a policy, a limit or a hook is about.
+func (a *account) targets(sense grant.Sense, t hclfile.Targets) {
+	a.names(sense, "tools", t.Tools)
+	a.names(sense, "resources", t.Resources)
+	a.names(sense, "prompts", t.Prompts)
+}
+
+// bounds adds those of calls; what is not said stands for otherwise.
+func (a *account) bounds(b hclfile.Bounds, otherwise float64) {
+	at := len(a.facts)
+	a.add(grant.TimeFact("", "timeout", b.Timeout), a.where)
+	a.add(grant.SizeFact("", "memory", b.Memory), a.where)
+	a.add(grant.SizeFact("", "output", b.Output), a.where)
+	a.number("concurrency", b.Concurrency, math.Inf(1))
+	for i := range a.facts[at:] {
+		f := &a.facts[at+i]
+		if math.IsNaN(f.Amount) {
+			f.Value, f.Amount = unbounded(otherwise), otherwise
+		}
+		if where, written := b.Ranges[f.Option]; written {
+			f.where = where
+		}
+	}
+}
+
+// grants adds what an allow block grants.
+func (a *account) grants(s *Side, set grant.Set, ranges map[string]diag.Range) {
+	for _, f := range set.Facts(s.Tools) {
+		a.add(f, rangeOf(ranges, f, a.where))
+	}
+	for _, g := range set.FS {
+		a.leads("fs."+g.Name, ".root", s.led(g.Root, g.Relative), ranges)
+	}
+	for _, g := range set.SQL {
+		a.leads("sql."+g.Name, ".path", s.led(g.Path, g.Relative), ranges)
+	}
+	for _, g := range set.Exec {
+		a.leads("exec."+g.Name, ".path", s.led(g.Path, false), ranges)
+	}
+}
+
+// leads adds where the links lead that a path of an object passes, "" for nowhere else.
+func (a *account) leads(of, path, led string, ranges map[string]diag.Range) {
+	if led != "" {
+		f := grant.Fact{Of: of, Option: "links of its path", Sense: grant.Judged, Value: led, Place: of + path}
+		a.add(f, rangeOf(ranges, f, a.where))
+	}
+}
+
+// rangeOf returns the place of a fact, or of the object that it is of.
+func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) diag.Range {
+	for _, place := range []string{f.Place, f.Of} {
+		for ; place != ""; place, _, _ = cutLast(place) {
+			if where, ok := ranges[place]; ok {
+				return where
+			}
+		}
+	}
+	return otherwise
+}
+
+// cutLast cuts the last element off a place.
+func cutLast(place string) (before, after string, found bool) {
+	at := strings.LastIndexByte(place, '.')
+	if at < 0 {
+		return "", place, false
+	}
+	return place[:at], place[at+1:], true
+}
+
+// encode returns plain data as JSON.
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("power: plain data did not encode: " + err.Error())
+	}
+	return string(b)
+}

@@ -1,0 +1,302 @@
+package privdiff
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// Compare returns what has changed from one side to the other: what adds power
+// first, then what takes some away, then the rest, each by the kinds and the
+// names of the definitions. Neither the order nor the places of definitions,
+// nor in which file they stand, is a change.
+func Compare(before, after Side) []Change {
+	c := comparison{}
+	was, is := before.accounts(), after.accounts()
+	for len(was) > 0 || len(is) > 0 {
+		switch order := firstOf(was, is); {
+		case order < 0:
+			c.gone(&was[0])
+			was = was[1:]
+		case order > 0:
+			c.came(&is[0])
+			is = is[1:]
+		default:
+			c.both(&was[0], &is[0])
+			was, is = was[1:], is[1:]
+		}
+	}
+	return sorted(c.changes)
+}
+
+// firstOf returns which of two sorted lists goes on first.
+func firstOf(was, is []account) int {
+	switch {
+	case len(was) == 0:
+		return 1
+	case len(is) == 0:
+		return -1
+	}
+	return byName(was[0], is[0])
+}
+
+// comparison is what has been found so far.
+type comparison struct{ changes []Change }
+
+// effectOf returns what it does that something of a sense comes.
+func effectOf(s grant.Sense) Effect {
+	switch s {
+	case grant.Holds:
+		return Removes
+	case grant.Told:
+		return Other
+	default:
+		return Adds
+	}
+}
+
+// lost returns what it does that something of a sense goes.
+func lost(s grant.Sense) Effect {
+	switch s {
+	case grant.Gives:
+		return Removes
+	case grant.Told:
+		return Other
+	default:
+		return Adds
+	}
+}
+
+func (c *comparison) tell(e Effect, a *account, what, text string, f *fact, old bool) {
+	change := Change{Effect: e, Kind: a.kind, Name: a.name, What: what, Text: text, Where: a.where, Old: old}
+	if f != nil {
+		change.Where = f.where
+	}
+	c.changes = append(c.changes, change)
+}
+
+func (c *comparison) gone(a *account) { c.tell(lost(a.sense), a, "", "is removed", nil, true) }
+
+// came tells of a definition that is new, and of the objects that it is granted.
+func (c *comparison) came(a *account) {
+	c.tell(effectOf(a.sense), a, "", "is new", nil, false)
+	groups := groupsOf(a.facts)
+	for i := range groups.list {
+		if g := &groups.list[i]; g.of != "" {
+			c.group(a, a, nil, g)
+		}
+	}
+}
+
+// both compares two definitions of the same name. Of an object or a part that
+// is gone, nothing else is told; nor of the parts of a schema that is new.
+func (c *comparison) both(was, is *account) {
+	old, new := groupsOf(was.facts), groupsOf(is.facts)
+	for i := range new.list {
+		if g := &new.list[i]; g.of != "" || !new.within(old, g.key) {
+			c.group(was, is, old.find(g.key), g)
+		}
+	}
+	for i := range old.list {
+		if g := &old.list[i]; new.find(g.key) == nil && !old.within(new, g.key) {
+			c.group(was, is, g, nil)
+		}
+	}
+}
+
+// group compares the facts of one object or part; nil is none.
+func (c *comparison) group(was, is *account, old, new *group) {
+	switch {
+	case old == nil && new.there != nil:
+		c.tell(effectOf(new.there.Sense), is, new.what(""), "is new"+new.gives(), new.there, false)
+		return
+	case new == nil && old.there != nil:
+		c.tell(lost(old.there.Sense), was, old.what(""), "is removed", old.there, true)
+		return
+	}
+	var before, after []fact
+	if old != nil {
+		before = old.facts
+	}
+	if new != nil {
+		after = new.facts
+	}
+	for _, option := range options(before, after) {
+		c.option(was, is, of(before, option), of(after, option))
+	}
+}
+
+// gives says in brackets what a new object gives, list by list.
+func (g *group) gives() string {
+	var said []string
+	for i, f := range g.facts {
+		switch {
+		case f.Sense != grant.Gives || f.Of == "":
+		case f.Value == "":
+			said = append(said, f.Option)
+		case i > 0 && g.facts[i-1].Option == f.Option:
+			said[len(said)-1] += " " + strconv.Quote(f.Value)
+		default:
+			said = append(said, f.Option+" "+strconv.Quote(f.Value))
+		}
+	}
+	if said == nil {
+		return ""
+	}
+	return " (" + strings.Join(said, ", ") + ")"
+}
+
+// named is what tells the options of a group apart.
+type named struct {
+	option string
+	told   bool
+}
+
+// options returns those of two lists of facts, each once, in their order.
+func options(before, after []fact) []named {
+	var all []named
+	seen := map[named]bool{}
+	for _, f := range slices.Concat(after, before) {
+		if n := (named{f.Option, f.Sense == grant.Told}); !seen[n] {
+			seen[n] = true
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func of(facts []fact, n named) []fact {
+	var all []fact
+	for _, f := range facts {
+		if f.Option == n.option && (f.Sense == grant.Told) == n.told {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// option compares what two groups say of one option.
+func (c *comparison) option(was, is *account, before, after []fact) {
+	sense := grant.Gives
+	for _, f := range slices.Concat(before, after) {
+		if sense = f.Sense; sense == grant.Judged {
+			break
+		}
+	}
+	switch sense {
+	case grant.UpTo:
+		c.amount(was, is, before, after)
+	case grant.Judged:
+		c.changed(was, is, before, after, Adds, "changed: read it")
+	case grant.Told:
+		c.changed(was, is, before, after, Other, "changed")
+	default:
+		c.members(was, is, before, after, sense)
+	}
+}
+
+// changed tells that what has to be read is not what it was.
+func (c *comparison) changed(was, is *account, before, after []fact, e Effect, text string) {
+	if slices.Equal(values(before), values(after)) {
+		return
+	}
+	if len(after) == 0 {
+		c.tell(e, was, keyOf(before).what(before[0].Option), text, &before[0], true)
+		return
+	}
+	c.tell(e, is, keyOf(after).what(after[0].Option), text, &after[0], false)
+}
+
+func keyOf(facts []fact) key { return key{facts[0].Of, facts[0].Part} }
+
+func values(facts []fact) []string {
+	all := make([]string, len(facts))
+	for i, f := range facts {
+		all[i] = f.Value
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// members compares two lists of which every member gives power, or holds it back.
+func (c *comparison) members(was, is *account, before, after []fact, sense grant.Sense) {
+	added, removed := beyond(after, before), beyond(before, after)
+	if sense == grant.Holds && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
+		c.tell(Adds, is, keyOf(after).what(after[0].Option), fmt.Sprintf("is %q and was %q: read it", after[0].Value, before[0].Value), &after[0], false)
+		return
+	}
+	for _, f := range added {
+		c.tell(effectOf(sense), is, keyOf(after).what(f.Option), said(f, "is new"), &f, false)
+	}
+	for _, f := range removed {
+		c.tell(lost(sense), was, keyOf(before).what(f.Option), said(f, "is removed"), &f, true)
+	}
+}
+
+// said returns what has become of a member.
+func said(f fact, became string) string {
+	switch {
+	case f.Value == "":
+		return became
+	case f.Pattern && f.Value == "*":
+		return "everything " + became
+	}
+	return strconv.Quote(f.Value) + " " + became
+}
+
+// beyond returns the members of a list, each once, that no member of another one covers.
+func beyond(list, other []fact) []fact {
+	type written struct {
+		value   string
+		pattern bool
+	}
+	same, patterns := map[written]bool{}, []fact(nil)
+	for _, o := range other {
+		same[written{o.Value, o.Pattern}] = true
+		if o.Pattern && strings.Contains(o.Value, "*") {
+			patterns = append(patterns, o)
+		}
+	}
+	var rest []fact
+	for _, f := range list {
+		w := written{f.Value, f.Pattern}
+		if same[w] || slices.ContainsFunc(patterns, func(o fact) bool { return covers(o, f) }) {
+			continue
+		}
+		same[w] = true
+		rest = append(rest, f)
+	}
+	slices.SortStableFunc(rest, func(a, b fact) int { return cmp.Compare(a.Value, b.Value) })
+	return rest
+}
+
+// covers reports whether a pattern covers all that another member does. That one
+// is taken for text, in which * is a character that only * stands for.
+func covers(pattern, other fact) bool {
+	return hclfile.Name{Text: pattern.Value}.Matches(other.Value)
+}
+
+// amount compares two bounds.
+func (c *comparison) amount(was, is *account, before, after []fact) {
+	if len(before) == 0 || len(after) == 0 {
+		c.changed(was, is, before, after, Adds, "changed: read it")
+		return
+	}
+	old, new := before[0], after[0]
+	what := keyOf(after).what(new.Option)
+	switch {
+	case old.Amount == new.Amount || math.IsNaN(old.Amount) && math.IsNaN(new.Amount):
+	case math.IsNaN(old.Amount) || math.IsNaN(new.Amount):
+		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s: read it", new.Value, old.Value), &new, false)
+	case new.Amount > old.Amount:
+		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+	default:
+		c.tell(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+	}
+}

@@ -1,0 +1,212 @@
+package privdiff
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+var update = flag.Bool("update", false, "write what is told into the golden files")
+
+// TestEdits compares the two states in each archive of testdata/diff, of which
+// one stands below old/ and one below new/, with what is told of them.
+func TestEdits(t *testing.T) {
+	archives, err := filepath.Glob("../../../testdata/diff/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal("no archives", err)
+	}
+	for _, name := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := len(archive.Files) - 1
+			if want < 0 || archive.Files[want].Name != "want" {
+				archive.Files, want = append(archive.Files, txtar.File{Name: "want"}), want+1
+			}
+			got := told(Compare(sideOf(t, archive, "old"), sideOf(t, archive, "new")))
+			if *update {
+				archive.Files[want].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(archive.Files[want].Data), got); diff != "" {
+				t.Errorf("told is something else (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func told(changes []Change) string {
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s %s\n", c.Effect.Mark(), c)
+	}
+	return b.String()
+}
+
+// sideOf reads the files of one side, which may have no mistakes.
+func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
+	t.Helper()
+	s := Side{Tools: "/" + side + "/tools.d", Operator: "/" + side, Config: configOf(t, nil, side)}
+	for _, f := range archive.Files {
+		if f.Name == side+"/mcpd.hcl" {
+			s.Config = configOf(t, f.Data, side)
+		}
+	}
+	scope := hclfile.Scope{Vars: s.Config.Variables}
+	for _, secret := range s.Config.Secrets {
+		scope.Secrets = append(scope.Secrets, secret.Name)
+	}
+	for _, f := range archive.Files {
+		name, ok := strings.CutPrefix(f.Name, side+"/tools.d/")
+		if !ok {
+			continue
+		}
+		src := hclfile.Source{Path: "tools.d/" + name, Dir: strings.Trim(path.Dir(name), "."), Folder: path.Join(s.Tools, path.Dir(name)), Bytes: f.Data}
+		file, problems := hclfile.Parse(src, hclfile.ToolsKind)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		defined, problems := file.Decode(scope)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		s.Files = append(s.Files, &defined)
+	}
+	return s
+}
+
+func configOf(t testing.TB, text []byte, side string) *hclfile.Config {
+	t.Helper()
+	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Folder: "/" + side, Bytes: text}, hclfile.ConfigKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	config, problems := file.DecodeConfig(nil)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	return config
+}
+
+// TestLinksThatLeadElsewhereAreTold moves the folder that a root leads to without
+// touching a file of tools.
+func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
+	const tool = "tool \"t\" {\n  allow {\n    fs \"f\" { root = \"data\" }\n  }\n  run = \"return 1;\"\n}\n"
+	archive := &txtar.Archive{Files: []txtar.File{{Name: "old/tools.d/a.hcl", Data: []byte(tool)}, {Name: "new/tools.d/a.hcl", Data: []byte(tool)}}}
+	leads := func(to map[string]string) func(string) (string, error) {
+		return func(name string) (string, error) {
+			if real, ok := to[name]; ok {
+				return real, nil
+			}
+			return name, nil
+		}
+	}
+	old, new := sideOf(t, archive, "old"), sideOf(t, archive, "new")
+	for _, c := range []struct {
+		name     string
+		old, new map[string]string
+		want     string
+	}{
+		{"nothing leads elsewhere", nil, nil, ""},
+		{"the whole copy stands behind a link", map[string]string{"/old/tools.d": "/x/tools.d", "/old/tools.d/data": "/x/tools.d/data"}, nil, ""},
+		{"the root is a link now", nil, map[string]string{"/new/tools.d/data": "/srv/secrets"},
+			"+ tools.d/a.hcl:3:21: tool \"t\": fs.f links of its path: changed: read it\n"},
+	} {
+		old.Find, new.Find = leads(c.old), leads(c.new)
+		if diff := cmp.Diff(c.want, told(Compare(old, new))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestTheOrderOfWhatIsToldIsSteady compares the same sides again and again.
+func TestTheOrderOfWhatIsToldIsSteady(t *testing.T) {
+	old, new := Side{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
+	new.Read = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
+	first := told(Compare(old, new))
+	for range 20 {
+		if again := told(Compare(old, new)); again != first {
+			t.Fatalf("the same comparison tells (-first +again)\n%s", cmp.Diff(first, again))
+		}
+	}
+}
+
+// manyTools returns a side of n tools with a host.
+func manyTools(t testing.TB, n int, host string) Side {
+	t.Helper()
+	var archive txtar.Archive
+	for i := range n {
+		text := fmt.Sprintf(`tool "t%d" {
+  input "a" {
+    type    = string
+    pattern = "^x$"
+  }
+  output "b" { type = string }
+  allow {
+    http "crm" { hosts = ["a.internal:443", %q] }
+  }
+  run = "return 1;"
+}
+`, i, host)
+		archive.Files = append(archive.Files, txtar.File{Name: fmt.Sprintf("new/tools.d/%d.hcl", i), Data: []byte(text)})
+	}
+	return sideOf(t, &archive, "new")
+}
+
+// BenchmarkCompare compares 1,000 tools, of which each has another host.
+func BenchmarkCompare(b *testing.B) {
+	old, new := manyTools(b, 1000, "b.internal:443"), manyTools(b, 1000, "c.internal:443")
+	b.ResetTimer()
+	for b.Loop() {
+		if n := len(Compare(old, new)); n != 2000 {
+			b.Fatal(n)
+		}
+	}
+}
+
+// TestAPatternCoversWhatItCoversByEveryName tries random patterns against random
+// names: what a covered pattern matches, the one that covers it matches too.
+func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	word := func(letters string) string {
+		b := make([]byte, random.IntN(6))
+		for i := range b {
+			b[i] = letters[random.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	covered, matched := 0, 0
+	for range 200_000 {
+		wide, narrow, name := word("ab.*"), word("ab.*"), word("ab.")
+		if !covers(fact{Fact: grant.Fact{Value: wide}}, fact{Fact: grant.Fact{Value: narrow}}) {
+			continue
+		}
+		covered++
+		if !(hclfile.Name{Text: narrow}).Matches(name) {
+			continue
+		}
+		matched++
+		if !(hclfile.Name{Text: wide}).Matches(name) {
+			t.Fatalf("%q covers %q, which matches %q", wide, narrow, name)
+		}
+	}
+	if covered < 1000 || matched < 100 {
+		t.Errorf("only %d covered, %d matched", covered, matched)
+	}
+}

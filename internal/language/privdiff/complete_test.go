@@ -1,0 +1,191 @@
+package privdiff
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// silent are the members of definitions that say nothing which could be
+// compared, with the reason.
+var silent = regexp.MustCompile(strings.Join([]string{
+	`\.Tests\b`,             // tests check what a definition does, and let it do nothing
+	`\.Hash$`, `\.Meaning$`, // hashes of the text, of which order and layout are part
+	`Ranges$`, `Origin$`, // places
+	`\.Real$`,                    // of grants that were judged, which definitions are not
+	`^Side\.Config\.Incomplete$`, // only files with mistakes have it
+	`^Side\.Operator$`,           // a folder that places are told from
+	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same
+	`\.Expr\.Language$`, // always CEL
+	`\.Argument.*\.Complete$`,
+	`\.BigInts`, `\.BigIntOutput`, `\.Declared$`, // the schemas say which bounds integers have
+}, "|"))
+
+// TestNothingThatADefinitionSaysIsLeftOut fills every member of every definition,
+// changes one after the other, and wants each change told. A member that is new
+// in a grant or a block fails here until it is a fact, or is named as silent.
+func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
+	before, after := filledSide(), filledSide()
+	if changes := Compare(before, after); len(changes) != 0 {
+		t.Fatalf("a side differs from itself: %v", changes)
+	}
+	members := 0
+	side := reflect.ValueOf(&after).Elem()
+	walk(side, "Side", func(path string, v reflect.Value, change func()) {
+		members++
+		was := reflect.New(v.Type()).Elem()
+		was.Set(v)
+		change()
+		told := len(Compare(before, after)) > 0
+		v.Set(was)
+		if isSilent := silent.MatchString(path); told == isSilent {
+			t.Errorf("%s: told is %v, silent is %v", path, told, isSilent)
+		}
+	})
+	if members < 300 {
+		t.Errorf("found only %d members", members)
+	}
+}
+
+func filledSide() Side { return *filled(reflect.TypeFor[Side](), "Side").Interface().(*Side) }
+
+// words are the values of members whose text is one of several words.
+var words = map[string][2]string{
+	"Side.Config.Audit.Mode":             {hclfile.AuditRelaxed, hclfile.AuditStrict},
+	"Side.Config.Server.Mode":            {hclfile.Development, hclfile.Production},
+	"Side.Config.Server.DefaultDecision": {hclfile.DecideAllow, hclfile.DecideDeny},
+}
+
+// filled returns a pointer to a value of a type of which no member is zero.
+func filled(typ reflect.Type, path string) reflect.Value {
+	p := reflect.New(typ)
+	v := p.Elem()
+	switch value := p.Interface().(type) {
+	case *json.RawMessage:
+		*value = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+		return p
+	case *diag.Range:
+		return p
+	case *diag.Text:
+		*value = diag.WholeFile("f", "text")
+		return p
+	}
+	if typ == templateType {
+		v.Set(template("x://{a}"))
+		return p
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("s")
+		if strings.HasSuffix(path, ".Root") || strings.HasSuffix(path, ".Path") || strings.HasSuffix(path, "Tools") {
+			v.SetString("/tools/s")
+		}
+		if w, ok := words[path]; ok {
+			v.SetString(w[0])
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Uint8, reflect.Uint32:
+		v.SetUint(7)
+	case reflect.Float64:
+		v.SetFloat(7)
+	case reflect.Pointer:
+		if strings.Count(path, ".Base64") < 2 { // which holds itself
+			v.Set(filled(typ.Elem(), path))
+		}
+	case reflect.Slice:
+		v.Set(reflect.Append(v, filled(typ.Elem(), path+"[]").Elem()))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(typ))
+		v.SetMapIndex(filled(typ.Key(), path).Elem(), filled(typ.Elem(), path+"[]").Elem())
+	case reflect.Struct:
+		for i := range typ.NumField() {
+			if typ.Field(i).IsExported() {
+				v.Field(i).Set(filled(typ.Field(i).Type, path+"."+typ.Field(i).Name).Elem())
+			}
+		}
+	case reflect.Array:
+	case reflect.Func:
+	default:
+		panic(fmt.Sprintf("%s: a value of %v is not known here", path, typ))
+	}
+	return p
+}
+
+var templateType = reflect.TypeOf(hclfile.Template{}.URITemplate)
+
+// template returns the template of URIs that a file has.
+func template(text string) reflect.Value {
+	src := fmt.Sprintf("resource_template \"t\" {\n  uri_template = %q\n  text = \"\"\n}\n", text)
+	file, _ := hclfile.Parse(hclfile.Source{Path: "a.hcl", Bytes: []byte(src)}, hclfile.ToolsKind)
+	defined, _ := file.Decode(hclfile.Scope{})
+	return reflect.ValueOf(defined.Templates[0].URITemplate)
+}
+
+// walk visits every member that can be changed. change makes it another.
+func walk(v reflect.Value, path string, visit func(path string, v reflect.Value, change func())) {
+	switch value := v.Addr().Interface().(type) {
+	case *json.RawMessage:
+		visit(path, v, func() { *value = json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}}}`) })
+		return
+	case *diag.Range:
+		return // where something stands is no change
+	case *diag.Text:
+		visit(path, v, func() { *value = diag.WholeFile("f", "other") })
+		return
+	}
+	if v.Type() == templateType {
+		visit(path, v, func() { v.Set(template("x://{b}")) })
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		visit(path, v, func() {
+			if w, ok := words[path]; ok {
+				v.SetString(w[1])
+				return
+			}
+			v.SetString(v.String() + "x")
+		})
+	case reflect.Bool:
+		visit(path, v, func() { v.SetBool(!v.Bool()) })
+	case reflect.Int, reflect.Int64:
+		visit(path, v, func() { v.SetInt(v.Int() + 1) })
+	case reflect.Uint8, reflect.Uint32:
+		visit(path, v, func() { v.SetUint(v.Uint() + 1) })
+	case reflect.Float64:
+		visit(path, v, func() { v.SetFloat(v.Float() + 1) })
+	case reflect.Array:
+		visit(path, v, func() { v.Index(0).SetUint(1) })
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(v.Elem(), path, visit)
+			if path != "Side.Config" && path != "Side.Files[]" { // which no side lacks
+				visit(path+"=nil", v, func() { v.SetZero() })
+			}
+		}
+	case reflect.Func:
+	case reflect.Slice:
+		walk(v.Index(0), path+"[]", visit)
+		visit(path+"=nil", v, func() { v.SetZero() })
+	case reflect.Map:
+		visit(path, v, func() { v.SetZero() })
+	case reflect.Struct:
+		for i := range v.Type().NumField() {
+			if v.Type().Field(i).IsExported() {
+				walk(v.Field(i), path+"."+v.Type().Field(i).Name, visit)
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package privdiff
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// noRange is the place of what is compared wherever it stands.
+var noRange diag.Range
+
+func (s *Side) resource(r *hclfile.Resource) account {
+	a := account{kind: "resource", name: r.Name, where: r.NameRange}
+	a.say(grant.Judged, "uri", r.URI)
+	a.encoded(grant.Told, "title", r.Title)
+	a.encoded(grant.Told, "description", r.Description)
+	a.encoded(grant.Told, "mime_type", r.MIMEType)
+	a.encoded(grant.Told, "size", r.Size)
+	a.encoded(grant.Told, "annotations", r.Annotations)
+	a.encoded(grant.Told, "icons", icons(r.Icons))
+	s.call(&a, &r.Call)
+	a.content(r.Content)
+	a.body(grant.Told, "body", r.Run)
+	return a
+}
+
+// content adds what stays the same until the files change. Who wants to know
+// what it holds reads it.
+func (a *account) content(c *hclfile.Content) {
+	if c == nil {
+		return
+	}
+	hash := sha256.Sum256(c.Bytes)
+	a.encoded(grant.Told, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
+}
+
+// folder returns what a folder of resources says: every file of it is offered.
+func folder(f *hclfile.Folder) account {
+	a := account{kind: "resource_folder", name: f.Name, where: f.NameRange}
+	a.add(grant.Fact{Option: "root", Value: f.Root}, f.RootRange)
+	for _, glob := range f.Glob {
+		a.say(grant.Gives, "glob", glob)
+	}
+	for _, glob := range f.Exclude {
+		a.say(grant.Holds, "exclude", glob)
+	}
+	a.add(grant.Fact{Option: "uri_prefix", Sense: grant.Judged, Value: f.URIPrefix}, f.PrefixRange)
+	a.encoded(grant.Told, "mime_types", f.MIMETypes)
+	a.add(grant.SizeFact("", "max_file", f.MaxFile), a.where)
+	a.encoded(grant.Judged, "labels", f.Labels)
+	a.encoded(grant.Told, "description", f.Description)
+	a.encoded(grant.Told, "annotations", f.Annotations)
+	a.encoded(grant.Told, "icons", icons(f.Icons))
+	return a
+}
+
+func (s *Side) template(t *hclfile.Template) account {
+	a := account{kind: "resource_template", name: t.Name, where: t.NameRange}
+	a.say(grant.Judged, "uri_template", t.URITemplate.String())
+	for _, p := range t.Params {
+		part := `param "` + p.Name + `"`
+		a.encoded(grant.Told, part+" description", p.Description)
+		if p.Pattern != "" {
+			a.add(grant.Fact{Part: part, Option: "pattern", Sense: grant.Holds, Value: p.Pattern}, p.Range)
+		}
+		a.complete(part, p.Complete)
+	}
+	a.encoded(grant.Told, "title", t.Title)
+	a.encoded(grant.Told, "description", t.Description)
+	a.encoded(grant.Told, "mime_type", t.MIMEType)
+	a.encoded(grant.Told, "annotations", t.Annotations)
+	a.encoded(grant.Told, "icons", icons(t.Icons))
+	s.call(&a, &t.Call)
+	a.encoded(grant.Told, "text", t.Text)
+	a.body(grant.Told, "body", t.Run)
+	return a
+}
+
+func (s *Side) prompt(p *hclfile.Prompt) account {
+	a := account{kind: "prompt", name: p.Name, where: p.NameRange}
+	a.encoded(grant.Told, "title", p.Title)
+	a.encoded(grant.Told, "description", p.Description)
+	a.encoded(grant.Told, "icons", icons(p.Icons))
+	for _, argument := range p.Arguments {
+		part := `argument "` + argument.Name + `"`
+		a.encoded(grant.Told, part, []any{argument.Title, argument.Description, argument.Required})
+		a.complete(part, argument.Complete)
+	}
+	s.call(&a, &p.Call)
+	a.encoded(grant.Told, "messages", placeless(p.Messages))
+	a.body(grant.Told, "body", p.Run)
+	return a
+}
+
+// placeless returns messages without where they stand.
+func placeless(list []hclfile.Message) []hclfile.Message {
+	plain := make([]hclfile.Message, len(list))
+	for i, m := range list {
+		m.Range = noRange
+		plain[i] = m
+	}
+	return plain
+}
+
+// complete adds what a value is completed by.
+func (a *account) complete(part string, c *hclfile.Complete) {
+	if c == nil {
+		return
+	}
+	a.encoded(grant.Told, part+" completion", c.Values)
+	a.body(grant.Told, part+" completion", c.Run)
+}

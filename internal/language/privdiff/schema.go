@@ -1,0 +1,185 @@
+package privdiff
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+)
+
+// schemaOf is a JSON Schema on the way into an account.
+type schemaOf struct {
+	*account
+	// what is "input" or "output".
+	what   string
+	origin map[string]diag.Range
+}
+
+// schema adds what a JSON Schema lets through. nil adds nothing.
+func (a *account) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
+	if raw == nil {
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var node any
+	if err := decoder.Decode(&node); err != nil {
+		a.say(grant.Judged, what+" schema", string(raw))
+		return
+	}
+	(&schemaOf{a, what, origin}).node(node, "", "")
+}
+
+// node adds the keywords of a schema, which stands for the value at path.
+func (s *schemaOf) node(node any, path, pointer string) {
+	schema, ok := node.(map[string]any)
+	if !ok {
+		s.at(path, pointer, grant.Fact{Option: "schema", Sense: grant.Judged, Value: encode(node)})
+		return
+	}
+	open := schema["additionalProperties"] != false
+	for _, keyword := range slices.Sorted(maps.Keys(schema)) {
+		s.keyword(keyword, schema[keyword], path, pointer+"/"+keyword, open)
+	}
+	if _, listed := schema["enum"]; !listed {
+		s.at(path, pointer, grant.Fact{Option: "enum", Value: "*", Pattern: true})
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(amounts)) {
+		if _, written := schema[keyword]; !written {
+			s.at(path, pointer, grant.Fact{Option: keyword, Sense: grant.UpTo, Value: "no bound", Amount: math.Inf(1)})
+		}
+	}
+}
+
+// amounts are the keywords that bound an amount, from above, or from below where
+// less is more.
+var amounts = map[string]float64{
+	"maximum": 1, "exclusiveMaximum": 1, "maxLength": 1, "maxItems": 1, "maxProperties": 1,
+	"minimum": -1, "exclusiveMinimum": -1, "minLength": -1, "minItems": -1, "minProperties": -1,
+}
+
+// keyword adds one keyword. open says that members which the schema does not
+// name may stand beside those that it names.
+func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open bool) {
+	fact := grant.Fact{Option: keyword, Value: plain(value)}
+	if sign := amounts[keyword]; sign != 0 {
+		number, _ := value.(json.Number)
+		amount, err := strconv.ParseFloat(string(number), 64)
+		if err != nil {
+			amount = unknown
+		}
+		fact.Sense, fact.Amount = grant.UpTo, sign*amount
+		s.at(path, pointer, fact)
+		return
+	}
+	switch keyword {
+	case "properties":
+		s.properties(value, path, pointer, open)
+	case "items":
+		s.at(path+"[]", pointer, grant.Fact{Sense: grant.Holds})
+		s.node(value, path+"[]", pointer)
+	case "required":
+		s.required(value, path, pointer)
+	case "enum":
+		s.enum(value, path, pointer)
+	case "additionalProperties":
+		s.others(value, path, pointer)
+	case "pattern", "format", "uniqueItems":
+		fact.Sense = grant.Holds
+		s.at(path, pointer, fact)
+	case "title", "description", "examples", "default", "$schema", "$comment", "x-mcp-header":
+		fact.Sense = grant.Told
+		s.at(path, pointer, fact)
+	default:
+		fact.Sense = grant.Judged
+		s.at(path, pointer, fact)
+	}
+}
+
+// others adds what is said of members that the schema does not name.
+func (s *schemaOf) others(value any, path, pointer string) {
+	switch value {
+	case true:
+	case false:
+		s.at(path, pointer, grant.Fact{Option: "refusing other members", Sense: grant.Holds})
+	default:
+		s.at(path, pointer, grant.Fact{Option: "other members", Sense: grant.Judged, Value: encode(value)})
+	}
+}
+
+// properties adds the members of an object. Where others are refused, a new
+// member of an output tells more, and one of an input is for the body alone;
+// where they are not, naming one only says how it must be.
+func (s *schemaOf) properties(value any, path, pointer string, open bool) {
+	members, _ := value.(map[string]any)
+	sense := grant.Told
+	switch {
+	case open:
+		sense = grant.Holds
+	case s.what == "output":
+		sense = grant.Gives
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		inner := member(path, name)
+		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		s.at(inner, at, grant.Fact{Sense: sense})
+		s.node(members[name], inner, at)
+	}
+}
+
+// required adds which members there must be, to what is said of these.
+func (s *schemaOf) required(value any, path, pointer string) {
+	names, _ := value.([]any)
+	for _, name := range names {
+		text, _ := name.(string)
+		s.at(member(path, text), pointer, grant.Fact{Option: "required", Sense: grant.Holds})
+	}
+}
+
+// enum adds the values that there are.
+func (s *schemaOf) enum(value any, path, pointer string) {
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		s.at(path, pointer, grant.Fact{Option: "enum", Value: plain(element)})
+	}
+}
+
+// member returns the path of a member of an object. No other has the same path,
+// whatever the names are.
+func member(path, name string) string {
+	return strings.TrimPrefix(path+"."+inPath.Replace(name), ".")
+}
+
+// inPath escapes what means something in a path.
+var inPath = strings.NewReplacer("~", "~0", ".", "~1", "[", "~2", `"`, "~3")
+
+// at adds a fact of the value at a path.
+func (s *schemaOf) at(path, pointer string, f grant.Fact) {
+	f.Part = s.what
+	if path != "" {
+		f.Part += ` "` + path + `"`
+	}
+	where, ok := s.origin[pointer]
+	for ; !ok && pointer != ""; where, ok = s.origin[pointer] {
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
+	}
+	if !ok {
+		where = s.where
+	}
+	s.add(f, where)
+}
+
+// plain returns text as it is, and any other value as JSON, as which text stands
+// too that could be taken for such.
+func plain(value any) string {
+	if text, ok := value.(string); ok && !json.Valid([]byte(text)) {
+		return text
+	}
+	return encode(value)
+}

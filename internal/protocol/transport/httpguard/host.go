@@ -1,0 +1,132 @@
+package httpguard
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// listener is the end of a connection that is ours.
+type listener struct {
+	port int        // 0 where there are no ports, as on a Unix socket
+	ip   netip.Addr // invalid where there is none
+	tls  bool
+}
+
+// listenerOf returns the listener that a request came in on.
+func listenerOf(r *http.Request) listener {
+	l := listener{tls: r.TLS != nil}
+	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		l.port = tcp.Port
+		l.ip = tcp.AddrPort().Addr().Unmap()
+	}
+	return l
+}
+
+// ownPort reports whether a port, or "" for the default one, is the listener's.
+func (l listener) ownPort(port string) bool {
+	switch {
+	case l.port == 0:
+		return true
+	case port != "":
+		n, err := strconv.Atoi(port)
+		return err == nil && n == l.port
+	case l.tls:
+		return l.port == 443
+	}
+	return l.port == 80
+}
+
+// isLoopback reports whether a name means this machine to every resolver.
+func (l listener) isLoopback(name string) bool {
+	switch name {
+	case "localhost", "127.0.0.1", "::1":
+		return true
+	}
+	return l.ip.IsLoopback() && name == l.ip.String()
+}
+
+// hosts are the configured names. The zero value holds none.
+type hosts struct {
+	names map[string]struct{} // on the listener's own port, or none
+	exact map[string]struct{} // with their port, as in a Host header
+}
+
+// allow adds "name" or "name:port".
+func (h *hosts) allow(entry string) error {
+	if h.names == nil {
+		h.names, h.exact = map[string]struct{}{}, map[string]struct{}{}
+	}
+	entry = strings.ToLower(entry)
+	name, port, ok := splitHost(entry)
+	switch {
+	case !ok:
+		return fmt.Errorf("host %q: want a name or an address, with or without a port, like mcp.internal or mcp.internal:8443", entry)
+	case port == "":
+		h.names[name] = struct{}{}
+	case port == "80" || port == "443":
+		h.exact[entry[:len(entry)-len(port)-1]] = struct{}{} // clients leave the default port out
+		fallthrough
+	default:
+		h.exact[entry] = struct{}{}
+	}
+	return nil
+}
+
+// cover reports whether a request may carry this Host (RFC 9110 section 7.2).
+func (h hosts) cover(host string, here listener) bool {
+	host = strings.ToLower(host)
+	if _, ok := h.exact[host]; ok {
+		return true
+	}
+	name, port, ok := splitHost(host)
+	if !ok {
+		return false
+	}
+	if here.isLoopback(name) {
+		return here.ownPort(port)
+	}
+	_, ok = h.names[name]
+	return ok && (port == "" || here.ownPort(port))
+}
+
+// splitHost splits "name", "name:port" and "[address]:port". It knows no
+// other forms: a name is in lower-case ASCII and has no final dot, a port has
+// no leading zero.
+func splitHost(s string) (name, port string, ok bool) {
+	name, rest := s, ""
+	if address, bracketed := strings.CutPrefix(s, "["); bracketed {
+		if name, rest, ok = strings.Cut(address, "]"); !ok {
+			return "", "", false
+		}
+		if ip, err := netip.ParseAddr(name); err != nil || !ip.Is6() || ip.Zone() != "" {
+			return "", "", false
+		}
+	} else {
+		if i := strings.IndexByte(s, ':'); i >= 0 {
+			name, rest = s[:i], s[i:]
+		}
+		if !isName(name) {
+			return "", "", false
+		}
+	}
+	if rest == "" {
+		return name, "", true
+	}
+	port, ok = strings.CutPrefix(rest, ":")
+	n, err := strconv.ParseUint(port, 10, 16)
+	return name, port, ok && err == nil && n > 0 && port[0] != '0'
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return s != "" && s[0] != '.' && s[len(s)-1] != '.'
+}

@@ -1,0 +1,374 @@
+package httpguard
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// serve runs the gate in a real server that answers 418, or what reading the
+// body makes of it.
+func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			w.WriteHeader(http.StatusRequestTimeout)
+		case err != nil:
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			w.WriteHeader(passed)
+		}
+	})))
+	Guard(s.Config)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.Listener = Limit(s.Listener, caps)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// raw sends text, in which PORT stands for the port of the server, and
+// returns the status of the answer.
+func raw(t *testing.T, s *httptest.Server, text string) int {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	if _, err := io.WriteString(c, strings.ReplaceAll(strings.ReplaceAll(text, "PORT", port), "\n", "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode
+}
+
+func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
+	const post = "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\n"
+	rows := []struct {
+		name string
+		text string
+		want int
+	}{
+		{"a good one", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"a rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
+		{"no host", "GET / HTTP/1.0\n\n", 403},
+		{"two hosts", "GET / HTTP/1.1\nHost: localhost:PORT\nHost: evil.com\n\n", 400},
+		{"two hosts, the good one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
+		{"the target names our host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"the target names another host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
+		{"everything of the server", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"everything of another server", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
+		{"a tunnel", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
+		{"a preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
+		{"two origins", "GET / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://localhost:PORT\nOrigin: http://evil.com\n\n", 403},
+		{"an upgrade from another site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
+		{"a body", post + "Content-Length: 2\n\n{}", passed},
+		{"a body that is announced too large", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
+		{"a body in chunks that grows too large", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
+		{"headers without end", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
+	}
+	s := serve(t, Options{MaxBody: 100}, Caps{})
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			if got := raw(t, s, r.text); got != r.want {
+				t.Errorf("status %d, want %d", got, r.want)
+			}
+		})
+	}
+}
+
+// TestNothingIsReadBehindABodyInChunks: what a proxy would take for a part of
+// the body, by its Content-Length, must not be a request of its own.
+func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
+	s := serve(t, Options{}, Caps{})
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	host := "Host: " + s.Listener.Addr().String() + "\r\n"
+	smuggled := "GET /smuggled HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n"
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\n"+host+"Content-Type: application/json\r\nContent-Length: 60\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+smuggled); err != nil {
+		t.Fatal(err)
+	}
+	answers, _ := io.ReadAll(c) // a reset by what was not read is an end as well
+	if n := strings.Count(string(answers), "HTTP/1.1 "); n != 1 {
+		t.Errorf("%d requests were answered:\n%s", n, answers)
+	}
+}
+
+func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")
+	if got != http.StatusRequestTimeout {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
+	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	got := raw(t, s, "POST / HTTP/1.1\nHost: evil.com\nContent-Type: application/json\nContent-Length: 2\n\n{")
+	if got != http.StatusForbidden {
+		t.Errorf("status %d", got)
+	}
+}
+
+// The deadline of a body must not cut off an answer that takes longer.
+func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan bool, 1)
+		client, ended := onPipe(t, newGate(t, Options{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-r.Context().Done():
+				gone <- true
+			case <-time.After(5 * DefaultBodyTime):
+				gone <- false
+			}
+		})), nil)
+		if _, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			t.Fatal(err)
+		}
+		if <-gone {
+			t.Error("the request ended with the deadline of its body")
+		}
+		_ = client.Close()
+		ended()
+	})
+}
+
+// TestConnections_newOnesGetIn has idle connections fill the caps: a new one gets in, and
+// that which has been idle for longest is closed.
+func TestConnections_newOnesGetIn(t *testing.T) {
+	rows := []struct {
+		name string
+		caps Caps
+	}{
+		{"in total", Caps{Total: 3, IdlePerClient: 100}},
+		{"per client", Caps{Total: 100, IdlePerClient: 3}},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s := serve(t, Options{}, r.caps)
+			var open []net.Conn
+			for i := range 6 {
+				open = append(open, dial(t, s))
+				if !answers(open[i]) {
+					t.Fatalf("connection %d is not served", i)
+				}
+			}
+			for i, c := range open {
+				if i < 3 && answers(c) {
+					t.Errorf("connection %d is open beyond the cap", i)
+				}
+				_ = c.Close()
+			}
+		})
+	}
+}
+
+// TestConnections_largestHolderYields has one address hold most connections, and another
+// a few older ones.
+func TestConnections_largestHolderYields(t *testing.T) {
+	l := Limit(nil, Caps{Total: 64, IdlePerClient: 60}).(*limited)
+	var few, many []*counted
+	for range 4 {
+		few = append(few, l.enter(from(t, "10.0.0.1:1")))
+	}
+	for range 100 {
+		many = append(many, l.enter(from(t, "10.0.0.2:1")))
+	}
+	for i, c := range few {
+		if c.gone {
+			t.Errorf("connection %d of the other address was closed", i)
+		}
+	}
+	if !many[0].gone || many[99].gone || l.total != 64 {
+		t.Errorf("%d connections are open", l.total)
+	}
+}
+
+// exhausted is a listener of a process that has no file descriptor left.
+type exhausted struct{ net.Listener }
+
+func (exhausted) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+// TestConnections_withoutDescriptors has the system refuse a connection: an idle one is
+// closed, and none that is in use.
+func TestConnections_withoutDescriptors(t *testing.T) {
+	l := Limit(exhausted{}, Caps{}).(*limited)
+	used, idle := l.enter(from(t, "10.0.0.1:1")), l.enter(from(t, "10.0.0.2:1"))
+	used.use(at("10.0.0.1"))
+	for range 2 {
+		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Fatal(err)
+		}
+	}
+	if !idle.gone || used.gone {
+		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.gone, used.gone)
+	}
+}
+
+// TestConnections_inUseHaveAShare has one client use all connections that it gets.
+func TestConnections_inUseHaveAShare(t *testing.T) {
+	l := Limit(nil, Caps{}).(*limited)
+	var used []*counted
+	for range 2000 {
+		c := l.enter(from(t, "10.0.0.1:1"))
+		if c == nil {
+			t.Fatal("a connection did not get in")
+		}
+		if c.use(at("10.0.0.1")) {
+			used = append(used, c)
+		}
+	}
+	if n := len(used); n < 1000 || n > 1500 {
+		t.Errorf("one address uses %d connections", n)
+	}
+	for i := range 100 {
+		c := l.enter(from(t, "10.0.0.1:1"))
+		if c == nil || !c.use(principal("ann")) {
+			t.Fatalf("connection %d of a principal behind that address is not served", i)
+		}
+	}
+	for i := range 100 {
+		c := l.enter(from(t, "10.0.0.2:1"))
+		if c == nil || !c.use(at("10.0.0.2")) {
+			t.Fatalf("connection %d of another address is not served", i)
+		}
+	}
+	for _, c := range used[:300] {
+		c.rest()
+	}
+	if c := l.enter(from(t, "10.0.0.1:1")); !used[0].use(at("10.0.0.1")) || c == nil {
+		t.Error("a connection that was given back is not served")
+	}
+}
+
+// TestConnections_manyAddressesLeaveSomeForPrincipals has 4,000 addresses use two
+// connections each.
+func TestConnections_manyAddressesLeaveSomeForPrincipals(t *testing.T) {
+	l := Limit(nil, Caps{}).(*limited)
+	for i := range 4000 {
+		address := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
+		for range 2 {
+			if c := l.enter(from(t, address+":1")); c != nil {
+				c.use(at(address))
+			}
+		}
+	}
+	for i := range 10 {
+		c := l.enter(from(t, "10.1.0.1:1"))
+		if c == nil || !c.use(principal("ann")) {
+			t.Fatalf("connection %d of a principal is not served", i)
+		}
+	}
+}
+
+func dial(t *testing.T, s *httptest.Server) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// answers reports whether a request on a connection is answered.
+func answers(c net.Conn) bool {
+	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", c.RemoteAddr()); err != nil {
+		return false
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == passed
+}
+
+func TestConnections_countOnce(t *testing.T) {
+	l := Limit(nil, Caps{Total: 1}).(*limited)
+	here, there := net.Pipe()
+	defer func() { _ = there.Close() }()
+	c := l.enter(here)
+	if !c.use(principal("ann")) || c.NetConn() != here || l.enter(here) != nil {
+		t.Error("the cap does not hold")
+	}
+	_ = c.Close()
+	_ = c.Close()
+	if l.enter(here) == nil || l.total != 1 || l.inUse.used != 0 {
+		t.Errorf("the count is %d after the end, and %d are in use", l.total, l.inUse.used)
+	}
+}
+
+// from is a connection from an address.
+func from(t *testing.T, address string) net.Conn {
+	t.Helper()
+	if address == "" {
+		return fakeConn{remote: &net.UnixAddr{}}
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fakeConn{remote: tcp}
+}
+
+type fakeConn struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
+func (c fakeConn) Close() error         { return nil }
+
+func TestWhereAnOpenServerMayListen(t *testing.T) {
+	rows := map[string]bool{
+		"127.0.0.1:8080": true, "127.5.6.7:0": true, "localhost:8080": true, "LOCALHOST:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:80": true,
+		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.168.1.5:8080": false, "10.0.0.1:80": false, "mcp.internal:8080": false,
+		"localhost.evil.com:80": false, "8.8.8.8:80": false, "[fe80::1%eth0]:80": false, "127.0.0.1.nip.io:80": false,
+	}
+	for address, want := range rows {
+		if err := CheckListen(address, false); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		} else if err != nil && !strings.Contains(err.Error(), "--insecure-listen") {
+			t.Errorf("the error does not name the flag: %v", err)
+		}
+		if err := CheckListen(address, true); err != nil {
+			t.Errorf("%s with the flag: %v", address, err)
+		}
+	}
+	for _, address := range []string{"", "8080", "127.0.0.1", "::1"} {
+		if CheckListen(address, true) == nil {
+			t.Errorf("%q is accepted", address)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package httpstream
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+)
+
+func TestTheDoorSaysHowToRefuse(t *testing.T) {
+	door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.Refusal{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
+	}}
+	w := httptest.NewRecorder()
+	_, in := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
+		t.Errorf("let in: %v, status %d, challenge %q", in, w.Code, challenge)
+	}
+}
+
+func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revoked error
+		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
+		}}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		caller, _ := Enter(w, r, door)
+		revoked = errors.New("the key was revoked")
+		time.Sleep(time.Second)
+		if Holds(w, r, door, caller.Pass) || w.Code != http.StatusUnauthorized {
+			t.Errorf("the status is %d", w.Code)
+		}
+	})
+}
+
+// TestAStreamEndsWithThePassOfItsClient: what would be told next is not, and no
+// comment is.
+func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revoked atomic.Bool
+		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+			if revoked.Load() {
+				return identity.Principal{}, errors.New("the key was revoked")
+			}
+			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
+		}}
+		w := httptest.NewRecorder()
+		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		var ended atomic.Int64
+		o := Options{WriteTimeout: time.Second, KeepAlive: 15 * time.Second, Pass: caller.Pass}
+		a := New(w, o, func() { ended.Add(1) })
+		a.Begin()
+		revoked.Store(true)
+		time.Sleep(16 * time.Second)
+		a.Finish(mcp.Reply{})
+		if ended.Load() != 1 || w.Body.Len() != 0 {
+			t.Errorf("the request was ended %d times, and %q was sent", ended.Load(), w.Body)
+		}
+	})
+}
+
+func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revoked error
+		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
+		}}
+		w := httptest.NewRecorder()
+		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		a := New(w, Options{WriteTimeout: time.Second, KeepAlive: time.Second, Pass: caller.Pass}, func() {})
+		revoked = errors.New("the key was revoked")
+		time.Sleep(time.Second)
+		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))
+		if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "the answer") {
+			t.Errorf("the answer is %d %s", w.Code, w.Body)
+		}
+	})
+}
