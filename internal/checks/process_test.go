@@ -1,4 +1,4 @@
-package mcpd_test
+package checks_test
 
 import (
 	"go/ast"
