@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
@@ -89,7 +90,7 @@ func addServer(tb testing.TB) *engine.Server {
 	return load(tb, engine.Options{Tools: fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}}})
 }
 
-var addRequest = engine.Request{
+var addRequest = call.Request{
 	Name: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`),
 	Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bench", RequestID: "r-1"}},
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 func TestANativeCallStaysWithinItsAllocations(t *testing.T) {
 	s := native(t)
-	request := engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`), Caller: addRequest.Caller}
+	request := call.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`), Caller: addRequest.Caller}
 	inProcess := testing.AllocsPerRun(200, func() {
 		if r := s.Execute(t.Context(), request); r.Err != nil {
 			t.Fatal(r.Err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -29,9 +30,9 @@ func gated(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
 	return begun, release
 }
 
-func codeOf(t *testing.T, err error) *engine.CallError {
+func codeOf(t *testing.T, err error) *call.Error {
 	t.Helper()
-	var failed *engine.CallError
+	var failed *call.Error
 	if !errors.As(err, &failed) {
 		t.Fatalf("%v is no CallError", err)
 	}
@@ -52,7 +53,7 @@ func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 	<-begun
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
 	failed := codeOf(t, err)
-	if failed.Code != engine.ExecutionError || !failed.Overloaded || failed.RetryAfter <= 0 {
+	if failed.Code != call.ExecutionError || !failed.Overloaded || failed.RetryAfter <= 0 {
 		t.Errorf("got %+v", failed)
 	}
 	close(release)
@@ -137,12 +138,12 @@ tool "loops" {
 	for _, test := range []struct {
 		name string
 		end  func(context.Context) (context.Context, context.CancelFunc)
-		code engine.Code
+		code call.Code
 	}{
-		{"that goes away", context.WithCancel, engine.ExecutionError},
+		{"that goes away", context.WithCancel, call.ExecutionError},
 		{"whose deadline passes", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 50*time.Millisecond)
-		}, engine.Timeout},
+		}, call.Timeout},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := test.end(t.Context())
@@ -153,11 +154,11 @@ tool "loops" {
 				case <-begun:
 				case <-ctx.Done():
 				}
-				if test.code == engine.ExecutionError {
+				if test.code == call.ExecutionError {
 					cancel()
 				}
 			}()
-			result := s.Execute(ctx, engine.Request{Name: "loops", Emit: signal(begun)})
+			result := s.Execute(ctx, call.Request{Name: "loops", Emit: signal(begun)})
 			if result.Err == nil || result.Err.Code != test.code {
 				t.Errorf("got %v, want %s", result.Err, test.code)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -128,12 +129,12 @@ func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
 	})
 	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	approved := refunds(`{"amount":70}`, acts(ask, "accept"))
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &engine.Resume{State: ask.State})), "asks approval") // without an answer
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval") // without an answer
 	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`)
 	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same once more
 	// What is answered remains so, whatever is brought with its state later.
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &engine.Resume{State: ask.State})), "asks approval")
-	if r := a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "perhaps"))); r.Err == nil || r.Err.Code != engine.InvalidInput {
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval")
+	if r := a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "perhaps"))); r.Err == nil || r.Err.Code != call.InvalidInput {
 		t.Errorf("an answer that is none gets %s, %v", r.Value, r.Err)
 	}
 	lines, text := a.closed()
@@ -176,7 +177,7 @@ tool "outer" {
 		wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(declined, "decline"))), "POLICY_DENIED: the user did not approve the call")
 	}
 	mute := refunds(`{"amount":70}`, nil)
-	mute.Can = engine.Capabilities{}
+	mute.Can = call.Capabilities{}
 	a.s.Execute(t.Context(), mute)
 	outer := refunds("", nil)
 	outer.Name, outer.Arguments = "outer", nil
@@ -300,7 +301,7 @@ policy "odd" {
 	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(arguments, nil)))
 	a.s.Execute(t.Context(), refunds(arguments, acts(ask, "decline")))
 	mute := refunds(arguments, nil)
-	mute.Can = engine.Capabilities{}
+	mute.Can = call.Capabilities{}
 	wantSaid(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: With [sensitive]")
 	outer := refunds("", nil)
 	outer.Name, outer.Arguments = "outer", nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -63,16 +64,16 @@ func startEffects(t *testing.T) *effects {
 }
 
 // asked is a call of a client that can be asked.
-func asked(service string, resume *engine.Resume) engine.Request {
-	return engine.Request{
+func asked(service string, resume *call.Resume) call.Request {
+	return call.Request{
 		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
-		Can:    engine.Capabilities{Form: true},
+		Can:    call.Capabilities{Form: true},
 		Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "a"}, Source: identity.Source{Listener: "local"}},
 	}
 }
 
-func answers(ask *engine.Ask, content string) *engine.Resume {
-	r := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
+func answers(ask *call.Ask, content string) *call.Resume {
+	r := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
 	for _, request := range ask.Requests {
 		r.Responses[request.Key] = json.RawMessage(`{"action":"accept","content":` + content + `}`)
 	}
@@ -83,7 +84,7 @@ func deployServer(t *testing.T, e *effects, statePath string) *engine.Server {
 	return server(t, engine.Options{Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)), StatePath: statePath})
 }
 
-func mustAsk(t *testing.T, r engine.Result) *engine.Ask {
+func mustAsk(t *testing.T, r call.Result) *call.Ask {
 	t.Helper()
 	if r.Err != nil || r.Ask == nil {
 		t.Fatalf("got %+v, want a question", r)
@@ -125,7 +126,7 @@ func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	for leg := range 2 {
-		results := make([]engine.Result, 10)
+		results := make([]call.Result, 10)
 		var all sync.WaitGroup
 		for i := range results {
 			all.Go(func() {
@@ -155,7 +156,7 @@ func TestAStateStandsForItsCallAlone(t *testing.T) {
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	good := answers(ask, `{"ok":true}`)
-	refuse := func(what string, r engine.Request, want string) {
+	refuse := func(what string, r call.Request, want string) {
 		t.Helper()
 		got := s.Execute(t.Context(), r)
 		if got.Err == nil || got.Err.RPC == nil || got.Err.RPC.Code != -32602 || !strings.Contains(got.Err.Message, want) {
@@ -182,21 +183,21 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
-	other := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"else": json.RawMessage(`{"action":"accept"}`)}}
+	other := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"else": json.RawMessage(`{"action":"accept"}`)}}
 	again := mustAsk(t, s.Execute(t.Context(), asked("web", other)))
 	if again.Requests[0].Key != "first" || again.State != ask.State || again.Wait <= 0 || again.Wait > ask.Wait {
 		t.Errorf("asked again: %+v", again)
 	}
-	wrong := &engine.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
+	wrong := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
 	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
 		t.Errorf("a number as an answer: %+v", r)
 	}
-	unfit := &engine.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
+	unfit := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
 	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
 		t.Errorf("an answer that does not fit its form: %+v", r)
 	}
-	declined := &engine.Resume{State: again.State, Refused: map[string]engine.RPCError{"first": {}}}
-	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != engine.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
+	declined := &call.Resume{State: again.State, Refused: map[string]call.RPCError{"first": {}}}
+	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != call.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
 		t.Errorf("declined: %+v", r)
 	}
 	if e.n.Load() != 1 {
@@ -210,11 +211,11 @@ func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
-	nothing := &engine.Resume{State: ask.State}
+	nothing := &call.Resume{State: ask.State}
 	before := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
 	mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
 	after := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
-	for _, again := range []*engine.Ask{before, after} {
+	for _, again := range []*call.Ask{before, after} {
 		if r := mustAsk(t, s.Execute(t.Context(), asked("web", answers(again, `{"ok":true}`)))); r.Requests[0].Key != "second" {
 			t.Errorf("got %+v", r)
 		}
@@ -228,7 +229,7 @@ func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	request := asked("web", nil)
-	request.Can = engine.Capabilities{Sample: true}
+	request.Can = call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
 	if r.Err == nil || string(r.Err.Required) != `{"elicitation":{}}` {
 		t.Errorf("got %+v", r)
@@ -240,7 +241,7 @@ func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 	var events, roots []string
 	s := server(t, engine.Options{
 		Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
-		Hooks: []engine.Hook{func(_ context.Context, event engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, event call.Event) {
 			events = append(events, fmt.Sprint(event.Phase, event.Leg, event.Outcome))
 			roots = append(roots, event.RootID)
 		}},
@@ -260,11 +261,11 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	yes := json.RawMessage(`{"action":"accept","content":{"ok":true}}`)
-	r := s.Execute(t.Context(), asked("web", &engine.Resume{Responses: map[string]json.RawMessage{"first": yes, "second": yes, "else": yes}}))
+	r := s.Execute(t.Context(), asked("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes, "second": yes, "else": yes}}))
 	if r.Err != nil || string(r.Value) != `"plan#1 deploy#2 true finish#3 true"` || e.n.Load() != 3 {
 		t.Errorf("got %s, %v after %d effects", r.Value, r.Err, e.n.Load())
 	}
-	if ask := mustAsk(t, s.Execute(t.Context(), asked("web", &engine.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
+	if ask := mustAsk(t, s.Execute(t.Context(), asked("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
 		t.Errorf("asked for %+v", ask.Requests)
 	}
 }
@@ -282,7 +283,7 @@ tool "a" {
 }
 `)})
 	request := asked("", nil)
-	request.Name, request.Arguments, request.Can = "a", nil, engine.Capabilities{Sample: true}
+	request.Name, request.Arguments, request.Can = "a", nil, call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
 	if r.Err == nil || !strings.Contains(r.Err.Message, "1000 where the body does not say, is more than the 500") {
 		t.Errorf("got %+v", r)

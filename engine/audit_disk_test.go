@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -41,21 +42,21 @@ func fullDisk(t *testing.T, path string) (room func()) {
 
 // endings is one call of each way that calls end.
 var endings = []struct {
-	request engine.Request
-	code    engine.Code
+	request call.Request
+	code    call.Code
 }{
 	{calls("pay", `{"amount":7}`), ""},
 	{calls("twice", `{}`), ""},
-	{calls("pay", `{"amount":-7}`), engine.PolicyDenied},
-	{calls("pay", `{"amount":700}`), engine.ExecutionError},
-	{calls("pay", `{"amount":"seven"}`), engine.InvalidInput},
-	{calls("pya", `{}`), engine.ToolNotFound},
-	{calls("shut", `{}`), engine.PolicyDenied},
-	{calls("never", `{}`), engine.PolicyDenied},
-	{calls("slow", `{}`), engine.Timeout},
-	{engine.Request{Kind: engine.Resources, Name: "nothing://here"}, engine.ToolNotFound},
-	{engine.Request{Kind: engine.Prompts, Name: "nothing"}, engine.ToolNotFound},
-	{engine.Request{Name: "pay", Argument: "nothing"}, engine.InvalidInput},
+	{calls("pay", `{"amount":-7}`), call.PolicyDenied},
+	{calls("pay", `{"amount":700}`), call.ExecutionError},
+	{calls("pay", `{"amount":"seven"}`), call.InvalidInput},
+	{calls("pya", `{}`), call.ToolNotFound},
+	{calls("shut", `{}`), call.PolicyDenied},
+	{calls("never", `{}`), call.PolicyDenied},
+	{calls("slow", `{}`), call.Timeout},
+	{call.Request{Kind: call.Resources, Name: "nothing://here"}, call.ToolNotFound},
+	{call.Request{Kind: call.Prompts, Name: "nothing"}, call.ToolNotFound},
+	{call.Request{Name: "pay", Argument: "nothing"}, call.InvalidInput},
 }
 
 const endingTools = ledgered + `
@@ -117,12 +118,12 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 				if code := endedBy(err); code != end.code {
 					t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
 				}
-			case err == nil || err.Code != engine.ExecutionError || err.Message != refusal || err.RetryAfter == 0:
+			case err == nil || err.Code != call.ExecutionError || err.Message != refusal || err.RetryAfter == 0:
 				t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
 			}
 		}
 		s.Execute(t.Context(), calls("acts", `{}`))
-		s.Execute(t.Context(), engine.Request{Kind: engine.Prompts, Name: "completed", Argument: "a", Arguments: json.RawMessage(`{"value":"x"}`)})
+		s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "completed", Argument: "a", Arguments: json.RawMessage(`{"value":"x"}`)})
 		done := int64(0)
 		if mode == "relaxed" {
 			done = 1
@@ -132,7 +133,7 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.Execute(gone, calls("pay", `{"amount":-7}`)).Err; endedBy(err) != engine.PolicyDenied {
+		if err := s.Execute(gone, calls("pay", `{"amount":-7}`)).Err; endedBy(err) != call.PolicyDenied {
 			t.Errorf("%s: a caller who is gone gets %v", mode, err)
 		}
 		room()
@@ -148,7 +149,7 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 	}
 }
 
-func endedBy(err *engine.CallError) engine.Code {
+func endedBy(err *call.Error) call.Code {
 	if err == nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
@@ -102,7 +103,7 @@ func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
 // argument but its shape.
 func TestEveryCallIsWrittenDown(t *testing.T) {
 	s, path := auditedServer(t, "")
-	for _, r := range []engine.Request{
+	for _, r := range []call.Request{
 		calls("pay", `{"amount":7,"card":"VISA-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
 		calls("pya", `{}`), calls("twice", `{}`),
 	} {
@@ -249,7 +250,7 @@ func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
 		var said logBuffer
 		s := server(t, engine.Options{Tools: files("note.hcl", readable), Config: files("mcpd.hcl", auditBlock(path, block)), Logger: said.logger()})
 		for _, uri := range uris {
-			s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri})
+			s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri})
 		}
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)

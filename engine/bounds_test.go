@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -37,7 +38,7 @@ tool "wide" {
 
 func TestAResultIsNoLargerThanItsTool(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools)})
-	for n, want := range map[int]engine.Code{1000: "", 2000: engine.ExecutionError} {
+	for n, want := range map[int]call.Code{1000: "", 2000: call.ExecutionError} {
 		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
 		if got := failedWith(err); got != want {
 			t.Errorf("%d bytes: %v", n, err)
@@ -47,7 +48,7 @@ func TestAResultIsNoLargerThanItsTool(t *testing.T) {
 
 func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")})
-	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != engine.ExecutionError {
+	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != call.ExecutionError {
 		t.Errorf("got %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 			switch code := failedWith(err); {
 			case code == "":
 				ran++
-			case code == engine.PolicyDenied && strings.Contains(err.Error(), "at once"):
+			case code == call.PolicyDenied && strings.Contains(err.Error(), "at once"):
 				refused++
 			default:
 				t.Error(err)
@@ -92,8 +93,8 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 }
 
 // failedWith returns the code of a call's error; empty when there is none.
-func failedWith(err error) engine.Code {
-	var failed *engine.CallError
+func failedWith(err error) call.Code {
+	var failed *call.Error
 	if errors.As(err, &failed) {
 		return failed.Code
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -50,11 +51,11 @@ tool "count" {
 `
 
 // countedBy is a call of that tool.
-func countedBy(p identity.Principal, session, arguments string) engine.Request {
+func countedBy(p identity.Principal, session, arguments string) call.Request {
 	if p.Claims == nil {
 		p.Claims = map[string]any{"tenant": "t"}
 	}
-	return engine.Request{Name: "count", Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: p, Source: identity.Source{Session: session}}}
+	return call.Request{Name: "count", Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: p, Source: identity.Source{Session: session}}}
 }
 
 func local(id string) identity.Principal {
@@ -120,10 +121,10 @@ func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
 func TestPoliciesLimitsAndHooksHoldForResultsThatAreGivenAgain(t *testing.T) {
 	var mu sync.Mutex
 	var ended []string
-	hook := func(_ context.Context, e engine.HookEvent) {
+	hook := func(_ context.Context, e call.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Phase != engine.Start {
+		if e.Phase != call.Start {
 			ended = append(ended, fmt.Sprint(e.Phase, " ", e.Cached))
 		}
 	}
@@ -141,7 +142,7 @@ limit "three" {
 	})
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
-	if r := s.Execute(t.Context(), countedBy(local("eve"), "1", `{}`)); r.Err == nil || r.Err.Code != engine.PolicyDenied {
+	if r := s.Execute(t.Context(), countedBy(local("eve"), "1", `{}`)); r.Err == nil || r.Err.Code != call.PolicyDenied {
 		t.Errorf("eve gets %s, %v", r.Value, r.Err)
 	}
 	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 1"`)
@@ -255,7 +256,7 @@ func TestACacheChangesNoOutcome(t *testing.T) {
 }
 
 // outcome is all that a caller learns of a call.
-func outcome(s *engine.Server, r engine.Request) string {
+func outcome(s *engine.Server, r call.Request) string {
 	got := s.Execute(context.Background(), r)
 	if got.Err != nil {
 		return fmt.Sprintf("%s %s %s %v", got.Err.Code, got.Err.Message, got.Err.Details, got.Err.Violations)
@@ -283,7 +284,7 @@ func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
 					return
 				default:
 				}
-				r := s.Execute(context.Background(), engine.Request{Name: "pure"})
+				r := s.Execute(context.Background(), call.Request{Name: "pure"})
 				if r.Err != nil {
 					t.Error(r.Err)
 					return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -44,7 +45,7 @@ func TestCallerFromContext(t *testing.T) {
 			if err := engine.AddTool(s, engine.ToolOptions{Name: "track"}, track); err != nil {
 				t.Fatal(err)
 			}
-			request := engine.Request{Name: "track", Caller: test.given}
+			request := call.Request{Name: "track", Caller: test.given}
 			if late {
 				request.Late = dropped{}
 			}
@@ -69,7 +70,7 @@ func TestCallerFromContext(t *testing.T) {
 
 type dropped struct{}
 
-func (dropped) Answer(engine.Result) {}
+func (dropped) Answer(call.Result) {}
 
 func TestCallerFromContext_outsideOfCall(t *testing.T) {
 	caller, ok := engine.CallerFromContext(t.Context())
@@ -98,7 +99,7 @@ tool "outer" {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	result := s.Execute(t.Context(), engine.Request{Name: "outer", Caller: callers["a principal"].given})
+	result := s.Execute(t.Context(), call.Request{Name: "outer", Caller: callers["a principal"].given})
 	if result.Err != nil || string(result.Value) != `{"id":"ada"}` {
 		t.Errorf("%v, %s", result.Err, result.Value)
 	}
@@ -126,8 +127,8 @@ func TestCallerPolicy(t *testing.T) {
 				},
 			},
 		})
-		result := s.Execute(t.Context(), engine.Request{Name: "add", Arguments: []byte(`{"a":1,"b":2}`), Caller: test.given})
-		denied := result.Err != nil && result.Err.Code == engine.PolicyDenied && result.Err.Message == "sign in"
+		result := s.Execute(t.Context(), call.Request{Name: "add", Arguments: []byte(`{"a":1,"b":2}`), Caller: test.given})
+		denied := result.Err != nil && result.Err.Code == call.PolicyDenied && result.Err.Message == "sign in"
 		if denied != (test.seen.Principal.Kind == identity.KindAnonymous) || !denied && result.Err != nil {
 			t.Errorf("%s: %v", name, result.Err)
 		}
@@ -143,7 +144,7 @@ func TestCallerPolicy_panicDenies(t *testing.T) {
 		func(engine.PolicyInput) engine.Decision { panic("hunter2") },
 	}})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-	if failed := codeOf(t, err); failed.Code != engine.PolicyDenied || failed.Message != "denied: a policy failed" {
+	if failed := codeOf(t, err); failed.Code != call.PolicyDenied || failed.Message != "denied: a policy failed" {
 		t.Errorf("got %v", failed)
 	}
 }

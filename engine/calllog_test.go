@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -60,7 +61,7 @@ policy "shut" {
 		"missing": {said(line{Message: failed, Level: "INFO", Tool: "missing", Code: "TOOL_NOT_FOUND"})},
 	} {
 		began := len(log.String())
-		s.Execute(t.Context(), engine.Request{Name: name, Arguments: json.RawMessage("{}"), Caller: caller})
+		s.Execute(t.Context(), call.Request{Name: name, Arguments: json.RawMessage("{}"), Caller: caller})
 		var got []line
 		for lines := json.NewDecoder(strings.NewReader(log.String()[began:])); lines.More(); {
 			var l line
@@ -83,7 +84,7 @@ policy "shut" {
 func TestCallLog_debugOffCostsNothing(t *testing.T) {
 	allocations := func(logger *slog.Logger) float64 {
 		s := server(t, engine.Options{Logger: logger, Tools: files("t.hcl", `tool "good" { run = "return 1;" }`)})
-		request := engine.Request{Name: "good", Arguments: json.RawMessage("{}"), Caller: identity.Caller{Principal: identity.Anonymous()}}
+		request := call.Request{Name: "good", Arguments: json.RawMessage("{}"), Caller: identity.Caller{Principal: identity.Anonymous()}}
 		return testing.AllocsPerRun(200, func() {
 			if result := s.Execute(context.Background(), request); result.Err != nil {
 				t.Fatal(result.Err)

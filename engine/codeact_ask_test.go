@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -39,9 +40,9 @@ tool "outer" {
 }
 
 // askable is a call of run_code by a client that can be asked.
-func askable(text string, resume *engine.Resume) engine.Request {
+func askable(text string, resume *call.Resume) call.Request {
 	r := code(text)
-	r.Can, r.Resume = engine.Capabilities{Form: true}, resume
+	r.Can, r.Resume = call.Capabilities{Form: true}, resume
 	return r
 }
 
@@ -123,7 +124,7 @@ func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
 		t.Errorf("an approval: %s", got)
 	}
 	again := called(t, s, askable(program, nil))
-	declined := &engine.Resume{State: again.Ask.State, Responses: map[string]json.RawMessage{again.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
+	declined := &call.Resume{State: again.Ask.State, Responses: map[string]json.RawMessage{again.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
 	if got := ended(called(t, s, askable(program, declined))); !strings.HasPrefix(got, "EXECUTION_ERROR: HostError: the user did not approve the call (POLICY_DENIED of note)") {
 		t.Errorf("a refusal: %s", got)
 	}
@@ -143,14 +144,14 @@ func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	outer := tool("outer", `{}`)
-	outer.Can = engine.Capabilities{Form: true}
+	outer.Can = call.Capabilities{Form: true}
 	if got := ended(called(t, s, outer)); !strings.Contains(got, "this tool may not be called by another") {
 		t.Errorf("code that a tool wants to run: %s", got)
 	}
 }
 
 // approvable is a call of run_code whose user approves its plan.
-func approvable(text string, resume *engine.Resume) engine.Request {
+func approvable(text string, resume *call.Resume) call.Request {
 	r := askable(text, resume)
 	r.Arguments, _ = json.Marshal(map[string]string{"code": text, "mode": "approve"})
 	return r
@@ -234,16 +235,16 @@ func TestAPlanThatIsNotApprovedChangesNothing(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `await note({ text: "danger" })`
 	asked := called(t, s, approvable(program, nil))
-	declined := &engine.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{asked.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
+	declined := &call.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{asked.Ask.Requests[0].Key: json.RawMessage(`{"action":"decline"}`)}}
 	if got := called(t, s, approvable(program, declined)); got.Err == nil || got.Err.DeniedBy != "(plan)" || got.Err.Message != "the user did not approve the call" {
 		t.Errorf("a refusal: %s", ended(got))
 	}
 	other := called(t, s, approvable(`await note({ text: "danger" }); 1`, answers(called(t, s, approvable(program, nil)).Ask, `{}`)))
-	if other.Err == nil || other.Err.Code != engine.InvalidInput {
+	if other.Err == nil || other.Err.Code != call.InvalidInput {
 		t.Errorf("another program goes on from the approval: %s", ended(other))
 	}
 	deaf := approvable(program, nil)
-	deaf.Can = engine.Capabilities{}
+	deaf.Can = call.Capabilities{}
 	if got := ended(called(t, s, deaf)); !strings.HasPrefix(got, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: The program is going to") {
 		t.Errorf("a client that cannot be asked: %s", got)
 	}

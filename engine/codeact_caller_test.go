@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -38,7 +39,7 @@ policy "hers" {
 `
 
 // sentBy has a request be that of a local user with scopes.
-func sentBy(id string, r engine.Request, scopes ...string) engine.Request {
+func sentBy(id string, r call.Request, scopes ...string) call.Request {
 	r.Caller = identity.Caller{Principal: identity.Principal{ID: id, Kind: identity.KindLocal, Scopes: scopes, Groups: []string{}, Claims: map[string]any{}}}
 	return r
 }
@@ -63,12 +64,12 @@ ends`
 		{"eve", []string{"other"}, false, `EXECUTION_ERROR: unknown-tool at 3:31: tools has no tool "order"`},
 		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`}, // nothing is kept of another
 	} {
-		ask := func(r engine.Request) engine.Result { return called(t, s, sentBy(c.who, r, c.scopes...)) }
+		ask := func(r call.Request) call.Result { return called(t, s, sentBy(c.who, r, c.scopes...)) }
 		if got := ended(ask(code(program))); !strings.Contains(got, c.want) {
 			t.Errorf("code of %s ends with %s\nwant %s", c.who, got, c.want)
 		}
-		for what, r := range map[string]engine.Request{
-			"the prompt":    {Kind: engine.Prompts, Name: "code_mode"},
+		for what, r := range map[string]call.Request{
+			"the prompt":    {Kind: call.Prompts, Name: "code_mode"},
 			"a search":      tool("search_tools", `{"query":"order thing"}`),
 			"a description": tool("describe_tool", `{"name":"order"}`),
 		} {

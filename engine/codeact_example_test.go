@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -20,7 +21,7 @@ func exampleOf(t *testing.T, s *engine.Server) (calls []string) {
 	var reply struct {
 		Messages []struct{ Content struct{ Text string } }
 	}
-	if err := json.Unmarshal(called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode"}).Reply, &reply); err != nil {
+	if err := json.Unmarshal(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}).Reply, &reply); err != nil {
 		t.Fatal(err)
 	}
 	_, behind, _ := strings.Cut(reply.Messages[0].Content.Text, "\nExample:\n")

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -161,7 +162,7 @@ func TestEveryNameInThePromptIsThatOfATool(t *testing.T) {
 	var reply struct {
 		Messages []struct{ Content struct{ Text string } }
 	}
-	if err := json.Unmarshal(called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)}).Reply, &reply); err != nil {
+	if err := json.Unmarshal(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)}).Reply, &reply); err != nil {
 		t.Fatal(err)
 	}
 	list := strings.Split(reply.Messages[0].Content.Text, "\n")[3]

@@ -13,12 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
 
 // planned is a call of run_code that plans.
-func planned(text string) engine.Request {
+func planned(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text, "mode": "plan"})
 	return tool("run_code", string(arguments))
 }
@@ -47,10 +48,10 @@ tool "rehearses" {
   dry_run = "return await tools.writes({});"
 }
 `),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Tool == "writes" && e.Phase == engine.End {
+			if e.Tool == "writes" && e.Phase == call.End {
 				made = append(made, e.Outcome)
 			}
 		}},
@@ -110,7 +111,7 @@ for (const tool of [choose, unsure]) {
 }
 return told;`
 	r := planned(program)
-	r.Can = engine.Capabilities{Form: true}
+	r.Can = call.Capabilities{Form: true}
 	got := called(t, s, r)
 	const refused = "the tool wants to ask its user, and a plan asks nobody"
 	want := `{"result":["EXECUTION_ERROR of choose: ` + refused + `","EXECUTION_ERROR of unsure: ` + refused + `"],"stdout":"",` +
@@ -136,7 +137,7 @@ func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
 	}))
 	s := federated(t, "codeact {}\n"+upstreamAt(url, `ask = ["elicit"]`, "override \"asks\" {\n    read_only = true\n  }"))
 	r := planned("await lab.asks()")
-	r.Can = engine.Capabilities{Form: true}
+	r.Can = call.Capabilities{Form: true}
 	if got := ended(called(t, s, r)); !strings.Contains(got, "a plan asks nobody") {
 		t.Errorf("it ends with %s", got)
 	}
@@ -156,7 +157,7 @@ func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
 	s := coding(t, "  max_calls = 2")
 	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
 	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
-	for _, r := range []engine.Request{planned(program), approvable(program, nil)} {
+	for _, r := range []call.Request{planned(program), approvable(program, nil)} {
 		if got := ended(called(t, s, r)); !strings.HasSuffix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -180,7 +181,7 @@ func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
 		erase + `await read_file({ path: "x" })`:                       false,
 		erase + "e?.entities; (await search_web({ query: 'x' }))[9].x": true,
 	} {
-		for _, r := range []engine.Request{planned(program), approvable(program, nil)} {
+		for _, r := range []call.Request{planned(program), approvable(program, nil)} {
 			got := ended(called(t, s, r))
 			if strings.Contains(got, why) != told || !strings.HasPrefix(got, "EXECUTION_ERROR") {
 				t.Errorf("%s:\n%s", program, got)

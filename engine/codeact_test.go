@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -68,7 +69,7 @@ func coding(t *testing.T, block string, more ...string) *engine.Server {
 }
 
 // code is a call of run_code.
-func code(text string) engine.Request {
+func code(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text})
 	return tool("run_code", string(arguments))
 }
@@ -171,7 +172,7 @@ func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
 		if diff := cmp.Diff(want, ended(got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", text, diff)
 		}
-		if got.Err == nil || got.Err.Code == engine.ExecutionError && got.Err.Trace != "" {
+		if got.Err == nil || got.Err.Code == call.ExecutionError && got.Err.Trace != "" {
 			t.Errorf("%s: a trace tells it again: %+v", text, got.Err)
 		}
 	}
@@ -179,7 +180,7 @@ func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
 
 func TestWhatCodeCallsPassesTheWholePipeline(t *testing.T) {
 	var mu sync.Mutex
-	var heard []engine.HookEvent
+	var heard []call.Event
 	s := server(t, engine.Options{
 		Config: files("mcpd.hcl", `
 codeact {
@@ -195,10 +196,10 @@ limit "once" {
   rate  = "1/h"
 }
 `), Tools: files("a.hcl", workshop),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Phase != engine.Start {
+			if e.Phase != call.Start {
 				heard = append(heard, e)
 			}
 		}},
@@ -224,7 +225,7 @@ codes`))
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(heard) < 6 || heard[0].Tool != "write_file" || heard[0].Via != engine.ViaCode || heard[0].ParentID != got.CallID || heard[0].Depth != 1 {
+	if len(heard) < 6 || heard[0].Tool != "write_file" || heard[0].Via != call.ViaCode || heard[0].ParentID != got.CallID || heard[0].Depth != 1 {
 		t.Errorf("hooks hear of %d ends, first of %+v", len(heard), heard)
 	}
 }
@@ -285,7 +286,7 @@ return [seen, wrote, erased, denied];`)
 
 func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	s := coding(t, "")
-	prompt := ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode"}))
+	prompt := ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))
 	for _, want := range []string{`declare function search_web(args: {\n  query: string;`, "Do NOT write import statements"} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, prompt)
@@ -307,7 +308,7 @@ func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	if got := ended(called(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
 		t.Errorf("a shortened name: %s", got)
 	}
-	short := called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
+	short := called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
 	if got := ended(short); len(got) >= len(prompt) || !strings.Contains(got, "search_web") {
 		t.Errorf("a short prompt is %s", got)
 	}

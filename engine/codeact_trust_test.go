@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -61,10 +62,10 @@ func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
 			if _, err := s.Load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Execute(t.Context(), engine.Request{Name: "one"}); got.Err != nil {
+			if got := s.Execute(t.Context(), call.Request{Name: "one"}); got.Err != nil {
 				t.Error(got.Err)
 			}
-			got := s.Execute(t.Context(), engine.Request{Name: "run_code", Arguments: json.RawMessage(`{"code":"1 + 1"}`)})
+			got := s.Execute(t.Context(), call.Request{Name: "run_code", Arguments: json.RawMessage(`{"code":"1 + 1"}`)})
 			if runs := c.inBodies == 2 || c.inOwn == 1; runs != (got.Err == nil) {
 				t.Errorf("the program ends with %v", got.Err)
 			} else if !runs && !strings.Contains(got.Err.Error(), "no program can be run here") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -118,7 +119,7 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 	} {
 		s, paid, _ := till(t, strings.Replace(refund, "requires_approval", "disclose = \""+disclose+"\"\n  requires_approval", 1)+second)
 		mute := refunds(`{"amount":70}`, nil)
-		mute.Can = engine.Capabilities{}
+		mute.Can = call.Capabilities{}
 		wantSaid(t, s.Execute(t.Context(), mute), want[0])
 		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 		for range 2 { // who comes again is told the same
@@ -133,7 +134,7 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 // TestARefusalThatIsGivenAgainNamesItsPolicy to those who watch.
 func TestARefusalThatIsGivenAgainNamesItsPolicy(t *testing.T) {
 	var by []string
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 		if e.Err != nil {
 			by = append(by, e.Err.DeniedBy)
 		}

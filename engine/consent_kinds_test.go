@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -16,18 +17,18 @@ func TestEveryKindIsApproved(t *testing.T) {
 		Tools:  files("all.hcl", three("vault", "cell", "letter")),
 	})
 	for _, kind := range []struct {
-		request, other engine.Request
+		request, other call.Request
 		shown          string
 	}{
-		{engine.Request{Kind: engine.Resources, Name: "x://vault"}, engine.Request{Kind: engine.Resources, Name: "x://cell/7"}, "Resource: x://vault"},
-		{engine.Request{Kind: engine.Resources, Name: "x://cell/7"}, engine.Request{Kind: engine.Resources, Name: "x://cell/8"}, "Resource: x://cell/7"},
+		{call.Request{Kind: call.Resources, Name: "x://vault"}, call.Request{Kind: call.Resources, Name: "x://cell/7"}, "Resource: x://vault"},
+		{call.Request{Kind: call.Resources, Name: "x://cell/7"}, call.Request{Kind: call.Resources, Name: "x://cell/8"}, "Resource: x://cell/7"},
 		{
-			engine.Request{Kind: engine.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"monday"}`)},
-			engine.Request{Kind: engine.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"sunday"}`)}, `Prompt: letter`,
+			call.Request{Kind: call.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"monday"}`)},
+			call.Request{Kind: call.Prompts, Name: "letter", Arguments: json.RawMessage(`{"day":"sunday"}`)}, `Prompt: letter`,
 		},
 	} {
-		ready := func(r engine.Request, resume *engine.Resume) engine.Request {
-			r.Caller, r.Can, r.Resume = anonymous(), engine.Capabilities{Form: true}, resume
+		ready := func(r call.Request, resume *call.Resume) call.Request {
+			r.Caller, r.Can, r.Resume = anonymous(), call.Capabilities{Form: true}, resume
 			return r
 		}
 		name := kind.request.Name
@@ -37,7 +38,7 @@ func TestEveryKindIsApproved(t *testing.T) {
 		}
 		wantSaid(t, s.Execute(t.Context(), ready(kind.request, acts(ask, "decline"))), "POLICY_DENIED: the user did not approve the call")
 		ask = mustAsk(t, s.Execute(t.Context(), ready(kind.request, nil)))
-		if got := s.Execute(t.Context(), ready(kind.other, acts(ask, "accept"))); got.Err == nil || got.Err.Code != engine.InvalidInput {
+		if got := s.Execute(t.Context(), ready(kind.other, acts(ask, "accept"))); got.Err == nil || got.Err.Code != call.InvalidInput {
 			t.Errorf("the approval of %s is good for %s %s: %s", name, kind.other.Name, kind.other.Arguments, said(got))
 		}
 		if got := s.Execute(t.Context(), ready(kind.request, acts(ask, "accept"))); got.Err != nil || got.Ask != nil || !strings.Contains(string(got.Reply), "done") {

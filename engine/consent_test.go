@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -55,15 +56,15 @@ func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapF
 }
 
 // refunds is a call of a client that can be asked.
-func refunds(arguments string, resume *engine.Resume) engine.Request {
+func refunds(arguments string, resume *call.Resume) call.Request {
 	r := asked("", resume)
 	r.Name, r.Arguments = "refund", json.RawMessage(arguments)
 	return r
 }
 
 // acts answers everything that is asked by one action.
-func acts(ask *engine.Ask, action string) *engine.Resume {
-	r := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
+func acts(ask *call.Ask, action string) *call.Resume {
+	r := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
 	for _, request := range ask.Requests {
 		r.Responses[request.Key] = json.RawMessage(`{"action":"` + action + `"}`)
 	}
@@ -71,7 +72,7 @@ func acts(ask *engine.Ask, action string) *engine.Resume {
 }
 
 // said is what a call ended with, in short.
-func said(r engine.Result) string {
+func said(r call.Result) string {
 	switch {
 	case r.Err != nil:
 		return r.Err.Error()
@@ -81,7 +82,7 @@ func said(r engine.Result) string {
 	return string(r.Value)
 }
 
-func wantSaid(t *testing.T, r engine.Result, want string) {
+func wantSaid(t *testing.T, r call.Result, want string) {
 	t.Helper()
 	if got := said(r); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -144,7 +145,7 @@ func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
 func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	both := &engine.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
+	both := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, both)), "POLICY_DENIED: the user did not approve the call")
 	if paid.Load() != 0 {
 		t.Error("it ran")
@@ -179,12 +180,12 @@ tool "outer" {
 }
 `)
 	mute := refunds(`{"amount":70}`, nil)
-	mute.Can = engine.Capabilities{URL: true, Sample: true, Roots: true}
+	mute.Can = call.Capabilities{URL: true, Sample: true, Roots: true}
 	wantSaid(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70")
 	outer := refunds("", nil)
 	outer.Name, outer.Arguments = "outer", nil
 	wantSaid(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a call that another one makes cannot ask for it: A refund of 70")
-	forward := refunds(`{"amount":70}`, &engine.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
+	forward := refunds(`{"amount":70}`, &call.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
 	wantSaid(t, s.Execute(t.Context(), forward), "asks approval")
 	if paid.Load() != 0 {
 		t.Error("it ran")

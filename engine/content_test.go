@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -59,7 +60,7 @@ func TestToolResult_plainBlocks(t *testing.T) {
 		{"rows", "[" + a + "]", asText("[" + a + "]"), "[" + a + "]"},
 		{"calls", "null", "[" + a + "]", ""},
 	} {
-		got := s.Execute(t.Context(), engine.Request{Name: test.tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
+		got := s.Execute(t.Context(), call.Request{Name: test.tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
 		if got.Err != nil {
 			t.Errorf("%s: %v", test.tool, got.Err)
 			continue
@@ -75,8 +76,8 @@ func TestToolResult_plainBlocks(t *testing.T) {
 func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("t.hcl", blockTools)})
 	for _, tool := range []string{"unfit", "built"} {
-		got := s.Execute(t.Context(), engine.Request{Name: tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
-		if got.Err == nil || got.Err.Code != engine.ExecutionError || !strings.Contains(got.Err.Message, "content.structured(value, blocks)") {
+		got := s.Execute(t.Context(), call.Request{Name: tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
+		if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(got.Err.Message, "content.structured(value, blocks)") {
 			t.Errorf("%s: %v", tool, got.Err)
 		}
 	}

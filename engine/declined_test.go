@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -28,10 +29,10 @@ func endsIn(t *testing.T, s *engine.Server, path string) []string {
 // before; and nothing runs.
 func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	var phases []engine.Phase
+	var phases []call.Phase
 	s := unloaded(t, engine.Options{
 		Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n")),
-		Hooks:  []engine.Hook{func(_ context.Context, e engine.HookEvent) { phases = append(phases, e.Phase) }},
+		Hooks:  []engine.Hook{func(_ context.Context, e call.Event) { phases = append(phases, e.Phase) }},
 		Tools: files("t.hcl", `
 policy "closed" {
   tools  = ["closed"]
@@ -51,13 +52,13 @@ policy "closed" {
 	}
 	for _, name := range []string{"open", "closed", "none"} {
 		r := calls(name, `{}`)
-		r.Declined = &engine.CallError{Code: engine.ExecutionError, Message: "no room"}
+		r.Declined = &call.Error{Code: call.ExecutionError, Message: "no room"}
 		s.Execute(t.Context(), r)
 	}
 	if diff := cmp.Diff([]string{"0 EXECUTION_ERROR true", "0 POLICY_DENIED false", "0 TOOL_NOT_FOUND false"}, endsIn(t, s, path)); diff != "" {
 		t.Errorf("the log (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]engine.Phase{engine.Start, engine.Failed, engine.Start, engine.Failed, engine.Start, engine.Failed}, phases); diff != "" {
+	if diff := cmp.Diff([]call.Phase{call.Start, call.Failed, call.Start, call.Failed, call.Start, call.Failed}, phases); diff != "" {
 		t.Errorf("the hooks (-want +got)\n%s", diff)
 	}
 }
@@ -71,7 +72,7 @@ func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
     if (call.depth < 8) return await tools.outer();
     return await tools.outer().catch(() => "refused");`)),
 	})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"refused"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"refused"`)
 	want := []string{"9 EXECUTION_ERROR true"}
 	for depth := 8; depth >= 0; depth-- {
 		want = append(want, fmt.Sprint(depth, " ok false"))

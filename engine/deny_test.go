@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -32,13 +33,13 @@ policy "open" {
 }
 `),
 	})
-	visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()})
+	visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
 	if len(visible.Tools) != 1 || visible.Tools[0].Name() != "open" {
 		t.Errorf("%d tools are listed", len(visible.Tools))
 	}
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": "no number"})
-	var failed *engine.CallError
-	if !errors.As(err, &failed) || failed.Code != engine.PolicyDenied {
+	var failed *call.Error
+	if !errors.As(err, &failed) || failed.Code != call.PolicyDenied {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Call(t.Context(), "open", nil); err != nil {
@@ -106,7 +107,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 		Tools: files("t.hcl", addTool+fewTools),
 	})
 	var told []string
-	for _, r := range []engine.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {
+	for _, r := range []call.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {
 		answer := "ok"
 		if err := s.Execute(t.Context(), r).Err; err != nil {
 			answer = string(err.Code) + ": " + err.Message

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -83,7 +84,7 @@ func look(t *testing.T, s *engine.Server) seen {
 			t.Fatal(err)
 		}
 		out.Tools = append(out.Tools, string(metadata))
-		r := s.Execute(context.Background(), engine.Request{Name: tool.Name()})
+		r := s.Execute(context.Background(), call.Request{Name: tool.Name()})
 		out.Results[tool.Name()] = string(r.Value)
 		if r.Err != nil {
 			out.Results[tool.Name()] = fmt.Sprint(r.Err.Message, scripting.StackOf(r.Err))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -190,7 +191,7 @@ tool "typed" {
 }
 `)})
 	got, err := s.Call(t.Context(), "typed", nil)
-	if failed := codeOf(t, err); failed.Code != engine.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
+	if failed := codeOf(t, err); failed.Code != call.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
 		t.Errorf("got %v, with %s", failed, got.Value)
 	}
 }
@@ -209,7 +210,7 @@ func TestAnArgumentThatAGoToolCannotReadIsTheCallersMistake(t *testing.T) {
 	}
 	_, err = s.Call(t.Context(), "since", map[string]any{"when": "hunter2"})
 	failed := codeOf(t, err)
-	if failed.Code != engine.InvalidInput || len(failed.Violations) != 1 || failed.Violations[0].Path != "/when" || failed.Schema == nil {
+	if failed.Code != call.InvalidInput || len(failed.Violations) != 1 || failed.Violations[0].Path != "/when" || failed.Schema == nil {
 		t.Errorf("got %+v", failed)
 	}
 	if strings.Contains(failed.Message+log.String(), "hunter2") {

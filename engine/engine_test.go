@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -132,19 +133,19 @@ tool "broken_output" {
 	for _, test := range []struct {
 		tool    string
 		args    any
-		code    engine.Code
+		code    call.Code
 		message string
 	}{
-		{"add", map[string]any{"a": "x", "b": 1}, engine.InvalidInput, "/a"},
-		{"addd", map[string]any{}, engine.ToolNotFound, `did you mean "add"?`},
-		{"closed", nil, engine.PolicyDenied, "Blocked in prod"},
-		{"throws", nil, engine.ExecutionError, "no such customer"},
-		{"broken_output", nil, engine.ExecutionError, "output schema"},
-		{"loops", nil, engine.Timeout, "20ms"},
+		{"add", map[string]any{"a": "x", "b": 1}, call.InvalidInput, "/a"},
+		{"addd", map[string]any{}, call.ToolNotFound, `did you mean "add"?`},
+		{"closed", nil, call.PolicyDenied, "Blocked in prod"},
+		{"throws", nil, call.ExecutionError, "no such customer"},
+		{"broken_output", nil, call.ExecutionError, "output schema"},
+		{"loops", nil, call.Timeout, "20ms"},
 	} {
 		t.Run(test.tool, func(t *testing.T) {
 			_, err := s.Call(t.Context(), test.tool, test.args)
-			var failed *engine.CallError
+			var failed *call.Error
 			if !errors.As(err, &failed) || failed.Code != test.code || !strings.Contains(failed.Message, test.message) {
 				t.Errorf("got %v, want %s with %q", err, test.code, test.message)
 			}
@@ -158,7 +159,7 @@ type recorder struct {
 	events []string
 }
 
-func (r *recorder) hook(_ context.Context, e engine.HookEvent) {
+func (r *recorder) hook(_ context.Context, e call.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	line := string(e.Phase) + " " + e.Tool
@@ -177,7 +178,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 	}
 	s := unloaded(t, engine.Options{
 		Tools: files("add.hcl", addTool, "p.hcl", "policy \"no\" {\n  tools = [\"denied\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"),
-		Hooks: []engine.Hook{seen.hook, func(context.Context, engine.HookEvent) { panic("hooks may fail") }},
+		Hooks: []engine.Hook{seen.hook, func(context.Context, call.Event) { panic("hooks may fail") }},
 	})
 	for options, run := range map[*engine.ToolOptions]engine.Func[struct{}, struct{}]{
 		{Name: "panics", Timeout: time.Minute}:          panicking,
@@ -349,7 +350,7 @@ policy "file" {
 	})
 	for a, want := range map[int]string{1: "operator", 2: "go", 3: "file", 4: ""} {
 		_, err := s.Call(t.Context(), "add", map[string]any{"a": a, "b": 0})
-		var failed *engine.CallError
+		var failed *call.Error
 		got := ""
 		if errors.As(err, &failed) {
 			got = failed.Message
@@ -371,16 +372,16 @@ policy "readers" {
 }
 `)})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": "not a number"})
-	var failed *engine.CallError
-	if !errors.As(err, &failed) || failed.Code != engine.PolicyDenied || failed.Message != "writers only" {
+	var failed *call.Error
+	if !errors.As(err, &failed) || failed.Code != call.PolicyDenied || failed.Message != "writers only" {
 		t.Errorf("got %v", err)
 	}
-	if visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
+	if visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
 		t.Errorf("a tool that is surely denied is listed: %+v", visible)
 	}
 	writer := identity.Anonymous()
 	writer.Scopes = []string{"write"}
-	if visible := s.Visible(t.Context(), engine.Tools, identity.Caller{Principal: writer}); len(visible.Tools) != 1 {
+	if visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: writer}); len(visible.Tools) != 1 {
 		t.Error("a tool that depends on the arguments is not listed")
 	}
 }

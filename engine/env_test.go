@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -57,7 +58,7 @@ func TestAVariableWithANameOfJavaScriptIsAVariable(t *testing.T) {
     return [env.%[1]s, Object.keys(env).join(), Object.isFrozen(env), typeof {}.toString, [].concat(1).length, env[other] ?? null];`
 	for _, name := range []string{"__proto__", "constructor", "prototype", "toString", "valueOf", "hasOwnProperty", "then", "toJSON", "LANG", "lang"} {
 		s := server(t, engine.Options{Tools: files("a.hcl", reading(name, fmt.Sprintf(body, name))), LookupEnv: hostileEnvironment})
-		got := s.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "t", Arguments: []byte(`{}`)})
+		got := s.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "t", Arguments: []byte(`{}`)})
 		want := fmt.Sprintf(`["value of %[1]s","%[1]s",true,"function",1,null]`, name)
 		if got.Err != nil || string(got.Value) != want {
 			t.Errorf("%s: got %s %v, want %s", name, got.Value, got.Err, want)

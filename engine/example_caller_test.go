@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -39,7 +40,7 @@ func ExampleCallerFromContext() {
 	if _, err := server.Load(context.Background()); err != nil {
 		panic(err)
 	}
-	request := engine.Request{Name: "refund", Arguments: []byte(`{"Order":"O-7"}`)}
+	request := call.Request{Name: "refund", Arguments: []byte(`{"Order":"O-7"}`)}
 	fmt.Println(server.Execute(context.Background(), request).Err)
 	request.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://login.example.com"}
 	fmt.Println(string(server.Execute(context.Background(), request).Value))

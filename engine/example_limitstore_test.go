@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -91,7 +92,7 @@ limit "scarce" { rate = "3/h" }
 		servers = append(servers, s)
 	}
 	for i := range 5 {
-		r := servers[i%2].Execute(context.Background(), engine.Request{Name: "hello"})
+		r := servers[i%2].Execute(context.Background(), call.Request{Name: "hello"})
 		if r.Err != nil {
 			fmt.Println(r.Err.Code, r.Err.Limited, r.Err.RetryAfter > 0)
 			continue

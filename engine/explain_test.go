@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/policylang"
@@ -71,12 +72,12 @@ func (c court) policies(prefix string) string {
 }
 
 // request makes a call, now and then of what there is none, or with arguments that do not fit.
-func (c court) request() engine.Request {
+func (c court) request() call.Request {
 	caller := identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.pick("bot", "anonymous")}, Source: identity.Source{IP: c.pick("10.0.0.1", "")}}
 	if c.IntN(2) == 0 {
 		caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindKey, Groups: []string{c.pick("leads", "staff")}, Claims: map[string]any{}}
 	}
-	return engine.Request{
+	return call.Request{
 		Name: c.pick("pay", "pay", "pay", "pay", "pya"), Caller: caller,
 		Arguments: json.RawMessage(c.pick(`{"amount":1}`, `{"amount":2}`, `{"amount":2,"note":"n"}`, `{"amount":3}`, `{"amount":"x"}`, `{}`)),
 	}
@@ -122,7 +123,7 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 }
 
 // agree holds the explanation of a call against its result.
-func agree(t *testing.T, s *engine.Server, request engine.Request, result engine.Result, seen map[engine.Verdict]int) {
+func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[engine.Verdict]int) {
 	t.Helper()
 	x := explain(t, s, engine.Case{Request: request, Returned: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
 	seen[x.Verdict]++
@@ -151,7 +152,7 @@ func agree(t *testing.T, s *engine.Server, request engine.Request, result engine
 
 // soundWithout holds the explanation of a call of which parts are not known, and are
 // something else, against its result: it says the same or nothing.
-func soundWithout(t *testing.T, s *engine.Server, request engine.Request, result engine.Result, lacking policylang.Parts, seen map[engine.Verdict]int) {
+func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[engine.Verdict]int) {
 	t.Helper()
 	of := engine.Case{Request: request, Unknown: lacking}
 	for part, hide := range map[policylang.Parts]func(){
@@ -167,8 +168,8 @@ func soundWithout(t *testing.T, s *engine.Server, request engine.Request, result
 	}
 	x := explain(t, s, of)
 	seen[x.Verdict]++
-	fits := result.Err == nil || result.Err.Code != engine.InvalidInput
-	denied := result.Err != nil && (result.Err.Code == engine.PolicyDenied || result.Err.DeniedBy != "")
+	fits := result.Err == nil || result.Err.Code != call.InvalidInput
+	denied := result.Err != nil && (result.Err.Code == call.PolicyDenied || result.Err.DeniedBy != "")
 	switch {
 	case x.Verdict == engine.Denied && !denied && fits:
 		t.Errorf("%s without %s: denied by %v, and the call ends with %v", request.Arguments, lacking, x.Error, result.Err)
@@ -181,7 +182,7 @@ func soundWithout(t *testing.T, s *engine.Server, request engine.Request, result
 	}
 }
 
-func amountOf(r engine.Request) (amount int) {
+func amountOf(r call.Request) (amount int) {
 	var args struct{ Amount int }
 	_ = json.Unmarshal(r.Arguments, &args) // what does not fit is refused before it is looked at
 	return args.Amount
@@ -208,24 +209,24 @@ limit "once" {
   tools = ["once"]
   rate  = "1/h"
 }`),
-		Hooks: []engine.Hook{func(context.Context, engine.HookEvent) { told++ }},
+		Hooks: []engine.Hook{func(context.Context, call.Event) { told++ }},
 	})
 	for range 3 {
-		if x := explain(t, s, engine.Case{Request: engine.Request{Name: "once", Caller: anonymous()}}); x.Verdict != engine.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
+		if x := explain(t, s, engine.Case{Request: call.Request{Name: "once", Caller: anonymous()}}); x.Verdict != engine.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
 			t.Fatalf("%+v", x)
 		}
 	}
 	if status := s.Status(); told != 0 || status.Calls != 0 {
 		t.Errorf("hooks were told %d times, and %d calls counted", told, status.Calls)
 	}
-	if r := s.Execute(t.Context(), engine.Request{Name: "once", Caller: anonymous()}); r.Err != nil {
+	if r := s.Execute(t.Context(), call.Request{Name: "once", Caller: anonymous()}); r.Err != nil {
 		t.Errorf("the limit has counted: %v", r.Err)
 	}
 }
 
 func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
 	s := unloaded(t, engine.Options{Tools: files("a.hcl", `tool "broken" {}`)})
-	if _, err := s.Explain(t.Context(), engine.Case{Request: engine.Request{Name: "broken"}}); err == nil {
+	if _, err := s.Explain(t.Context(), engine.Case{Request: call.Request{Name: "broken"}}); err == nil {
 		t.Error("there is an explanation of what is not served")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -48,7 +49,7 @@ func TestConcurrency_isShared(t *testing.T) {
 				done := make(chan struct{})
 				all.Go(func() {
 					defer close(done)
-					if r := s.Execute(t.Context(), engine.Request{Name: "wait", Caller: c}); r.Err != nil {
+					if r := s.Execute(t.Context(), call.Request{Name: "wait", Caller: c}); r.Err != nil {
 						if !r.Err.Overloaded {
 							t.Error(r.Err)
 						}

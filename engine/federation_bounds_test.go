@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
@@ -87,7 +87,7 @@ func TestArgumentsThatDoNotFitNeverReachTheUpstream(t *testing.T) {
 		})
 	s := federated(t, upstreamAt(up.url))
 	for _, arguments := range []string{`{}`, `{"n":"1"}`, `{"n":1.5}`, `{"n":1,"m":2}`, `[]`, `{"n":1`} {
-		if got := called(t, s, tool("lab_add", arguments)); got.Err == nil || got.Err.Code != engine.InvalidInput {
+		if got := called(t, s, tool("lab_add", arguments)); got.Err == nil || got.Err.Code != call.InvalidInput {
 			t.Errorf("%s: the call ends with %s", arguments, ended(got))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -121,7 +122,7 @@ func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
 	if got := s.Status().Health(); !strings.HasPrefix(got, "serving last good") {
 		t.Errorf("the status is %q", got)
 	}
-	if got := called(t, s, tool("lab_drop", `{}`)); got.Err == nil || got.Err.Code != engine.PolicyDenied {
+	if got := called(t, s, tool("lab_drop", `{}`)); got.Err == nil || got.Err.Code != call.PolicyDenied {
 		t.Errorf("the call ends with %s", ended(got))
 	}
 }

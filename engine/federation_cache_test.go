@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -47,14 +48,14 @@ func (c *counter) describe(description string) {
 }
 
 // countBy is a call of that tool.
-func countBy(p identity.Principal, arguments string) engine.Request {
+func countBy(p identity.Principal, arguments string) call.Request {
 	r := tool("lab_count", arguments)
 	r.Caller.Principal = p
 	return r
 }
 
 // wantEnded makes a call, and wants it to end so.
-func wantEnded(t *testing.T, s *engine.Server, r engine.Request, want string) {
+func wantEnded(t *testing.T, s *engine.Server, r call.Request, want string) {
 	t.Helper()
 	if got := ended(called(t, s, r)); got != want {
 		t.Errorf("%s by %q: got %s, want %s", r.Arguments, r.Caller.Principal.ID, got, want)
@@ -77,8 +78,8 @@ func TestUpstreamCache_scopes(t *testing.T) {
 	var cached []bool
 	s := server(t, engine.Options{
 		Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "principal"))), Now: clock.now,
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-			if e.Phase == engine.End {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+			if e.Phase == call.End {
 				cached = append(cached, e.Cached)
 			}
 		}},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // attentive is a server whose tool waits until it is cancelled, and what is told of its one
@@ -36,7 +36,7 @@ func TestAServerSeesThatTheCallerOfItsToolHasGone(t *testing.T) {
 			up, begun, cancelled := attentive()
 			s := federated(t, upstreamAt(web(t, handler(func(*http.Request) *mcp.Server { return up }))))
 			ctx, leave := context.WithCancel(t.Context())
-			result := make(chan engine.Result, 1)
+			result := make(chan call.Result, 1)
 			go func() { result <- s.Execute(ctx, tool("lab_waits", `{}`)) }()
 			<-begun
 			leave()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // listened is a server of 2026-07-28, and what is closed once there is a client that it tells
@@ -40,8 +40,8 @@ func TestWhatAServerOfTheNewestRevisionChangesIsServed(t *testing.T) {
 		served func() bool
 	}{
 		{"a tool comes", func() { up.AddTool(&mcp.Tool{Name: "more", InputSchema: anything}, nil) }, func() bool { return s.Snapshot().Tool("lab_more") != nil }},
-		{"a prompt comes", func() { up.AddPrompt(&mcp.Prompt{Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(engine.Prompts)) == 1 }},
-		{"a resource comes", func() { up.AddResource(&mcp.Resource{URI: "lab://more", Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(engine.Resources)) == 1 }},
+		{"a prompt comes", func() { up.AddPrompt(&mcp.Prompt{Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(call.Prompts)) == 1 }},
+		{"a resource comes", func() { up.AddResource(&mcp.Resource{URI: "lab://more", Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(call.Resources)) == 1 }},
 	} {
 		if change.served() {
 			t.Fatalf("it is served before %s", change.name)

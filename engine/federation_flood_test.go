@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -28,7 +29,7 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 things more of the upstream "twin" are left out`) {
 		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
 	}
-	if n := len(s.Snapshot().Offers(engine.Resources)); n != many {
+	if n := len(s.Snapshot().Offers(call.Resources)); n != many {
 		t.Errorf("%d resources are served", n)
 	}
 	if twin := s.Status().Upstreams[1]; twin.Left != many || len(twin.LeftOut) != 100 {
@@ -95,7 +96,7 @@ func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
 	}
 	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))))
 	var offered []string
-	for _, o := range s.Snapshot().Offers(engine.Resources) {
+	for _, o := range s.Snapshot().Offers(call.Resources) {
 		offered = append(offered, o.Metadata().Address)
 	}
 	if !slices.Equal(offered, []string{"lab://übung"}) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -54,7 +55,7 @@ func TestALazyUpstreamIsReachedWhenItIsCalledFirst(t *testing.T) {
 	if status := s.Status(); status.Upstreams[0].Idle || !status.Upstreams[0].Up {
 		t.Errorf("then the status is %+v", status.Upstreams)
 	}
-	until(t, s, func() bool { return len(s.Snapshot().Offers(engine.Prompts)) > 0 }) // which no lock has
+	until(t, s, func() bool { return len(s.Snapshot().Offers(call.Prompts)) > 0 }) // which no lock has
 	if diff := cmp.Diff(all, names(s)); diff != "" {
 		t.Errorf("then (-want +got)\n%s", diff)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // talkers are servers of both eras whose tool says a word of each level, by the ways in which
@@ -65,7 +65,7 @@ func TestACallHearsOfAServerWhatItAsksFor(t *testing.T) {
 					if debug {
 						want = append([]string{"debug of debug"}, few...)
 					}
-					if got := s.Execute(t.Context(), engine.Request{Name: "lab_talks", Emit: heard, Debug: debug}); got.Err != nil {
+					if got := s.Execute(t.Context(), call.Request{Name: "lab_talks", Emit: heard, Debug: debug}); got.Err != nil {
 						t.Error(got.Err)
 					}
 					if diff := cmp.Diff(want, heard.words); diff != "" {

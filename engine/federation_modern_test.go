@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // curious is a server of 2026-07-28 that ends its calls with questions, and tells what was
@@ -40,15 +40,15 @@ func TestAServerOfTheNewestRevisionAsksNothingThatItsBlockDoesNotAllow(t *testin
 	url, told := curious(t)
 	for name, c := range map[string]struct {
 		block string
-		can   engine.Capabilities
+		can   call.Capabilities
 	}{
 		"the block allows nothing":   {upstreamAt(url), asking("").Can},
-		"the client cannot be asked": {upstreamAt(url, `ask = ["elicit", "sample", "roots"]`), engine.Capabilities{}},
+		"the client cannot be asked": {upstreamAt(url, `ask = ["elicit", "sample", "roots"]`), call.Capabilities{}},
 	} {
 		s := federated(t, c.block)
 		for _, tool := range []string{"lab_asks", "lab_samples", "lab_looks"} {
 			*told = nil
-			got := called(t, s, engine.Request{Name: tool, Can: c.can})
+			got := called(t, s, call.Request{Name: tool, Can: c.can})
 			if got.Ask != nil || !strings.HasPrefix(ended(got), "EXECUTION_ERROR: ") {
 				t.Errorf("%s: %s ends with %s", name, tool, ended(got))
 			}
@@ -83,7 +83,7 @@ func TestWhatAServerOfTheNewestRevisionAsksReachesTheClientOfItsCall(t *testing.
 			t.Errorf("%s asks %s\nwant %s", name, got, c.question)
 		}
 		again := asking(name)
-		again.Resume = &engine.Resume{State: first.Ask.State, Responses: map[string]json.RawMessage{q.Key: json.RawMessage(c.answer)}}
+		again.Resume = &call.Resume{State: first.Ask.State, Responses: map[string]json.RawMessage{q.Key: json.RawMessage(c.answer)}}
 		var blocks []struct{ Text string }
 		got := called(t, s, again)
 		if err := json.Unmarshal(got.Content, &blocks); err != nil || len(blocks) != 1 || !strings.HasPrefix(blocks[0].Text, "here ") || !strings.Contains(blocks[0].Text, c.want) {

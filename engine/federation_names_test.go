@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 )
@@ -39,7 +40,7 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 	_, docs := says(t, "docs", page)
 	_, evil := says(t, "evil", one)
 	read := func(s *engine.Server) string {
-		return ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"}))
+		return ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"}))
 	}
 	if got := read(federated(t, upstreamNamed("docs", docs)+upstreamNamed("evil", evil))); !strings.Contains(got, `"text":"docs"`) {
 		t.Errorf("behind it, what is read is %s", got)
@@ -55,7 +56,7 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 	} {
 		rule := files("t.hcl", what+" \"no\" {\n  resources = [\"docs_*\"]\n  "+c.rule+"\n}\n")
 		s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamNamed("evil", evil)+upstreamNamed("docs", docs)), Tools: rule})
-		if got := ended(called(t, s, engine.Request{Kind: engine.Resources, Name: "docs://page/1"})); got != c.want {
+		if got := ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"})); got != c.want {
 			t.Errorf("with a %s, the read ends with %s; left out %q", what, got, s.Status().Upstreams[0].LeftOut)
 		}
 	}
@@ -72,7 +73,7 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 	second, secondURL := says(t, "second", add("summarize"))
 	s := federated(t, upstreamNamed("first", firstURL, `prefix = ""`)+upstreamNamed("second", secondURL, `prefix = ""`))
 	read := func(prompt string) string {
-		return ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: prompt}))
+		return ended(called(t, s, call.Request{Kind: call.Prompts, Name: prompt}))
 	}
 	second.AddPrompt(&mcp.Prompt{Name: "own"}, prompting("second"))
 	until(t, s, func() bool { return s.Status().Upstreams[1].Left > 0 })

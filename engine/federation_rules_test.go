@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 )
@@ -94,7 +95,7 @@ func warnings(s *engine.Server) (told []string) {
 
 func TestRulesHoldForTheToolsOfUpstreams(t *testing.T) {
 	up := newShifting(t, "read", "write")
-	var hooked []engine.HookEvent
+	var hooked []call.Event
 	s := server(t, engine.Options{
 		Config: files("mcpd.hcl", upstreamAt(up.url, `labels = { team = "lab" }`)+`
 policy "small" {
@@ -107,10 +108,10 @@ limit "slow" {
   rate  = "1/h"
 }
 `),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) { hooked = append(hooked, e) }},
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) { hooked = append(hooked, e) }},
 	})
 	var got []string
-	for _, r := range []engine.Request{tool("lab_write", `{"n":1}`), tool("lab_write", `{"n":6}`), tool("lab_read", `{}`), tool("lab_read", `{}`)} {
+	for _, r := range []call.Request{tool("lab_write", `{"n":1}`), tool("lab_write", `{"n":6}`), tool("lab_read", `{}`), tool("lab_read", `{}`)} {
 		got = append(got, ended(called(t, s, r)))
 	}
 	want := []string{`[{"type":"text","text":"write"}]`, "POLICY_DENIED: Too much", `[{"type":"text","text":"read"}]`}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -98,7 +99,7 @@ func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
 	if up := s.Status().Upstreams[0]; !up.Up {
 		t.Fatalf("the parrot is not reached: %v", up.Err)
 	}
-	shown := map[string]any{"the prompt of code": ended(called(t, s, engine.Request{Kind: engine.Prompts, Name: "code_mode"}))}
+	shown := map[string]any{"the prompt of code": ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))}
 	for _, name := range []string{"lab_lacks", "lab_fails"} {
 		got := called(t, s, tool(name, `{}`))
 		if got.Err == nil {
@@ -116,7 +117,7 @@ func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
 		m := tool.Metadata()
 		shown[m.Name+", as it is listed"] = encoded(t, m)
 	}
-	for _, kind := range []engine.Kind{engine.Resources, engine.Prompts} {
+	for _, kind := range []call.Kind{call.Resources, call.Prompts} {
 		for _, offer := range s.Snapshot().Offers(kind) {
 			shown[offer.Metadata().Address+", as it is listed"] = encoded(t, offer.Metadata())
 		}

@@ -10,22 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
 // called makes a call to its end.
-func called(t *testing.T, s *engine.Server, r engine.Request) engine.Result {
+func called(t *testing.T, s *engine.Server, r call.Request) call.Result {
 	t.Helper()
 	return s.Execute(t.Context(), r)
 }
 
 // tool is a call of a tool.
-func tool(name, arguments string) engine.Request {
-	return engine.Request{Name: name, Arguments: json.RawMessage(arguments)}
+func tool(name, arguments string) call.Request {
+	return call.Request{Name: name, Arguments: json.RawMessage(arguments)}
 }
 
 // ended is what a call ended with, on a line.
-func ended(r engine.Result) string {
+func ended(r call.Result) string {
 	switch {
 	case r.Err != nil:
 		return string(r.Err.Code) + ": " + r.Err.Message
@@ -48,7 +49,7 @@ func TestWhatAnUpstreamOffersIsCalledAsItIs(t *testing.T) {
 			s := federated(t, upstreamAt(url))
 			for _, c := range []struct {
 				what string
-				r    engine.Request
+				r    call.Request
 				want string
 			}{
 				{"a result with a schema", tool("lab_sum", `{"a":1}`), `[{"type":"text","text":"{\"sum\":3}"}] {"sum":3}`},
@@ -58,18 +59,18 @@ func TestWhatAnUpstreamOffersIsCalledAsItIs(t *testing.T) {
 				{"content with a value", tool("lab_picture", `{}`), `[{"type":"text","text":"see"},{"type":"image","mimeType":"image/gif","data":"Z2lm"}] {"w":1}`},
 				{"a failure", tool("lab_fails", `{}`), `EXECUTION_ERROR: no such order`},
 				{"what is not there", tool("lab_none", `{}`), `TOOL_NOT_FOUND: no tool named "lab_none"`},
-				{"a resource", engine.Request{Kind: engine.Resources, Name: "lab://note"}, `{"contents":[{"uri":"lab://note","mimeType":"text/plain","text":"holds lab://note"}]}`},
-				{"a template", engine.Request{Kind: engine.Resources, Name: "lab://notes/7"}, `{"contents":[{"uri":"lab://notes/7","mimeType":"text/plain","text":"holds lab://notes/7"}]}`},
-				{"a prompt", engine.Request{Kind: engine.Prompts, Name: "lab_plan", Arguments: []byte(`{"day":"Monday"}`)}, `{"messages":[{"content":{"type":"text","text":"plan Monday"},"role":"user"}]}`},
-				{"a prompt without its argument", engine.Request{Kind: engine.Prompts, Name: "lab_plan"}, `INVALID_INPUT: the arguments do not fit the prompt's input schema: /day is required`},
-				{"a completion", engine.Request{Kind: engine.Prompts, Name: "lab_plan", Argument: "day", Arguments: []byte(`{"value":"Mo"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["Mo!"]}}`},
-				{"a completion of a template", engine.Request{Kind: engine.Templates, Name: "lab://notes/{id}", Argument: "id", Arguments: []byte(`{"value":"7"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["7!"]}}`},
+				{"a resource", call.Request{Kind: call.Resources, Name: "lab://note"}, `{"contents":[{"uri":"lab://note","mimeType":"text/plain","text":"holds lab://note"}]}`},
+				{"a template", call.Request{Kind: call.Resources, Name: "lab://notes/7"}, `{"contents":[{"uri":"lab://notes/7","mimeType":"text/plain","text":"holds lab://notes/7"}]}`},
+				{"a prompt", call.Request{Kind: call.Prompts, Name: "lab_plan", Arguments: []byte(`{"day":"Monday"}`)}, `{"messages":[{"content":{"type":"text","text":"plan Monday"},"role":"user"}]}`},
+				{"a prompt without its argument", call.Request{Kind: call.Prompts, Name: "lab_plan"}, `INVALID_INPUT: the arguments do not fit the prompt's input schema: /day is required`},
+				{"a completion", call.Request{Kind: call.Prompts, Name: "lab_plan", Argument: "day", Arguments: []byte(`{"value":"Mo"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["Mo!"]}}`},
+				{"a completion of a template", call.Request{Kind: call.Templates, Name: "lab://notes/{id}", Argument: "id", Arguments: []byte(`{"value":"7"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["7!"]}}`},
 			} {
 				if got := ended(called(t, s, c.r)); got != c.want {
 					t.Errorf("%s: got  %s\nwant %s", c.what, got, c.want)
 				}
 			}
-			missing := called(t, s, engine.Request{Kind: engine.Resources, Name: "lab://notes/none"})
+			missing := called(t, s, call.Request{Kind: call.Resources, Name: "lab://notes/none"})
 			if missing.Err == nil || missing.Err.RPC == nil || !strings.Contains(missing.Err.Message, "not found") {
 				t.Errorf("a resource that is not there: %+v", missing.Err)
 			}
@@ -99,7 +100,7 @@ func TestABlockSaysWhichToolsOfAnUpstreamAreOfferedAndHow(t *testing.T) {
 	if diff := cmp.Diff([]string{"say", "x.sum"}, names); diff != "" {
 		t.Errorf("tools (-want +got)\n%s", diff)
 	}
-	if n := len(s.Snapshot().Offers(engine.Prompts)) + len(s.Snapshot().Offers(engine.Resources)) + len(s.Snapshot().Offers(engine.Templates)); n != 0 {
+	if n := len(s.Snapshot().Offers(call.Prompts)) + len(s.Snapshot().Offers(call.Resources)) + len(s.Snapshot().Offers(call.Templates)); n != 0 {
 		t.Errorf("%d other things are offered", n)
 	}
 	m := s.Snapshot().Tool("x.sum").Metadata()
@@ -152,8 +153,8 @@ func TestWhatAnUpstreamTellsOfACallReachesItsCaller(t *testing.T) {
 }
 
 // asking is a call of a client that can be asked everything.
-func asking(name string) engine.Request {
-	return engine.Request{Name: name, Can: engine.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
+func asking(name string) call.Request {
+	return call.Request{Name: name, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
 }
 
 func TestWhatAServerOfAnEarlierRevisionAsksReachesTheClientOfItsCall(t *testing.T) {
@@ -180,7 +181,7 @@ func TestWhatAServerOfAnEarlierRevisionAsksReachesTheClientOfItsCall(t *testing.
 		t.Errorf("asked is %s\nwant %s", q.Params, want)
 	}
 	refused := asking("lab_samples")
-	refused.Resume = &engine.Resume{State: sample.Ask.State, Refused: map[string]engine.RPCError{sample.Ask.Requests[0].Key: {}}}
+	refused.Resume = &call.Resume{State: sample.Ask.State, Refused: map[string]call.RPCError{sample.Ask.Requests[0].Key: {}}}
 	if got := ended(called(t, s, refused)); !strings.Contains(got, "the client refuses") {
 		t.Errorf("a refusal: %s", got)
 	}
@@ -190,7 +191,7 @@ func TestAnUpstreamAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
 	url := labs(t)["legacy"]
 	for name, c := range map[string]struct {
 		block  string
-		client engine.Request
+		client call.Request
 	}{
 		"the block allows nothing":      {upstreamAt(url), asking("lab_asks")},
 		"the block allows other things": {upstreamAt(url, `ask = ["sample"]`), asking("lab_asks")},
@@ -207,7 +208,7 @@ func TestAnUpstreamAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
 
 // TestAClientThatShowsFormsAloneIsSentToNoPage, however its server calls that.
 func TestAClientThatShowsFormsAloneIsSentToNoPage(t *testing.T) {
-	forms := engine.Request{Name: "lab_asks", Can: engine.Capabilities{Form: true}}
+	forms := call.Request{Name: "lab_asks", Can: call.Capabilities{Form: true}}
 	for params, want := range map[string]string{
 		`{"mode":"URL","url":"javascript:alert(1)","message":"m","requestedSchema":{"type":"object"}}`: "users are asked by a form or by a url",
 		`{"mode":"url","url":"https://pay.example.com/","message":"m"}`:                                "the client cannot be asked this: it lacks the capability elicitation.url",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -44,7 +45,7 @@ func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
 			var console bytes.Buffer
 			traced := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(url)), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole})
 			r := tool("lab_meta", `{}`)
-			r.Trace = engine.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01", State: "a=b"}
+			r.Trace = call.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01", State: "a=b"}
 			with, without := metaOf(t, traced, r), metaOf(t, federated(t, upstreamAt(url)), r)
 			if err := traced.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -69,7 +70,7 @@ func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
 }
 
 // metaOf returns what the server behind a call sees of its _meta.
-func metaOf(t *testing.T, s *engine.Server, r engine.Request) (meta map[string]any) {
+func metaOf(t *testing.T, s *engine.Server, r call.Request) (meta map[string]any) {
 	t.Helper()
 	answer := called(t, s, r)
 	if answer.Err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -23,16 +24,16 @@ tool "whose" {
 `)})
 	for _, test := range []struct {
 		claim any
-		want  engine.Code
+		want  call.Code
 	}{
-		{"acme", ""}, {"../../etc", engine.PolicyDenied}, {map[string]any{"evil": true}, engine.PolicyDenied}, {nil, engine.PolicyDenied},
+		{"acme", ""}, {"../../etc", call.PolicyDenied}, {map[string]any{"evil": true}, call.PolicyDenied}, {nil, call.PolicyDenied},
 	} {
 		principal := identity.Anonymous()
 		if test.claim != nil {
 			principal.Claims["tenant"] = test.claim
 		}
-		got := engine.Code("")
-		if result := s.Execute(t.Context(), engine.Request{Name: "whose", Caller: identity.Caller{Principal: principal}}); result.Err != nil {
+		got := call.Code("")
+		if result := s.Execute(t.Context(), call.Request{Name: "whose", Caller: identity.Caller{Principal: principal}}); result.Err != nil {
 			got = result.Err.Code
 		}
 		if got != test.want {
@@ -62,8 +63,8 @@ policy "hide" {
 `)})
 	for _, args := range []any{nil, []int{1}, 7, map[string]any{"x": 1}} {
 		_, err := s.Call(t.Context(), "hidden", args)
-		var failed *engine.CallError
-		if !errors.As(err, &failed) || failed.Code != engine.ToolNotFound || failed.Schema != nil {
+		var failed *call.Error
+		if !errors.As(err, &failed) || failed.Code != call.ToolNotFound || failed.Schema != nil {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -85,17 +86,17 @@ hook "keys" {
 	if _, err := s.Call(t.Context(), "keys", map[string]any{"fail": true}); err == nil {
 		t.Fatal("the tool did not fail")
 	}
-	s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: "x:r"})
+	s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: "x:r"})
 	for range 2 {
-		s.Execute(t.Context(), engine.Request{Name: "again"})
+		s.Execute(t.Context(), call.Request{Name: "again"})
 	}
-	if result := s.Execute(t.Context(), engine.Request{Name: "asks", Can: engine.Capabilities{Roots: true}}); result.Ask == nil {
+	if result := s.Execute(t.Context(), call.Request{Name: "asks", Can: call.Capabilities{Roots: true}}); result.Ask == nil {
 		t.Fatal("the tool did not ask")
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.Execute(cancelled, engine.Request{Name: "keys", Cancelled: func(error) engine.Cancellation {
-		return engine.Cancellation{By: engine.CancelledByClient, Reason: "enough"}
+	s.Execute(cancelled, call.Request{Name: "keys", Cancelled: func(error) call.Cancellation {
+		return call.Cancellation{By: call.CancelledByClient, Reason: "enough"}
 	}})
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)

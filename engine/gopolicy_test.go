@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -24,7 +25,7 @@ func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
 			log := &logBuffer{}
 			s := server(t, engine.Options{Logger: log.logger(), Tools: files("add.hcl", addTool), Policies: []engine.Policy{test.policy}})
 			_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-			if failed := codeOf(t, err); failed.Code != engine.PolicyDenied || failed.Message != test.message {
+			if failed := codeOf(t, err); failed.Code != call.PolicyDenied || failed.Message != test.message {
 				t.Errorf("got %v", failed)
 			}
 		})
@@ -78,7 +79,7 @@ func TestAGoPolicyIsToldTheAgent(t *testing.T) {
 			return engine.Deny("not you")
 		},
 	}})
-	request := engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`)}
+	request := call.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`)}
 	request.Caller.Agent = identity.Agent{AgentID: "bot", Metadata: map[string]string{"team": "qa"}}
 	if result := s.Execute(t.Context(), request); result.Err != nil {
 		t.Errorf("the bot: %v", result.Err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
@@ -61,7 +62,7 @@ func (s *Server) register(item *catalog.Item) error {
 	}
 	snap := s.current.Load()
 	if snap != nil {
-		if e := snap.catalog.Entry(Tools, item.Name); e != nil {
+		if e := snap.catalog.Entry(call.Tools, item.Name); e != nil {
 			return fmt.Errorf("a tool of this name is defined at %s", e.Where)
 		}
 	}

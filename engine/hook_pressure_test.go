@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -72,7 +73,7 @@ hook "pager" {
 		}
 		clients.Go(func() {
 			for range 10 {
-				result := s.Execute(t.Context(), engine.Request{Name: "size", Arguments: json.RawMessage(`{"text":"` + text + `"}`)})
+				result := s.Execute(t.Context(), call.Request{Name: "size", Arguments: json.RawMessage(`{"text":"` + text + `"}`)})
 				mu.Lock()
 				want[result.CallID] = []string{"start", last}
 				mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -43,7 +44,7 @@ hook "write" {
   JS
 }
 `),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			events = append(events, string(e.Phase)+" "+string(e.Arguments)+" "+string(e.Result))
 		}},
 	})
@@ -72,19 +73,19 @@ hook "write" {
 }
 
 func TestAHookIsToldAllOfTheCall(t *testing.T) {
-	var last engine.HookEvent
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) { last = e }}})
+	var last call.Event
+	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Hooks: []engine.Hook{func(_ context.Context, e call.Event) { last = e }}})
 	caller := identity.Caller{
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bot", Model: "m-1", RequestID: "r-1", Metadata: map[string]string{"team": "qa"}},
 		Source: identity.Source{Listener: "local"},
 	}
-	result := s.Execute(t.Context(), engine.Request{Name: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`), Caller: caller})
+	result := s.Execute(t.Context(), call.Request{Name: "add", Arguments: json.RawMessage(`{"a":2,"b":3}`), Caller: caller})
 	if last.Duration < 0 {
 		t.Errorf("the call took %s", last.Duration)
 	}
 	last.Duration = 0
-	want := engine.HookEvent{
-		Phase: engine.End, Tool: "add", Kind: "tool", CallID: result.CallID, RootID: result.CallID, Leg: 1, Via: engine.ViaClient, Caller: caller,
+	want := call.Event{
+		Phase: call.End, Tool: "add", Kind: "tool", CallID: result.CallID, RootID: result.CallID, Leg: 1, Via: call.ViaClient, Caller: caller,
 		Arguments: json.RawMessage(`{"a":2,"b":3}`), Result: json.RawMessage(`{"sum":5}`), Revision: s.Snapshot().Revision(),
 	}
 	if diff := cmp.Diff(want, last); diff != "" {
@@ -117,8 +118,8 @@ hook "adds" {
 func TestAFailingHookIsCountedAndNotFelt(t *testing.T) {
 	s := server(t, engine.Options{
 		Tools: files("add.hcl", addTool+"hook \"bad\" {\n  on = [\"start\"]\n  run = \"throw new Error('no');\"\n}\n"),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-			if e.Phase == engine.End {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+			if e.Phase == call.End {
 				panic("no")
 			}
 		}},

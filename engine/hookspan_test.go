@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -59,7 +60,7 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 		}}},
 		Tools: files("t.hcl", addTool+fmt.Sprintf(tellingHooks, strings.TrimPrefix(api.URL, "http://"), api.URL)),
 	})
-	answer := s.Execute(t.Context(), engine.Request{
+	answer := s.Execute(t.Context(), call.Request{
 		Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`),
 		Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}, Agent: identity.Agent{AgentID: "bot", RequestID: "r-7"}},
 	})

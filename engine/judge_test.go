@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -65,7 +66,7 @@ func judged(t *testing.T, text string) (*engine.Server, fstest.MapFS) {
 	return server(t, engine.Options{Tools: tools}), tools
 }
 
-func calls(name, arguments string) engine.Request {
+func calls(name, arguments string) call.Request {
 	r := asked("", nil)
 	r.Name, r.Arguments = name, json.RawMessage(arguments)
 	return r
@@ -77,10 +78,10 @@ func TestWhatACallReturnsIsJudged(t *testing.T) {
 	admin := calls("lookup", `{"level":4}`)
 	admin.Caller.Principal.Scopes = []string{"admin"}
 	page, question := calls("docs://page", ""), calls("ask", "")
-	page.Kind, question.Kind = engine.Resources, engine.Prompts
+	page.Kind, question.Kind = call.Resources, call.Prompts
 	page.Arguments, question.Arguments = nil, nil
 	for _, test := range []struct {
-		request engine.Request
+		request call.Request
 		want    string
 	}{
 		{calls("lookup", `{"level":3}`), `{"level":3}`},
@@ -94,7 +95,7 @@ func TestWhatACallReturnsIsJudged(t *testing.T) {
 	} {
 		wantSaid(t, s.Execute(t.Context(), test.request), test.want)
 	}
-	if seen := s.Visible(t.Context(), engine.Tools, admin.Caller); len(seen.Tools) != 3 {
+	if seen := s.Visible(t.Context(), call.Tools, admin.Caller); len(seen.Tools) != 3 {
 		t.Errorf("%d tools are seen, as what they return is not known", len(seen.Tools))
 	}
 }
@@ -149,7 +150,7 @@ policy "words" {
 	s := server(t, engine.Options{Tools: tools})
 	for name, want := range map[string]bool{"a.md": false, "b.md": false, "c.md": true} {
 		r := calls("docs://"+name, "")
-		r.Kind, r.Arguments = engine.Resources, nil
+		r.Kind, r.Arguments = call.Resources, nil
 		if got := s.Execute(t.Context(), r); (got.Err == nil) != want || got.Public {
 			t.Errorf("%s: %s, for all to keep: %v", name, said(got), got.Public)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -93,7 +94,7 @@ policy "closed" {
 func libraryServer(t *testing.T, events *[]string) *engine.Server {
 	return server(t, engine.Options{
 		Tools: files("library.hcl", library, "docs/a.md", "# A", "docs/deep/b.bin", "\xff\x00"),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			*events = append(*events, fmt.Sprintf("%s %s %s %s %s", e.Phase, e.Kind, e.Tool, e.URI, e.Arguments))
 		}},
 	})
@@ -103,36 +104,36 @@ func TestEveryKindPassesThePipeline(t *testing.T) {
 	var events []string
 	s := libraryServer(t, &events)
 	for _, c := range []struct {
-		request engine.Request
+		request call.Request
 		agent   string
 		reply   string
 		err     string
 		hook    string
 	}{
-		{engine.Request{Kind: engine.Resources, Name: "note://motd"}, "", `{"contents":[{"uri":"note://motd","mimeType":"text/plain","text":"Hello"}]}`, "", `resource motd note://motd {}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://computed"}, "bot", `{"contents":[{"uri":"note://computed","mimeType":"application/json","text":"{\"uri\":\"note://computed\",\"agent\":\"bot\",\"params\":{}}"}]}`, "", `resource computed note://computed {}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://computed"}, "stranger", "", "POLICY_DENIED not for strangers", `resource computed note://computed {}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://broken"}, "", "", "EXECUTION_ERROR no paper", `resource broken note://broken {}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://odd"}, "", "", "EXECUTION_ERROR block 1: a resource cannot hold a link; return its content", `resource odd note://odd {}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://n/17"}, "", `{"contents":[{"uri":"note://n/17","mimeType":"text/plain","text":"note 17"}]}`, "", `resource note note://n/17 {"id":"17"}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://n/13"}, "", "", "POLICY_DENIED that note is secret", `resource note note://n/13 {"id":"13"}`},
-		{engine.Request{Kind: engine.Resources, Name: "note://n/x"}, "", `{"contents":[{"uri":"note://n/x","mimeType":"text/plain","text":"other n/x"}]}`, "", `resource other note://n/x {"path":"n/x"}`},
-		{engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}, "", `{"contents":[{"uri":"docs://h/a.md","mimeType":"text/markdown","text":"# A"}]}`, "", `resource docs docs://h/a.md {}`},
-		{engine.Request{Kind: engine.Resources, Name: "docs://h/deep/b.bin"}, "", `{"contents":[{"uri":"docs://h/deep/b.bin","mimeType":"application/octet-stream","blob":"/wA="}]}`, "", `resource docs docs://h/deep/b.bin {}`},
-		{engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}, "stranger", "", "POLICY_DENIED not for strangers", `resource docs docs://h/a.md {}`},
-		{engine.Request{Kind: engine.Resources, Name: "docs://h/aa.md"}, "", "", `TOOL_NOT_FOUND no resource named "docs://h/aa.md"; did you mean "docs://h/a.md"?`, `resource docs://h/aa.md docs://h/aa.md `},
-		{engine.Request{Kind: engine.Resources, Name: "motd"}, "", "", `TOOL_NOT_FOUND no resource named "motd"; did you mean "note://motd"?`, `resource motd motd `},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}, "", `{"description":"Plans","messages":[{"role":"user","content":{"type":"text","text":"Plan monday"}}]}`, "", `prompt plan  {"day":"monday"}`},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"sunday"}`)}, "", "", "POLICY_DENIED sunday is free", `prompt plan  {"day":"sunday"}`},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"hour":"9"}`)}, "", "", "INVALID_INPUT the arguments do not fit the prompt's input schema: /day is required", `prompt plan  {"hour":"9"}`},
-		{engine.Request{Kind: engine.Prompts, Name: "pla"}, "", "", `TOOL_NOT_FOUND no prompt named "pla"; did you mean "plan"?`, `prompt pla  `},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{"hour":"9","x":"y"}}`)}, "", `{"completion":{"values":["monday9"],"total":1,"hasMore":false}}`, "", `completion plan  {"value":"m","params":{"hour":"9","x":"y"}}`},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"sunday","params":{}}`)}, "", "", "POLICY_DENIED sunday is free", `completion plan  {"value":"sunday","params":{}}`},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "hour", Arguments: json.RawMessage(`{"value":"1","params":{"day":"monday"}}`)}, "", `{"completion":{"values":[],"total":0,"hasMore":false}}`, "", `completion plan  {"value":"1","params":{"day":"monday"}}`},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "dy"}, "", "", `INVALID_INPUT the prompt has no argument "dy"`, `completion plan  `},
-		{engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":1}`)}, "", "", "INVALID_INPUT a completion takes a value and what is filled in, all of them strings", `completion plan  {"value":1}`},
-		{engine.Request{Kind: engine.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}, "", `{"completion":{"values":["17","18"],"total":2,"hasMore":false}}`, "", `completion note  {"value":"1","params":{}}`},
-		{engine.Request{Kind: engine.Templates, Name: "note://n/{id}"}, "", "", `INVALID_INPUT the resource has no argument ""`, `resource note  `},
+		{call.Request{Kind: call.Resources, Name: "note://motd"}, "", `{"contents":[{"uri":"note://motd","mimeType":"text/plain","text":"Hello"}]}`, "", `resource motd note://motd {}`},
+		{call.Request{Kind: call.Resources, Name: "note://computed"}, "bot", `{"contents":[{"uri":"note://computed","mimeType":"application/json","text":"{\"uri\":\"note://computed\",\"agent\":\"bot\",\"params\":{}}"}]}`, "", `resource computed note://computed {}`},
+		{call.Request{Kind: call.Resources, Name: "note://computed"}, "stranger", "", "POLICY_DENIED not for strangers", `resource computed note://computed {}`},
+		{call.Request{Kind: call.Resources, Name: "note://broken"}, "", "", "EXECUTION_ERROR no paper", `resource broken note://broken {}`},
+		{call.Request{Kind: call.Resources, Name: "note://odd"}, "", "", "EXECUTION_ERROR block 1: a resource cannot hold a link; return its content", `resource odd note://odd {}`},
+		{call.Request{Kind: call.Resources, Name: "note://n/17"}, "", `{"contents":[{"uri":"note://n/17","mimeType":"text/plain","text":"note 17"}]}`, "", `resource note note://n/17 {"id":"17"}`},
+		{call.Request{Kind: call.Resources, Name: "note://n/13"}, "", "", "POLICY_DENIED that note is secret", `resource note note://n/13 {"id":"13"}`},
+		{call.Request{Kind: call.Resources, Name: "note://n/x"}, "", `{"contents":[{"uri":"note://n/x","mimeType":"text/plain","text":"other n/x"}]}`, "", `resource other note://n/x {"path":"n/x"}`},
+		{call.Request{Kind: call.Resources, Name: "docs://h/a.md"}, "", `{"contents":[{"uri":"docs://h/a.md","mimeType":"text/markdown","text":"# A"}]}`, "", `resource docs docs://h/a.md {}`},
+		{call.Request{Kind: call.Resources, Name: "docs://h/deep/b.bin"}, "", `{"contents":[{"uri":"docs://h/deep/b.bin","mimeType":"application/octet-stream","blob":"/wA="}]}`, "", `resource docs docs://h/deep/b.bin {}`},
+		{call.Request{Kind: call.Resources, Name: "docs://h/a.md"}, "stranger", "", "POLICY_DENIED not for strangers", `resource docs docs://h/a.md {}`},
+		{call.Request{Kind: call.Resources, Name: "docs://h/aa.md"}, "", "", `TOOL_NOT_FOUND no resource named "docs://h/aa.md"; did you mean "docs://h/a.md"?`, `resource docs://h/aa.md docs://h/aa.md `},
+		{call.Request{Kind: call.Resources, Name: "motd"}, "", "", `TOOL_NOT_FOUND no resource named "motd"; did you mean "note://motd"?`, `resource motd motd `},
+		{call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}, "", `{"description":"Plans","messages":[{"role":"user","content":{"type":"text","text":"Plan monday"}}]}`, "", `prompt plan  {"day":"monday"}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"sunday"}`)}, "", "", "POLICY_DENIED sunday is free", `prompt plan  {"day":"sunday"}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"hour":"9"}`)}, "", "", "INVALID_INPUT the arguments do not fit the prompt's input schema: /day is required", `prompt plan  {"hour":"9"}`},
+		{call.Request{Kind: call.Prompts, Name: "pla"}, "", "", `TOOL_NOT_FOUND no prompt named "pla"; did you mean "plan"?`, `prompt pla  `},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{"hour":"9","x":"y"}}`)}, "", `{"completion":{"values":["monday9"],"total":1,"hasMore":false}}`, "", `completion plan  {"value":"m","params":{"hour":"9","x":"y"}}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"sunday","params":{}}`)}, "", "", "POLICY_DENIED sunday is free", `completion plan  {"value":"sunday","params":{}}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "hour", Arguments: json.RawMessage(`{"value":"1","params":{"day":"monday"}}`)}, "", `{"completion":{"values":[],"total":0,"hasMore":false}}`, "", `completion plan  {"value":"1","params":{"day":"monday"}}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "dy"}, "", "", `INVALID_INPUT the prompt has no argument "dy"`, `completion plan  `},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":1}`)}, "", "", "INVALID_INPUT a completion takes a value and what is filled in, all of them strings", `completion plan  {"value":1}`},
+		{call.Request{Kind: call.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}, "", `{"completion":{"values":["17","18"],"total":2,"hasMore":false}}`, "", `completion note  {"value":"1","params":{}}`},
+		{call.Request{Kind: call.Templates, Name: "note://n/{id}"}, "", "", `INVALID_INPUT the resource has no argument ""`, `resource note  `},
 	} {
 		events = nil
 		c.request.Caller = identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.agent}}
@@ -168,14 +169,14 @@ func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
 		return identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: agent}}
 	}
 	for _, c := range []struct {
-		kind  engine.Kind
+		kind  call.Kind
 		agent string
 		want  []string
 	}{
-		{engine.Resources, "", []string{"docs://h/a.md", "docs://h/deep/b.bin", "note://broken", "note://computed", "note://motd", "note://odd"}},
-		{engine.Resources, "stranger", []string{"note://broken", "note://motd", "note://odd"}},
-		{engine.Templates, "stranger", []string{"note://n/{id}", "note://{+path}"}},
-		{engine.Prompts, "stranger", []string{"plan"}},
+		{call.Resources, "", []string{"docs://h/a.md", "docs://h/deep/b.bin", "note://broken", "note://computed", "note://motd", "note://odd"}},
+		{call.Resources, "stranger", []string{"note://broken", "note://motd", "note://odd"}},
+		{call.Templates, "stranger", []string{"note://n/{id}", "note://{+path}"}},
+		{call.Prompts, "stranger", []string{"plan"}},
 	} {
 		visible := s.Visible(t.Context(), c.kind, caller(c.agent))
 		if diff := cmp.Diff(c.want, addresses(visible)); diff != "" || !visible.Private {
@@ -194,7 +195,7 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 	s := server(t, engine.Options{Tools: tools})
 	var changed []string
 	defer s.Watch(func(uris []string) { changed = uris })()
-	hash := func(k engine.Kind) string { return s.Visible(t.Context(), k, identity.Caller{}).Hash }
+	hash := func(k call.Kind) string { return s.Visible(t.Context(), k, identity.Caller{}).Hash }
 	for _, c := range []struct {
 		what, path, text string
 		want             []string
@@ -205,7 +206,7 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 		{"a new one", "docs/c.md", "# C", []string{"docs://h/c.md"}, true},
 		{"a comment above everything", "library.hcl", "# moved\n" + library, nil, false},
 	} {
-		resources, prompts := hash(engine.Resources), hash(engine.Prompts)
+		resources, prompts := hash(call.Resources), hash(call.Prompts)
 		changed = []string{"not told"}
 		tools[c.path] = &fstest.MapFile{Data: []byte(c.text), Mode: 0o644}
 		if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{c.path}}); err != nil {
@@ -214,7 +215,7 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 		if diff := cmp.Diff(c.want, changed); diff != "" {
 			t.Errorf("%s: changed (-want +got)\n%s", c.what, diff)
 		}
-		if (hash(engine.Resources) != resources) != c.lists || hash(engine.Prompts) != prompts {
+		if (hash(call.Resources) != resources) != c.lists || hash(call.Prompts) != prompts {
 			t.Errorf("%s: the list of resources changed: %v", c.what, !c.lists)
 		}
 	}
@@ -235,8 +236,8 @@ resource_template "patient" {
   run          = "throw new Error('no such patient')"
 }
 `)})
-	r := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: "patient://hunter2"})
-	if r.Err == nil || r.Err.Code != engine.ExecutionError {
+	r := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: "patient://hunter2"})
+	if r.Err == nil || r.Err.Code != call.ExecutionError {
 		t.Fatalf("got %+v", r)
 	}
 	if got := log.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "resource=patient://{name}") {
@@ -267,8 +268,8 @@ policy "hidden" {
 		"crm://customers/1/2":  `no resource named "crm://customers/1/2"`,
 		"docs://customers/C-1": `no resource named "docs://customers/C-1"`,
 	} {
-		r := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri})
-		if r.Err == nil || r.Err.Code != engine.ToolNotFound || r.Err.Message != want {
+		r := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri})
+		if r.Err == nil || r.Err.Code != call.ToolNotFound || r.Err.Message != want {
 			t.Errorf("%s: got %v, want %s", uri, r.Err, want)
 		}
 	}
@@ -294,7 +295,7 @@ resource_folder "f" {
 		"y:" + strings.Repeat("0", 4093) + "1": true,
 		"z:" + strings.Repeat("a", 4094):       true, "z:" + strings.Repeat("b", 4095): false,
 	} {
-		read := s.Execute(t.Context(), engine.Request{Kind: engine.Resources, Name: uri}).Err == nil
+		read := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri}).Err == nil
 		serves := s.Serves(t.Context(), identity.Caller{}, uri)
 		if read != there || serves != there {
 			t.Errorf("of %.3s of %d bytes: is read %v, is served %v", uri, len(uri), read, serves)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -48,14 +49,14 @@ hook "count" {
 `
 
 // counted is a call of the tool that counts, by somebody in some session.
-func counted(who, session string) engine.Request {
-	return engine.Request{Name: "count", Caller: identity.Caller{
+func counted(who, session string) call.Request {
+	return call.Request{Name: "count", Caller: identity.Caller{
 		Principal: identity.Principal{ID: who, Kind: identity.KindLocal},
 		Agent:     identity.Agent{AgentID: "the same"}, Source: identity.Source{Session: session},
 	}}
 }
 
-func wantValue(t *testing.T, s *engine.Server, r engine.Request, want string) {
+func wantValue(t *testing.T, s *engine.Server, r call.Request, want string) {
 	t.Helper()
 	got := s.Execute(t.Context(), r)
 	if got.Err != nil || string(got.Value) != want {
@@ -74,7 +75,7 @@ func TestValuesAreSharedByTheirScopeAndOutliveARestart(t *testing.T) {
 	wantValue(t, s, counted("ada", "2"), `"2 2 2 1"`)
 	wantValue(t, s, counted("bob", "3"), `"3 3 1 1"`)
 	wantValue(t, s, counted("bob", ""), `"4 4 2 INVALID"`)
-	prompt := s.Execute(t.Context(), engine.Request{Kind: engine.Prompts, Name: "count", Caller: counted("ada", "").Caller})
+	prompt := s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "count", Caller: counted("ada", "").Caller})
 	if want := `"text":"1 5"`; prompt.Err != nil || !strings.Contains(string(prompt.Reply), want) {
 		t.Errorf("the prompt of the same name gets %s, %v; want %s", prompt.Reply, prompt.Err, want)
 	}
@@ -174,7 +175,7 @@ func TestTestsKeepNothingForEachOther(t *testing.T) {
 			t.Errorf("%s: %q, %q", r.Name, r.Failures, r.Notes)
 		}
 	}
-	if got := s.Execute(t.Context(), engine.Request{Name: "notes", Caller: counted("ada", "test").Caller}); got.Err != nil || string(got.Value) != `""` {
+	if got := s.Execute(t.Context(), call.Request{Name: "notes", Caller: counted("ada", "test").Caller}); got.Err != nil || string(got.Value) != `""` {
 		t.Errorf("a call finds what a test has kept: %s, %v", got.Value, got.Err)
 	}
 }

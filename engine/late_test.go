@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
 
 // lateResults receive what ends late.
-type lateResults chan engine.Result
+type lateResults chan call.Result
 
-func (a lateResults) Answer(r engine.Result) { a <- r }
+func (a lateResults) Answer(r call.Result) { a <- r }
 
 // TestTheHooksOfACallThatIsLeftHaveTime: those that store what they are told
 // could not do so in a context that has ended with the function.
@@ -20,8 +21,8 @@ func TestTheHooksOfACallThatIsLeftHaveTime(t *testing.T) {
 	type none struct{}
 	type key struct{}
 	var told context.Context
-	s := unloaded(t, engine.Options{Hooks: []engine.Hook{func(ctx context.Context, e engine.HookEvent) {
-		if e.Phase == engine.Failed {
+	s := unloaded(t, engine.Options{Hooks: []engine.Hook{func(ctx context.Context, e call.Event) {
+		if e.Phase == call.Failed {
 			told = ctx
 		}
 	}}})

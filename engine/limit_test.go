@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -27,14 +28,14 @@ func (h *hand) now() time.Time {
 func (h *hand) advance(d time.Duration) { h.passed.Add(int64(d)) }
 
 // by is a call by a principal.
-func by(id, tool, arguments string) engine.Request {
+func by(id, tool, arguments string) call.Request {
 	who := identity.Anonymous()
 	who.ID = id
-	return engine.Request{Name: tool, Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: who}}
+	return call.Request{Name: tool, Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: who}}
 }
 
 // came returns what became of a call: its code and message, or "ok".
-func came(r engine.Result) string {
+func came(r call.Result) string {
 	if r.Err != nil {
 		return r.Err.Error()
 	}
@@ -96,7 +97,7 @@ func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
 func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller), Now: clock.now})
-	call := func(id string) engine.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
+	call := func(id string) call.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
 	call("ada")
 	call("ada")
 	r := call("ada")
@@ -119,14 +120,14 @@ func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
 }
 
 func TestALimitCoversEveryKindAndWhatIsCompletedOfIt(t *testing.T) {
-	plan := engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}
-	completes := engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{}}`)}
-	note := engine.Request{Kind: engine.Resources, Name: "note://n/17"}
-	numbers := engine.Request{Kind: engine.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}
-	file := engine.Request{Kind: engine.Resources, Name: "docs://h/a.md"}
+	plan := call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}
+	completes := call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{}}`)}
+	note := call.Request{Kind: call.Resources, Name: "note://n/17"}
+	numbers := call.Request{Kind: call.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}
+	file := call.Request{Kind: call.Resources, Name: "docs://h/a.md"}
 	for _, c := range []struct {
 		name, limit   string
-		first, second engine.Request
+		first, second call.Request
 		want          string
 	}{
 		{"a prompt and its completion", `prompts = ["plan"]`, plan, completes, "denied"},
@@ -233,7 +234,7 @@ func TestACallThatAsksIsCountedOnce(t *testing.T) {
 	if last := s.Execute(t.Context(), asked("web", answers(second, `{"ok":false}`))); last.Err != nil || string(last.Value) != deployed {
 		t.Errorf("the last leg: %s, %v", last.Value, last.Err)
 	}
-	forged := asked("web", &engine.Resume{State: "none"})
+	forged := asked("web", &call.Resume{State: "none"})
 	if got := came(s.Execute(t.Context(), forged)); !strings.HasPrefix(got, "INVALID_INPUT") {
 		t.Errorf("a state that is none passes the limit: %s", got)
 	}
@@ -260,9 +261,9 @@ func TestTestsSpendNothing(t *testing.T) {
 func TestListsShowWhatALimitIsAgainst(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")})
 	request := by("ada", "echo", `{"n":1}`)
-	before := s.Visible(t.Context(), engine.Tools, request.Caller)
+	before := s.Visible(t.Context(), call.Tools, request.Caller)
 	s.Execute(t.Context(), request)
-	after := s.Visible(t.Context(), engine.Tools, request.Caller)
+	after := s.Visible(t.Context(), call.Tools, request.Caller)
 	if len(after.Tools) != 1 || before.Hash != after.Hash {
 		t.Errorf("the list has %d tools behind the limit", len(after.Tools))
 	}
@@ -357,7 +358,7 @@ func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left sync.WaitGroup
-	for tool, want := range map[string]engine.Code{"panics": engine.ExecutionError, "stuck": engine.Timeout} {
+	for tool, want := range map[string]call.Code{"panics": call.ExecutionError, "stuck": call.Timeout} {
 		for range 2 {
 			if r := s.Execute(t.Context(), by("ada", tool, "{}")); r.Err == nil || r.Err.Code != want {
 				t.Errorf("%s: got %+v", tool, r.Err)

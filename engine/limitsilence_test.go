@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -144,7 +145,7 @@ func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := came(s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
+	if got := came(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
 		t.Error(got)
 	}
 	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the store of the limits has not answered") {

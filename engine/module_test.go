@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -95,7 +96,7 @@ func TestAScriptCallsTheModuleThatItIsGranted(t *testing.T) {
 		{"panics", `"HostError UNAVAILABLE modules.ledger.panics failed"`},
 		{"posts", `[1,2]`},
 	} {
-		got := s.Execute(t.Context(), engine.Request{
+		got := s.Execute(t.Context(), call.Request{
 			Name: "books", Arguments: json.RawMessage(fmt.Sprintf(`{"do":%q}`, test.do)), Caller: identity.Caller{Principal: identity.Principal{ID: "ada"}},
 		})
 		if got.Err != nil {
@@ -119,7 +120,7 @@ tool "waits" {
   }
   run = "return modules.ledger.waits();"
 }`)})
-	if got := s.Execute(t.Context(), engine.Request{Name: "waits"}); got.Err == nil || got.Err.Code != engine.Timeout {
+	if got := s.Execute(t.Context(), call.Request{Name: "waits"}); got.Err == nil || got.Err.Code != call.Timeout {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -138,7 +139,7 @@ tool "asks" {
     return [first, await modules.ledger.post()];
   JS
 }`)})
-	request := engine.Request{Name: "asks", Can: engine.Capabilities{Form: true}, Caller: anonymous()}
+	request := call.Request{Name: "asks", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	ask := mustAsk(t, s.Execute(t.Context(), request))
 	request.Resume = answers(ask, `{"ok":true}`)
 	wantValue(t, s, request, `[1,2]`)
@@ -155,7 +156,7 @@ hook "h" {
   }
   run = "await modules.ledger.post();"
 }`)})
-	wantValue(t, s, engine.Request{Name: "t"}, `1`)
+	wantValue(t, s, call.Request{Name: "t"}, `1`)
 	if err := s.Drain(t.Context()); err != nil || posted.Load() != 1 {
 		t.Errorf("%d entries, %v", posted.Load(), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -72,7 +73,7 @@ func TestACallOfAToolIsMadeByTheCallerOfTheFirst(t *testing.T) {
 		{elsewhere, 6, "EXECUTION_ERROR: Not for you"},
 		{anonymous(), 6, "EXECUTION_ERROR: Not for you"},
 	} {
-		r := s.Execute(t.Context(), engine.Request{Name: "deeper", Arguments: json.RawMessage(fmt.Sprintf(`{"left":%d}`, test.left)), Caller: test.who})
+		r := s.Execute(t.Context(), call.Request{Name: "deeper", Arguments: json.RawMessage(fmt.Sprintf(`{"left":%d}`, test.left)), Caller: test.who})
 		got := string(r.Value)
 		if r.Err != nil {
 			got = r.Err.Error()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -17,12 +18,12 @@ import (
 // are denied, are no tools or run out of time, and looks at what hooks are told.
 func TestHooksFireTwiceForEveryCallOfATree(t *testing.T) {
 	var mu sync.Mutex
-	starts, ends, parents := map[string]int{}, map[string]int{}, map[string]engine.HookEvent{}
+	starts, ends, parents := map[string]int{}, map[string]int{}, map[string]call.Event{}
 	s := server(t, engine.Options{
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Phase == engine.Start {
+			if e.Phase == call.Start {
 				starts[e.CallID]++
 				parents[e.CallID] = e
 			} else {
@@ -50,7 +51,7 @@ tool "tree" {
   JS
 }`)})
 	for seed := range 60 {
-		s.Execute(t.Context(), engine.Request{Name: "tree", Arguments: json.RawMessage(fmt.Sprintf(`{"seed":%d}`, seed)), Caller: anonymous()})
+		s.Execute(t.Context(), call.Request{Name: "tree", Arguments: json.RawMessage(fmt.Sprintf(`{"seed":%d}`, seed)), Caller: anonymous()})
 	}
 	nested := 0
 	for id, e := range parents {
@@ -62,7 +63,7 @@ tool "tree" {
 		}
 		nested++
 		parent := parents[e.ParentID]
-		if e.Via != engine.ViaTool || e.Depth != parent.Depth+1 || e.Parent != parent.Tool || e.Revision != parent.Revision {
+		if e.Via != call.ViaTool || e.Depth != parent.Depth+1 || e.Parent != parent.Tool || e.Revision != parent.Revision {
 			t.Errorf("%+v is nested in %+v", e, parent)
 		}
 	}
@@ -94,7 +95,7 @@ func TestNothingThatACallHoldsEndsTheProcess(t *testing.T) {
       }
     }
     return told;`))})
-	got := s.Execute(t.Context(), engine.Request{Name: "outer", Caller: anonymous()})
+	got := s.Execute(t.Context(), call.Request{Name: "outer", Caller: anonymous()})
 	if got.Err != nil {
 		t.Fatal(got.Err)
 	}

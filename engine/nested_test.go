@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/calltree"
@@ -99,9 +100,9 @@ func TestACallOfAToolIsWhatItsCallerWouldHaveMade(t *testing.T) {
 		{"object", `null`, `{"error":"TypeError  tools.object: the arguments must be an object, such as { name: value }"}`},
 		{"object", `[1]`, `{"error":"TypeError  tools.object: the arguments must be an object, such as { name: value }"}`},
 	} {
-		got := s.Execute(t.Context(), engine.Request{
+		got := s.Execute(t.Context(), call.Request{
 			Name: "run", Arguments: json.RawMessage(fmt.Sprintf(`{"name":%q,"args":%s}`, test.name, test.args)), Caller: anonymous(),
-			Can: engine.Capabilities{Form: true},
+			Can: call.Capabilities{Form: true},
 		})
 		if got.Err != nil {
 			t.Fatalf("%s: %v", test.name, got.Err)
@@ -152,7 +153,7 @@ func TestAToolInGoIsCalledByATool(t *testing.T) {
 	goTool(t, s, "answers", func(context.Context) (string, error) { return "42", nil })
 	goTool(t, s, "panics", func(context.Context) (string, error) { panic("secret") })
 	goTool(t, s, "fails", func(context.Context) (string, error) { return "", errors.New("no paper") })
-	wantValue(t, s, engine.Request{Name: "outer"}, `["42","EXECUTION_ERROR: the tool failed inside the server","EXECUTION_ERROR: no paper"]`)
+	wantValue(t, s, call.Request{Name: "outer"}, `["42","EXECUTION_ERROR: the tool failed inside the server","EXECUTION_ERROR: no paper"]`)
 }
 
 func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
@@ -166,8 +167,8 @@ func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
 		_, err := s.Load(ctx)
 		return "", err
 	})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"oneone"`)
-	wantValue(t, s, engine.Request{Name: "outer"}, `"twotwo"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"oneone"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"twotwo"`)
 }
 
 func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
@@ -177,17 +178,17 @@ func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
     } catch (e) {
       return call.depth + " " + (call.depth === 0 ? call.parent : call.parent + " " + call.via) + " " + e.code + " " + e.message;
     }`))})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"8 outer tool DENIED calls of tools nest at most 8 deep"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"8 outer tool DENIED calls of tools nest at most 8 deep"`)
 }
 
 func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 	var began, ended, running, most atomic.Int64
 	s := server(t, engine.Options{
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Depth > calltree.MaxDepth {
 				return // which is refused
 			}
-			if e.Phase == engine.Start {
+			if e.Phase == call.Start {
 				began.Add(1)
 				for now := running.Add(1); now > most.Load(); {
 					most.Store(now)
@@ -199,8 +200,8 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 		}},
 		Tools: files("outer.hcl", caller(`for (;;) await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));`)),
 	})
-	got := s.Execute(t.Context(), engine.Request{Name: "outer"})
-	if got.Err == nil || got.Err.Code != engine.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
+	got := s.Execute(t.Context(), call.Request{Name: "outer"})
+	if got.Err == nil || got.Err.Code != call.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
 		t.Errorf("got %v", got.Err)
 	}
 	if began.Load() != ended.Load() || began.Load() > calltree.MaxCalls+1 {
@@ -216,7 +217,7 @@ func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
     let sum = 0;
     for (let i = 0; i < 4; i++) for (const n of await Promise.all(Array.from({ length: 64 }, () => tools.one()))) sum += n;
     return sum;`), "one.hcl", "tool \"one\" {\n  timeout = \"20s\"\n  run     = \"return 1;\"\n}\n")})
-	wantValue(t, s, engine.Request{Name: "outer"}, `256`)
+	wantValue(t, s, call.Request{Name: "outer"}, `256`)
 }
 
 func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {
@@ -224,7 +225,7 @@ func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {
 		Config: files("mcpd.hcl", `limits { concurrency = 1 }`),
 		Tools:  files("outer.hcl", caller(`return call.depth === 5 ? "deep" : await tools.outer();`)),
 	})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"deep"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"deep"`)
 }
 
 func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
@@ -239,7 +240,7 @@ func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
 		}
 		return "", nil
 	})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"served"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"served"`)
 	if err := <-drained; err != nil {
 		t.Error(err)
 	}
@@ -257,7 +258,7 @@ func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
 		ended <- ctx.Err()
 		return "", ctx.Err()
 	})
-	got := s.Execute(ctx, engine.Request{Name: "outer"})
+	got := s.Execute(ctx, call.Request{Name: "outer"})
 	if got.Err == nil || got.Err.Message != "the call was canceled" {
 		t.Errorf("got %v", got.Err)
 	}
@@ -292,8 +293,8 @@ policy "total_alone" {
   reason = "not for this one"
 }
 `)})
-	wantValue(t, s, engine.Request{Name: "total"}, `"total"`)
-	got := s.Execute(t.Context(), engine.Request{Kind: engine.Prompts, Name: "total"})
+	wantValue(t, s, call.Request{Name: "total"}, `"total"`)
+	got := s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "total"})
 	if got.Err != nil || !strings.Contains(string(got.Reply), "not for") {
 		t.Errorf("got %s, %v", got.Reply, got.Err)
 	}
@@ -307,7 +308,7 @@ tool "inner" {
 }
 tool "brief" { run = "return call.deadline;" }
 `)})
-	wantValue(t, s, engine.Request{Name: "outer"}, `true`)
+	wantValue(t, s, call.Request{Name: "outer"}, `true`)
 }
 
 func TestANestedCallIsMadeOnceThoughItsCallRunsAgain(t *testing.T) {
@@ -325,12 +326,12 @@ tool "outer" {
   JS
 }`)})
 	goTool(t, s, "counts", func(context.Context) (string, error) { return fmt.Sprint(calls.Add(1)), nil })
-	request := engine.Request{Name: "outer", Can: engine.Capabilities{Form: true}, Caller: anonymous()}
+	request := call.Request{Name: "outer", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	asked := s.Execute(t.Context(), request)
 	if asked.Ask == nil {
 		t.Fatalf("nobody is asked: %v", asked.Err)
 	}
-	request.Resume = &engine.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{"elicit": json.RawMessage(`{"action":"accept","content":{}}`)}}
+	request.Resume = &call.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{"elicit": json.RawMessage(`{"action":"accept","content":{}}`)}}
 	wantValue(t, s, request, `"1 accept 2"`)
 	if calls.Load() != 2 {
 		t.Errorf("%d calls were made, want 2", calls.Load())
@@ -347,7 +348,7 @@ limit "one" {
   rate  = "1/h"
 }
 `)})
-	wantValue(t, s, engine.Request{Name: "outer"}, `"POLICY_DENIED"`)
+	wantValue(t, s, call.Request{Name: "outer"}, `"POLICY_DENIED"`)
 }
 
 func TestALogOfANestedCallIsTheOperatorsAlone(t *testing.T) {
@@ -361,7 +362,7 @@ tool "inner" {
   JS
 }`)})
 	told := &telling{}
-	got := s.Execute(t.Context(), engine.Request{Name: "outer", Emit: told})
+	got := s.Execute(t.Context(), call.Request{Name: "outer", Emit: told})
 	if got.Err == nil || got.Err.Message != "over" || len(told.told) > 0 {
 		t.Errorf("got %v, and the client is told %v", got.Err, told.told)
 	}

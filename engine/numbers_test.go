@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -142,7 +143,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		request.Name = "numbers"
 		request.Arguments = json.RawMessage(numbersText(numbers))
 		result := s.Execute(t.Context(), request)
-		if result.Err != nil && result.Err.Code == engine.InvalidInput {
+		if result.Err != nil && result.Err.Code == call.InvalidInput {
 			for _, v := range result.Err.Violations {
 				for i, place := range numberPlaces {
 					if place.pointer == v.Path {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
@@ -15,7 +16,7 @@ type Offer struct{ item *catalog.Item }
 // OfferMetadata is what a resource, a template or a prompt says of itself.
 type OfferMetadata struct {
 	// Kind is Resources, Templates or Prompts.
-	Kind Kind
+	Kind call.Kind
 	// Address is the URI of a resource, the text of a template, or the name of a
 	// prompt: what a [Request] names.
 	Address string

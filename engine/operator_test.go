@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -139,46 +140,46 @@ prompt %[3]q {
 }
 
 // reads are calls of all that [three] has.
-func reads(resource, template, prompt string) []engine.Request {
-	return []engine.Request{
-		{Kind: engine.Resources, Name: "x://" + resource},
-		{Kind: engine.Resources, Name: "x://" + template + "/7"},
-		{Kind: engine.Templates, Name: "x://" + template + "/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)},
-		{Kind: engine.Prompts, Name: prompt, Arguments: json.RawMessage(`{"day":"x"}`)},
-		{Kind: engine.Prompts, Name: prompt, Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)},
+func reads(resource, template, prompt string) []call.Request {
+	return []call.Request{
+		{Kind: call.Resources, Name: "x://" + resource},
+		{Kind: call.Resources, Name: "x://" + template + "/7"},
+		{Kind: call.Templates, Name: "x://" + template + "/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)},
+		{Kind: call.Prompts, Name: prompt, Arguments: json.RawMessage(`{"day":"x"}`)},
+		{Kind: call.Prompts, Name: prompt, Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)},
 	}
 }
 
 type heldCall struct {
-	request engine.Request
+	request call.Request
 	told    string
 }
 
 // heldCalls are calls that the rules of the operator are against, and what their callers
 // are told. The last is the second of its limit.
 var heldCalls = []heldCall{
-	{engine.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
-	{engine.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
-	{engine.Request{Name: "wipe"}, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks"},
-	{engine.Request{Name: "tell"}, "POLICY_DENIED: the operator keeps it"},
-	{engine.Request{Kind: engine.Resources, Name: "x://ledger"}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Resources, Name: "x://rows/7"}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Resources, Name: "x://papers/a.txt"}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Prompts, Name: "draft", Arguments: json.RawMessage(`{"day":"x","hour":"x"}`)}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "hour", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Prompts, Name: "draft", Argument: "nothing", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Kind: engine.Templates, Name: "x://rows/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
-	{engine.Request{Name: "echo"}, "ok"},
-	{engine.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
+	{call.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
+	{call.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
+	{call.Request{Name: "wipe"}, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks"},
+	{call.Request{Name: "tell"}, "POLICY_DENIED: the operator keeps it"},
+	{call.Request{Kind: call.Resources, Name: "x://ledger"}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Resources, Name: "x://rows/7"}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Resources, Name: "x://papers/a.txt"}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Prompts, Name: "draft", Arguments: json.RawMessage(`{"day":"x","hour":"x"}`)}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Prompts, Name: "draft", Argument: "day", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Prompts, Name: "draft", Argument: "hour", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Prompts, Name: "draft", Argument: "nothing", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Kind: call.Templates, Name: "x://rows/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"d"}`)}, "POLICY_DENIED: the operator says no"},
+	{call.Request{Name: "echo"}, "ok"},
+	{call.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
 }
 
 // allHeld are heldCalls and those of all other kinds: which want an approval, whose results
 // are kept, and the first and the second of their limits.
 func allHeld() []heldCall {
 	all := slices.Clone(heldCalls)
-	add := func(told string, requests ...engine.Request) {
+	add := func(told string, requests ...call.Request) {
 		for _, r := range requests {
 			all = append(all, heldCall{r, told})
 		}
@@ -274,7 +275,7 @@ func TestNoToolFileGetsPastTheOperator(t *testing.T) {
 				}
 				if reload || err == nil {
 					wantHeld(t, s, log, way.told)
-				} else if got := s.Execute(t.Context(), engine.Request{Name: "pay"}); got.Err == nil {
+				} else if got := s.Execute(t.Context(), call.Request{Name: "pay"}); got.Err == nil {
 					t.Error("files with a mistake serve")
 				}
 			}
@@ -341,7 +342,7 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 // TestReasonsOfToolFilesTakeNothingFromTheOperators, whose user is shown only so much.
 func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
-	asked := func(policies int) engine.Result {
+	asked := func(policies int) call.Result {
 		var more strings.Builder
 		for i := range policies {
 			fmt.Fprintf(&more, "policy \"p%d\" {\n  requires_approval = \"true\"\n  reason = \"%s\"\n}\n", i, strings.Repeat(`Nothing to see\u0007 here. `, 20))
@@ -370,7 +371,7 @@ func TestWhatIsHiddenCompletesNothing(t *testing.T) {
 		Tools:  files("others.hcl", ours["others.hcl"], "papers/a.txt", "x"),
 	})
 	for _, argument := range []string{"day", "hour", "nothing"} {
-		r := engine.Request{Kind: engine.Prompts, Name: "draft", Argument: argument, Caller: anonymous()}
+		r := call.Request{Kind: call.Prompts, Name: "draft", Argument: argument, Caller: anonymous()}
 		if got := said(s.Execute(t.Context(), r)); got != `TOOL_NOT_FOUND: no prompt named "draft"` {
 			t.Errorf("%s: %s", argument, got)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting"
@@ -38,10 +39,10 @@ tool "logs" {
   JS
 }
 `
-	for name, call := range map[string]struct {
+	for name, test := range map[string]struct {
 		tool     string
 		executor scripting.Executor
-		emit     engine.Emitter
+		emit     call.Emitter
 	}{
 		"an emitter of progress": {tool: "tells", emit: bugged{}},
 		"an emitter of logs":     {tool: "logs", emit: bugged{}},
@@ -49,12 +50,12 @@ tool "logs" {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen recorder
-			s := server(t, engine.Options{Tools: files("tools.hcl", tools), Executor: call.executor, Hooks: []engine.Hook{seen.hook}})
-			result := s.Execute(t.Context(), engine.Request{Name: call.tool, Caller: identity.Caller{Principal: identity.Anonymous()}, Emit: call.emit})
-			if result.Err == nil || result.Err.Code != engine.ExecutionError {
+			s := server(t, engine.Options{Tools: files("tools.hcl", tools), Executor: test.executor, Hooks: []engine.Hook{seen.hook}})
+			result := s.Execute(t.Context(), call.Request{Name: test.tool, Caller: identity.Caller{Principal: identity.Anonymous()}, Emit: test.emit})
+			if result.Err == nil || result.Err.Code != call.ExecutionError {
 				t.Errorf("got %s, %v", result.Value, result.Err)
 			}
-			if diff := cmp.Diff([]string{"start " + call.tool, "error " + call.tool + " EXECUTION_ERROR"}, seen.events); diff != "" {
+			if diff := cmp.Diff([]string{"start " + test.tool, "error " + test.tool + " EXECUTION_ERROR"}, seen.events); diff != "" {
 				t.Errorf("hooks (-want +got)\n%s", diff)
 			}
 			if result.Err != nil && strings.Contains(result.Err.Message, "hunter2") {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -227,7 +228,7 @@ func TestACallOfAToolThatComesIntoQuarantineEndsAsIfNothingWere(t *testing.T) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
 	})
 	s := pinned(t, newLock(t), upstreamAt(up.url))
-	result := make(chan engine.Result, 1)
+	result := make(chan call.Result, 1)
 	go func() { result <- s.Execute(t.Context(), tool("lab_slow", `{}`)) }()
 	<-begun
 	up.add("slow", other)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting"
@@ -61,7 +62,7 @@ func TestAServerIsStuckThatNeitherRefusesNorEndsAnything(t *testing.T) {
 	}{
 		"it hangs": {hangs, "probe: context canceled"},
 		"it hangs while calls end": {func(ctx context.Context) (scripting.Outcome, error) {
-			s.Execute(context.Background(), engine.Request{Name: "one", Arguments: json.RawMessage(`{}`), Caller: identity.Caller{Principal: identity.Anonymous()}})
+			s.Execute(context.Background(), call.Request{Name: "one", Arguments: json.RawMessage(`{}`), Caller: identity.Caller{Principal: identity.Anonymous()}})
 			return hangs(ctx)
 		}, ""},
 		"it is overloaded": {func(context.Context) (scripting.Outcome, error) {

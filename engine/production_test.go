@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -34,7 +35,7 @@ policy "local" {
 	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)
 	wantSaid(t, s.Execute(t.Context(), calls("third", `{}`)), `"1"`)
 	goTool(t, s, "second", one)
-	if r := s.Execute(t.Context(), calls("second", `{}`)); r.Err == nil || r.Err.Code != engine.ToolNotFound {
+	if r := s.Execute(t.Context(), calls("second", `{}`)); r.Err == nil || r.Err.Code != call.ToolNotFound {
 		t.Errorf("a tool that no policy covers: %s, %v", r.Value, r.Err)
 	}
 	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -15,8 +16,8 @@ func TestWhoCouldSeeAToolIsToldWhichRevisionRemovedIt(t *testing.T) {
 	const policy = "policy \"staff\" {\n  tools  = [\"ledger\"]\n  deny   = \"principal.kind == 'anonymous'\"\n  reason = \"staff only\"\n  disclose = \"hide\"\n}\n"
 	tools := files("greet.hcl", fmt.Sprintf(tool, "greet"), "ledger.hcl", fmt.Sprintf(tool, "ledger")+policy, "other.hcl", fmt.Sprintf(tool, "other"))
 	s := server(t, engine.Options{Tools: tools})
-	call := func(tool string, kind identity.Kind) *engine.CallError {
-		return s.Execute(t.Context(), engine.Request{Name: tool, Caller: identity.Caller{Principal: identity.Principal{Kind: kind}}}).Err
+	execute := func(tool string, kind identity.Kind) *call.Error {
+		return s.Execute(t.Context(), call.Request{Name: tool, Caller: identity.Caller{Principal: identity.Principal{Kind: kind}}}).Err
 	}
 	reload := func() string {
 		t.Helper()
@@ -41,14 +42,14 @@ func TestWhoCouldSeeAToolIsToldWhichRevisionRemovedIt(t *testing.T) {
 		{"ledger", "anonymous", ""},
 		{"never", "local", ""},
 	} {
-		err := call(c.tool, c.kind)
-		if err == nil || err.Code != engine.ToolNotFound || err.RemovedIn != c.want || strings.Contains(err.Message, "removed") != (c.want != "") {
+		err := execute(c.tool, c.kind)
+		if err == nil || err.Code != call.ToolNotFound || err.RemovedIn != c.want || strings.Contains(err.Message, "removed") != (c.want != "") {
 			t.Errorf("%s, called by a %s principal: %+v", c.tool, c.kind, err)
 		}
 	}
 	tools["greet.hcl"] = &fstest.MapFile{Data: []byte(fmt.Sprintf(tool, "greet")), Mode: 0o644}
 	reload()
-	if err := call("greet", "anonymous"); err != nil {
+	if err := execute("greet", "anonymous"); err != nil {
 		t.Errorf("a tool that came back: %v", err)
 	}
 }

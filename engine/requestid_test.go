@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -124,8 +125,8 @@ func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Tools:  fstest.MapFS{"t.hcl": {Data: text}}, Config: files("mcpd.hcl", ailingConfig), StatePath: filepath.Join(folder, "state", "plain", "mcpd.db"),
 		LookupEnv: func(name string) (string, bool) { return "the-key-of-ada", name == "KEY" }, Modules: []engine.HostModule{ledger(nil)},
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-			if e.Tool == "speaks" && e.Phase == engine.Failed {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+			if e.Tool == "speaks" && e.Phase == call.Failed {
 				panic("a hook in Go")
 			}
 		}},
@@ -134,7 +135,7 @@ func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
 	for i, name := range []string{"speaks", "reads", "asks", "carries", "opens", "orders", "keeps", "posts"} {
 		request := fmt.Sprintf("r-%d", i)
 		caller := identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}, Agent: identity.Agent{AgentID: "bot", RequestID: request}}
-		result := s.Execute(t.Context(), engine.Request{Name: name, Arguments: json.RawMessage("{}"), Caller: caller})
+		result := s.Execute(t.Context(), call.Request{Name: name, Arguments: json.RawMessage("{}"), Caller: caller})
 		if result.Err == nil {
 			t.Errorf("%s does not fail", name)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -50,7 +51,7 @@ func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath strin
 
 // goesOn asks in one server, and answers in the next, where the secret has another
 // value; "" for none. It returns what came of that, and what both have logged.
-func goesOn(t *testing.T, later string) (engine.Result, *bytes.Buffer) {
+func goesOn(t *testing.T, later string) (call.Result, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
@@ -78,7 +79,7 @@ func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
 
 func TestACallThatCannotReadItsSecretAgainEnds(t *testing.T) {
 	got, log := goesOn(t, "")
-	if got.Err == nil || got.Err.Code != engine.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
+	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
 		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
 }

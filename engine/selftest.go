@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/host"
@@ -18,7 +19,7 @@ type TestResult struct {
 	Name string
 	// Target is the name of the tool or the prompt, or the URI or its template,
 	// that the test is of.
-	Kind   Kind
+	Kind   call.Kind
 	Target string
 	// Failures are what was wanted and not found; a test without any has passed.
 	Failures []string
@@ -71,9 +72,9 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
-	request := Request{
-		Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: ViaTest,
-		Can: Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
+	request := call.Request{
+		Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
+		Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	mocks, began := tooltest.Mocks(test), s.options.Now()
 	result := s.rehearse(ctx, on, request, mocks)
@@ -89,7 +90,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 
 // rehearse runs a call for a test from its first leg to its last, in a state store of
 // its own: what tests leave takes no room that calls need.
-func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request Request, mocks *host.Mocks) Result {
+func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
 	defer func() { _ = states.Close() }() // it is in memory
 	for {
@@ -100,11 +101,11 @@ func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request Requ
 		answers, ok := tooltest.Answers(mocks, result.Ask.Requests)
 		switch {
 		case !ok:
-			return Result{Err: &CallError{Code: ExecutionError, Message: "no mock answers what the body asks"}}
+			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock answers what the body asks"}}
 		case ctx.Err() != nil:
-			return Result{Err: &CallError{Code: ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
+			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
 		}
-		request.Resume = &Resume{State: result.Ask.State, Responses: answers}
+		request.Resume = &call.Resume{State: result.Ask.State, Responses: answers}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 )
@@ -49,7 +50,7 @@ hook "tells" {
 `)})
 	for tool, want := range map[string]string{"throws": "no [sensitive]", "denied": "ask for [sensitive]"} {
 		_, err := s.Call(t.Context(), tool, nil)
-		failure, ok := errors.AsType[*engine.CallError](err)
+		failure, ok := errors.AsType[*call.Error](err)
 		if !ok || failure.Message != want || strings.Contains(string(failure.Details), "hunter2") {
 			t.Errorf("%s: the caller gets %v", tool, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/codemode/codeact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
@@ -172,7 +173,7 @@ func (s *Server) Status() Status {
 		status.Limits = len(snap.catalog.RateLimits)
 		status.Upstreams = s.upstreams.States(snap.catalog)
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
-		status.Resources, status.Templates, status.Prompts = len(snap.offers[Resources]), len(snap.offers[Templates]), len(snap.offers[Prompts])
+		status.Resources, status.Templates, status.Prompts = len(snap.offers[call.Resources]), len(snap.offers[call.Templates]), len(snap.offers[call.Prompts])
 	}
 	return status
 }

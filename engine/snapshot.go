@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
@@ -19,7 +20,7 @@ type Snapshot struct {
 	since   time.Time
 	// tools, and offers by kind, are those of the entries, in their order.
 	tools  []*Tool
-	offers [Prompts + 1][]*Offer
+	offers [call.Prompts + 1][]*Offer
 	lists  catalog.Lists[Visible]
 }
 
@@ -31,8 +32,8 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 	}
 	c.Follow(before.catalog)
 	s := &Snapshot{catalog: c, since: now}
-	s.tools = catalog.Faces(c.Entries[Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
-	for k := Resources; k <= Prompts; k++ {
+	s.tools = catalog.Faces(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
+	for k := call.Resources; k <= call.Prompts; k++ {
 		s.offers[k] = catalog.Faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
 	}
 	return s
@@ -41,8 +42,8 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 // counted is what the log says of a snapshot that was loaded.
 func (s *Snapshot) counted(took time.Duration) []any {
 	return []any{
-		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[Resources])),
-		slog.Int("templates", len(s.offers[Templates])), slog.Int("prompts", len(s.offers[Prompts])), slog.Duration("took", took),
+		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[call.Resources])),
+		slog.Int("templates", len(s.offers[call.Templates])), slog.Int("prompts", len(s.offers[call.Prompts])), slog.Duration("took", took),
 	}
 }
 
@@ -107,7 +108,7 @@ func (s *Snapshot) Tools() []*Tool { return slices.Clone(s.tools) }
 
 // Offers returns what is offered of a kind that is not that of tools, in
 // bytewise order of the addresses.
-func (s *Snapshot) Offers(k Kind) []*Offer { return slices.Clone(s.offers[k]) }
+func (s *Snapshot) Offers(k call.Kind) []*Offer { return slices.Clone(s.offers[k]) }
 
 // Tool returns the tool with a name, or nil.
 func (s *Snapshot) Tool(name string) *Tool {

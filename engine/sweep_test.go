@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/process/cputime"
@@ -226,9 +227,9 @@ func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused
 		}
 		return true
 	}
-	result := s.Execute(t.Context(), engine.Request{Name: "echo", Arguments: raw})
-	tooPrecise := result.Err != nil && result.Err.Code == engine.InvalidInput && strings.HasPrefix(name, "digits")
-	if result.Err != nil && result.Err.Code != engine.ExecutionError && result.Err.Code != engine.Timeout && !tooPrecise {
+	result := s.Execute(t.Context(), call.Request{Name: "echo", Arguments: raw})
+	tooPrecise := result.Err != nil && result.Err.Code == call.InvalidInput && strings.HasPrefix(name, "digits")
+	if result.Err != nil && result.Err.Code != call.ExecutionError && result.Err.Code != call.Timeout && !tooPrecise {
 		t.Errorf("%s: %v", name, result.Err)
 	}
 	return result.Err != nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
@@ -117,13 +118,13 @@ func (s *Snapshot) names() telemetry.Catalog {
 	var c telemetry.Catalog
 	policies := map[string]bool{}
 	for k, entries := range s.catalog.Entries {
-		kind := Kind(k)
+		kind := call.Kind(k)
 		for _, e := range entries {
 			c.Items = append(c.Items, telemetry.Item{Kind: kind.String(), Name: e.Name})
 			if e.Surveys {
 				policies[pipeline.ByPlan] = true
 			}
-			if kind != Tools {
+			if kind != call.Tools {
 				c.Items = append(c.Items, telemetry.Item{Kind: "completion", Name: e.Name})
 			}
 			for _, rules := range [...][]catalog.Policy{e.Rules, e.ResultRules} {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/policylang"
@@ -24,7 +25,7 @@ type Visible struct {
 
 // Visible returns what a caller may see of a kind now. Before the first
 // successful load it is empty, with a nil Snapshot.
-func (s *Server) Visible(ctx context.Context, k Kind, caller identity.Caller) Visible {
+func (s *Server) Visible(ctx context.Context, k call.Kind, caller identity.Caller) Visible {
 	snap, err := s.loaded(ctx)
 	if err != nil {
 		return Visible{}
@@ -38,7 +39,7 @@ func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) 
 	if err != nil {
 		return nil
 	}
-	if e := snap.catalog.Entry(Tools, name); e == nil || s.hides(ctx, snap, e, caller) {
+	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.hides(ctx, snap, e, caller) {
 		return nil
 	}
 	return snap.Tool(name)
@@ -65,16 +66,16 @@ func (s *Server) looking(caller identity.Caller) policylang.Input {
 }
 
 // visible returns what a caller may see of a kind.
-func (s *Snapshot) visible(ctx context.Context, k Kind, facts policylang.Input) *Visible {
+func (s *Snapshot) visible(ctx context.Context, k call.Kind, facts policylang.Input) *Visible {
 	return s.list(k, s.catalog.Hidden(ctx, k, facts))
 }
 
 // list returns the list without the items that are hidden, each marked by a one.
-func (s *Snapshot) list(k Kind, hidden []byte) *Visible {
+func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 	return s.lists.Of(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
 		v := &Visible{Snapshot: s, Hash: hash, Private: s.catalog.Policies > 0}
 		for _, i := range seen {
-			if k == Tools {
+			if k == call.Tools {
 				v.Tools = append(v.Tools, s.tools[i])
 			} else {
 				v.Offers = append(v.Offers, s.offers[k][i])

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/serve"
@@ -56,18 +57,18 @@ type cancelScene struct {
 	path  string // of the audit log
 	log   synced
 	began chan bool
-	ended chan engine.HookEvent
+	ended chan call.Event
 }
 
 // newCancelScene returns a server that gives calls some time at its shutdown.
 func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
 	t.Helper()
-	s := &cancelScene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), began: make(chan bool, 100), ended: make(chan engine.HookEvent, 100)}
+	s := &cancelScene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), began: make(chan bool, 100), ended: make(chan call.Event, 100)}
 	e, err := engine.New(engine.Options{
 		Name: "test", CheckTool: serve.CheckTool,
 		Logger: slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Hooks: []engine.Hook{func(_ context.Context, event engine.HookEvent) {
-			if event.Phase == engine.Start {
+		Hooks: []engine.Hook{func(_ context.Context, event call.Event) {
+			if event.Phase == call.Start {
 				s.began <- true
 			} else {
 				s.ended <- event
@@ -94,14 +95,14 @@ type cancellation struct{ By, Reason string }
 // the log say of it to what is wanted.
 func (s *cancelScene) check(want cancellation) {
 	s.t.Helper()
-	var e engine.HookEvent
+	var e call.Event
 	select {
 	case e = <-s.ended:
 	case <-time.After(patience):
 		s.t.Fatal("the call does not end")
 	}
 	got := map[string]cancellation{"hook": {e.CancelledBy, e.CancelReason}}
-	if e.Phase != engine.Failed || e.Err.Code != engine.ExecutionError || e.Err.Message != "the call was canceled" {
+	if e.Phase != call.Failed || e.Err.Code != call.ExecutionError || e.Err.Message != "the call was canceled" {
 		s.t.Errorf("the call has ended with %s, %v", e.Phase, e.Err)
 	}
 	lines, err := os.ReadFile(s.path)

@@ -64,22 +64,22 @@ tool "wait" {
 // conversation is a call and what its client answers to what it is asked.
 type conversation struct {
 	name string
-	call
+	oneCall
 	// refuses has the client decline, or cancel, what it is asked; "" accepts.
 	refuses string
 }
 
 var conversations = []conversation{
-	{"form", call{"asks", `{"what":"form"}`}, ""},
-	{"form declined", call{"asks", `{"what":"form"}`}, "decline"},
-	{"form cancelled", call{"asks", `{"what":"form"}`}, "cancel"},
-	{"sample", call{"asks", `{"what":"sample"}`}, ""},
-	{"roots", call{"asks", `{"what":"roots"}`}, ""},
-	{"all at once", call{"asks", `{"what":"all"}`}, ""},
-	{"one after the other", call{"asks", `{"what":"twice"}`}, ""},
-	{"approval", call{"wipe", `{"disk":"sda"}`}, ""},
-	{"approval declined", call{"wipe", `{"disk":"sda"}`}, "decline"},
-	{"no approval needed", call{"wipe", `{"disk":"scratch"}`}, ""},
+	{"form", oneCall{"asks", `{"what":"form"}`}, ""},
+	{"form declined", oneCall{"asks", `{"what":"form"}`}, "decline"},
+	{"form cancelled", oneCall{"asks", `{"what":"form"}`}, "cancel"},
+	{"sample", oneCall{"asks", `{"what":"sample"}`}, ""},
+	{"roots", oneCall{"asks", `{"what":"roots"}`}, ""},
+	{"all at once", oneCall{"asks", `{"what":"all"}`}, ""},
+	{"one after the other", oneCall{"asks", `{"what":"twice"}`}, ""},
+	{"approval", oneCall{"wipe", `{"disk":"sda"}`}, ""},
+	{"approval declined", oneCall{"wipe", `{"disk":"sda"}`}, "decline"},
+	{"no approval needed", oneCall{"wipe", `{"disk":"scratch"}`}, ""},
 }
 
 // answerTo is what the client of a conversation answers to a request of the server.
@@ -116,7 +116,7 @@ type talk func(c conversation) (asked []string, o outcome)
 // speaker is a client that talks, and cancels the call that it has under way.
 type speaker struct {
 	talk   talk
-	start  func(c call)
+	start  func(c oneCall)
 	cancel func(reason string)
 }
 
@@ -140,7 +140,7 @@ func question(t *testing.T, method string, params json.RawMessage) string {
 	return method + " " + normal(t, params, map[string]string{})
 }
 
-func requestOf(c call) mcptest.Request {
+func requestOf(c oneCall) mcptest.Request {
 	return mcptest.Request{Method: "tools/call", Name: c.tool, Params: fmt.Sprintf(`"name":%q,"arguments":%s`, c.tool, c.args)}
 }
 
@@ -155,12 +155,12 @@ func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *
 		w, id := open(t, front), 0
 		w.answer(0, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1))
 		w.send(ready)
-		start := func(c call) {
+		start := func(c oneCall) {
 			id++
 			w.send(messageOf(id, requestOf(c), metaAgent))
 		}
 		return speaker{start: start, cancel: func(reason string) { w.send(cancelledBy(id, reason)) }, talk: func(c conversation) (asked []string, o outcome) {
-			start(c.call)
+			start(c.oneCall)
 			for {
 				message := w.next()
 				var m struct {
@@ -190,7 +190,7 @@ func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(
 		talk := func(c conversation) (asked []string, o outcome) {
 			for more := ""; ; {
 				id++
-				message := w.answer(id, messageOf(id, requestOf(c.call), meta+more))
+				message := w.answer(id, messageOf(id, requestOf(c.oneCall), meta+more))
 				var m struct {
 					Result struct {
 						ResultType    string
@@ -216,7 +216,7 @@ func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(
 				more = fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, encoded, m.Result.RequestState)
 			}
 		}
-		start := func(c call) {
+		start := func(c oneCall) {
 			id++
 			w.send(messageOf(id, requestOf(c), meta))
 		}
@@ -233,13 +233,13 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 	url := listen(t, front)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	body := func(c call, more string) string {
+	body := func(c oneCall, more string) string {
 		return fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s,"can":["form","sample","roots","approval"]%s}`, c.tool, c.args, agentClaim, more)
 	}
 	return speaker{
 		talk: func(c conversation) (asked []string, o outcome) {
 			for more := ""; ; {
-				_, answer := post(t, url+"/mcp/execute", body(c.call, more), nil)
+				_, answer := post(t, url+"/mcp/execute", body(c.oneCall, more), nil)
 				var m struct {
 					Ask *struct {
 						Requests []struct {
@@ -264,7 +264,7 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 				more = fmt.Sprintf(`,"state":%q,"answers":%s`, m.Ask.State, encoded)
 			}
 		},
-		start: func(c call) {
+		start: func(c oneCall) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp/execute", strings.NewReader(body(c, "")))
 			if err != nil {
 				t.Fatal(err)
@@ -311,7 +311,7 @@ func TestConversations_sameOnEveryTransport(t *testing.T) {
 					slices.Sort(asked)
 					got.Records = append(got.Records, record{c.name, asked, outcome, v.take()})
 				}
-				client.start(call{"wait", `{}`})
+				client.start(oneCall{"wait", `{}`})
 				v.until(t, func(events []string) bool { return len(events) == 1 })
 				client.cancel("no more")
 				v.until(t, func(events []string) bool { return len(events) == 2 })

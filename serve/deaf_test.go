@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -160,16 +161,16 @@ func TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				last := make(chan engine.HookEvent, 2)
-				front := frontOf(t, chattyTool, func(_ context.Context, e engine.HookEvent) {
-					if e.Phase != engine.Start {
+				last := make(chan call.Event, 2)
+				front := frontOf(t, chattyTool, func(_ context.Context, e call.Event) {
+					if e.Phase != call.Start {
 						last <- e
 					}
 				})
 				began := time.Now()
 				send(t, front)
 				e := <-last
-				if took := time.Since(began); took != 3*time.Second || e.Err == nil || e.Err.Code != engine.Timeout {
+				if took := time.Since(began); took != 3*time.Second || e.Err == nil || e.Err.Code != call.Timeout {
 					t.Errorf("after %s the call ended with %v", took, e.Err)
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -82,7 +83,7 @@ func (v *evidence) close() {
 	}
 }
 
-func (v *evidence) hook(_ context.Context, e engine.HookEvent) {
+func (v *evidence) hook(_ context.Context, e call.Event) {
 	encoded, err := json.Marshal(e)
 	if err != nil {
 		v.t.Error(err)

@@ -333,7 +333,7 @@ var unread = map[string]func(f *flooded, from, key string){
 		f.ask(from, "/mcp/execute", key, `{"tool":"large"}`)
 	},
 	"streamable": func(f *flooded, from, key string) {
-		f.ask(from, "/mcp", key, request(metaModern, call{"large", "{}"}))
+		f.ask(from, "/mcp", key, request(metaModern, oneCall{"large", "{}"}))
 	},
 	"sse": func(f *flooded, from, key string) {
 		stream := f.dial(from)
@@ -357,7 +357,7 @@ var unread = map[string]func(f *flooded, from, key string){
 				endpoint = ""
 			}
 		}
-		f.ask(from, endpoint, key, request(metaModern, call{"large", "{}"}))
+		f.ask(from, endpoint, key, request(metaModern, oneCall{"large", "{}"}))
 	},
 	"websocket": func(f *flooded, from, key string) {
 		dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
@@ -375,7 +375,7 @@ var unread = map[string]func(f *flooded, from, key string){
 			return
 		}
 		for i := range asked {
-			text := strings.Replace(request(metaModern, call{"large", "{}"}), `"id":1`, fmt.Sprintf(`"id":%d`, i), 1)
+			text := strings.Replace(request(metaModern, oneCall{"large", "{}"}), `"id":1`, fmt.Sprintf(`"id":%d`, i), 1)
 			_ = socket.WriteMessage(websocket.TextMessage, []byte(text))
 		}
 	},

@@ -17,7 +17,7 @@ func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
 		if tool == "go_stuck" {
 			args = `{}`
 		}
-		response, text := toMCP(t, http.DefaultClient, url, call{tool, args})
+		response, text := toMCP(t, http.DefaultClient, url, oneCall{tool, args})
 		if response.StatusCode != http.StatusOK || response.Close != closes || response.ContentLength != int64(len(text)) {
 			t.Errorf("%s: status %d, closes %v, %d bytes of %d", tool, response.StatusCode, response.Close, len(text), response.ContentLength)
 		}
@@ -35,14 +35,14 @@ func TestACallOverHTTP2EndsInTime(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	response, text := toMCP(t, server.Client(), server.URL, call{"go_stuck", `{}`})
+	response, text := toMCP(t, server.Client(), server.URL, oneCall{"go_stuck", `{}`})
 	if response.ProtoMajor != 2 || read(t, text).Code != "TIMEOUT" {
 		t.Errorf("over %s: %s", response.Proto, text)
 	}
 }
 
 // toMCP makes a call, and returns the response with its whole body.
-func toMCP(t *testing.T, client *http.Client, url string, c call) (*http.Response, []byte) {
+func toMCP(t *testing.T, client *http.Client, url string, c oneCall) (*http.Response, []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(request(metaModern, c)))
 	if err != nil {

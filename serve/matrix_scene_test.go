@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
@@ -38,7 +39,7 @@ type matrix struct {
 	log         synced
 
 	mu     sync.Mutex
-	events []engine.HookEvent // the starts of calls
+	events []call.Event // the starts of calls
 }
 
 // site is a way to reach the server by HTTP.
@@ -153,8 +154,8 @@ func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix 
 	return m
 }
 
-func (m *matrix) hook(_ context.Context, e engine.HookEvent) {
-	if e.Phase == engine.Start {
+func (m *matrix) hook(_ context.Context, e call.Event) {
+	if e.Phase == call.Start {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.events = append(m.events, e)
@@ -162,10 +163,10 @@ func (m *matrix) hook(_ context.Context, e engine.HookEvent) {
 }
 
 // calls returns the starts of the calls so far, from one on.
-func (m *matrix) calls(from int) []engine.HookEvent {
+func (m *matrix) calls(from int) []call.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]engine.HookEvent(nil), m.events[from:]...)
+	return append([]call.Event(nil), m.events[from:]...)
 }
 
 // traces are what requests have left behind on a server.

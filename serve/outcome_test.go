@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
@@ -97,8 +98,8 @@ tool "visible" {
 }
 `
 
-// call is one call and what came of it, as a client of any transport sees it.
-type call struct{ tool, args string }
+// oneCall is one call and what came of it, as a client of any transport sees it.
+type oneCall struct{ tool, args string }
 
 // outcome is what came of a call, without what differs between two calls of
 // the same kind: ids and times.
@@ -110,31 +111,31 @@ type outcome struct {
 	NamesFile bool
 }
 
-func outcomeCalls() []call {
-	var calls []call
+func outcomeCalls() []oneCall {
+	var calls []oneCall
 	for i := range 20 {
 		calls = append(calls,
-			call{"add", fmt.Sprintf(`{"a":%d,"b":%d}`, i, i*i)},
-			call{"add", fmt.Sprintf(`{"a":%d,"b":"%d"}`, i, i)},
-			call{"add", fmt.Sprintf(`{"a":%d,"bb":%d}`, i, i)},
-			call{"shout", fmt.Sprintf(`{"text":"número %d \u2028 \"q\""}`, i)},
-			call{"shout", fmt.Sprintf(`{"text":"%021d"}`, i)},
-			call{"throws", fmt.Sprintf(`{"why":"reason %d <b>&\u00e9"}`, i)},
-			call{"denied", fmt.Sprintf(`{"n":%d}`, i%7)},
-			call{fmt.Sprintf("addd%d", i%3), `{}`},
-			call{[]string{"closed", "polite", "visible"}[i%3], `{}`},
+			oneCall{"add", fmt.Sprintf(`{"a":%d,"b":%d}`, i, i*i)},
+			oneCall{"add", fmt.Sprintf(`{"a":%d,"b":"%d"}`, i, i)},
+			oneCall{"add", fmt.Sprintf(`{"a":%d,"bb":%d}`, i, i)},
+			oneCall{"shout", fmt.Sprintf(`{"text":"número %d \u2028 \"q\""}`, i)},
+			oneCall{"shout", fmt.Sprintf(`{"text":"%021d"}`, i)},
+			oneCall{"throws", fmt.Sprintf(`{"why":"reason %d <b>&\u00e9"}`, i)},
+			oneCall{"denied", fmt.Sprintf(`{"n":%d}`, i%7)},
+			oneCall{fmt.Sprintf("addd%d", i%3), `{}`},
+			oneCall{[]string{"closed", "polite", "visible"}[i%3], `{}`},
 		)
 	}
 	for range 8 {
-		calls = append(calls, call{"endless", `{}`})
+		calls = append(calls, oneCall{"endless", `{}`})
 	}
 	for range 4 {
-		calls = append(calls, call{"huge", `{}`}, call{"go_add", `{"a":1,"b":2}`}, call{"go_stuck", `{}`}, call{"go_add", `{"a":"x","b":2}`}, call{"go_panics", `{}`}, call{"go_exits", `{}`})
+		calls = append(calls, oneCall{"huge", `{}`}, oneCall{"go_add", `{"a":1,"b":2}`}, oneCall{"go_stuck", `{}`}, oneCall{"go_add", `{"a":"x","b":2}`}, oneCall{"go_panics", `{}`}, oneCall{"go_exits", `{}`})
 	}
 	for _, args := range []string{`null`, `[1]`, `[]`, `"{}"`, `7`, `-0.5`, `true`, ` [ {"a":1} ] `} {
-		calls = append(calls, call{"add", args}, call{"polite", args}, call{"denied", args}, call{"closed", args}, call{"nothing_like_it", args})
+		calls = append(calls, oneCall{"add", args}, oneCall{"polite", args}, oneCall{"denied", args}, oneCall{"closed", args}, oneCall{"nothing_like_it", args})
 	}
-	return append(calls, call{"add", `{}`}, call{"nothing_like_it", `{}`}, call{"shout", `{"text":null}`}, call{"visible", `{"x":1}`}, call{"add", `{"a":1.5,"b":2}`}, call{"add", `{"a":1e300,"b":2}`}, call{"closed", `{"x":1}`}, call{"polite", `{"x":1}`})
+	return append(calls, oneCall{"add", `{}`}, oneCall{"nothing_like_it", `{}`}, oneCall{"shout", `{"text":null}`}, oneCall{"visible", `{"x":1}`}, oneCall{"add", `{"a":1.5,"b":2}`}, oneCall{"add", `{"a":1e300,"b":2}`}, oneCall{"closed", `{"x":1}`}, oneCall{"polite", `{"x":1}`})
 }
 
 // hookLog remembers the hook events of each call, in order.
@@ -143,7 +144,7 @@ type hookLog struct {
 	events []string
 }
 
-func (l *hookLog) hook(_ context.Context, e engine.HookEvent) {
+func (l *hookLog) hook(_ context.Context, e call.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := fmt.Sprintf("%s %s %s %s", e.Phase, e.Tool, e.Via, e.Caller.Agent.AgentID)
@@ -213,7 +214,7 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 }
 
 // checkSpread makes sure that the calls do what they are there for.
-func checkSpread(t *testing.T, calls []call, at func(int) outcome) {
+func checkSpread(t *testing.T, calls []oneCall, at func(int) outcome) {
 	t.Helper()
 	codes := map[string]int{}
 	for i := range calls {

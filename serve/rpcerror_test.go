@@ -20,7 +20,7 @@ tool "teapot" {
 	session := map[string]string{"Mcp-Session-Id": header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-11-25"}
 	post(t, url+"/mcp", ready, session)
 	modern := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "teapot"}
-	teapot := call{"teapot", "{}"}
+	teapot := oneCall{"teapot", "{}"}
 	const wire = `{"jsonrpc":"2.0","id":1,"error":{"code":418,"message":"short and stout","data":{"handle":"here"}}}`
 	for _, row := range []struct {
 		name, path, body, want string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -84,7 +85,7 @@ func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
 	var told synced
 	s, err := engine.New(engine.Options{
 		Name: "test", CheckTool: serve.CheckTool, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			fmt.Fprintf(&told, "%s %s %v\n", e.Phase, e.Result, e.Err)
 		}},
 		Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, echoTool, host, host), Mode: 0o644}},

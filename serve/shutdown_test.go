@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -73,18 +74,18 @@ func (b bell) Write(p []byte) (int, error) {
 // TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
 // is answered, and the server ends.
 func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
-	for name, call := range map[string]struct{ path, body, want string }{
+	for name, test := range map[string]struct{ path, body, want string }{
 		"REST": {"/mcp/execute", `{"tool":"stuck"}`, `"error":"EXECUTION_ERROR","message":"the call was canceled"`},
 		"MCP": {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck",` + metaModern + `}}`,
 			`"text":"the call was canceled"}],"isError":true`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events := make(chan engine.HookEvent, 2)
+			events := make(chan call.Event, 2)
 			running := make(bell, 1)
-			d := run(t, stuckTool, time.Millisecond, running, func(_ context.Context, e engine.HookEvent) { events <- e })
+			d := run(t, stuckTool, time.Millisecond, running, func(_ context.Context, e call.Event) { events <- e })
 			answers := make(chan []byte, 1)
 			go func() {
-				_, answer := post(t, d.url+call.path, call.body, map[string]string{
+				_, answer := post(t, d.url+test.path, test.body, map[string]string{
 					"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "stuck",
 				})
 				answers <- answer
@@ -98,13 +99,13 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 			}
 			select {
 			case e := <-events:
-				if e.Phase != engine.Failed || e.Err.Message != "the call was canceled" {
+				if e.Phase != call.Failed || e.Err.Message != "the call was canceled" {
 					t.Errorf("the last event is %s, %v", e.Phase, e.Err)
 				}
 			default:
 				t.Error("the server ended before the hook was told")
 			}
-			if answer := string(<-answers); !strings.Contains(answer, call.want) {
+			if answer := string(<-answers); !strings.Contains(answer, test.want) {
 				t.Errorf("the client got %s", answer)
 			}
 		})

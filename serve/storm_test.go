@@ -121,7 +121,7 @@ func TestNoCallEverSeesHalfAReload(t *testing.T) {
 
 // callParts calls the tool and returns the revision that served it.
 func callParts(client *http.Client, url string, into any) (string, error) {
-	request, err := http.NewRequest(http.MethodPost, url+"/mcp", strings.NewReader(request(metaModern, call{"parts", "{}"})))
+	request, err := http.NewRequest(http.MethodPost, url+"/mcp", strings.NewReader(request(metaModern, oneCall{"parts", "{}"})))
 	if err != nil {
 		return "", err
 	}

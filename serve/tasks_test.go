@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -97,11 +98,11 @@ tool "stuck" {
 // running returns a hook that tells when a call begins and how it ended.
 func running() (hook engine.Hook, began chan bool, ended chan string) {
 	began, ended = make(chan bool, 10), make(chan string, 10)
-	return func(_ context.Context, e engine.HookEvent) {
+	return func(_ context.Context, e call.Event) {
 		switch e.Phase {
-		case engine.Start:
+		case call.Start:
 			began <- true
-		case engine.Failed:
+		case call.Failed:
 			ended <- e.Err.Message
 		default:
 			ended <- ""
@@ -193,7 +194,7 @@ tool "hidden" {
 	}
 }
 
-func callOf(tool string) call { return call{tool, "{}"} }
+func callOf(tool string) oneCall { return oneCall{tool, "{}"} }
 
 // TestACallHasTheSameOutcomeAsATask: the value, the code and the message.
 func TestACallHasTheSameOutcomeAsATask(t *testing.T) {
@@ -223,7 +224,7 @@ func TestACallHasTheSameOutcomeAsATask(t *testing.T) {
 	}
 }
 
-func distinct(calls []call) (some []call) {
+func distinct(calls []oneCall) (some []oneCall) {
 	for _, c := range calls {
 		if !slices.Contains(some, c) && len(some) < 60 {
 			some = append(some, c)

@@ -85,7 +85,7 @@ func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
 					t.Fatal(err)
 				}
 				client := open.connect(t, frontFor(t, s))
-				got := []outcome{client(call{"throws", `{"pin":"4711"}`}), client(call{"unfit", `{}`}), client(call{"fine", `{}`}), client(call{"throws", `{"pin":1}`})}
+				got := []outcome{client(oneCall{"throws", `{"pin":"4711"}`}), client(oneCall{"unfit", `{}`}), client(oneCall{"fine", `{}`}), client(oneCall{"throws", `{"pin":1}`})}
 				got[3].Message = "" // which says what is wrong with the arguments
 				if diff := cmp.Diff(wanted, got); diff != "" {
 					t.Errorf("exposed %v (-want +got)\n%s", exposed, diff)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // makes one call and says what came of it.
 var transports = []struct {
 	name    string
-	connect func(*testing.T, *serve.Front) func(call) outcome
+	connect func(*testing.T, *serve.Front) func(oneCall) outcome
 }{
 	{"REST", overREST},
 	{"modern HTTP", overModern},
@@ -47,9 +47,9 @@ const (
 	ready      = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-func overREST(t *testing.T, front *serve.Front) func(call) outcome {
+func overREST(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	url := listen(t, front)
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		body := fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s}`, c.tool, c.args, agentClaim)
 		_, answer := post(t, url+"/mcp/execute", body, nil)
 		return readREST(t, answer)
@@ -80,13 +80,13 @@ func textual(value json.RawMessage) string {
 	return canonical(value)
 }
 
-func request(meta string, c call) string {
+func request(meta string, c oneCall) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":%q,"arguments":%s}}`, meta, c.tool, c.args)
 }
 
-func overModern(t *testing.T, front *serve.Front) func(call) outcome {
+func overModern(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	url := listen(t, front)
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		_, answer := post(t, url+"/mcp", request(metaModern, c), map[string]string{
 			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": c.tool,
 		})
@@ -94,26 +94,26 @@ func overModern(t *testing.T, front *serve.Front) func(call) outcome {
 	}
 }
 
-func overLegacy(t *testing.T, front *serve.Front) func(call) outcome {
+func overLegacy(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	url := listen(t, front)
 	header, _ := post(t, url+"/mcp", initialize, nil)
 	session := map[string]string{"Mcp-Session-Id": header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-11-25"}
 	post(t, url+"/mcp", ready, session)
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		_, answer := post(t, url+"/mcp", request(metaAgent, c), session)
 		return read(t, answer)
 	}
 }
 
-func overWebSocket(t *testing.T, front *serve.Front) func(call) outcome {
+func overWebSocket(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	return socket(t, front, metaAgent, true)
 }
 
-func overModernWebSocket(t *testing.T, front *serve.Front) func(call) outcome {
+func overModernWebSocket(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	return socket(t, front, metaModern, false)
 }
 
-func socket(t *testing.T, front *serve.Front, meta string, legacy bool) func(call) outcome {
+func socket(t *testing.T, front *serve.Front, meta string, legacy bool) func(oneCall) outcome {
 	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}}
 	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(listen(t, front), "http")+"/ws", nil)
 	if err != nil {
@@ -137,20 +137,20 @@ func socket(t *testing.T, front *serve.Front, meta string, legacy bool) func(cal
 		receive()
 		send(ready)
 	}
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		send(request(meta, c))
 		return read(t, receive())
 	}
 }
 
-func overSSE(t *testing.T, front *serve.Front) func(call) outcome {
+func overSSE(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	url := listen(t, front)
 	stream, endpoint := openSSE(t, url)
 	send := func(text string) { post(t, url+endpoint, text, nil) }
 	send(initialize)
 	stream()
 	send(ready)
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		send(request(metaAgent, c))
 		return read(t, stream())
 	}
@@ -189,15 +189,15 @@ func openSSEWith(ctx context.Context, t *testing.T, url string) (next func() []b
 	return next, string(next())
 }
 
-func overStdio(t *testing.T, front *serve.Front) func(call) outcome {
+func overStdio(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	return pipes(t, front, metaAgent, true)
 }
 
-func overModernStdio(t *testing.T, front *serve.Front) func(call) outcome {
+func overModernStdio(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	return pipes(t, front, metaModern, false)
 }
 
-func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(call) outcome {
+func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(oneCall) outcome {
 	in, input := io.Pipe()
 	output, out := io.Pipe()
 	ended := make(chan error, 1)
@@ -226,7 +226,7 @@ func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(call
 		receive()
 		send(ready)
 	}
-	return func(c call) outcome {
+	return func(c oneCall) outcome {
 		send(request(meta, c))
 		return read(t, receive())
 	}

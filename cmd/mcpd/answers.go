@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -78,7 +79,7 @@ func (a *answers) can() []string {
 }
 
 // to returns the answers to requests by their keys.
-func (a *answers) to(requests []engine.AskRequest) (map[string]json.RawMessage, error) {
+func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, error) {
 	if a.asked++; a.asked > maxAsked {
 		return nil, findings("the call has asked %d times, and goes on asking", maxAsked)
 	}
@@ -122,7 +123,7 @@ func (a *answers) tellUnused(e env) {
 }
 
 // exampleOf says what is asked, and how it may be answered.
-func exampleOf(r engine.AskRequest) string {
+func exampleOf(r call.AskRequest) string {
 	switch r.Method {
 	case methodSample:
 		return `a model's text, such as '"text"', or false`
@@ -142,7 +143,7 @@ func exampleOf(r engine.AskRequest) string {
 
 // responseOf returns the answer to a request that a value of --answer stands for: the whole
 // of it, or what matters in it. true and false consent and refuse.
-func responseOf(r engine.AskRequest, given json.RawMessage) (json.RawMessage, error) {
+func responseOf(r call.AskRequest, given json.RawMessage) (json.RawMessage, error) {
 	given = bytes.TrimSpace(given)
 	var members map[string]json.RawMessage
 	isObject := json.Unmarshal(given, &members) == nil && members != nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -112,12 +113,12 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 	if err != nil {
 		return err
 	}
-	result, err := f.run(ctx, e, "mcpd-call", answers, func(s *engine.Snapshot) (request engine.Request, err error) {
+	result, err := f.run(ctx, e, "mcpd-call", answers, func(s *engine.Snapshot) (request call.Request, err error) {
 		var schema json.RawMessage
 		if known := s.Tool(tool); known != nil {
 			schema = known.Metadata().InputSchema
 		}
-		request.Name, request.Can = tool, engine.Capabilities{Form: true, URL: true, Sample: true, Roots: true}
+		request.Name, request.Can = tool, call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}
 		request.Arguments, err = argumentsOf(f.args, pairs, schema)
 		return request, err
 	})
@@ -130,10 +131,10 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 
 // run loads the files and runs a request, as the user who types. What the request asks is
 // answered by answers; nil where it can ask nothing.
-func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answers, make func(*engine.Snapshot) (engine.Request, error)) (engine.Result, error) {
+func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answers, make func(*engine.Snapshot) (call.Request, error)) (call.Result, error) {
 	logger, err := f.log.open(e)
 	if err != nil {
-		return engine.Result{}, err
+		return call.Result{}, err
 	}
 	quiet := unsaid{logger.Handler(), f.log.asked(), new(atomic.Pointer[slog.Record])}
 	if !f.log.forMachines() {
@@ -142,24 +143,24 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
 	s, err := f.files.open(e, engine.Options{Logger: logger, Veil: &f.log.veil, Executor: x})
 	if err != nil {
-		return engine.Result{}, err
+		return call.Result{}, err
 	}
 	defer s.Close(ctx)
 	if err := f.files.load(ctx, e, s, f.raw); err != nil {
-		return engine.Result{}, err
+		return call.Result{}, err
 	}
 	request, err := make(s.Snapshot())
 	if err != nil {
-		return engine.Result{}, err
+		return call.Result{}, err
 	}
 	request.Caller, request.Emit = callerOf(e, agent), printer{e}
 	result := s.Execute(ctx, request)
 	for result.Ask != nil {
 		responses, err := answers.to(result.Ask.Requests)
 		if err != nil {
-			return engine.Result{}, err
+			return call.Result{}, err
 		}
-		request.Resume = &engine.Resume{State: result.Ask.State, Responses: responses}
+		request.Resume = &call.Resume{State: result.Ask.State, Responses: responses}
 		result = s.Execute(ctx, request)
 	}
 	if result.Err != nil {
@@ -190,13 +191,13 @@ type answer struct {
 
 // askedJSON is what a call over the REST wire wants to know.
 type askedJSON struct {
-	Requests []engine.AskRequest `json:"requests"`
-	State    string              `json:"state"`
+	Requests []call.AskRequest `json:"requests"`
+	State    string            `json:"state"`
 }
 
 // answerOf returns what came of a call of the files. People are told where a body
 // failed, whatever callers are told.
-func (f *callFlags) answerOf(r engine.Result) answer {
+func (f *callFlags) answerOf(r call.Result) answer {
 	if r.Err != nil {
 		a := answer{Error: string(r.Err.Code), Message: r.Err.Message, Trace: r.Err.Trace}
 		if !f.raw {

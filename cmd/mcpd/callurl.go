@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // maxAnswer is the most bytes of a server's answer that call reads.
@@ -52,7 +52,7 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		}
 		if a.Ask == nil {
 			answers.tellUnused(e)
-			if a.Error == string(engine.PolicyDenied) && strings.Contains(a.Message, needsApproval) && !answers.approves() {
+			if a.Error == string(call.PolicyDenied) && strings.Contains(a.Message, needsApproval) && !answers.approves() {
 				a.Message += "; approve it at a terminal, or with --answer approval=true"
 			}
 			return printAnswer(e, a, f.raw)
@@ -73,7 +73,7 @@ func (r remote) execute(ctx context.Context, request map[string]any) (a answer, 
 		return a, fmt.Errorf("encode request: %w", err)
 	}
 	err = r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
-	if _, can := request["can"]; can && err == nil && a.Error == string(engine.InvalidInput) && strings.HasPrefix(a.Message, "body has an unknown member") {
+	if _, can := request["can"]; can && err == nil && a.Error == string(call.InvalidInput) && strings.HasPrefix(a.Message, "body has an unknown member") {
 		delete(request, "can")
 		return r.execute(ctx, request)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -33,7 +34,7 @@ func completeURIs(e env, f *callFlags) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		resources, templates := f.offers(cmd.Context(), e, engine.Resources), f.offers(cmd.Context(), e, engine.Templates)
+		resources, templates := f.offers(cmd.Context(), e, call.Resources), f.offers(cmd.Context(), e, call.Templates)
 		for i, t := range templates {
 			templates[i].address, _, _ = strings.Cut(t.address, "{")
 		}
@@ -51,7 +52,7 @@ func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const quiet = cobra.ShellCompDirectiveNoFileComp
 		if len(args) == 0 {
-			return beginning(f.offers(cmd.Context(), e, engine.Prompts), typed, nil), quiet
+			return beginning(f.offers(cmd.Context(), e, call.Prompts), typed, nil), quiet
 		}
 		given, err := pairsOf(args[1:])
 		if err != nil {
@@ -65,7 +66,7 @@ func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
 			return values, quiet
 		}
 		var names []cobra.Completion
-		for _, p := range f.offers(cmd.Context(), e, engine.Prompts) {
+		for _, p := range f.offers(cmd.Context(), e, call.Prompts) {
 			for _, a := range p.arguments {
 				if _, twice := given[a.Name]; p.address == args[0] && !twice && strings.HasPrefix(a.Name, typed) {
 					names = append(names, cobra.CompletionWithDesc(a.Name+"=", summaryOf(cmp.Or(a.Description, a.Title))))
@@ -101,13 +102,13 @@ func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
 }
 
 // methods are the requests of MCP that list a kind.
-var methods = map[engine.Kind]string{
-	engine.Resources: "resources/list", engine.Templates: "resources/templates/list", engine.Prompts: "prompts/list",
+var methods = map[call.Kind]string{
+	call.Resources: "resources/list", call.Templates: "resources/templates/list", call.Prompts: "prompts/list",
 }
 
 // offers returns what the files offer of a kind, or the server that is named;
 // nothing where that cannot be told.
-func (f *callFlags) offers(ctx context.Context, e env, k engine.Kind) (lines []line) {
+func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []line) {
 	if f.url == "" {
 		f.files.loaded(ctx, e, func(s *engine.Server) {
 			l := offeredBy(s.Snapshot())
@@ -176,7 +177,7 @@ func (f *callFlags) values(ctx context.Context, e env, prompt, argument, typed s
 		result = r.result
 	} else if input, err := json.Marshal(map[string]any{"value": typed, "params": given}); err == nil {
 		f.files.loaded(ctx, e, func(s *engine.Server) {
-			request := engine.Request{Kind: engine.Prompts, Name: prompt, Argument: argument, Arguments: input, Caller: callerOf(e, "mcpd-prompt")}
+			request := call.Request{Kind: call.Prompts, Name: prompt, Argument: argument, Arguments: input, Caller: callerOf(e, "mcpd-prompt")}
 			result = s.Execute(ctx, request).Reply
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/engine"
 )
 
 // maxTyped bounds what a person types, in bytes.
@@ -33,7 +33,7 @@ func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stder
 var errOver = errors.New("the input has ended")
 
 // ask asks one thing. Who ends the input instead refuses.
-func (d *dialog) ask(r engine.AskRequest) (json.RawMessage, error) {
+func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 	var answer json.RawMessage
 	var err error
 	switch r.Method {
@@ -105,7 +105,7 @@ func (d *dialog) confirm(question string) (bool, error) {
 }
 
 // elicit has a form filled in, or has the person go to a page.
-func (d *dialog) elicit(r engine.AskRequest) (json.RawMessage, error) {
+func (d *dialog) elicit(r call.AskRequest) (json.RawMessage, error) {
 	form, err := formOf(r.Params)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (d *dialog) field(f *field, content map[string]any) error {
 }
 
 // sample has the person answer for a model.
-func (d *dialog) sample(r engine.AskRequest) (json.RawMessage, error) {
+func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 	var params struct {
 		SystemPrompt string
 		Messages     []struct {
@@ -239,7 +239,7 @@ func messageText(content json.RawMessage) string {
 }
 
 // roots lets the call know the current folder, or nothing.
-func (d *dialog) roots(r engine.AskRequest) (json.RawMessage, error) {
+func (d *dialog) roots(r call.AskRequest) (json.RawMessage, error) {
 	folder, err := filepath.Abs(d.dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the current folder: %w", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 func TestDialog_answers(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDialog_answers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var screen bytes.Buffer
 			d := newDialog(env{stdin: strings.NewReader(c.typed), stderr: &screen})
-			got, err := d.ask(engine.AskRequest{Key: "k", Method: c.method, Params: json.RawMessage(c.params)})
+			got, err := d.ask(call.AskRequest{Key: "k", Method: c.method, Params: json.RawMessage(c.params)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 )
@@ -73,9 +74,9 @@ func offeredBy(s *engine.Snapshot) (l listing) {
 }
 
 // offers are the lists of what is no tool, by kind.
-func (l *listing) offers() map[engine.Kind]*[]engine.OfferMetadata {
-	return map[engine.Kind]*[]engine.OfferMetadata{
-		engine.Resources: &l.resources, engine.Templates: &l.templates, engine.Prompts: &l.prompts,
+func (l *listing) offers() map[call.Kind]*[]engine.OfferMetadata {
+	return map[call.Kind]*[]engine.OfferMetadata{
+		call.Resources: &l.resources, call.Templates: &l.templates, call.Prompts: &l.prompts,
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -85,13 +85,13 @@ func (s *outcomeScene) checkAudit(t *testing.T) {
 
 // phaseIn is [phaseOf] of a record.
 func phaseIn(c *audit.Call) string {
-	e := engine.HookEvent{Phase: engine.End}
+	e := call.Event{Phase: call.End}
 	switch c.Outcome {
 	case audit.OutcomeOK:
 	case audit.OutcomeInputRequired:
 		e.Outcome = c.Outcome
 	default:
-		e.Phase, e.Err = engine.Failed, &engine.CallError{Code: engine.Code(c.Outcome)}
+		e.Phase, e.Err = call.Failed, &call.Error{Code: call.Code(c.Outcome)}
 	}
 	return phaseOf(e)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
@@ -43,8 +44,8 @@ type outcomeLedger struct {
 
 // toldCall is what hooks were told of one call.
 type toldCall struct {
-	first engine.HookEvent
-	last  engine.HookEvent
+	first call.Event
+	last  call.Event
 	// phases are those that the Go hook was told of, begun those that each hook in a
 	// file was begun for, and noted those that the hook "all" ran to its end for.
 	phases []string
@@ -67,7 +68,7 @@ func (l *outcomeLedger) of(id string) *toldCall {
 }
 
 // phaseOf tells a last phase from another by its code and its outcome.
-func phaseOf(e engine.HookEvent) string {
+func phaseOf(e call.Event) string {
 	switch {
 	case e.Err != nil:
 		return string(e.Phase) + " " + string(e.Err.Code)
@@ -78,19 +79,19 @@ func phaseOf(e engine.HookEvent) string {
 }
 
 // wanted are the names of the hooks in files that are to be told of an event.
-func wanted(e engine.HookEvent) []string {
+func wanted(e call.Event) []string {
 	hooks := []string{"all"}
 	if e.Tool == "big" {
 		hooks = append(hooks, "lags")
 	}
-	if e.Tool == "throws" && e.Phase == engine.Failed {
+	if e.Tool == "throws" && e.Phase == call.Failed {
 		hooks = append(hooks, "fails")
 	}
 	return hooks
 }
 
 // hook is a Go hook. It panics now and then, once it has done its work.
-func (l *outcomeLedger) hook(_ context.Context, e engine.HookEvent) {
+func (l *outcomeLedger) hook(_ context.Context, e call.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	told := l.of(e.CallID)
@@ -111,18 +112,18 @@ func (l *outcomeLedger) Run(ctx context.Context, c scripting.Call, h scripting.H
 		return l.Executor.Run(ctx, c, h)
 	}
 	var event struct {
-		engine.HookEvent
-		Err *struct{ Code engine.Code } `json:"error"`
+		call.Event
+		Err *struct{ Code call.Code } `json:"error"`
 	}
 	if err := json.Unmarshal(c.Input, &event); err != nil {
 		return scripting.Outcome{}, err
 	}
 	if event.Err != nil {
-		event.HookEvent.Err = &engine.CallError{Code: event.Err.Code}
+		event.Event.Err = &call.Error{Code: event.Err.Code}
 	}
 	l.mu.Lock()
 	told := l.of(event.CallID)
-	told.begun[c.Program.Name()] = append(told.begun[c.Program.Name()], phaseOf(event.HookEvent))
+	told.begun[c.Program.Name()] = append(told.begun[c.Program.Name()], phaseOf(event.Event))
 	if l.closed {
 		l.lost = append(l.lost, c.Program.Name())
 	}
@@ -183,11 +184,11 @@ func (l *outcomeLedger) module() engine.HostModule {
 }
 
 // ran writes down what the caller of a call was answered.
-func (l *outcomeLedger) ran(r engine.Result) {
-	e := engine.HookEvent{Phase: engine.End}
+func (l *outcomeLedger) ran(r call.Result) {
+	e := call.Event{Phase: call.End}
 	switch {
 	case r.Err != nil:
-		e.Phase, e.Err = engine.Failed, r.Err
+		e.Phase, e.Err = call.Failed, r.Err
 	case r.Ask != nil:
 		e.Outcome = "input_required"
 	}
@@ -276,7 +277,7 @@ func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[strin
 func (l *outcomeLedger) checkFiles(t *testing.T, id string, told *toldCall) {
 	t.Helper()
 	want := map[string][]string{}
-	for _, e := range []engine.HookEvent{told.first, told.last} {
+	for _, e := range []call.Event{told.first, told.last} {
 		for _, hook := range wanted(e) {
 			want[hook] = append(want[hook], phaseOf(e))
 		}

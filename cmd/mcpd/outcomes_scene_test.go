@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting/worker"
@@ -123,13 +124,13 @@ func anybody() identity.Caller {
 }
 
 // call makes a call of a tool in this process.
-func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume *engine.Resume) engine.Result {
-	return s.execute(ctx, engine.Request{
-		Name: tool, Arguments: json.RawMessage(arguments), Caller: anybody(), Can: engine.Capabilities{Form: true}, Resume: resume,
+func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume *call.Resume) call.Result {
+	return s.execute(ctx, call.Request{
+		Name: tool, Arguments: json.RawMessage(arguments), Caller: anybody(), Can: call.Capabilities{Form: true}, Resume: resume,
 	})
 }
 
-func (s *outcomeScene) execute(ctx context.Context, r engine.Request) engine.Result {
+func (s *outcomeScene) execute(ctx context.Context, r call.Request) call.Result {
 	result := s.server.Execute(ctx, r)
 	if !result.Left {
 		s.ledger.ran(result)
@@ -138,15 +139,15 @@ func (s *outcomeScene) execute(ctx context.Context, r engine.Request) engine.Res
 }
 
 // lateOutcomes receive results of calls whose functions go on.
-type lateOutcomes chan engine.Result
+type lateOutcomes chan call.Result
 
-func (a lateOutcomes) Answer(r engine.Result) { a <- r }
+func (a lateOutcomes) Answer(r call.Result) { a <- r }
 
 // leave calls a function that ignores its context, by a goroutine that it holds.
 func (s *outcomeScene) leave(ctx context.Context) {
-	late, ended := make(lateOutcomes, 1), make(chan engine.Result, 1)
+	late, ended := make(lateOutcomes, 1), make(chan call.Result, 1)
 	go func() {
-		ended <- s.execute(ctx, engine.Request{Name: "deaf", Caller: anybody(), Late: late})
+		ended <- s.execute(ctx, call.Request{Name: "deaf", Caller: anybody(), Late: late})
 	}()
 	select {
 	case result := <-late:

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/call"
 )
 
 // outcomeAct makes one call, and the legs that follow from it.
@@ -30,7 +30,7 @@ func simply(weight int, tool, arguments string) outcomeAct {
 }
 
 // reads is a call of what is no tool.
-func reads(weight int, r engine.Request) outcomeAct {
+func reads(weight int, r call.Request) outcomeAct {
 	r.Caller = anybody()
 	return outcomeAct{weight, func(s *outcomeScene, _ *rand.Rand) { s.execute(context.Background(), r) }}
 }
@@ -41,13 +41,13 @@ var outcomeActs = []outcomeAct{
 	simply(20, "unfit", `{}`), simply(20, "much", `{}`), simply(20, "circle", `{}`), simply(10, "waits", `{}`), simply(4, "endless", `{}`),
 	simply(20, "pauses", `{}`), simply(20, "kept", `{"n":1}`), simply(20, "panics", `{}`), simply(10, "exits", `{}`), simply(4, "deaf", `{}`),
 	simply(20, "comes", `{}`), simply(20, strings.Repeat("n", 1000), `{}`),
-	reads(20, engine.Request{Kind: engine.Resources, Name: "x://text"}), reads(20, engine.Request{Kind: engine.Resources, Name: "x://fails"}),
-	reads(20, engine.Request{Kind: engine.Resources, Name: "x://row/17"}), reads(10, engine.Request{Kind: engine.Resources, Name: "x://nowhere"}),
-	reads(10, engine.Request{Kind: engine.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}),
-	reads(10, engine.Request{Kind: engine.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m"}`)}),
-	reads(10, engine.Request{Kind: engine.Templates, Name: "x://row/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1"}`)}),
-	reads(10, engine.Request{Kind: engine.Templates, Name: "x://row/{id}", Argument: "else", Arguments: json.RawMessage(`{"value":"1"}`)}),
-	reads(10, engine.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), Refused: &engine.CallError{Code: engine.InvalidInput, Message: "the gate refuses it"}}),
+	reads(20, call.Request{Kind: call.Resources, Name: "x://text"}), reads(20, call.Request{Kind: call.Resources, Name: "x://fails"}),
+	reads(20, call.Request{Kind: call.Resources, Name: "x://row/17"}), reads(10, call.Request{Kind: call.Resources, Name: "x://nowhere"}),
+	reads(10, call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}),
+	reads(10, call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m"}`)}),
+	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1"}`)}),
+	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "else", Arguments: json.RawMessage(`{"value":"1"}`)}),
+	reads(10, call.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), Refused: &call.Error{Code: call.InvalidInput, Message: "the gate refuses it"}}),
 	{60, func(s *outcomeScene, r *rand.Rand) {
 		s.call(context.Background(), "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), nil)
 	}},
@@ -80,7 +80,7 @@ func (s *outcomeScene) converse(r *rand.Rand, tool string) {
 		if result.Ask == nil {
 			return
 		}
-		resume := &engine.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{}}
+		resume := &call.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{}}
 		for _, asked := range result.Ask.Requests {
 			resume.Responses[asked.Key] = json.RawMessage([]string{`{"action":"accept","content":{"ok":true}}`, `{"action":"decline"}`, `7`}[r.IntN(10)/4])
 		}
@@ -101,48 +101,48 @@ func (s *outcomeScene) converse(r *rand.Rand, tool string) {
 }
 
 // everyOutcome are those that the test must have seen, by the last events of calls.
-var everyOutcome = map[string]func(engine.HookEvent) bool{
-	"a result":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "tool" && e.Outcome == "" },
-	"the result of another":  func(e engine.HookEvent) bool { return e.Cached },
-	"a resource":             func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "resource" },
-	"a prompt":               func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "prompt" },
-	"a completion":           func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Kind == "completion" },
-	"a question":             func(e engine.HookEvent) bool { return e.Outcome == "input_required" },
-	"the end of a later leg": func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Leg > 1 },
-	"a task":                 func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "job" },
-	"a cancelled task": func(e engine.HookEvent) bool {
+var everyOutcome = map[string]func(call.Event) bool{
+	"a result":               func(e call.Event) bool { return e.Phase == call.End && e.Kind == "tool" && e.Outcome == "" },
+	"the result of another":  func(e call.Event) bool { return e.Cached },
+	"a resource":             func(e call.Event) bool { return e.Phase == call.End && e.Kind == "resource" },
+	"a prompt":               func(e call.Event) bool { return e.Phase == call.End && e.Kind == "prompt" },
+	"a completion":           func(e call.Event) bool { return e.Phase == call.End && e.Kind == "completion" },
+	"a question":             func(e call.Event) bool { return e.Outcome == "input_required" },
+	"the end of a later leg": func(e call.Event) bool { return e.Phase == call.End && e.Leg > 1 },
+	"a task":                 func(e call.Event) bool { return e.Phase == call.End && e.Tool == "job" },
+	"a cancelled task": func(e call.Event) bool {
 		return e.Err != nil && e.Tool == "long" && strings.Contains(e.Err.Message, "was canceled")
 	},
-	"a task that is cut": func(e engine.HookEvent) bool {
+	"a task that is cut": func(e call.Event) bool {
 		return e.Err != nil && e.Tool == "lasts" && strings.Contains(e.Err.Message, "was canceled")
 	},
-	"a result of a call whose process was killed": func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Tool == "survives" },
-	"a nested call":            func(e engine.HookEvent) bool { return e.Phase == engine.End && e.Depth > 0 },
-	"a nested call that fails": func(e engine.HookEvent) bool { return e.Phase == engine.Failed && e.Depth > 0 },
-	"INVALID_INPUT":            failsWith(engine.InvalidInput, "do not fit"),
-	"arguments that are none":  failsWith(engine.InvalidInput, "gate"),
-	"TOOL_NOT_FOUND":           failsWith(engine.ToolNotFound, "nothing"),
-	"a denial that is hidden":  failsWith(engine.ToolNotFound, "hidden"),
-	"POLICY_DENIED":            failsWith(engine.PolicyDenied, "too large"),
-	"a denied result":          failsWith(engine.PolicyDenied, "it is secret"),
-	"a denied approval":        failsWith(engine.PolicyDenied, "did not approve"),
-	"a limit":                  func(e engine.HookEvent) bool { return e.Err != nil && e.Err.Limited },
-	"TIMEOUT":                  failsWith(engine.Timeout, "timeout of 20ms"),
-	"the client's deadline":    failsWith(engine.Timeout, "the caller's deadline"),
-	"a cancellation":           failsWith(engine.ExecutionError, "was canceled"),
-	"a failure of the body":    failsWith(engine.ExecutionError, "polite"),
-	"a panic":                  failsWith(engine.ExecutionError, "inside the server"),
-	"a result that is unfit":   failsWith(engine.ExecutionError, "output schema"),
-	"a result that is large":   failsWith(engine.ExecutionError, "1024 bytes"),
-	"overload":                 failsWith(engine.ExecutionError, "is overloaded"),
-	"shutdown":                 failsWith(engine.ExecutionError, "is shutting down"),
-	"a call that is cut": func(e engine.HookEvent) bool {
+	"a result of a call whose process was killed": func(e call.Event) bool { return e.Phase == call.End && e.Tool == "survives" },
+	"a nested call":            func(e call.Event) bool { return e.Phase == call.End && e.Depth > 0 },
+	"a nested call that fails": func(e call.Event) bool { return e.Phase == call.Failed && e.Depth > 0 },
+	"INVALID_INPUT":            failsWith(call.InvalidInput, "do not fit"),
+	"arguments that are none":  failsWith(call.InvalidInput, "gate"),
+	"TOOL_NOT_FOUND":           failsWith(call.ToolNotFound, "nothing"),
+	"a denial that is hidden":  failsWith(call.ToolNotFound, "hidden"),
+	"POLICY_DENIED":            failsWith(call.PolicyDenied, "too large"),
+	"a denied result":          failsWith(call.PolicyDenied, "it is secret"),
+	"a denied approval":        failsWith(call.PolicyDenied, "did not approve"),
+	"a limit":                  func(e call.Event) bool { return e.Err != nil && e.Err.Limited },
+	"TIMEOUT":                  failsWith(call.Timeout, "timeout of 20ms"),
+	"the client's deadline":    failsWith(call.Timeout, "the caller's deadline"),
+	"a cancellation":           failsWith(call.ExecutionError, "was canceled"),
+	"a failure of the body":    failsWith(call.ExecutionError, "polite"),
+	"a panic":                  failsWith(call.ExecutionError, "inside the server"),
+	"a result that is unfit":   failsWith(call.ExecutionError, "output schema"),
+	"a result that is large":   failsWith(call.ExecutionError, "1024 bytes"),
+	"overload":                 failsWith(call.ExecutionError, "is overloaded"),
+	"shutdown":                 failsWith(call.ExecutionError, "is shutting down"),
+	"a call that is cut": func(e call.Event) bool {
 		return e.Err != nil && e.Tool == "stalls" && strings.Contains(e.Err.Message, "was canceled")
 	},
 }
 
-func failsWith(code engine.Code, message string) func(engine.HookEvent) bool {
-	return func(e engine.HookEvent) bool {
+func failsWith(code call.Code, message string) func(call.Event) bool {
+	return func(e call.Event) bool {
 		return e.Err != nil && e.Err.Code == code && strings.Contains(e.Err.Message, message)
 	}
 }

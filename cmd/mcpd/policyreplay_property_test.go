@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -84,23 +85,23 @@ const (
 )
 
 // legs makes a call and answers what it asks, and visits what came of each leg.
-func legs(t *testing.T, s *engine.Server, request engine.Request, reply string, visit func(engine.Result)) {
+func legs(t *testing.T, s *engine.Server, request call.Request, reply string, visit func(call.Result)) {
 	t.Helper()
 	request.Can.Form = reply != mute
 	result := s.Execute(t.Context(), request)
 	visit(result)
 	if result.Ask != nil && reply != silent {
-		request.Resume = &engine.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"` + reply + `"}`)}}
+		request.Resume = &call.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"` + reply + `"}`)}}
 		visit(s.Execute(t.Context(), request))
 	}
 }
 
 // judgement is what the policies of a server decide of a call, which its user approves
 // where they want that. Who approved the call sees whether its result may be shown.
-func judgement(t *testing.T, s *engine.Server, request engine.Request, approved bool) (v engine.Verdict) {
+func judgement(t *testing.T, s *engine.Server, request call.Request, approved bool) (v engine.Verdict) {
 	t.Helper()
 	asked := false
-	legs(t, s, request, approves, func(r engine.Result) {
+	legs(t, s, request, approves, func(r call.Result) {
 		switch v = ending(r); {
 		case r.Ask != nil, asked && (v == engine.Allowed || !approved):
 			asked, v = true, engine.NeedsApproval
@@ -110,11 +111,11 @@ func judgement(t *testing.T, s *engine.Server, request engine.Request, approved 
 }
 
 // ending is how a call ended, as far as policies go.
-func ending(r engine.Result) engine.Verdict {
+func ending(r call.Result) engine.Verdict {
 	switch {
 	case r.Err == nil:
 		return engine.Allowed
-	case r.Err.Code == engine.PolicyDenied, r.Err.DeniedBy != "":
+	case r.Err.Code == call.PolicyDenied, r.Err.DeniedBy != "":
 		return engine.Denied
 	default:
 		return engine.Refused
@@ -135,9 +136,9 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			today = then
 		}
 		server, twin := judging(t, then, path, now), judging(t, then, "", now)
-		requests, ended, approved := map[string]engine.Request{}, map[string]engine.Verdict{}, map[string]bool{}
+		requests, ended, approved := map[string]call.Request{}, map[string]engine.Verdict{}, map[string]bool{}
 		for range 12 {
-			request := engine.Request{
+			request := call.Request{
 				Name: []string{"kept", "told"}[r.IntN(2)], Arguments: json.RawMessage([]string{`{"n":1}`, `{"n":2}`, `{}`, `{"n":"x"}`}[r.IntN(4)]),
 				Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bot", Model: []string{"m", ""}[r.IntN(2)]}},
 			}
@@ -145,7 +146,7 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 				request.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindKey, Groups: []string{"x"}, Claims: map[string]any{"level": float64(r.IntN(3))}}
 			}
 			reply, leg := []string{mute, silent, approves, declines}[r.IntN(4)], 0
-			legs(t, server, request, reply, func(result engine.Result) {
+			legs(t, server, request, reply, func(result call.Result) {
 				leg++
 				id := result.CallID
 				requests[id], approved[id] = request, reply == approves && leg == 2

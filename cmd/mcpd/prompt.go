@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -71,8 +72,8 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 		}
 		return r.print(e, f.raw, show)
 	}
-	result, err := f.run(ctx, e, "mcpd-prompt", nil, func(*engine.Snapshot) (engine.Request, error) {
-		return engine.Request{Kind: engine.Prompts, Name: name, Arguments: arguments}, nil
+	result, err := f.run(ctx, e, "mcpd-prompt", nil, func(*engine.Snapshot) (call.Request, error) {
+		return call.Request{Kind: call.Prompts, Name: name, Arguments: arguments}, nil
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -49,8 +50,8 @@ func read(ctx context.Context, e env, f *callFlags, uri string) error {
 		}
 		return r.print(e, f.raw, printContents)
 	}
-	result, err := f.run(ctx, e, "mcpd-read", nil, func(*engine.Snapshot) (engine.Request, error) {
-		return engine.Request{Kind: engine.Resources, Name: uri}, nil
+	result, err := f.run(ctx, e, "mcpd-read", nil, func(*engine.Snapshot) (call.Request, error) {
+		return call.Request{Kind: call.Resources, Name: uri}, nil
 	})
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ type reply struct {
 	failed answer
 }
 
-func (f *callFlags) replyOf(r engine.Result) reply {
+func (f *callFlags) replyOf(r call.Result) reply {
 	if r.Err != nil {
 		return reply{failed: f.answerOf(r)}
 	}

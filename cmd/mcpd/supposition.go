@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -23,7 +24,7 @@ type supposition struct {
 
 // kindNames are the kinds as flags name them, each at its own place.
 func kindNames() []string {
-	return []string{engine.Tools: "tool", engine.Resources: "resource", engine.Templates: "template", engine.Prompts: "prompt"}
+	return []string{call.Tools: "tool", call.Resources: "resource", call.Templates: "template", call.Prompts: "prompt"}
 }
 
 func (p *supposition) add(cmd *cobra.Command) {
@@ -69,24 +70,24 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 }
 
 // request returns what is called, and with which arguments.
-func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (r engine.Request, err error) {
+func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (r call.Request, err error) {
 	kind := slices.Index(kindNames(), p.kind)
 	if kind < 0 {
 		return r, usage("--kind takes one of %s", strings.Join(kindNames(), ", "))
 	}
-	r.Kind, r.Name, r.Argument = engine.Kind(kind), name, p.complete
+	r.Kind, r.Name, r.Argument = call.Kind(kind), name, p.complete
 	switch {
-	case r.Argument != "" && r.Kind != engine.Prompts && r.Kind != engine.Templates:
+	case r.Argument != "" && r.Kind != call.Prompts && r.Kind != call.Templates:
 		return r, usage("--complete is for --kind prompt and --kind template")
 	case r.Argument != "":
 		return r, p.completion(&r, pairs)
-	case r.Kind == engine.Templates:
+	case r.Kind == call.Templates:
 		return r, usage("name the variable of the template with --complete, or a URI that it matches with --kind resource")
-	case r.Kind == engine.Resources && (p.args != "" || len(pairs) > 0):
+	case r.Kind == call.Resources && (p.args != "" || len(pairs) > 0):
 		return r, usage("a resource takes no arguments: those of a template stand in the URI")
-	case r.Kind == engine.Resources:
+	case r.Kind == call.Resources:
 		return r, nil
-	case r.Kind == engine.Prompts:
+	case r.Kind == call.Prompts:
 		r.Arguments, err = textsOf(p.args, pairs)
 		return r, argsFlag(err)
 	}
@@ -100,7 +101,7 @@ func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (
 
 // completion makes a request that of a completion: what is typed is the argument of that
 // name, and the others are filled in.
-func (p *supposition) completion(r *engine.Request, pairs []string) error {
+func (p *supposition) completion(r *call.Request, pairs []string) error {
 	given, err := textsOf(p.args, pairs)
 	if err != nil {
 		return argsFlag(err)
@@ -197,11 +198,11 @@ func (p *supposition) how(of *engine.Case) error {
 	if err := jsonOf("--call", p.calls, &made); err != nil {
 		return err
 	}
-	vias := []string{"", string(engine.ViaClient), string(engine.ViaCode), string(engine.ViaTool), string(engine.ViaTest)}
+	vias := []string{"", string(call.ViaClient), string(call.ViaCode), string(call.ViaTool), string(call.ViaTest)}
 	if !slices.Contains(vias, made.Via) {
 		return usage("--call: via is one of %s", strings.Join(vias[1:], ", "))
 	}
-	of.ID, of.Depth, of.Parent, of.Request.Via = made.ID, made.Depth, made.Parent, engine.Via(made.Via)
+	of.ID, of.Depth, of.Parent, of.Request.Via = made.ID, made.Depth, made.Parent, call.Via(made.Via)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
@@ -16,7 +17,7 @@ import (
 func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
 	var mu sync.Mutex // tools that are called at once have it called at once
 	var told []string
-	server := start(t, func(_ context.Context, e engine.HookEvent) {
+	server := start(t, func(_ context.Context, e call.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, strings.TrimSpace(strings.Join([]string{string(e.Phase), e.Tool, string(e.Via), e.Parent}, " ")))
@@ -45,7 +46,7 @@ func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
 }
 
 func TestMocksAnswerForOtherTools(t *testing.T) {
-	exampletest.Passes(t, start(t, func(context.Context, engine.HookEvent) {}), 2)
+	exampletest.Passes(t, start(t, func(context.Context, call.Event) {}), 2)
 }
 
 // start returns a server of the example, with a hook. Calls one after the other

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
@@ -26,14 +27,14 @@ func TestTheTestsOfTheExamplePass(t *testing.T) {
 	exampletest.Passes(t, server, 7)
 }
 
-// call returns the value of a call, or the message of its error.
-func call(t *testing.T, server *engine.Server, tool string, arguments map[string]any) string {
+// execute returns the value of a call, or the message of its error.
+func execute(t *testing.T, server *engine.Server, tool string, arguments map[string]any) string {
 	t.Helper()
 	encoded, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: tool, Arguments: encoded})
+	result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: tool, Arguments: encoded})
 	if result.Err != nil {
 		return "error: " + result.Err.Message
 	}
@@ -54,16 +55,16 @@ func TestTheNameOfATableIsNothingElse(t *testing.T) {
 	}
 	const want = `"Table 'users' has 3 columns: id (INTEGER, PK), username (TEXT), role (TEXT)."`
 	for _, path := range []string{"shop.db", filepath.Join(dir, "data", "shop.db")} {
-		if got := call(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "users"}); got != want {
+		if got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "users"}); got != want {
 			t.Errorf("got %s", got)
 		}
 	}
-	tooLong := call(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": strings.Repeat("x", 201)})
+	tooLong := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": strings.Repeat("x", 201)})
 	if !strings.Contains(tooLong, "200") {
 		t.Errorf("a name of 201 characters: %s", tooLong)
 	}
 	for _, name := range hostile {
-		got := call(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
+		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
 		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" && got != tooLong {
 			t.Errorf("%.50q: got %.200s", name, got)
 		}
@@ -90,7 +91,7 @@ func TestNoPathLeadsBesideTheData(t *testing.T) {
 		"../data-evil/shop.db", filepath.Join(evil, "shop.db"), "evil.db", "evil/shop.db", "up/data-evil/shop.db", "hard.db", "file:shop.db?mode=rwc.db",
 		"shop.db?mode=rw", ":memory:", "/etc/passwd", "shop.db\x00.db",
 	} {
-		got := call(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
+		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
 		if got != "error: only databases of the data folder can be inspected" && got != "error: there is no database "+path {
 			t.Errorf("%q: got %s", path, got)
 		}
@@ -111,7 +112,7 @@ func TestASearchFindsWhatItsFiltersSay(t *testing.T) {
 		{map[string]any{"query": "' OR '1'='1"}, `{"customers":[]}`},
 		{map[string]any{"query": "x') UNION SELECT id, username, role FROM users --"}, `{"customers":[]}`},
 	} {
-		if got := call(t, server, "search_database", c.arguments); got != c.want {
+		if got := execute(t, server, "search_database", c.arguments); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.arguments, got, c.want)
 		}
 	}

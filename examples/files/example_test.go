@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
@@ -36,12 +37,12 @@ func TestNoPathLeadsBesideTheLogs(t *testing.T) {
 	if err := os.Link(filepath.Join(evil, "app.log"), filepath.Join(dir, "logs", "hard.log")); err != nil {
 		t.Fatal(err)
 	}
-	call := func(path string) (string, *engine.CallError) {
+	call := func(path string) (string, *call.Error) {
 		arguments, err := json.Marshal(map[string]string{"log_path": path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "fetch_system_diagnostic", Arguments: arguments})
+		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "fetch_system_diagnostic", Arguments: arguments})
 		return string(result.Value), result.Err
 	}
 	const want = `{"status":"defective","scanned":4,"defects":2,"first":["ERROR the disk is full","CRITICAL out of memory"]}`

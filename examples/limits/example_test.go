@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
@@ -20,7 +21,7 @@ func TestWhoWaitsAsToldIsServed(t *testing.T) {
 	})
 	exampletest.Passes(t, server, 1)
 	report := func(tenant string) string {
-		result := server.Execute(t.Context(), engine.Request{
+		result := server.Execute(t.Context(), call.Request{
 			Name: "report", Arguments: json.RawMessage(`{"tenant":"` + tenant + `"}`), Caller: identity.Caller{Principal: identity.Anonymous()},
 		})
 		if result.Err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
@@ -18,21 +19,21 @@ func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
 	server := start(t, path)
 	exampletest.Passes(t, server, 5)
 	got := []string{
-		call(t, server, "ada", "add_note", `{"text":"buy milk"}`),
-		call(t, server, "bob", "add_note", `{"text":"call Ada"}`),
-		call(t, server, "ada", "add_note", `{"text":"buy bread"}`),
-		call(t, server, "ada", "remove_note", `{"number":1}`),
-		call(t, server, "ada", "remove_note", `{"number":1}`),
+		execute(t, server, "ada", "add_note", `{"text":"buy milk"}`),
+		execute(t, server, "bob", "add_note", `{"text":"call Ada"}`),
+		execute(t, server, "ada", "add_note", `{"text":"buy bread"}`),
+		execute(t, server, "ada", "remove_note", `{"number":1}`),
+		execute(t, server, "ada", "remove_note", `{"number":1}`),
 	}
 	if err := server.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	server = start(t, path)
 	got = append(got,
-		call(t, server, "bob", "visits", `{}`), // closing has run the hooks of all calls
-		call(t, server, "ada", "list_notes", `{}`),
-		call(t, server, "bob", "list_notes", `{"begins":"buy"}`),
-		call(t, server, "bob", "add_note", `{"text":"buy milk"}`),
+		execute(t, server, "bob", "visits", `{}`), // closing has run the hooks of all calls
+		execute(t, server, "ada", "list_notes", `{}`),
+		execute(t, server, "bob", "list_notes", `{"begins":"buy"}`),
+		execute(t, server, "bob", "add_note", `{"text":"buy milk"}`),
 	)
 	want := []string{
 		`1`, `1`, `2`, `"removed"`, `EXECUTION_ERROR: there is no note 1`,
@@ -48,9 +49,9 @@ func start(t *testing.T, path string) *engine.Server {
 	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), StatePath: path})
 }
 
-// call returns what a tool answers a user.
-func call(t *testing.T, server *engine.Server, user, tool, arguments string) string {
-	result := server.Execute(t.Context(), engine.Request{
+// execute returns what a tool answers a user.
+func execute(t *testing.T, server *engine.Server, user, tool, arguments string) string {
+	result := server.Execute(t.Context(), call.Request{
 		Name: tool, Arguments: json.RawMessage(arguments),
 		Caller: identity.Caller{Principal: identity.Principal{ID: user, Kind: identity.KindLocal}},
 	})

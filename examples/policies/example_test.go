@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
@@ -35,7 +36,7 @@ func TestTheStageDecidesWhatMayRun(t *testing.T) {
 		{"an admin does", "prod", "admin_export", admin, `{"customer_ids":["C-1042","C-1043"]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := call(t.Context(), load(t, test.stage), test.tool, test.who)
+			got := execute(t.Context(), load(t, test.stage), test.tool, test.who)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -44,7 +45,7 @@ func TestTheStageDecidesWhatMayRun(t *testing.T) {
 }
 
 func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
-	visible := load(t, "prod").Visible(t.Context(), engine.Tools, identity.Caller{Principal: identity.Anonymous()})
+	visible := load(t, "prod").Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
 	var names []string
 	for _, tool := range visible.Tools {
 		names = append(names, tool.Name())
@@ -62,13 +63,13 @@ func load(t *testing.T, stage string) *engine.Server {
 	})
 }
 
-// call returns the result, or the error as the caller sees it.
-func call(ctx context.Context, server *engine.Server, tool string, who identity.Principal) string {
+// execute returns the result, or the error as the caller sees it.
+func execute(ctx context.Context, server *engine.Server, tool string, who identity.Principal) string {
 	arguments := map[string]json.RawMessage{
 		"get_customer":        json.RawMessage(`{"customer_id":"C-1042"}`),
 		"set_customer_status": json.RawMessage(`{"customer_id":"C-1042","status":"suspended"}`),
 	}
-	result := server.Execute(ctx, engine.Request{
+	result := server.Execute(ctx, call.Request{
 		Name: tool, Arguments: arguments[tool], Caller: identity.Caller{Principal: who},
 	})
 	if result.Err != nil {

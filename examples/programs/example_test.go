@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
@@ -112,7 +113,7 @@ func TestWhatMeansSomethingToAShellIsOneArgument(t *testing.T) {
 	} {
 		server, log := serverOf(t)
 		arguments := argumentsOf(t, "shop", summary)
-		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: arguments})
+		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: arguments})
 		if result.Err != nil {
 			t.Errorf("%q: %v", summary, result.Err)
 		}
@@ -123,7 +124,7 @@ func TestWhatMeansSomethingToAShellIsOneArgument(t *testing.T) {
 	}
 	for _, summary := range []string{"a\nb", "a\x00b", ""} {
 		server, log := serverOf(t)
-		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: argumentsOf(t, "shop", summary)})
+		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: argumentsOf(t, "shop", summary)})
 		if result.Err == nil || !strings.Contains(result.Err.Message, "summary") {
 			t.Errorf("%q: %v", summary, result.Err)
 		}
@@ -134,7 +135,7 @@ func TestWhatMeansSomethingToAShellIsOneArgument(t *testing.T) {
 	for _, service := range []string{"--all", "-x", "shop;id", "shop crm", "Shop", "../shop", "shop\n", "ѕhop", ""} {
 		server, log := serverOf(t)
 		arguments := argumentsOf(t, service, "v7")
-		result := server.Execute(t.Context(), engine.Request{Kind: engine.Tools, Name: "deploy_changes", Arguments: arguments})
+		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: arguments})
 		if result.Err == nil || !strings.Contains(result.Err.Message, "service") {
 			t.Errorf("%q: %v", service, result.Err)
 		}

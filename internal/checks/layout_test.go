@@ -16,9 +16,9 @@ const module = "github.com/mcpd/mcpd/"
 // each package may import. A name that ends in "/..." stands for every package
 // below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                         {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/ops/watch", "internal/process/supervisor", "internal/language/privdiff", "internal/auth/apikey", "internal/ops/audit", "internal/language/loader", "internal/ops/control", "internal/federation/lockfile", "internal/ops/systemd", "internal/ops/replay", "internal/process/timerslack", "internal/ops/compose", "internal/ops/deployment", "internal/base/atomicfile"},
+	"cmd/mcpd":                         {"engine", "serve", "diag", "identity", "scripting/worker", "scripting", "internal/ops/watch", "internal/process/supervisor", "internal/language/privdiff", "internal/auth/apikey", "internal/ops/audit", "internal/language/loader", "internal/ops/control", "internal/federation/lockfile", "internal/ops/systemd", "internal/ops/replay", "internal/process/timerslack", "internal/ops/compose", "internal/ops/deployment", "internal/base/atomicfile", "call"},
 	"serve":                            {"engine", "diag", "identity", "internal/protocol/mcp", "internal/protocol/transport/...", "internal/auth/authn", "internal/protocol/tasks", "internal/base/lazyctx", "internal/language/grant", "internal/host/egress", "internal/ops/telemetry", "call"},
-	"serve/conformance":                {"engine", "serve"},
+	"serve/conformance":                {"engine", "serve", "call"},
 	"engine":                           {"scripting", "policylang", "identity", "diag", "call", "internal/language/hclfile", "internal/host", "internal/host/...", "internal/base/jsonguard", "internal/language/loader", "internal/execution/catalog", "internal/state", "internal/process/cputime", "internal/ops/tooltest", "internal/execution/hooks", "internal/execution/gofunc", "internal/execution/ratelimit", "internal/language/privdiff", "internal/execution/pubsub", "internal/ops/audit", "internal/codemode/codeact", "internal/federation", "internal/execution/limitstore", "internal/execution/calltree", "internal/execution/pipeline", "internal/base/redact", "internal/ops/telemetry", "internal/federation/lockfile"},
 	"call":                             {"identity"},
 	"identity":                         {},
@@ -102,12 +102,12 @@ var layout = map[string][]string{
 	"internal/base/yaml":               {"internal/base/jsontext"},
 	"internal/execution/reply":         {"scripting", "internal/base/jsontext"},
 	"internal/state/statetest":         {"internal/state", "identity"},
-	"bench":                            {"engine", "serve", "identity", "internal/process/cputime", "scripting", "scripting/worker"},
-	"testdata/federation/peer":         {"engine", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
+	"bench":                            {"engine", "serve", "identity", "internal/process/cputime", "scripting", "scripting/worker", "call"},
+	"testdata/federation/peer":         {"call", "engine", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
 	"examples/exampletest":             {"engine", "scripting"},
 	"examples/observability":           {"internal/ops/telemetry", "internal/base/yaml"},
 	"examples/embed":                   {"engine", "serve", "identity", "scripting", "scripting/worker"},
-	"examples/...":                     {"engine", "serve", "identity", "scripting"},
+	"examples/...":                     {"engine", "serve", "identity", "scripting", "call"},
 }
 
 // doors names the only packages that may import a dependency; a prefix covers

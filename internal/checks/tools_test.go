@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -136,8 +137,8 @@ func TestAnyoneIsBlockedInProd(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	_, err = server.Call(t.Context(), "get_customer", map[string]any{"customer_id": "C-1042", "environment": "prod"})
-	var denied *engine.CallError
-	if !errors.As(err, &denied) || denied.Code != engine.PolicyDenied || denied.Message != "Blocked in prod" {
+	var denied *call.Error
+	if !errors.As(err, &denied) || denied.Code != call.PolicyDenied || denied.Message != "Blocked in prod" {
 		t.Errorf("got %v, want POLICY_DENIED: Blocked in prod", err)
 	}
 }
@@ -149,8 +150,8 @@ func TestSuspiciousPatternsCostNoMoreThanOthers(t *testing.T) {
 	text := strings.Repeat("a", 200) + "!"
 	for _, pattern := range []string{`(a+)+$`, `(a|aa)+$`, `(a|a)*b`, `(.*)*x`, `(a?){30}a{30}b`, `((a*)*)*b`} {
 		_, err := server.Call(t.Context(), "extract_matches", map[string]any{"text": text, "pattern": pattern})
-		var failure *engine.CallError
-		if errors.As(err, &failure) && failure.Code != engine.ExecutionError {
+		var failure *call.Error
+		if errors.As(err, &failure) && failure.Code != call.ExecutionError {
 			t.Errorf("%s: %v", pattern, err)
 		}
 	}

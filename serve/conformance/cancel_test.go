@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -67,13 +68,13 @@ tool "computes" {
 // stuck is a site with the stuck tools, and all that is known of their calls.
 type stuck struct {
 	*site
-	runs  chan struct{}         // a body runs
-	left  chan struct{}         // a body has given up what it asked the host for
-	ended chan engine.HookEvent // a call has ended
+	runs  chan struct{}   // a body runs
+	left  chan struct{}   // a body has given up what it asked the host for
+	ended chan call.Event // a call has ended
 }
 
 func serveStuck(t *testing.T) *stuck {
-	s := &stuck{runs: make(chan struct{}, 1), left: make(chan struct{}, 1), ended: make(chan engine.HookEvent, 1)}
+	s := &stuck{runs: make(chan struct{}, 1), left: make(chan struct{}, 1), ended: make(chan call.Event, 1)}
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.runs <- struct{}{}
 		if r.URL.Path == "/hang" {
@@ -84,8 +85,8 @@ func serveStuck(t *testing.T) *stuck {
 	t.Cleanup(host.Close)
 	s.site = open(t, engine.Options{
 		Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, stuckTools, strings.TrimPrefix(host.URL, "http://")), Mode: 0o644}},
-		Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-			if e.Phase != engine.Start {
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+			if e.Phase != call.Start {
 				s.ended <- e
 			}
 		}},
@@ -125,7 +126,7 @@ func TestAScriptStopsWhenItsClientGivesItUp(t *testing.T) {
 				t.Run(l.name+" "+string(l.era)+"/"+way.name+"/"+tool, func(t *testing.T) {
 					v := arrive(t, &copies{site: s.site}, l)
 					way.run(v, s, tool)
-					if e := one(v, s.ended); e.Phase != engine.Failed || e.Tool != tool {
+					if e := one(v, s.ended); e.Phase != call.Failed || e.Tool != tool {
 						t.Errorf("%s ended with %s", e.Tool, e.Phase)
 					}
 					if tool == "waits" {
@@ -195,7 +196,7 @@ func endsSession(v *visit, s *stuck, tool string) {
 // wait for the answer to the last thing that it has said.
 func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan engine.HookEvent, 1)
+		ended := make(chan call.Event, 1)
 		e, err := engine.New(engine.Options{
 			Name: "test", CheckTool: serve.CheckTool,
 			Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
@@ -206,8 +207,8 @@ tool "sleeps" {
   JS
 }
 `)}},
-			Hooks: []engine.Hook{func(_ context.Context, e engine.HookEvent) {
-				if e.Phase != engine.Start {
+			Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+				if e.Phase != call.Start {
 					ended <- e
 				}
 			}},
@@ -220,12 +221,12 @@ tool "sleeps" {
 		}
 		front := serve.New(e, serve.Options{Grace: time.Minute})
 		began := time.Now()
-		call := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{%q:%q,%q:{}}}}`,
+		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{%q:%q,%q:{}}}}`,
 			metaVersion, modern, metaCapabilities)
-		if err := front.Stdio(t.Context(), strings.NewReader(call), io.Discard); err == nil {
+		if err := front.Stdio(t.Context(), strings.NewReader(text), io.Discard); err == nil {
 			t.Error("nothing says that a call was cut off")
 		}
-		if e := <-ended; e.Phase != engine.Failed || time.Since(began) != time.Minute+time.Millisecond {
+		if e := <-ended; e.Phase != call.Failed || time.Since(began) != time.Minute+time.Millisecond {
 			t.Errorf("after %s the call ended with %s", time.Since(began), e.Phase)
 		}
 		if err := front.Shutdown(t.Context()); err != nil {

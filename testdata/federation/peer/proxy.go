@@ -11,6 +11,7 @@ import (
 	"os"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
@@ -124,9 +125,9 @@ func (p *proxy) nothing(context.Context) error { return nil }
 func (p *proxy) everything(ctx context.Context) error {
 	var problems []error
 	for _, tool := range p.server.Snapshot().Tools() {
-		problems = append(problems, p.use(ctx, engine.Tools, tool.Name(), fitting(tool.Metadata().InputSchema)))
+		problems = append(problems, p.use(ctx, call.Tools, tool.Name(), fitting(tool.Metadata().InputSchema)))
 	}
-	for _, kind := range []engine.Kind{engine.Resources, engine.Prompts} {
+	for _, kind := range []call.Kind{call.Resources, call.Prompts} {
 		for _, offer := range p.server.Snapshot().Offers(kind) {
 			problems = append(problems, p.use(ctx, kind, offer.Metadata().Address, nil))
 		}
@@ -137,14 +138,14 @@ func (p *proxy) everything(ctx context.Context) error {
 // echo passes the schema of one tool, as clients of mcpd see it, to the other.
 func (p *proxy) echo(ctx context.Context) error {
 	arguments, err := json.Marshal(map[string]json.RawMessage{"schema": p.server.Snapshot().Tool("json_schema_2020_12_tool").Metadata().InputSchema})
-	return errors.Join(err, p.use(ctx, engine.Tools, "json_schema_echo", arguments))
+	return errors.Join(err, p.use(ctx, call.Tools, "json_schema_echo", arguments))
 }
 
 // use makes one call to its end, and says yes to whatever is asked in its midst.
-func (p *proxy) use(ctx context.Context, kind engine.Kind, name string, arguments json.RawMessage) error {
-	r := engine.Request{
+func (p *proxy) use(ctx context.Context, kind call.Kind, name string, arguments json.RawMessage) error {
+	r := call.Request{
 		Kind: kind, Name: name, Arguments: arguments,
-		Can:    engine.Capabilities{Form: true, URL: true, Sample: true, Roots: true},
+		Can:    call.Capabilities{Form: true, URL: true, Sample: true, Roots: true},
 		Caller: identity.Caller{Principal: identity.Anonymous(), Source: identity.Source{Listener: "local"}},
 	}
 	for {
@@ -156,7 +157,7 @@ func (p *proxy) use(ctx context.Context, kind engine.Kind, name string, argument
 		case result.Ask == nil:
 			return nil
 		}
-		r.Resume = &engine.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{}}
+		r.Resume = &call.Resume{State: result.Ask.State, Responses: map[string]json.RawMessage{}}
 		for _, asked := range result.Ask.Requests {
 			r.Resume.Responses[asked.Key] = accepted(asked.Params)
 		}
