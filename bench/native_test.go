@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime"
 	"github.com/mcpd/mcpd/serve"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/process/cputime"
-	"github.com/mcpd/mcpd/internal/process/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 )
 
 // sweep is one construct, nested or repeated n times.

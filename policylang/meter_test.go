@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/mcpd/mcpd/internal/process/cputime"
-	"github.com/mcpd/mcpd/internal/process/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 )
 
 // nestedSchema has lists in a list, of which the outer alone is bounded.

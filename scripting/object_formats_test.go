@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/base/cputime"
 	"github.com/mcpd/mcpd/internal/base/toml"
-	"github.com/mcpd/mcpd/internal/process/cputime"
 )
 
 func TestYAML(t *testing.T) {

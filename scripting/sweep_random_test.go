@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime"
 )
 
 // TestNoCombinationStallsTheCompiler repeats and nests random pieces, in the

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 	"github.com/mcpd/mcpd/internal/base/yaml"
-	"github.com/mcpd/mcpd/internal/process/cputime"
-	"github.com/mcpd/mcpd/internal/process/cputime/cputest"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be

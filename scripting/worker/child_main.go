@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )

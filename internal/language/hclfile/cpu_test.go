@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/process/cputime"
-	"github.com/mcpd/mcpd/internal/process/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 )
 
 // chains are locals of which each grows out of the one before.

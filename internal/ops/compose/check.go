@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpd/mcpd/internal/ops/container"
+	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 // The bounds of a deployment.

@@ -3,7 +3,7 @@ package compose
 import (
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/ops/container"
+	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 // upstreams looks at each upstream, and at what they may not have twice.

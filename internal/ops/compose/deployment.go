@@ -1,6 +1,6 @@
 package compose
 
-import "github.com/mcpd/mcpd/internal/ops/container"
+import "github.com/mcpd/mcpd/internal/language/container"
 
 // What a deployment has that says nothing of it.
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/ops/container"
+	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 const maxKey = 253 // bytes of a key of a ConfigMap

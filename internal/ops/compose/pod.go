@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/base/yaml"
-	"github.com/mcpd/mcpd/internal/ops/container"
+	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 // What a pod is promised at least, unless it may take less than that.

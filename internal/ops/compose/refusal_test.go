@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/language/container"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
-	"github.com/mcpd/mcpd/internal/ops/container"
 )
 
 // TestWhatCannotBeExpressedIsRefused changes the rich deployment by one thing.

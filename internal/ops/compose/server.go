@@ -3,7 +3,7 @@ package compose
 import (
 	"fmt"
 
-	"github.com/mcpd/mcpd/internal/ops/container"
+	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 // Where mcpd finds its files in a container. The folders of the state and the

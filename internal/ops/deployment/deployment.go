@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/container"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/compose"
-	"github.com/mcpd/mcpd/internal/ops/container"
 )
 
 // stateFolder is what the server in a container may write to.

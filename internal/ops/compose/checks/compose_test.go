@@ -10,9 +10,9 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/language/container"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
-	"github.com/mcpd/mcpd/internal/ops/container"
 )
 
 // environment is that of somebody who starts the rich deployment.

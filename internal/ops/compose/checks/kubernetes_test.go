@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/mcpd/mcpd/internal/language/container"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
-	"github.com/mcpd/mcpd/internal/ops/container"
 )
 
 // expanded returns what Kubernetes makes of an argument, or of the value of a

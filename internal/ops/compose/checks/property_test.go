@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/language/container"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
-	"github.com/mcpd/mcpd/internal/ops/container"
 )
 
 // odd are texts that some reader of these files takes for something else.

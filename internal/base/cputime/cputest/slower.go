@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/process/cputime"
+	"github.com/mcpd/mcpd/internal/base/cputime"
 )
 
 // standard is what the yardstick takes on the machine that budgets are made for, a
