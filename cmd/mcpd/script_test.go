@@ -104,10 +104,11 @@ func runScripts(t *testing.T, dir string) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
-			h := &holder{}
-			if h.variables, err = variablesOf(filepath.Join(dir, filepath.Base(e.WorkDir)[len("script-"):]+".txtar")); err != nil {
+			variables, err := variablesOf(filepath.Join(dir, filepath.Base(e.WorkDir)[len("script-"):]+".txtar"))
+			if err != nil {
 				return err
 			}
+			h := &holder{variables: variables}
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
