@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -101,4 +102,11 @@ func (p *Pipeline) Drain(ctx context.Context) error {
 		return fmt.Errorf("hooks still run: %w", err)
 	}
 	return nil
+}
+
+// ownerOf returns a number for the client for which a call takes room (see
+// [workqueue.ClientOf]). The seed keeps callers from choosing whom they share a number with.
+func (p *Pipeline) ownerOf(c *identity.Caller) uint64 {
+	address, _ := netip.ParseAddr(c.Source.IP)
+	return workqueue.ClientOf(&c.Principal, address, c.Source.Listener).Number(p.seed)
 }
