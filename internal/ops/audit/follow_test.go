@@ -10,7 +10,7 @@ import (
 func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 1, Keep: Retention{Files: 1000}})
-	const records = 40
+	const records = 100
 	ended := make(chan error)
 	var seen []uint64
 	w := &follower{path: path, visit: func(l *Line) error { seen = append(seen, l.Seq); return nil }}
