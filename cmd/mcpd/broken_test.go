@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,9 @@ func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
 			args := []string{"serve"}
 			for _, arg := range start.args {
 				args = append(args, strings.ReplaceAll(arg, "$TAKEN", taken.Addr().String()))
+			}
+			if !slices.Contains(start.args, "--listen") && !strings.Contains(start.text, "listen") {
+				args = append(args, "--listen", "127.0.0.1:0") // another server may have the usual port
 			}
 			before := s.holds(t)
 			code, stdout, stderr := s.run(t, start.env, args...)
