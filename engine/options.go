@@ -29,6 +29,10 @@ type Options struct {
 	// (the default) or "stdio".
 	Transport string
 
+	// Extensions are the parts of mcpd that the server has beyond tools and policies in files
+	// and in Go: the packages below extensions/ return them.
+	Extensions []Extension
+
 	// Tools holds the tool files: [Dir], an embed.FS, or nil for none.
 	Tools fs.FS
 	// ToolsPath is how the folder is called in diagnostics. Default "tools.d".

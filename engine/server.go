@@ -87,6 +87,9 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
+	if _, err := o.extensions(); err != nil {
+		return nil, err
+	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)

@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/mcpd/mcpd/internal/execution/extension"
+)
+
+// Extension is a part of mcpd that a program links only if it imports it. The packages below
+// extensions/ return extensions, for [Options].Extensions. A file that uses a part which the
+// program does not have gets a diagnostic that names the package to import.
+type Extension interface {
+	// Name returns the package that the extension comes from, as in "extensions/sqlite".
+	Name() string
+}
+
+// extensions returns the parts that o.Extensions hold.
+func (o *Options) extensions() (extension.Set, error) {
+	var set extension.Set
+	for i, e := range o.Extensions {
+		if err := set.Add(e); err != nil {
+			return extension.Set{}, fmt.Errorf("new server: Options.Extensions[%d] %w", i, err)
+		}
+	}
+	return set, nil
+}
