@@ -87,7 +87,8 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
-	if _, err := o.extensions(); err != nil {
+	parts, err := o.extensions()
+	if err != nil {
 		return nil, err
 	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
@@ -96,7 +97,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.CallerPolicies = slices.Clone(o.CallerPolicies)
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	watch, err := o.observe()
+	watch, err := o.observe(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
