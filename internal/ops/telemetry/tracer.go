@@ -33,7 +33,9 @@ func newRecorder(s settings, q *queue, version string) *recorder {
 	// and adds OTEL_RESOURCE_ATTRIBUTES of the process to the resource in any case.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(s.sampler), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(s.resource), sdktrace.WithSpanProcessor(q))
-	of := func(kind trace.SpanKind) []trace.SpanStartOption { return []trace.SpanStartOption{trace.WithSpanKind(kind)} }
+	of := func(kind trace.SpanKind) []trace.SpanStartOption {
+		return []trace.SpanStartOption{trace.WithSpanKind(kind)}
+	}
 	return &recorder{
 		tracer:    provider.Tracer("github.com/mcpd/mcpd", trace.WithInstrumentationVersion(version)),
 		propagate: s.propagate,
