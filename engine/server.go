@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/codemode/codeact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
@@ -117,7 +116,9 @@ func New(o Options) (*Server, error) {
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
 	made.Accepted = s.upstreams.Accepted
-	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.programs(), o.Trial) }
+	if code := parts.CodeMode; code != nil {
+		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return code.CodeItems(block, o.programs(), o.Trial) }
+	}
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {

@@ -16,9 +16,9 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/telemetry":     {"engine", "internal/base/observe", "internal/ops/telemetry"},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/language/hclfile", "internal/ops/telemetry"},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
-	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/codemode/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
+	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
@@ -39,7 +39,7 @@ var layout = map[string][]string{
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker", "internal/base/cputime"},
 	"testdata/federation/peer": {"call", "engine", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
-	"examples/exampletest":     {"engine", "scripting"},
+	"examples/exampletest":     {"engine", "scripting", "extensions/..."},
 	"examples/observability":   {"internal/base/observe", "internal/ops/telemetry", "internal/base/yaml"},
 	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},
 	"examples/...":             {"engine", "serve", "identity", "scripting", "call"},

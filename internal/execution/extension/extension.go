@@ -8,6 +8,9 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Extension is what the packages below extensions/ return: a value that also has one of the
@@ -23,9 +26,17 @@ type Telemetry interface {
 	OpenTelemetry(o observe.Options) (observe.Telemetry, error)
 }
 
+// CodeMode returns what a codeact block offers: programs run in x, and none does if x is
+// nil. trial is that of [scripting.Source].
+type CodeMode interface {
+	Extension
+	CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item
+}
+
 // Set holds the parts that a program has given to its engine; a part that it has not given
 // is nil.
 type Set struct {
+	CodeMode  CodeMode
 	Telemetry Telemetry
 }
 
@@ -35,6 +46,8 @@ func (s *Set) Add(e Extension) error {
 	switch e := e.(type) {
 	case nil:
 		return errors.New("is nil")
+	case CodeMode:
+		return add(&s.CodeMode, e)
 	case Telemetry:
 		return add(&s.Telemetry, e)
 	default:
@@ -49,7 +62,7 @@ func add[E interface {
 }](field *E, e E) error {
 	var none E
 	if *field != none {
-		return fmt.Errorf("%q is given twice", e.Name())
+		return fmt.Errorf("%q is there twice", e.Name())
 	}
 	*field = e
 	return nil
