@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -70,7 +71,7 @@ func BenchmarkRunCode(b *testing.B) {
 	})
 	for name, x := range executors(b) {
 		// A server that is closed closes its executor, and a benchmark may run several times.
-		s := load(b, engine.Options{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Programs: x})
+		s := load(b, engine.Options{Extensions: []engine.Extension{codemode.New()}, Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Programs: x})
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -48,7 +49,7 @@ func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bodies, own := &overseen{Executor: scripting.Inline()}, &overseen{Executor: scripting.Inline()}
-			o := engine.Options{Name: "test", Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}
+			o := engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New()}, Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}
 			if c.executor != nil {
 				o.Executor = c.executor(bodies)
 			}

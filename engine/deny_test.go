@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -93,7 +94,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log := &logBuffer{}
 	s := server(t, engine.Options{
-		Telemetry: &engine.Telemetry{}, Logger: log.logger(),
+		Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Logger: log.logger(),
 		Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
 		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
 			switch {

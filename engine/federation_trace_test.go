@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
 // metas are servers, one of each era, with a tool that returns the _meta of its call.
@@ -43,7 +44,7 @@ func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
 	for way, url := range metas(t) {
 		t.Run(way, func(t *testing.T) {
 			var console bytes.Buffer
-			traced := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(url)), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole})
+			traced := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(url)), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}, LookupEnv: onConsole})
 			r := tool("lab_meta", `{}`)
 			r.Trace = call.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01", State: "a=b"}
 			with, without := metaOf(t, traced, r), metaOf(t, federated(t, upstreamAt(url)), r)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -51,7 +52,7 @@ func (x *hangingHooks) Run(ctx context.Context, c scripting.Call, h scripting.Ho
 // Sixty calls whose events have 30 MiB fill the 16 MiB that may wait for a hook.
 func TestAHookThatHangsIsToldOfTheStartAndTheEndOfEveryCall(t *testing.T) {
 	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
-	s := server(t, engine.Options{Executor: x, Telemetry: &engine.Telemetry{}, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Executor: x, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Tools: files("t.hcl", `
 tool "size" {
   timeout = "1m"
   input "text" { type = string }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -51,7 +52,7 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	var console bytes.Buffer
 	log := &logBuffer{}
 	s := server(t, engine.Options{
-		Logger: log.logger(), Telemetry: &engine.Telemetry{Console: &console}, LookupEnv: onConsole,
+		Logger: log.logger(), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}, LookupEnv: onConsole,
 		Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
 			engine.NewHostFunc("am_i", func(_ context.Context, call engine.HostCall, _ struct{}) (bool, error) {
 				runsFor = call.Caller

@@ -195,7 +195,9 @@ func (s *Server) serve(snap *Snapshot) {
 // announce tells the log and listeners how a load ended.
 func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
-	s.observed.metrics.Loaded(outcomeOf(before, now, err), took)
+	if metrics := s.observed.metrics; metrics != nil {
+		metrics.Loaded(outcomeOf(before, now, err), took)
+	}
 	switch {
 	case err != nil:
 		said := "the files have mistakes; nothing was changed"

@@ -146,9 +146,6 @@ type Options struct {
 	// OnEvent is told what happens to the server. Of the server's methods it may
 	// call Snapshot and Status alone.
 	OnEvent func(Event)
-	// Telemetry has calls counted, and traced as variables of the environment say; nil
-	// for neither.
-	Telemetry *Telemetry
 	// Logger gets what the operator should know, without the values of secrets. Nil
 	// discards it.
 	Logger *slog.Logger

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/codemode/codeact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
@@ -87,7 +86,8 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
-	if _, err := o.extensions(); err != nil {
+	parts, err := o.extensions()
+	if err != nil {
 		return nil, err
 	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
@@ -96,7 +96,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.CallerPolicies = slices.Clone(o.CallerPolicies)
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
-	watch, err := o.observe()
+	watch, err := o.observe(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,9 @@ func New(o Options) (*Server, error) {
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
 	made.Accepted = s.upstreams.Accepted
-	made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return codeact.Items(block, o.programs(), o.Trial) }
+	if code := parts.CodeMode; code != nil {
+		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return code.CodeItems(block, o.programs(), o.Trial) }
+	}
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()
 	if watch.metrics != nil {

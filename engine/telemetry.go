@@ -3,53 +3,44 @@ package engine
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-// Telemetry is what telemetry has of the outside world. Which calls are traced, and where
-// their spans are sent, say the variables OTEL_* (OpenTelemetry, Environment Variable
-// Specification), which [Options].LookupEnv reads.
-type Telemetry struct {
-	// ReadFile reads the certificates and keys that the variables name; nil means that
-	// there are none.
-	ReadFile func(name string) ([]byte, error)
-	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a line; nil
-	// drops them.
-	Console io.Writer
-}
-
 // Clients counts the clients of one transport: streamable, sse, websocket, stdio or rest.
-type Clients = telemetry.FrontStats
-
-// observed is what a server tells of itself: nothing of it is nil but what nobody asked for.
-type observed struct {
-	all     *telemetry.Telemetry
-	metrics *telemetry.Metrics
-	tracer  *telemetry.Tracer
+type Clients struct {
+	Transport             string
+	Sessions, Connections int
 }
 
-// observe returns what tells of the server, and has its log name calls and spans.
-func (o *Options) observe() (observed, error) {
-	outer := o.Logger
-	o.Logger = slog.New(telemetry.LogHandler(outer.Handler()))
-	if o.Telemetry == nil {
+// observed is the telemetry of a server; all is nil without the extension, and then metrics
+// is nil and tracer zero.
+type observed struct {
+	all     observe.Telemetry
+	metrics observe.Metrics
+	tracer  observe.Tracer
+}
+
+// observe opens the telemetry of the server, and has its log name calls and spans.
+func (o *Options) observe(by extension.Telemetry) (observed, error) {
+	outer := o.Logger.Handler()
+	if by == nil {
+		o.Logger = slog.New(observe.LogHandler(outer, nil))
 		return observed{}, nil
 	}
-	all, err := telemetry.New(telemetry.Options{
-		Service: o.Name, Version: o.Version, LookupEnv: o.LookupEnv, ReadFile: o.Telemetry.ReadFile, Console: o.Telemetry.Console, Logger: outer, Now: o.Now,
-	})
+	all, err := by.OpenTelemetry(observe.Options{Service: o.Name, Version: o.Version, LookupEnv: o.LookupEnv, Logger: o.Logger, Now: o.Now})
 	if err != nil {
 		return observed{}, fmt.Errorf("new server: %w", err)
 	}
+	o.Logger = slog.New(observe.LogHandler(outer, all.IDs))
 	return observed{all, all.Metrics(), all.Tracer()}, nil
 }
 
@@ -71,7 +62,7 @@ func (w observed) close(ctx context.Context) error {
 }
 
 // Metrics serves the metrics of the server to Prometheus; nil without
-// [Options].Telemetry. Who may ask is for the front to say: they name the tools of all.
+// extensions/telemetry. Who may ask is for the front to say: they name the tools of all.
 func (s *Server) Metrics() http.Handler {
 	if s.observed.all == nil {
 		return nil
@@ -88,44 +79,46 @@ func (s *Server) CountClients(count func() []Clients) { s.clients.Store(&count) 
 func (s *Server) JudgeStatus(judge func(Status) Status) { s.judge.Store(&judge) }
 
 // stats is what metrics fetch when somebody looks.
-func (s *Server) stats() telemetry.Stats {
+func (s *Server) stats() observe.Stats {
 	now := s.Status()
 	if judge := s.judge.Load(); judge != nil {
 		now = (*judge)(now)
 	}
-	stats := telemetry.Stats{
-		Snapshot: telemetry.SnapshotStats{
+	stats := observe.Stats{
+		Snapshot: observe.SnapshotStats{
 			Revision: now.Revision, Since: now.Since, Synchronized: now.Synchronized, Tools: now.Tools, Resources: now.Resources,
 			Templates: now.Templates, Prompts: now.Prompts, Policies: now.Policies, Limits: now.Limits, Hooks: now.Hooks,
 		},
 		Running: now.Running, Draining: now.Draining, Unrecorded: now.Unrecorded,
-		Hooks: telemetry.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
+		Hooks: observe.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
 	}
 	if w := now.Workers; w != nil {
-		stats.Workers = telemetry.WorkerStats{
+		stats.Workers = observe.WorkerStats{
 			Processes: w.Processes, Calls: w.Calls, Waiting: w.Waiting, Refused: w.Refused, Started: w.Started,
-			Deaths: telemetry.Deaths{Overdue: w.Overdue, Memory: w.Memory, Protocol: w.Protocol, Crashed: w.Crashed},
+			Deaths: observe.Deaths{Overdue: w.Overdue, Memory: w.Memory, Protocol: w.Protocol, Crashed: w.Crashed},
 		}
 	}
 	if count := s.clients.Load(); count != nil {
-		stats.Fronts = (*count)()
+		for _, clients := range (*count)() {
+			stats.Fronts = append(stats.Fronts, observe.FrontStats(clients))
+		}
 	}
 	return stats
 }
 
 // names are what a snapshot names, for the labels of metrics.
-func (s *Snapshot) names() telemetry.Catalog {
-	var c telemetry.Catalog
+func (s *Snapshot) names() observe.Catalog {
+	var c observe.Catalog
 	policies := map[string]bool{}
 	for k, entries := range s.catalog.Entries {
 		kind := call.Kind(k)
 		for _, e := range entries {
-			c.Items = append(c.Items, telemetry.Item{Kind: kind.String(), Name: e.Name})
+			c.Items = append(c.Items, observe.Item{Kind: kind.String(), Name: e.Name})
 			if e.Surveys {
 				policies[pipeline.ByPlan] = true
 			}
 			if kind != call.Tools {
-				c.Items = append(c.Items, telemetry.Item{Kind: "completion", Name: e.Name})
+				c.Items = append(c.Items, observe.Item{Kind: "completion", Name: e.Name})
 			}
 			for _, rules := range [...][]catalog.Policy{e.Rules, e.ResultRules} {
 				for i := range rules {

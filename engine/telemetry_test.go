@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
 // span is what the tests read of a span on the console.
@@ -93,7 +94,7 @@ policy "words" {
 func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Telemetry: &engine.Telemetry{Console: &console},
+		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
 		LookupEnv: onConsole,
 	})
 	for _, n := range []int{1, 10} {
@@ -131,8 +132,8 @@ func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
 		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", auditBlock(path, "")),
-		Telemetry: &engine.Telemetry{Console: &console},
-		LookupEnv: onConsole,
+		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
+		LookupEnv:  onConsole,
 	})
 	_, _ = s.Call(t.Context(), "one", nil)
 	if err := s.Close(t.Context()); err != nil {

@@ -11,13 +11,14 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
 // TestBlocksThatAreNotAppliedAreToldOf serves for a program that has no blocks checked
 // before they are loaded.
 func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
-	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl", Telemetry: &engine.Telemetry{}})
+	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
 		t.Fatal(err)
 	}

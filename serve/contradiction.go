@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
@@ -60,7 +60,7 @@ func (a *access) tellContradiction(p identity.Principal, from identity.Source, r
 
 // traceOf returns the id of the trace that a request comes from, "" for none.
 func traceOf(t call.Trace) string {
-	return cmp.Or(telemetry.Parent(t.Parent, "").TraceID(), telemetry.Parent(t.CarrierParent, "").TraceID())
+	return cmp.Or(observe.Parent(t.Parent, "").Trace(), observe.Parent(t.CarrierParent, "").Trace())
 }
 
 // cut returns the beginning of what a caller calls something. A request that is refused may

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -51,10 +52,10 @@ func newEvidence(t *testing.T, tools string) *evidence {
 	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), told: make(chan bool), names: map[string]string{}}
 	s, err := engine.New(engine.Options{
 		Name: "test", CheckTool: serve.CheckTool, Hooks: []engine.Hook{v.hook},
-		Telemetry: &engine.Telemetry{Console: &v.console},
-		LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
-		Tools:     fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
-		Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &v.console})},
+		LookupEnv:  func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+		Tools:      fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Config:     fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
 		// The files are the same for all transports, and so is their revision.
 		ConfigPath: filepath.Join(filepath.Dir(v.path), "mcpd.hcl"),
 	})

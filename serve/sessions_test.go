@@ -12,12 +12,13 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/serve"
 )
 
 // TestSessionsAreCountedByTransport opens a session on each transport.
 func TestSessionsAreCountedByTransport(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", Telemetry: &engine.Telemetry{}})
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
 		t.Fatal(err)
 	}

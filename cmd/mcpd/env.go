@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/ops/systemd"
 	"github.com/mcpd/mcpd/internal/process/timerslack"
@@ -82,11 +81,6 @@ type disk struct {
 	mkdirAll    func(name string, mode os.FileMode) error
 	stat        func(name string) (os.FileInfo, error)
 	remove      func(name string) error
-}
-
-// telemetry is what telemetry has of the outside world.
-func (e env) telemetry() *engine.Telemetry {
-	return &engine.Telemetry{ReadFile: e.disk.readFile, Console: e.stderr}
 }
 
 func processEnv() env {

@@ -82,7 +82,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
 		return nil, usage("cannot read the operator's file: %v", err)
 	}
-	o.Name, o.Version = "mcpd", version()
+	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
 	if o.Tools == nil && missing == nil {
 		o.Tools = engine.Dir(e.at(f.tools))
 	}

@@ -131,7 +131,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), CheckAuth: serve.CheckAuth, Telemetry: e.telemetry(),
+		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), CheckAuth: serve.CheckAuth, Extensions: []engine.Extension{e.telemetry()},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true

@@ -63,7 +63,7 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 		}
 		return got, nil // no server of these files has kept anything
 	}
-	s, err := engine.New(engine.Options{Name: "mcpd", StatePath: e.at(t.at), Now: e.now})
+	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.at(t.at), Now: e.now})
 	if err != nil {
 		return got, err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -44,10 +45,11 @@ func Copy(t *testing.T) (dir string) {
 }
 
 // Load returns a server whose files are loaded, and which is closed when the
-// test ends. It trusts the programs of agents, as those of examples are the test's own.
+// test ends. It trusts the programs of agents, as those of examples are the test's own, and
+// has all extensions.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
-	o.Programs = scripting.Inline()
+	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New()}
 	server, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

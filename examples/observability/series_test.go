@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -28,7 +29,7 @@ func fetched(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = tel.Close(t.Context()) }) // nothing is to be sent
 	m := tel.Metrics()
-	m.Publish(telemetry.Catalog{Items: []telemetry.Item{{Kind: "tool", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
+	m.Publish(observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
 	for _, outcome := range []string{"ok", "input_required", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
 		m.CallEnded("tool", "refund", "client", outcome, time.Millisecond)
 	}
@@ -38,8 +39,8 @@ func fetched(t *testing.T) string {
 	m.Denied("small")
 	m.Limited("per_agent")
 	m.Loaded("published", time.Millisecond)
-	m.Collect(func() telemetry.Stats {
-		return telemetry.Stats{Snapshot: telemetry.SnapshotStats{Revision: "abc", Since: time.Now()}}
+	m.Collect(func() observe.Stats {
+		return observe.Stats{Snapshot: observe.SnapshotStats{Revision: "abc", Since: time.Now()}}
 	})
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

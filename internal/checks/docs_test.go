@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -273,7 +274,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -56,8 +56,8 @@ type Call struct {
 	Hide *redact.Text
 	// Span is that of the run, and Metrics count its host calls; both do nothing where
 	// nobody asked for it.
-	Span    telemetry.Span
-	Metrics *telemetry.Metrics
+	Span    observe.Span
+	Metrics observe.Metrics
 	// Mocks answer instead of the network when the run is a test. What a test
 	// logs reaches nobody.
 	Mocks *Mocks
@@ -97,7 +97,7 @@ func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]by
 
 // named has what is logged of an operation name the call.
 func (h *Call) named(ctx context.Context) context.Context {
-	return telemetry.Request{ID: h.RequestID, Call: h.ID}.In(ctx)
+	return observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx)
 }
 
 // observed is Do for a host call that is told of.

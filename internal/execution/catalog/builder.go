@@ -56,7 +56,8 @@ type Options struct {
 	// LockPath is the file of what was accepted of upstream servers, as the process opens
 	// it; "" for none.
 	LockPath string
-	// Codeact returns what lets agents write code, as the block would have it.
+	// Codeact returns what lets agents write code, as the block would have it. Nil refuses
+	// the block.
 	Codeact func(*hclfile.Codeact) []*Item
 	// Upstreams are those that the program names, beside the blocks of the operator's file.
 	Upstreams []hclfile.Upstream
@@ -270,7 +271,7 @@ func (b *Builder) begin(lock *loader.Lock) *build {
 // join checks, compiles and links what the files define. It returns nil when not even the
 // variables are sound.
 func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item) *Base {
-	registered = b.withCode(found.config, registered)
+	registered = slices.Concat(registered, b.code(found))
 	found.report(configcheck.Check(found.config, defined, b.elsewhere(found, registered)))
 	found.report(configcheck.CheckModules(found.config, defined, b.options.Modules))
 	for _, d := range defined {
@@ -299,16 +300,23 @@ func (b *Builder) elsewhere(f *build, registered []*Item) configcheck.Elsewhere 
 	return e
 }
 
-// withCode returns items with those that let agents write code.
-func (b *Builder) withCode(config *hclfile.Config, items []*Item) []*Item {
-	block := config.Codeact
-	if block == nil || b.options.Codeact == nil {
-		return items
+// code returns the items that let agents write code.
+func (b *Builder) code(found *build) []*Item {
+	block := found.config.Codeact
+	switch {
+	case block == nil:
+		return nil
+	case b.options.Codeact == nil:
+		found.report(diag.List{{
+			Code: "missing-extension", Range: block.Range, Summary: "this program has no code mode",
+			Detail: "import github.com/mcpd/mcpd/extensions/codemode into the program, and add codemode.New() to engine.Options.Extensions",
+		}})
+		return nil
 	}
 	if b.coded.of != block.Hash {
 		b.coded.of, b.coded.items = block.Hash, b.options.Codeact(block)
 	}
-	return slices.Concat(items, b.coded.items)
+	return b.coded.items
 }
 
 // Served tells the builder that a catalog serves now. The results of tools that are gone, or

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -68,7 +68,7 @@ type Run struct {
 	// CallID names the call that the event is of, RequestID its request, and Origin its
 	// span. Runs of the same Lane keep their order.
 	CallID, RequestID string
-	Origin            telemetry.Origin
+	Origin            observe.Origin
 	Lane              uint64
 	// Owner is that of the call (see [scripting.Call.Owner]).
 	Owner uint64

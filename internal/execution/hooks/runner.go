@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -20,7 +20,7 @@ type Options struct {
 	Executor scripting.Executor
 	Brokers  host.Brokers
 	// Metrics count the host calls of runs; nil for nothing.
-	Metrics *telemetry.Metrics
+	Metrics observe.Metrics
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -108,7 +108,7 @@ func (r *Runner) run(h *Hook, run Run) {
 // call. With one, whoever writes a hook would have the tokens and the values of every
 // principal whose calls it is told of, and modules would take it for them. The event says
 // who called, and the request is named in the log.
-func (r *Runner) host(ctx context.Context, h *Hook, run Run, span telemetry.Span) *host.Call {
+func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.Call {
 	c := &host.Call{
 		Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, Granted: h.Modules, Readable: h.Secrets,
 		What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID, Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/calltree"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/internal/state"
 )
 
@@ -52,9 +52,9 @@ type execution struct {
 	// audit is the log that the call is written to; nil for none.
 	audit *audit.Log
 	// span is that of the call, which does nothing where nothing is traced.
-	span telemetry.Span
+	span observe.Span
 	// script is that of the body, once it runs.
-	script telemetry.Span
+	script observe.Span
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry

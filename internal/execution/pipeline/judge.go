@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -24,7 +24,7 @@ func (x *execution) judge(ctx context.Context, facts policylang.Input, result ca
 		return nil
 	}
 	policies := x.span.Child("policy")
-	policies.Attr(telemetry.PolicyOn, telemetry.OnResult)
+	policies.Attr(observe.PolicyOn, observe.OnResult)
 	err := x.judgeBy(ctx, x.entry.ResultRules, facts, result)
 	decided(policies, err)
 	return err

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
 // methods are those of MCP by which calls of a kind are made (Semantic conventions for
@@ -23,27 +23,27 @@ func (x *execution) method() string {
 // trace begins the span of the call. The context is for what the call does.
 func (x *execution) trace(ctx context.Context) context.Context {
 	tracer := x.pipeline.options.Tracer
-	if tracer == nil {
+	if !tracer.Traces() {
 		return ctx
 	}
 	t := &x.req.Trace
-	c := telemetry.Call{
+	c := observe.Call{
 		Method: x.method(), ID: x.id, RequestID: x.req.Caller.Agent.RequestID, Via: string(x.req.Via),
-		Parent: telemetry.Parent(t.Parent, t.State), Carrier: telemetry.Parent(t.CarrierParent, t.CarrierState),
+		Parent: observe.Parent(t.Parent, t.State), Carrier: observe.Parent(t.CarrierParent, t.CarrierState),
 	}
 	if !c.Parent.Valid() {
-		c.Parent, c.Carrier = c.Carrier, telemetry.Remote{}
+		c.Parent, c.Carrier = c.Carrier, observe.SpanContext{}
 	}
 	ctx, x.span = tracer.Start(ctx, c)
 	if x.entry != nil {
 		x.span.Found(x.entry.Name)
 	}
-	x.span.Attr(telemetry.Revision, x.catalog.Revision)
+	x.span.Attr(observe.Revision, x.catalog.Revision)
 	return ctx
 }
 
 // ended ends the span of a part of the call.
-func ended(part telemetry.Span, err *call.Error) {
+func ended(part observe.Span, err *call.Error) {
 	if err != nil {
 		part.Fail(string(err.Code))
 	}
@@ -51,20 +51,20 @@ func ended(part telemetry.Span, err *call.Error) {
 }
 
 // decided ends the span of the policies, and tells what they came to.
-func decided(policies telemetry.Span, err *call.Error) {
-	decision := telemetry.Allowed
+func decided(policies observe.Span, err *call.Error) {
+	decision := observe.Allowed
 	if err != nil {
-		decision = telemetry.Denied
+		decision = observe.Denied
 		if err.DeniedBy != "" {
-			policies.Attr(telemetry.Policy, err.DeniedBy)
+			policies.Attr(observe.Policy, err.DeniedBy)
 		}
 	}
-	policies.Attr(telemetry.Decision, decision)
+	policies.Attr(observe.Decision, decision)
 	ended(policies, err)
 }
 
 // observeDenial tells who denied the call, if anybody did.
-func (x *execution) observeDenial(err *call.Error, metrics *telemetry.Metrics) {
+func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
 	switch {
 	case err.DeniedBy == "":
 		return
@@ -73,13 +73,13 @@ func (x *execution) observeDenial(err *call.Error, metrics *telemetry.Metrics) {
 	default:
 		metrics.Denied(err.DeniedBy)
 	}
-	x.span.Attr(telemetry.Policy, err.DeniedBy)
+	x.span.Attr(observe.Policy, err.DeniedBy)
 }
 
 // observe tells of the end of the call.
 func (x *execution) observe(result call.Result) {
 	metrics, outcome := x.pipeline.options.Metrics, audit.OutcomeOK
-	if metrics == nil && x.pipeline.options.Tracer == nil {
+	if metrics == nil {
 		return
 	}
 	switch {

@@ -13,13 +13,13 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/ops/telemetry"
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -56,9 +56,10 @@ type Options struct {
 	// Policies and Hooks are those that are written in Go, in their order.
 	Policies []Policy
 	Hooks    []Hook
-	// Metrics and Tracer tell of calls; nil for nothing.
-	Metrics *telemetry.Metrics
-	Tracer  *telemetry.Tracer
+	// Metrics and Tracer observe calls. They are nil and zero together; with Metrics alone
+	// nothing is traced.
+	Metrics observe.Metrics
+	Tracer  observe.Tracer
 	Logger  *slog.Logger
 	Now     func() time.Time
 }

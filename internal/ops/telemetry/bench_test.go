@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -27,15 +28,15 @@ func TestCountingACallAllocatesNothing(t *testing.T) {
 }
 
 // counting returns metrics with so many tools.
-func counting(t testing.TB, tools int) *telemetry.Metrics {
+func counting(t testing.TB, tools int) observe.Metrics {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalog := telemetry.Catalog{Policies: []string{"p"}}
+	catalog := observe.Catalog{Policies: []string{"p"}}
 	for i := range tools {
-		catalog.Items = append(catalog.Items, telemetry.Item{Kind: "tool", Name: fmt.Sprint("t", i)})
+		catalog.Items = append(catalog.Items, observe.Item{Kind: "tool", Name: fmt.Sprint("t", i)})
 	}
 	tel.Metrics().Publish(catalog)
 	return tel.Metrics()
@@ -69,9 +70,9 @@ func BenchmarkCountingAHostCall(b *testing.B) {
 
 func BenchmarkPublishing1000Tools(b *testing.B) {
 	m := counting(b, 1)
-	var catalog telemetry.Catalog
+	var catalog observe.Catalog
 	for i := range 1000 {
-		catalog.Items = append(catalog.Items, telemetry.Item{Kind: "tool", Name: fmt.Sprint("t", i)})
+		catalog.Items = append(catalog.Items, observe.Item{Kind: "tool", Name: fmt.Sprint("t", i)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -80,7 +81,7 @@ func BenchmarkPublishing1000Tools(b *testing.B) {
 }
 
 func BenchmarkASpanThatIsNotTraced(b *testing.B) {
-	var off *telemetry.Tracer
+	var off observe.Tracer
 	benchmarkCall(b, off, "")
 }
 
@@ -104,11 +105,11 @@ func benchmarkTraced(b *testing.B, sampler string) {
 }
 
 // benchmarkCall makes a call with three parts.
-func benchmarkCall(b *testing.B, tracer *telemetry.Tracer, parent string) {
-	ctx, remote := context.Background(), telemetry.Parent(parent, "")
+func benchmarkCall(b *testing.B, tracer observe.Tracer, parent string) {
+	ctx, remote := context.Background(), observe.Parent(parent, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		_, span := tracer.Start(ctx, telemetry.Call{Method: "tools/call", ID: "c1", RequestID: "r1", Via: "client", Parent: remote})
+		_, span := tracer.Start(ctx, observe.Call{Method: "tools/call", ID: "c1", RequestID: "r1", Via: "client", Parent: remote})
 		span.Found("refund")
 		for _, name := range [...]string{"gate", "policy", "script"} {
 			span.Child(name).End()

@@ -1,20 +1,12 @@
-// Package telemetry tells operators what a server does: traces, metrics, and the
-// ids that join lines of the log to either.
+// Package telemetry sends traces and serves metrics: it implements the interfaces of
+// package observe by OpenTelemetry and Prometheus.
 //
-// A [Telemetry] is made of [Options] and ended by [Telemetry.Close]. Its [Tracer]
-// makes a [Span] of each call and of its parts, and sends them where the OTEL_*
-// variables say; without any of those the tracer is nil, and nothing of it costs
-// anything. Its [Metrics] count what they are told, fetch the rest as [Stats] when
-// somebody looks, and are served by [Telemetry.Handler]. [LogHandler] adds the ids of the
-// span and of the [Request] in a context to the records of a log. What may go on when its
-// span is over, such as the run of a hook, keeps an [Origin] of it.
-//
-// What a caller or a script chooses becomes no label of a metric and no name of a
-// span. Of a call nothing is told but what the operator's files name and which of
-// the known outcomes it had: no arguments, no results, no messages, no claims.
+// A [Telemetry] is made of [Options] and ended by [Telemetry.Close]. It sends spans where the
+// OTEL_* variables say; without any of those nothing is traced. [Telemetry.Handler] serves
+// its metrics.
 //
 // No call waits for telemetry. Spans go through a bounded queue, the batch processor of
-// OpenTelemetry, and those that find it full are counted and lost. The package keeps no
+// OpenTelemetry, which counts and drops spans when it is full. The package keeps no
 // state outside of its values, and reads the environment through [Options].LookupEnv
 // alone.
 //

@@ -4,9 +4,11 @@ import (
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// fetched is the collector of Stats.
+// fetched is the collector of [observe.Stats].
 type fetched struct {
 	// fixed at creation
 	metrics               *Metrics
@@ -20,7 +22,7 @@ type fetched struct {
 type measure struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(Stats) float64
+	value func(observe.Stats) float64
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -28,10 +30,10 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 func newFetched(m *Metrics) *fetched {
-	gauge := func(name, help string, value func(Stats) float64) measure {
+	gauge := func(name, help string, value func(observe.Stats) float64) measure {
 		return measure{describe(name, help), prometheus.GaugeValue, value}
 	}
-	counter := func(name, help string, value func(Stats) float64) measure {
+	counter := func(name, help string, value func(observe.Stats) float64) measure {
 		return measure{describe(name, help), prometheus.CounterValue, value}
 	}
 	return &fetched{
@@ -43,18 +45,18 @@ func newFetched(m *Metrics) *fetched {
 		sessions:    describe("sessions", "Sessions that are open, by transport.", "transport"),
 		connections: describe("connections", "Connections that are open, by transport.", "transport"),
 		plain: []measure{
-			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s Stats) float64 { return truth(s.Snapshot.Synchronized) }),
-			gauge("calls_running", "Calls that have begun and not ended.", func(s Stats) float64 { return float64(s.Running) }),
-			gauge("draining", "1 when no new calls are taken.", func(s Stats) float64 { return truth(s.Draining) }),
-			gauge("audit_failing", "1 while the audit log cannot be written.", func(s Stats) float64 { return truth(s.Unrecorded) }),
-			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s Stats) float64 { return float64(s.Hooks.Failures) }),
-			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s Stats) float64 { return float64(s.Hooks.Waits) }),
-			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s Stats) float64 { return float64(s.Hooks.Queued) }),
-			gauge("worker_processes", "Worker processes that are alive.", func(s Stats) float64 { return float64(s.Workers.Processes) }),
-			gauge("worker_calls", "Calls that are in worker processes.", func(s Stats) float64 { return float64(s.Workers.Calls) }),
-			counter("worker_starts_total", "Worker processes that were started.", func(s Stats) float64 { return float64(s.Workers.Started) }),
-			gauge("admission_queue_calls", "Calls that wait to begin.", func(s Stats) float64 { return float64(s.Workers.Waiting) }),
-			counter("admission_refusals_total", "Calls that were refused since they would have begun too late.", func(s Stats) float64 { return float64(s.Workers.Refused) }),
+			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s observe.Stats) float64 { return truth(s.Snapshot.Synchronized) }),
+			gauge("calls_running", "Calls that have begun and not ended.", func(s observe.Stats) float64 { return float64(s.Running) }),
+			gauge("draining", "1 when no new calls are taken.", func(s observe.Stats) float64 { return truth(s.Draining) }),
+			gauge("audit_failing", "1 while the audit log cannot be written.", func(s observe.Stats) float64 { return truth(s.Unrecorded) }),
+			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s observe.Stats) float64 { return float64(s.Hooks.Failures) }),
+			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s observe.Stats) float64 { return float64(s.Hooks.Waits) }),
+			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s observe.Stats) float64 { return float64(s.Hooks.Queued) }),
+			gauge("worker_processes", "Worker processes that are alive.", func(s observe.Stats) float64 { return float64(s.Workers.Processes) }),
+			gauge("worker_calls", "Calls that are in worker processes.", func(s observe.Stats) float64 { return float64(s.Workers.Calls) }),
+			counter("worker_starts_total", "Worker processes that were started.", func(s observe.Stats) float64 { return float64(s.Workers.Started) }),
+			gauge("admission_queue_calls", "Calls that wait to begin.", func(s observe.Stats) float64 { return float64(s.Workers.Waiting) }),
+			counter("admission_refusals_total", "Calls that were refused since they would have begun too late.", func(s observe.Stats) float64 { return float64(s.Workers.Refused) }),
 		},
 	}
 }
@@ -69,7 +71,7 @@ func (f *fetched) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect fetches the Stats, where there is somebody to ask.
+// Collect fetches the [observe.Stats], where there is somebody to ask.
 func (f *fetched) Collect(to chan<- prometheus.Metric) {
 	from := f.metrics.stats.Load()
 	if from == nil {
@@ -86,7 +88,7 @@ func (f *fetched) Collect(to chan<- prometheus.Metric) {
 	f.fronts(to, s.Fronts)
 }
 
-func (f *fetched) snapshot(to chan<- prometheus.Metric, s SnapshotStats) {
+func (f *fetched) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats) {
 	if !s.Since.IsZero() {
 		to <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, label(s.Revision))
 		to <- prometheus.MustNewConstMetric(f.age, prometheus.GaugeValue, max(0, f.metrics.now().Sub(s.Since)).Seconds())
@@ -97,7 +99,7 @@ func (f *fetched) snapshot(to chan<- prometheus.Metric, s SnapshotStats) {
 }
 
 // fronts adds up what is told of one transport: a series must not come twice.
-func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []FrontStats) {
+func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
 	words := f.metrics.words.transports
 	sessions, connections := make([]int, len(words.list)), make([]int, len(words.list))
 	for _, front := range fronts {

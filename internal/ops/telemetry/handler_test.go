@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -40,10 +41,10 @@ func TestOnlyAFewMayReadMetricsAtOnce(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	here, release := make(chan struct{}, 10), make(chan struct{})
 	var once sync.Once
-	tel.Metrics().Collect(func() telemetry.Stats {
+	tel.Metrics().Collect(func() observe.Stats {
 		once.Do(func() { here <- struct{}{} })
 		<-release
-		return telemetry.Stats{}
+		return observe.Stats{}
 	})
 	handler := tel.Handler()
 	codes := make(chan int, 10)
@@ -70,7 +71,7 @@ func TestOnlyAFewMayReadMetricsAtOnce(t *testing.T) {
 
 func TestStatsThatPanicLeaveTheOtherMetrics(t *testing.T) {
 	tel := start(t, telemetry.Options{})
-	tel.Metrics().Collect(func() telemetry.Stats { panic("x") })
+	tel.Metrics().Collect(func() observe.Stats { panic("x") })
 	tel.Metrics().CallEnded("tool", "t", "client", "ok", 0)
 	if got := scrape(t, tel)[`mcpd_calls_total{kind="tool",name="",outcome="ok",via="client"}`]; got != "1" {
 		t.Errorf("%q calls", got)

@@ -7,29 +7,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
-
-// Item names what can be called, in the files of a snapshot.
-type Item struct {
-	// Kind is tool, resource, prompt or completion.
-	Kind string
-	// Name is that of the definition, never what a caller asked for. A definition
-	// that stands for several, such as a folder, is one item.
-	Name string
-}
-
-// Catalog is what a snapshot names.
-type Catalog struct {
-	Items            []Item
-	Policies, Limits []string
-}
 
 // counted holds the series of one item. Those that nobody has needed do not exist.
 type counted struct {
 	// fixed at creation
 	vectors *vectors
 	words   *vocabulary
-	labels  Item
+	labels  observe.Item
 	shared  bool // it counts what has no series of its own, and always will
 
 	took   atomic.Pointer[prometheus.Observer]  // set before any of the series
@@ -39,11 +26,11 @@ type counted struct {
 	dropped bool // guarded by mu: its series are gone, and must not come again
 }
 
-func (v *vectors) item(w *vocabulary, labels Item) *counted {
+func (v *vectors) item(w *vocabulary, labels observe.Item) *counted {
 	return &counted{vectors: v, words: w, labels: labels, series: make([]atomic.Pointer[prometheus.Counter], len(w.vias.list)*len(w.outcomes.list))}
 }
 
-func (v *vectors) shared(w *vocabulary, labels Item) *counted {
+func (v *vectors) shared(w *vocabulary, labels observe.Item) *counted {
 	c := v.item(w, labels)
 	c.shared = true
 	return c

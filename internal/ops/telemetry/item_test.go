@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
 // A call that found its item before that was let go of may end afterwards, with an
@@ -12,11 +14,11 @@ import (
 func TestACallThatEndsAfterItsItemHasGoneBringsNoSeriesBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMetrics(func() time.Time { return now })
-	item := Item{Kind: "tool", Name: "gone"}
-	m.Publish(Catalog{Items: []Item{item}})
+	item := observe.Item{Kind: "tool", Name: "gone"}
+	m.Publish(observe.Catalog{Items: []observe.Item{item}})
 	m.CallEnded(item.Kind, item.Name, "client", "ok", time.Millisecond)
 	held := m.named.Load().items.known[item]
-	m.Publish(Catalog{})
+	m.Publish(observe.Catalog{})
 	now = now.Add(keepGone)
 	m.expire()
 	held.ended("client", "TIMEOUT", time.Millisecond)

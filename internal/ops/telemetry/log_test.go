@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -19,7 +20,7 @@ func TestTheLogHandlerIsOne(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		out.Reset()
-		return telemetry.LogHandler(slog.NewJSONHandler(&out, nil))
+		return observe.LogHandler(slog.NewJSONHandler(&out, nil), nil)
 	}, func(t *testing.T) map[string]any {
 		var record map[string]any
 		if err := json.Unmarshal(out.Bytes(), &record); err != nil {
@@ -31,11 +32,11 @@ func TestTheLogHandlerIsOne(t *testing.T) {
 
 func TestRecordsGetTheIdsThatTheyLack(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
-	ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", Parent: telemetry.Parent(parentOfMeta, "")})
+	ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: observe.Parent(parentOfMeta, "")})
 	defer span.End()
 	traceparent, _ := tel.Tracer().Inject(ctx)
 	spanID := " span_id=" + traceparent[36:52]
-	asked := telemetry.Request{ID: "r1", Call: "c1"}
+	asked := observe.Request{ID: "r1", Call: "c1"}
 	both := " trace_id=" + traceparent[3:35] + spanID
 	for name, row := range map[string]struct {
 		ctx  context.Context
@@ -55,7 +56,7 @@ func TestRecordsGetTheIdsThatTheyLack(t *testing.T) {
 		}, "msg=m x=1" + both + " g.y=2 g.h.trace_id=z"},
 	} {
 		var out bytes.Buffer
-		row.log(row.ctx, slog.New(telemetry.LogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
+		row.log(row.ctx, slog.New(observe.LogHandler(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: withoutTime}), tel.IDs)))
 		if diff := cmp.Diff(row.want, strings.TrimSpace(out.String())); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
@@ -75,16 +76,16 @@ type silent struct{ slog.Handler }
 func (silent) Enabled(context.Context, slog.Level) bool { return true }
 
 func TestARecordThatGetsNoIdsAllocatesNothing(t *testing.T) {
-	logger, ctx := slog.New(telemetry.LogHandler(silent{slog.DiscardHandler})), t.Context()
+	logger, ctx := slog.New(observe.LogHandler(silent{slog.DiscardHandler}, new(telemetry.Telemetry).IDs)), t.Context()
 	if n := testing.AllocsPerRun(100, func() { logger.LogAttrs(ctx, slog.LevelInfo, "m", slog.Int("a", 1)) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
 func BenchmarkARecordWithIds(b *testing.B) {
-	logger := slog.New(telemetry.LogHandler(slog.NewTextHandler(io.Discard, nil)))
 	tel := start(b, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
-	ctx, span := tel.Tracer().Start(b.Context(), telemetry.Call{Method: "tools/call"})
+	logger := slog.New(observe.LogHandler(slog.NewTextHandler(io.Discard, nil), tel.IDs))
+	ctx, span := tel.Tracer().Start(b.Context(), observe.Call{Method: "tools/call"})
 	defer span.End()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,10 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// Metrics count what happens. They are safe for concurrent use; of nil Metrics all
-// methods but Collect and Publish do nothing. Names that no snapshot has are
+// Metrics implement [observe.Metrics]. Names that no snapshot has are
 // counted under the name "" (calls) or "other" (policies and limits), and those
 // beyond the first 2,000 under "other".
 type Metrics struct {
@@ -28,22 +29,22 @@ type Metrics struct {
 
 	mu    sync.Mutex // held by who replaces what follows
 	named atomic.Pointer[named]
-	stats atomic.Pointer[func() Stats]
+	stats atomic.Pointer[func() observe.Stats]
 }
 
 // named is what the snapshot names, and the recent ones did. It is immutable.
 type named struct {
-	items            names[Item, *counted]
+	items            names[observe.Item, *counted]
 	policies, limits names[string, *ruled]
 	// crowd are the items of the snapshot for which there is no room.
-	crowd map[Item]bool
+	crowd map[observe.Item]bool
 }
 
 func newMetrics(now func() time.Time) *Metrics {
 	m := &Metrics{now: now, words: newVocabulary(), vectors: newVectors()}
 	for _, kind := range m.words.kinds.list {
-		m.nowhere = append(m.nowhere, m.vectors.shared(&m.words, Item{Kind: kind}))
-		m.rest = append(m.rest, m.vectors.shared(&m.words, Item{Kind: kind, Name: other}))
+		m.nowhere = append(m.nowhere, m.vectors.shared(&m.words, observe.Item{Kind: kind}))
+		m.rest = append(m.rest, m.vectors.shared(&m.words, observe.Item{Kind: kind, Name: other}))
 	}
 	for _, operation := range m.words.operations.list {
 		m.hosts = append(m.hosts, m.vectors.host(&m.words, operation))
@@ -70,14 +71,11 @@ func (m *Metrics) register(r *prometheus.Registry, version string, spans *queue)
 // CallEnded counts a call of an item by its outcome: ok, input_required or one of
 // the five codes. It neither waits nor, in the steady state, allocates.
 func (m *Metrics) CallEnded(kind, name, via, outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	n := m.named.Load()
-	item, known := n.items.known[Item{kind, name}]
+	item, known := n.items.known[observe.Item{Kind: kind, Name: name}]
 	if !known {
 		from := m.nowhere
-		if n.crowd[Item{kind, name}] {
+		if n.crowd[observe.Item{Kind: kind, Name: name}] {
 			from = m.rest
 		}
 		item = from[m.words.kinds.of(kind)]
@@ -87,16 +85,12 @@ func (m *Metrics) CallEnded(kind, name, via, outcome string, took time.Duration)
 
 // Denied counts a call that a policy denied.
 func (m *Metrics) Denied(policy string) {
-	if m != nil {
-		count(m.named.Load().policies, policy, m.denied)
-	}
+	count(m.named.Load().policies, policy, m.denied)
 }
 
 // Limited counts a call that a limit was against.
 func (m *Metrics) Limited(limit string) {
-	if m != nil {
-		count(m.named.Load().limits, limit, m.limited)
-	}
+	count(m.named.Load().limits, limit, m.limited)
 }
 
 func count(n names[string, *ruled], name string, rest *ruled) {
@@ -109,9 +103,6 @@ func count(n names[string, *ruled], name string, rest *ruled) {
 // HostCallEnded counts an operation of a script, such as "fs.readText", by its
 // outcome: ok, suspended, or the code of the error.
 func (m *Metrics) HostCallEnded(operation, outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	kind, _, _ := strings.Cut(operation, ".")
 	m.hosts[m.words.operations.of(kind)].ended(outcome, took)
 }
@@ -119,13 +110,10 @@ func (m *Metrics) HostCallEnded(operation, outcome string, took time.Duration) {
 // Loaded counts a load of the files by what came of it: published, unchanged or
 // failed.
 func (m *Metrics) Loaded(outcome string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.loaded[m.words.loads.of(outcome)].Inc()
 	m.vectors.loadTook.Observe(took.Seconds())
 }
 
 // Collect has the rest fetched from a function whenever somebody looks. It may be
 // called by several goroutines at once, and must not wait for calls.
-func (m *Metrics) Collect(from func() Stats) { m.stats.Store(&from) }
+func (m *Metrics) Collect(from func() observe.Stats) { m.stats.Store(&from) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -54,7 +55,7 @@ func (c *clock) time() time.Time { return c.now }
 func TestCallsAreCountedByWhatTheSnapshotNames(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	m := tel.Metrics()
-	m.Publish(telemetry.Catalog{Items: []telemetry.Item{{Kind: "tool", Name: "refund"}, {Kind: "prompt", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
+	m.Publish(observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "refund"}, {Kind: "prompt", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
 	m.CallEnded("tool", "refund", "client", "ok", 3*time.Millisecond)
 	m.CallEnded("tool", "refund", "client", "ok", 30*time.Microsecond)
 	m.CallEnded("tool", "refund", "tool", "TIMEOUT", time.Minute)
@@ -107,27 +108,18 @@ func TestCallsAreCountedByWhatTheSnapshotNames(t *testing.T) {
 	}
 }
 
-func TestNilMetricsCountNothing(t *testing.T) {
-	var m *telemetry.Metrics
-	m.CallEnded("tool", "t", "client", "ok", 0)
-	m.Denied("p")
-	m.Limited("l")
-	m.HostCallEnded("http.request", "ok", 0)
-	m.Loaded("failed", 0)
-}
-
 func TestStatsAreFetchedWhenSomebodyLooks(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Version: "1.2.3", Now: c.time})
 	if got := only(scrape(t, tel), "mcpd_config", "mcpd_snapshot", "mcpd_worker"); len(got) != 0 {
 		t.Errorf("before there is anything to ask: %v", got)
 	}
-	tel.Metrics().Collect(func() telemetry.Stats {
-		return telemetry.Stats{
-			Snapshot: telemetry.SnapshotStats{Revision: "abc", Since: c.now.Add(-time.Hour), Synchronized: true, Tools: 3, Policies: 2},
-			Running:  4, Hooks: telemetry.HookStats{Failures: 5, Waits: 6, Queued: 7},
-			Workers: telemetry.WorkerStats{Processes: 2, Calls: 9, Waiting: 1, Refused: 8, Started: 11, Deaths: telemetry.Deaths{Overdue: 1, Memory: 2, Protocol: 3, Crashed: 4}},
-			Fronts:  []telemetry.FrontStats{{Transport: "sse", Sessions: 1, Connections: 2}, {Transport: "sse", Sessions: 3}, {Transport: "made up", Connections: 1}, {Transport: "made up too"}},
+	tel.Metrics().Collect(func() observe.Stats {
+		return observe.Stats{
+			Snapshot: observe.SnapshotStats{Revision: "abc", Since: c.now.Add(-time.Hour), Synchronized: true, Tools: 3, Policies: 2},
+			Running:  4, Hooks: observe.HookStats{Failures: 5, Waits: 6, Queued: 7},
+			Workers: observe.WorkerStats{Processes: 2, Calls: 9, Waiting: 1, Refused: 8, Started: 11, Deaths: observe.Deaths{Overdue: 1, Memory: 2, Protocol: 3, Crashed: 4}},
+			Fronts:  []observe.FrontStats{{Transport: "sse", Sessions: 1, Connections: 2}, {Transport: "sse", Sessions: 3}, {Transport: "made up", Connections: 1}, {Transport: "made up too"}},
 		}
 	})
 	got := scrape(t, tel)
@@ -152,8 +144,8 @@ func TestCallsReloadsAndScrapesGoOnAtOnce(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Now: func() time.Time { return c.now }})
 	m := tel.Metrics()
-	m.Collect(func() telemetry.Stats { return telemetry.Stats{} })
-	catalog := telemetry.Catalog{Items: []telemetry.Item{{Kind: "tool", Name: "kept"}, {Kind: "tool", Name: "comes and goes"}}, Policies: []string{"p"}, Limits: []string{"l"}}
+	m.Collect(func() observe.Stats { return observe.Stats{} })
+	catalog := observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "kept"}, {Kind: "tool", Name: "comes and goes"}}, Policies: []string{"p"}, Limits: []string{"l"}}
 	m.Publish(catalog)
 	const callers, each = 8, 500
 	var all sync.WaitGroup
@@ -169,7 +161,7 @@ func TestCallsReloadsAndScrapesGoOnAtOnce(t *testing.T) {
 	}
 	all.Go(func() {
 		for range 50 {
-			m.Publish(telemetry.Catalog{Items: catalog.Items[:1]})
+			m.Publish(observe.Catalog{Items: catalog.Items[:1]})
 			m.Publish(catalog)
 		}
 	})

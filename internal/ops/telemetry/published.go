@@ -1,19 +1,23 @@
 package telemetry
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
+)
 
 // Publish tells what the new snapshot names. Series of names that are gone are kept
 // for ten minutes, for calls that still run and for who reads metrics now and then.
-func (m *Metrics) Publish(c Catalog) {
+func (m *Metrics) Publish(c observe.Catalog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replace(c, m.now())
 }
 
 // replace is Publish; mu is held.
-func (m *Metrics) replace(c Catalog, now time.Time) {
+func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 	was := m.named.Load()
-	next := &named{crowd: map[Item]bool{}}
+	next := &named{crowd: map[observe.Item]bool{}}
 	var items []*counted
 	var rules, more []*ruled
 	next.items, items = was.items.with(c.Items, now, m.begin)
@@ -35,7 +39,7 @@ func (m *Metrics) replace(c Catalog, now time.Time) {
 
 // begin returns what counts a new item. One that is called like that of the rest is
 // part of it.
-func (m *Metrics) begin(i Item) *counted {
+func (m *Metrics) begin(i observe.Item) *counted {
 	kind := m.words.kinds.of(i.Kind)
 	switch i.Name {
 	case "":
@@ -43,7 +47,7 @@ func (m *Metrics) begin(i Item) *counted {
 	case other:
 		return m.rest[kind]
 	}
-	return m.vectors.item(&m.words, Item{Kind: m.words.kinds.list[kind], Name: label(i.Name)})
+	return m.vectors.item(&m.words, observe.Item{Kind: m.words.kinds.list[kind], Name: label(i.Name)})
 }
 
 // rule returns what counts a new policy or limit. One that is called like the rest
@@ -63,7 +67,7 @@ func (m *Metrics) expire() {
 	if !n.items.overdue(now) && !n.policies.overdue(now) && !n.limits.overdue(now) {
 		return
 	}
-	c := Catalog{Items: n.items.present(), Policies: n.policies.present(), Limits: n.limits.present()}
+	c := observe.Catalog{Items: n.items.present(), Policies: n.policies.present(), Limits: n.limits.present()}
 	for i := range n.crowd {
 		c.Items = append(c.Items, i)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -14,9 +15,9 @@ func TestSeriesOfARemovedToolGoAfterAWhile(t *testing.T) {
 	tel := start(t, telemetry.Options{Now: c.time})
 	m := tel.Metrics()
 	publish := func(names ...string) {
-		var next telemetry.Catalog
+		var next observe.Catalog
 		for _, name := range names {
-			next.Items = append(next.Items, telemetry.Item{Kind: "tool", Name: name})
+			next.Items = append(next.Items, observe.Item{Kind: "tool", Name: name})
 			next.Policies, next.Limits = append(next.Policies, name), append(next.Limits, name)
 		}
 		m.Publish(next)
@@ -67,9 +68,9 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	m := tel.Metrics()
 	for round := range 5 {
-		var next telemetry.Catalog
+		var next observe.Catalog
 		for i := range 3000 {
-			next.Items = append(next.Items, telemetry.Item{Kind: "resource", Name: fmt.Sprintf("r%d_%d", round, i)})
+			next.Items = append(next.Items, observe.Item{Kind: "resource", Name: fmt.Sprintf("r%d_%d", round, i)})
 		}
 		m.Publish(next)
 		for _, i := range next.Items {
@@ -96,10 +97,10 @@ func TestAToolThatIsCalledOtherTakesNothingAwayWhenItGoes(t *testing.T) {
 	tel := start(t, telemetry.Options{Now: c.time})
 	m := tel.Metrics()
 	for range 2 {
-		m.Publish(telemetry.Catalog{Items: []telemetry.Item{{Kind: "tool", Name: "other"}}, Policies: []string{"other"}})
+		m.Publish(observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "other"}}, Policies: []string{"other"}})
 		m.CallEnded("tool", "other", "client", "ok", time.Millisecond)
 		m.Denied("other")
-		m.Publish(telemetry.Catalog{})
+		m.Publish(observe.Catalog{})
 		c.now = c.now.Add(time.Hour)
 		scrape(t, tel)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
 // sink is an exporter that the test holds up, or has fail.
@@ -47,15 +49,15 @@ func (s *sink) total() (n int) {
 }
 
 // traced returns a tracer whose spans go to an exporter, and its queue.
-func traced(e sdktrace.SpanExporter, size, batch int) (*Tracer, *queue) {
+func traced(e sdktrace.SpanExporter, size, batch int) (observe.Tracer, *queue) {
 	s := settings{exporter: e, sampler: sdktrace.AlwaysSample(), queue: queueSettings{size: size, batch: batch, delay: time.Second, patience: 10 * time.Second}}
 	q := newQueue(s.queue, e, slog.New(slog.DiscardHandler))
-	return newTracer(s, q, ""), q
+	return observe.NewTracer(newRecorder(s, q, "")), q
 }
 
-func spans(t *Tracer, n int) {
+func spans(t observe.Tracer, n int) {
 	for range n {
-		_, span := t.Start(context.Background(), Call{Method: "tools/call"})
+		_, span := t.Start(context.Background(), observe.Call{Method: "tools/call"})
 		span.End()
 	}
 }

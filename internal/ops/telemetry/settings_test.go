@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -61,7 +62,7 @@ func read(files map[string][]byte) func(string) ([]byte, error) {
 }
 
 func TestSamplersDecideAsTheSpecificationHasIt(t *testing.T) {
-	sampled, not := telemetry.Parent(parentOfMeta, ""), telemetry.Parent(parentOfMeta[:53]+"00", "")
+	sampled, not := observe.Parent(parentOfMeta, ""), observe.Parent(parentOfMeta[:53]+"00", "")
 	for sampler, want := range map[string]string{ // without a parent, below one that is sampled, below one that is not
 		"": "110", "parentbased_always_on": "110", "parentbased_always_off": "010", "parentbased_traceidratio 0": "010", "parentbased_traceidratio": "110",
 		"always_on": "111", "always_off": "000", "traceidratio 0": "000", "traceidratio 1": "111", "TraceIdRatio 0.0": "000",
@@ -69,8 +70,8 @@ func TestSamplersDecideAsTheSpecificationHasIt(t *testing.T) {
 		kind, argument, _ := strings.Cut(sampler, " ")
 		tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console", "OTEL_TRACES_SAMPLER", kind, "OTEL_TRACES_SAMPLER_ARG", argument)})
 		got := ""
-		for _, parent := range []telemetry.Remote{{}, sampled, not} {
-			ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", Parent: parent})
+		for _, parent := range []observe.SpanContext{{}, sampled, not} {
+			ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: parent})
 			span.End()
 			traceparent, _ := tel.Tracer().Inject(ctx)
 			got += traceparent[len(traceparent)-1:]
@@ -91,7 +92,7 @@ func TestSpansGoCompressedOverAConnectionWithCertificatesOfBothSides(t *testing.
 	tel := start(t, telemetry.Options{ReadFile: read(map[string][]byte{"ca.pem": certificate, "client.pem": certificate, "client.key": key}), LookupEnv: environment(
 		"OTEL_EXPORTER_OTLP_ENDPOINT", c.URL, "OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "client.pem",
 		"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "client.key", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "resources/read"})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "resources/read"})
 	span.Found("runbook")
 	span.End()
 	if err := tel.Close(t.Context()); err != nil {

@@ -8,25 +8,24 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
 // Options are what telemetry is made with. The zero value traces nothing.
 type Options struct {
-	// Service is the name of the server where OTEL_SERVICE_NAME gives none, and
-	// Version its version.
+	// Service, Version, LookupEnv, Logger and Now are those of [observe.Options].
 	Service, Version string
-	// LookupEnv reads the variables OTEL_*; nil means that none is set.
-	LookupEnv func(name string) (string, bool)
-	// ReadFile reads the certificates and keys that they name; nil means that
-	// there are no files.
+	LookupEnv        func(name string) (string, bool)
+	// ReadFile reads the certificates and keys that the variables OTEL_* name; nil means
+	// that there are no files.
 	ReadFile func(name string) ([]byte, error)
-	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a
-	// line, from one goroutine; nil drops them.
+	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a line,
+	// from one goroutine; nil drops them.
 	Console io.Writer
-	// Logger is told when spans begin and cease to be lost. Nil discards it.
-	Logger *slog.Logger
-	// Now is the clock of metrics. Nil means time.Now.
-	Now func() time.Time
+	Logger  *slog.Logger
+	Now     func() time.Time
 }
 
 // Telemetry is what one server tells of itself. It is safe for concurrent use.
@@ -34,7 +33,7 @@ type Telemetry struct {
 	// fixed at creation
 	registry *prometheus.Registry
 	metrics  *Metrics
-	tracer   *Tracer
+	tracer   observe.Tracer
 	spans    *queue // nil when nothing is traced
 	logger   *slog.Logger
 }
@@ -50,7 +49,7 @@ func New(o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger}
 	if settings.exporter != nil {
 		t.spans = newQueue(settings.queue, settings.exporter, o.Logger)
-		t.tracer = newTracer(settings, t.spans, o.Version)
+		t.tracer = observe.NewTracer(newRecorder(settings, t.spans, o.Version))
 	}
 	t.metrics = newMetrics(o.Now)
 	t.metrics.register(t.registry, o.Version, t.spans)
@@ -76,11 +75,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tracer returns what makes spans; nil, which makes none, when nothing is traced.
-func (t *Telemetry) Tracer() *Tracer { return t.tracer }
+// Tracer returns the tracer; the zero Tracer when nothing is traced.
+func (t *Telemetry) Tracer() observe.Tracer { return t.tracer }
 
-// Metrics returns what counts.
-func (t *Telemetry) Metrics() *Metrics { return t.metrics }
+// Metrics returns the metrics.
+func (t *Telemetry) Metrics() observe.Metrics { return t.metrics }
+
+// IDs returns the ids of the trace and of the span of a context, "" for none.
+func (*Telemetry) IDs(ctx context.Context) (traceID, spanID string) {
+	of := trace.SpanContextFromContext(ctx)
+	if !of.IsValid() {
+		return "", ""
+	}
+	return of.TraceID().String(), of.SpanID().String()
+}
 
 // Close sends the spans that wait, until ctx is done, and lets go of everything.
 // Spans that end later are dropped. It returns the error of ctx when spans were

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coltracepb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -30,11 +31,11 @@ func TestACallArrivesAtTheCollectorWithItsParts(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{Service: "crm", Version: "1.2", LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/base",
 		"OTEL_EXPORTER_OTLP_HEADERS", "X-Tenant=a%20b", "OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", ID: "c1", RequestID: "r1", Via: "client",
-		Parent: telemetry.Parent(parentOfMeta, "a=b"), Carrier: telemetry.Parent(parentOfHeader, "")})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", ID: "c1", RequestID: "r1", Via: "client",
+		Parent: observe.Parent(parentOfMeta, "a=b"), Carrier: observe.Parent(parentOfHeader, "")})
 	span.Found("refund")
 	policy := span.Child("policy")
-	policy.Attr(telemetry.Policy, "small_refunds_only")
+	policy.Attr(observe.Policy, "small_refunds_only")
 	policy.End()
 	request := span.Client("http.request")
 	request.Fail("UNAVAILABLE")
@@ -87,7 +88,7 @@ func TestTheEnvironmentOfTheProcessIsNotRead(t *testing.T) {
 	t.Setenv("OTEL_SDK_DISABLED", "true")
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{Service: "crm", LookupEnv: environment("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL)})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call"})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
 	span.End()
 	if err := tel.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -110,21 +111,21 @@ func TestNothingIsTracedUnlessAVariableAsksForIt(t *testing.T) {
 		"empty":          environment("OTEL_EXPORTER_OTLP_ENDPOINT", " "),
 	} {
 		tel := start(t, telemetry.Options{LookupEnv: lookup})
-		if tel.Tracer() != nil {
+		if tel.Tracer().Traces() {
 			t.Errorf("%s: calls are traced", name)
 		}
 	}
 }
 
 func TestASpanThatIsNotTracedAllocatesNothing(t *testing.T) {
-	var off *telemetry.Tracer
+	var off observe.Tracer
 	ctx := t.Context()
-	parent := telemetry.Parent(parentOfMeta, "")
+	parent := observe.Parent(parentOfMeta, "")
 	if n := testing.AllocsPerRun(100, func() {
-		inside, span := off.Start(ctx, telemetry.Call{Method: "tools/call", ID: "c", Parent: parent})
+		inside, span := off.Start(ctx, observe.Call{Method: "tools/call", ID: "c", Parent: parent})
 		part := span.Child("script")
 		_, _ = off.Inject(part.In(inside))
-		part.Attr(telemetry.Decision, telemetry.Allowed)
+		part.Attr(observe.Decision, observe.Allowed)
 		part.Fail("TIMEOUT")
 		part.End()
 		span.Found("t")
@@ -137,15 +138,15 @@ func TestASpanThatIsNotTracedAllocatesNothing(t *testing.T) {
 func TestACallThatIsNotSampledAllocatesLittleAndIsCarriedOn(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	tracer, ctx := tel.Tracer(), t.Context()
-	parent := telemetry.Parent(strings.TrimSuffix(parentOfMeta, "01")+"00", "a=b")
-	inside, span := tracer.Start(ctx, telemetry.Call{Method: "tools/call", Parent: parent})
+	parent := observe.Parent(strings.TrimSuffix(parentOfMeta, "01")+"00", "a=b")
+	inside, span := tracer.Start(ctx, observe.Call{Method: "tools/call", Parent: parent})
 	traceparent, state := tracer.Inject(span.Child("script").In(inside))
 	if !strings.HasPrefix(traceparent, "00-4bf92f3577b34da6a3ce929d0e0e4736-") || !strings.HasSuffix(traceparent, "-00") || state != "a=b" {
 		t.Errorf("carried on as %q with %q", traceparent, state)
 	}
 	const most = 6
 	if n := testing.AllocsPerRun(100, func() {
-		_, span := tracer.Start(ctx, telemetry.Call{Method: "tools/call", Parent: parent})
+		_, span := tracer.Start(ctx, observe.Call{Method: "tools/call", Parent: parent})
 		span.Found("t")
 		span.Child("policy").End()
 		span.End()
@@ -157,13 +158,13 @@ func TestACallThatIsNotSampledAllocatesLittleAndIsCarriedOn(t *testing.T) {
 func TestWhatScriptsAskForNamesTheSpanThatAsks(t *testing.T) {
 	for propagators, carried := range map[string]bool{"": true, "tracecontext,baggage": true, "baggage": false, "none": false} {
 		tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console", "OTEL_PROPAGATORS", propagators)})
-		ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call"})
+		ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
 		request := span.Client("http.request")
 		own, _ := tel.Tracer().Inject(ctx)
 		of, _ := tel.Tracer().Inject(request.In(ctx))
 		request.End()
 		span.End()
-		if carried != telemetry.Parent(of, "").Valid() || carried && (own == of || own[:36] != of[:36]) {
+		if carried != observe.Parent(of, "").Valid() || carried && (own == of || own[:36] != of[:36]) {
 			t.Errorf("with propagators %q the call sends %q and its request %q", propagators, own, of)
 		}
 	}
@@ -172,7 +173,7 @@ func TestWhatScriptsAskForNamesTheSpanThatAsks(t *testing.T) {
 func TestTheConsoleGetsOneLineForEachSpan(t *testing.T) {
 	var out bytes.Buffer
 	tel := start(t, telemetry.Options{Service: "crm", Console: &out, LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "prompts/get"})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "prompts/get"})
 	span.Found("incident")
 	span.Child("policy").End()
 	span.End()
@@ -199,7 +200,7 @@ func TestTheConsoleGetsOneLineForEachSpan(t *testing.T) {
 func TestTextThatIsNotUTF8LosesNoSpan(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", ID: "c\xff", RequestID: "r\xff" + strings.Repeat("é", 1000)})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", ID: "c\xff", RequestID: "r\xff" + strings.Repeat("é", 1000)})
 	span.Found("t\xff")
 	span.End()
 	if err := tel.Close(t.Context()); err != nil {
@@ -218,7 +219,7 @@ func TestTextThatIsNotUTF8LosesNoSpan(t *testing.T) {
 func TestWhatTheCollectorRefusesIsCounted(t *testing.T) {
 	c := collect(t, http.StatusOK, &coltracepb.ExportTraceServiceResponse{PartialSuccess: &coltracepb.ExportTracePartialSuccess{RejectedSpans: 1}})
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call"})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
 	span.Child("policy").End()
 	span.End()
 	if err := tel.Close(t.Context()); err != nil {
@@ -236,7 +237,7 @@ func TestACollectorThatRefusesIsToldToTheLogOnce(t *testing.T) {
 	tel := start(t, telemetry.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/secret-path",
 		"OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20canary", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")})
 	for range 3 {
-		_, span := tel.Tracer().Start(context.Background(), telemetry.Call{Method: "tools/call"})
+		_, span := tel.Tracer().Start(context.Background(), observe.Call{Method: "tools/call"})
 		span.End()
 		<-c.requests
 	}
@@ -257,7 +258,7 @@ func TestASecretForTheCollectorFollowsNoRedirect(t *testing.T) {
 	c := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(c.Close)
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL, "OTEL_EXPORTER_OTLP_HEADERS", "X-Key=canary")})
-	_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call"})
+	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
 	span.End()
 	if err := tel.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func TestACollectorThatIsDownLosesSpansAndHoldsUpNothing(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", url, "OTEL_BSP_MAX_QUEUE_SIZE", "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")})
 	const made = 1000
 	for range made {
-		_, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call"})
+		_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
 		span.End()
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
@@ -36,7 +37,7 @@ func TestATraceparentIsReadByTheRulesOfTheW3C(t *testing.T) {
 		"00-é" + well[2:] + "-01":                                                false,
 		strings.Repeat("00-", 10000):                                             false,
 	} {
-		if got := telemetry.Parent(text, "").Valid(); got != want {
+		if got := observe.Parent(text, "").Valid(); got != want {
 			t.Errorf("%.80q is taken: %v, want %v", text, got, want)
 		}
 	}
@@ -48,8 +49,8 @@ func TestATracestateThatIsWrongIsLeftOutAlone(t *testing.T) {
 		"a=1,b=2": "a=1,b=2", "": "", "a": "", "a=1,a=2": "", "A=1": "", "a=\x00": "", strings.Repeat("k", 300) + "=1": "",
 		"a=" + strings.Repeat("v", 600): "", strings.Repeat(",", 400): "",
 	} {
-		parent := telemetry.Parent("00-"+well+"-01", state)
-		ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", Parent: parent})
+		parent := observe.Parent("00-"+well+"-01", state)
+		ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: parent})
 		span.End()
 		if traceparent, got := tel.Tracer().Inject(ctx); got != want || !strings.HasPrefix(traceparent, "00-"+well[:32]) {
 			t.Errorf("%.40q is carried on as %q with %q, want %q", state, got, traceparent, want)
@@ -70,11 +71,11 @@ func FuzzParent(f *testing.F) {
 	f.Add("00-"+well+"-01 ", strings.Repeat("a=1,", 200))
 	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-0[0-3]$`)
 	f.Fuzz(func(t *testing.T, traceparent, tracestate string) {
-		parent := telemetry.Parent(traceparent, tracestate)
+		parent := observe.Parent(traceparent, tracestate)
 		if !parent.Valid() {
 			return
 		}
-		ctx, span := tel.Tracer().Start(t.Context(), telemetry.Call{Method: "tools/call", Parent: parent})
+		ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: parent})
 		span.End()
 		next, state := tel.Tracer().Inject(ctx)
 		if !form.MatchString(next) || next[3:35] != traceparent[3:35] || next[36:52] == traceparent[36:52] {
@@ -83,7 +84,7 @@ func FuzzParent(f *testing.F) {
 		if len(state) > len(tracestate) || len(state) > 512 || strings.ContainsAny(state, "\r\n\x00") {
 			t.Errorf("the state %q is carried on as %q", tracestate, state)
 		}
-		if again := telemetry.Parent(next, state); !again.Valid() {
+		if again := observe.Parent(next, state); !again.Valid() {
 			t.Errorf("%q is not taken", next)
 		}
 	})
@@ -93,10 +94,10 @@ func TestAParentOfAnySizeCostsNoMoreThanASmallOne(t *testing.T) {
 	for _, construct := range []string{"0", "00-", "-", "a=1,", ",", "é"} {
 		for size := 10; size <= 1_000_000; size *= 10 {
 			text := strings.Repeat(construct, size)
-			if n := testing.AllocsPerRun(5, func() { _ = telemetry.Parent("00-"+well+"-01", text) }); n > 100 {
+			if n := testing.AllocsPerRun(5, func() { _ = observe.Parent("00-"+well+"-01", text) }); n > 100 {
 				t.Errorf("a tracestate of %d × %q allocates %v times", size, construct, n)
 			}
-			if n := testing.AllocsPerRun(5, func() { _ = telemetry.Parent(text, "") }); n > 0 {
+			if n := testing.AllocsPerRun(5, func() { _ = observe.Parent(text, "") }); n > 0 {
 				t.Errorf("a traceparent of %d × %q allocates %v times", size, construct, n)
 			}
 		}

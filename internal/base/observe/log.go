@@ -1,29 +1,34 @@
-package telemetry
+package observe
 
 import (
 	"context"
 	"log/slog"
 	"slices"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // LogHandler returns a handler that adds call_id and request_id of the [Request] of the
 // context, and trace_id and span_id, to the records that lack them, and passes them on. They
 // stand outside of all groups. Where a context has none of them nothing is allocated.
-func LogHandler(next slog.Handler) slog.Handler { return logHandler{root: next, next: next} }
+// spanOf returns the last two, as [Telemetry.IDs] does; nil adds neither.
+func LogHandler(next slog.Handler, spanOf func(context.Context) (trace, span string)) slog.Handler {
+	if spanOf == nil {
+		spanOf = func(context.Context) (trace, span string) { return "", "" }
+	}
+	return logHandler{root: next, next: next, spanOf: spanOf}
+}
 
 type logHandler struct {
 	root slog.Handler // without what WithAttrs and WithGroup have added since the first group
 	next slog.Handler // with all of it
+	// spanOf returns the ids of the trace and of the span of a context.
+	spanOf func(context.Context) (trace, span string)
 	// steps are what was added since the first group, in order.
 	steps []step
 	// has are the ids that attributes outside of groups give already.
 	has [len(ids)]bool
 }
 
-// ids are the names of what a context may add to a record, in the order in which
-// [logHandler.missing] has their values.
+// ids are the names of what a context may add to a record.
 var ids = [...]string{"call_id", "request_id", "trace_id", "span_id"}
 
 // step is a group, or attributes when it has no name.
@@ -46,11 +51,12 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle adds what the record lacks.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	of, request := trace.SpanContextFromContext(ctx), requestOf(ctx)
-	if !of.IsValid() && request == (Request{}) {
+	trace, span := h.spanOf(ctx)
+	request := requestOf(ctx)
+	if trace == "" && request == (Request{}) {
 		return h.next.Handle(ctx, r)
 	}
-	missing := h.missing(r, of, request)
+	missing := h.missing(r, [...]string{request.Call, request.ID, trace, span})
 	switch {
 	case len(missing) == 0:
 		return h.next.Handle(ctx, r)
@@ -63,7 +69,7 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // missing returns the ids that a record is to get.
-func (h logHandler) missing(r slog.Record, of trace.SpanContext, request Request) []slog.Attr {
+func (h logHandler) missing(r slog.Record, values [len(ids)]string) []slog.Attr {
 	has := h.has
 	if len(h.steps) == 0 {
 		r.Attrs(func(a slog.Attr) bool {
@@ -71,12 +77,8 @@ func (h logHandler) missing(r slog.Record, of trace.SpanContext, request Request
 			return true
 		})
 	}
-	var traceID, spanID string
-	if of.IsValid() {
-		traceID, spanID = of.TraceID().String(), of.SpanID().String()
-	}
 	var missing []slog.Attr
-	for i, value := range [len(ids)]string{request.Call, request.ID, traceID, spanID} {
+	for i, value := range values {
 		if value != "" && !has[i] {
 			missing = append(missing, slog.String(ids[i], value))
 		}
@@ -122,4 +124,24 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	h.next = h.next.WithGroup(name)
 	h.steps = append(slices.Clip(h.steps), step{group: name})
 	return h
+}
+
+// Request names what the server does something for, as the log does. The zero Request is
+// for what nobody asked for, such as a reload.
+type Request struct {
+	// ID is the request_id, which callers choose or are told, and Call the call_id.
+	ID, Call string
+}
+
+type requestKey struct{}
+
+// In returns a context whose records in the log name the request, by [LogHandler].
+func (r Request) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// requestOf returns the request of a context.
+func requestOf(ctx context.Context) Request {
+	r, _ := ctx.Value(requestKey{}).(Request)
+	return r
 }

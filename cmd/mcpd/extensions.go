@@ -1,0 +1,17 @@
+package main
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/telemetry"
+)
+
+// extensions returns all extensions but telemetry, which a server that listens has.
+func extensions() []engine.Extension {
+	return []engine.Extension{codemode.New()}
+}
+
+// telemetry returns the extension that traces calls and counts them.
+func (e env) telemetry() engine.Extension {
+	return telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})
+}

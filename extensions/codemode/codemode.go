@@ -1,0 +1,26 @@
+// Package codemode lets agents write code that calls tools: an engine needs it where the
+// operator's file has a codeact block.
+//
+//	engine.Options{Extensions: []engine.Extension{codemode.New()}}
+package codemode
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/codemode/codeact"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// New returns the extension.
+func New() engine.Extension { return extension{} }
+
+type extension struct{}
+
+// Name returns the name of the package.
+func (extension) Name() string { return "extensions/codemode" }
+
+// CodeItems returns the tools and the prompt of a codeact block.
+func (extension) CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item {
+	return codeact.Items(block, x, trial)
+}

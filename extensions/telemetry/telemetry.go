@@ -1,0 +1,47 @@
+// Package telemetry traces the calls of an engine and counts them, by OpenTelemetry and
+// Prometheus. A program that imports the package links both libraries.
+//
+//	engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: os.ReadFile})}}
+//
+// The variables OTEL_* (OpenTelemetry, Environment Variable Specification), which
+// engine.Options.LookupEnv reads, say which calls are traced, and where their spans are
+// sent. The engine serves the metrics to Prometheus by Server.Metrics; package serve does so
+// at /metrics. No span, and no label of a metric, has an argument, a result or a message of
+// a call.
+package telemetry
+
+import (
+	"io"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/ops/telemetry"
+)
+
+// Options are what telemetry may use of the program. The zero Options suffice unless the
+// variables OTEL_* name files, or the console.
+type Options struct {
+	// ReadFile reads the certificates and keys that the variables name; nil means that
+	// there are none.
+	ReadFile func(name string) ([]byte, error)
+	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a line; nil
+	// drops them.
+	Console io.Writer
+}
+
+// New returns the extension. Each engine that gets it has its own metrics and its own
+// traces.
+func New(o Options) engine.Extension { return &extension{o} }
+
+type extension struct{ options Options }
+
+// Name returns the name of the package.
+func (*extension) Name() string { return "extensions/telemetry" }
+
+// OpenTelemetry opens the telemetry of one engine.
+func (e *extension) OpenTelemetry(o observe.Options) (observe.Telemetry, error) {
+	return telemetry.New(telemetry.Options{
+		Service: o.Service, Version: o.Version, LookupEnv: o.LookupEnv, Logger: o.Logger, Now: o.Now,
+		ReadFile: e.options.ReadFile, Console: e.options.Console,
+	})
+}
