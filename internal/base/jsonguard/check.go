@@ -16,10 +16,10 @@ import (
 func Check(data []byte, l Limits) error {
 	l = l.withDefaults()
 	if len(data) > l.Bytes {
-		return tooLarge(l.Bytes)
+		return limited(TooLarge, l.Bytes, l.Bytes, "the JSON text is longer than the limit of %d bytes")
 	}
 	if !utf8.Valid(data) {
-		return badUTF8(invalidAt(data))
+		return &Error{Kind: BadUTF8, Offset: invalidAt(data), Message: "the JSON text is not valid UTF-8"}
 	}
 	s := scanner{data: data, limits: l}
 	if err := s.text(); err != nil {

@@ -45,38 +45,6 @@ func syntax(at int, message string) *Error {
 	return &Error{Kind: Syntax, Offset: at, Message: message}
 }
 
-func tooLarge(limit int) *Error {
-	return limited(TooLarge, limit, limit, "the JSON text is longer than the limit of %d bytes")
-}
-
-func tooDeep(at, limit int) *Error {
-	return limited(TooDeep, at, limit, "arrays and objects are nested deeper than the limit of %d levels")
-}
-
-func tooMany(at, limit int) *Error {
-	return limited(TooMany, at, limit, "the JSON text has more than the limit of %d structural characters (brackets, braces, colons and commas)")
-}
-
 func limited(kind Kind, at, limit int, format string) *Error {
 	return &Error{Kind: kind, Offset: at, Limit: limit, Message: fmt.Sprintf(format, limit)}
-}
-
-func badUTF8(at int) *Error {
-	return &Error{Kind: BadUTF8, Offset: at, Message: "the JSON text is not valid UTF-8"}
-}
-
-func loneSurrogate(at int) *Error {
-	return &Error{Kind: BadUTF8, Offset: at, Message: "a string escapes half of a surrogate pair without its other half"}
-}
-
-func duplicateKey(at int) *Error {
-	return &Error{Kind: DuplicateKey, Offset: at, Message: "an object has two members of the same name"}
-}
-
-func trailing(at int) *Error {
-	return &Error{Kind: Trailing, Offset: at, Message: "something follows the JSON value; exactly one value is wanted"}
-}
-
-func badNumber(at int) *Error {
-	return &Error{Kind: BadNumber, Offset: at, Message: "a number is outside the range of a 64-bit float"}
 }

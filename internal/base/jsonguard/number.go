@@ -45,16 +45,20 @@ func (s *scanner) number() *Error {
 			return s.missing("a digit of the exponent")
 		}
 		if d.exponent = small(digits); d.exponent > maxExponent {
-			return badNumber(start)
+			return outOfRange(start)
 		}
 		if negative {
 			d.exponent = -d.exponent
 		}
 	}
 	if d.overflows() {
-		return badNumber(start)
+		return outOfRange(start)
 	}
 	return nil
+}
+
+func outOfRange(at int) *Error {
+	return &Error{Kind: BadNumber, Offset: at, Message: "a number is outside the range of a 64-bit float"}
 }
 
 // skip reads the byte c if it is the next one.

@@ -82,7 +82,7 @@ func (s *scanner) escape() *Error {
 		if s.limits.Halves {
 			return nil
 		}
-		return loneSurrogate(start)
+		return &Error{Kind: BadUTF8, Offset: start, Message: "a string escapes half of a surrogate pair without its other half"}
 	}
 	if plainEscape(c) == 0 {
 		return syntax(start, "a string holds an escape that JSON does not have")

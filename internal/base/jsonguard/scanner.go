@@ -33,7 +33,7 @@ func (s *scanner) text() *Error {
 // end reads what follows the value, which must be white space.
 func (s *scanner) end() *Error {
 	if s.peek() != 0 || s.at < len(s.data) {
-		return trailing(s.at)
+		return &Error{Kind: Trailing, Offset: s.at, Message: "something follows the JSON value; exactly one value is wanted"}
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (s *scanner) value() (complete bool, err *Error) {
 // its end when it is empty.
 func (s *scanner) open(bracket byte) (complete bool, err *Error) {
 	if s.frames.n >= s.limits.Depth {
-		return false, tooDeep(s.at, s.limits.Depth)
+		return false, limited(TooDeep, s.at, s.limits.Depth, "arrays and objects are nested deeper than the limit of %d levels")
 	}
 	if err := s.structural(); err != nil {
 		return false, err
@@ -132,7 +132,7 @@ func (s *scanner) member() *Error {
 		n = s.unescape(n)
 	}
 	if !s.enter(n) {
-		return duplicateKey(start)
+		return &Error{Kind: DuplicateKey, Offset: start, Message: "an object has two members of the same name"}
 	}
 	if s.peek() != ':' {
 		return s.missing("a colon")
@@ -154,7 +154,7 @@ func (s *scanner) word(w string) *Error {
 // structural reads and counts one structural character.
 func (s *scanner) structural() *Error {
 	if s.tokens >= s.limits.Tokens {
-		return tooMany(s.at, s.limits.Tokens)
+		return limited(TooMany, s.at, s.limits.Tokens, "the JSON text has more than the limit of %d structural characters (brackets, braces, colons and commas)")
 	}
 	s.tokens++
 	s.at++

@@ -15,7 +15,7 @@ func (t Text) HideJSON(raw json.RawMessage, others ...Net) json.RawMessage {
 		return raw
 	}
 	if t.isTooMuch(len(raw)) {
-		return json.RawMessage(`"` + Mark + `"`)
+		return json.RawMessage(quotedMark)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
