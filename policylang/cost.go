@@ -67,7 +67,6 @@ func boundAdvice(tree ast.Expr) string {
 // estimator tells CEL the sizes of what an expression reads.
 type estimator struct{ scope *scope }
 
-// EstimateSize implements [checker.CostEstimator].
 func (e estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	switch node.Type().Kind() {
 	case types.TypeKind, types.NullTypeKind, types.OpaqueKind:

@@ -1,6 +1,7 @@
 package policylang
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -87,14 +88,6 @@ func enumerate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// orElse returns s, or other when s is empty.
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
 // explainSyntax reports the first error of CEL's parser. Those after it are
 // guesses.
 func (c *compiler) explainSyntax(at *places, err *common.Error) {
@@ -149,59 +142,30 @@ func typeName(t *types.Type) string { return typeWords(t.String()) }
 func typeWords(t string) string {
 	name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	switch name {
-	case "bool":
-		return "true or false"
-	case "int":
-		return "an integer"
-	case "uint":
-		return "an unsigned integer"
-	case "double":
-		return "a number"
-	case "string":
-		return "a string"
-	case "bytes":
-		return "bytes"
 	case "list":
-		return "a list" + ofMany(inner)
+		return "a list" + manyWords[inner]
 	case "map":
 		_, values, _ := strings.Cut(inner, ", ")
-		return "a map" + ofMany(values)
-	case "null", "null_type":
-		return "null"
+		return "a map" + manyWords[values]
 	case "wrapper":
 		return typeWords(inner) + " or null"
-	case "timestamp", "google.protobuf.Timestamp":
-		return "a timestamp"
-	case "duration", "google.protobuf.Duration":
-		return "a duration"
-	case "optional_type":
-		return "an optional value"
-	case "type":
-		return "a type"
-	case "net.IP":
-		return "an IP address"
-	case "net.CIDR":
-		return "a network"
-	case "dyn", "any", "error", "!error!":
-		return "a value of any type"
 	}
-	return "an object"
+	return cmp.Or(simpleTypes[name], "an object")
 }
 
-// ofMany returns " of strings" for the elements of a list.
-func ofMany(t string) string {
-	switch t {
-	case "int":
-		return " of integers"
-	case "double":
-		return " of numbers"
-	case "string":
-		return " of strings"
-	case "bool":
-		return " of bools"
+// simpleTypes are the words for types without parameters, manyWords those for the elements
+// of lists and maps.
+var (
+	simpleTypes = map[string]string{
+		"bool": "true or false", "int": "an integer", "uint": "an unsigned integer", "double": "a number",
+		"string": "a string", "bytes": "bytes", "null": "null", "null_type": "null", "type": "a type",
+		"timestamp": "a timestamp", "google.protobuf.Timestamp": "a timestamp",
+		"duration": "a duration", "google.protobuf.Duration": "a duration",
+		"optional_type": "an optional value", "net.IP": "an IP address", "net.CIDR": "a network",
+		"dyn": "a value of any type", "any": "a value of any type", "error": "a value of any type", "!error!": "a value of any type",
 	}
-	return ""
-}
+	manyWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
+)
 
 // signOf returns the sign of a binary operator as it is written, or "".
 func signOf(function string) string {

@@ -119,18 +119,30 @@ func (e *Env) build(objects map[string]*shape) error {
 // The policy is nil when the list has errors. A policy that never mentions the
 // arguments or the result is compiled once and shared by all tools, so that covering many
 // costs next to nothing.
-func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) {
+func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) { return e.compile(src, &t) }
+
+// CompileAny checks a policy that covers no tool yet, taking any arguments.
+func (e *Env) CompileAny(src Source) diag.List {
+	_, diags := e.compile(src, nil)
+	return diags
+}
+
+func (e *Env) compile(src Source, t *Tool) (*Policy, diag.List) {
 	if !src.mayReadTool() {
 		if p, diags := e.compileUniversal(src); p != nil {
 			return p, diags
 		}
-		// What is wrong is told better by one who knows the arguments.
+		// The tool's arguments make for better messages.
 	}
-	s, err := e.scopeFor(src.schemas(t))
+	var known Tool
+	if t != nil {
+		known = *t
+	}
+	s, err := e.scopeFor(src.schemas(known))
 	if err != nil {
-		return nil, diag.List{schemaProblem(t, err)}
+		return nil, diag.List{schemaProblem(known, err)}
 	}
-	c := compiler{scope: s, owner: src.owner(), tool: &t}
+	c := compiler{scope: s, owner: src.owner(), tool: t}
 	return c.policyOf(src), c.diags
 }
 
@@ -139,22 +151,6 @@ func schemaProblem(t Tool, err error) diag.Diagnostic {
 		Code: codeSchema, Summary: fmt.Sprintf("the arguments of tool %q have no schema that can be read", t.Name),
 		Detail: err.Error(), Range: t.Range,
 	}
-}
-
-// CompileAny checks a policy that covers no tool yet, taking any arguments.
-func (e *Env) CompileAny(src Source) diag.List {
-	if !src.mayReadTool() {
-		if p, diags := e.compileUniversal(src); p != nil {
-			return diags
-		}
-	}
-	s, err := e.scopeFor(src.schemas(Tool{}))
-	if err != nil {
-		return diag.List{{Code: codeSchema, Summary: err.Error(), Range: src.Range}}
-	}
-	c := compiler{scope: s, owner: src.owner()}
-	c.policyOf(src)
-	return c.diags
 }
 
 // compileUniversal compiles a policy that is alike for all tools, or returns
@@ -372,10 +368,7 @@ type provider struct {
 	objects map[string]*shape
 }
 
-// EnumValue implements [types.Provider].
-func (p *provider) EnumValue(name string) ref.Val { return p.base.EnumValue(name) }
-
-// FindIdent implements [types.Provider].
+func (p *provider) EnumValue(name string) ref.Val         { return p.base.EnumValue(name) }
 func (p *provider) FindIdent(name string) (ref.Val, bool) { return p.base.FindIdent(name) }
 
 // FindStructType implements [types.Provider]. Protocol buffer messages do not
@@ -387,7 +380,6 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
 }
 
-// FindStructFieldNames implements [types.Provider].
 func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	if facts := p.facts[name]; facts != nil {
 		return slices.Sorted(maps.Keys(facts)), true

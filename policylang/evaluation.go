@@ -47,24 +47,14 @@ func (e *Env) stop(r *run) {
 	e.runs.Put(r)
 }
 
-// ResolveName implements [interpreter.Activation].
 func (r *run) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
-		if r.unknown&PartArgs != 0 {
-			return r.env.blank, true
-		}
-		return r.in.Args, true
+		return r.known(PartArgs, r.in.Args), true
 	case "result":
-		if r.unknown&PartResult != 0 {
-			return r.env.blank, true
-		}
-		return r.in.Result, true
+		return r.known(PartResult, r.in.Result), true
 	case "content":
-		if r.unknown&PartResult != 0 {
-			return r.env.blank, true
-		}
-		return r.in.Content, true
+		return r.known(PartResult, r.in.Content), true
 	case "vars":
 		return r.env.vars, true
 	case "agent":
@@ -83,7 +73,14 @@ func (r *run) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent implements [interpreter.Activation].
+// known returns the value of a part, or what stands for a part that is not known.
+func (r *run) known(part Parts, value any) any {
+	if r.unknown&part != 0 {
+		return r.env.blank
+	}
+	return value
+}
+
 func (r *run) Parent() interpreter.Activation { return nil }
 
 // hides reports whether an expression reads what is not known, other than what CEL knows

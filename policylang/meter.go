@@ -114,10 +114,8 @@ type metered struct {
 	charge charge
 }
 
-// Eval implements [interpreter.Interpretable].
 func (n *metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
 
-// Exec implements [interpreter.InterpretableV2].
 func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
 	n.charge.before(m)
@@ -130,12 +128,10 @@ type meteredAttribute struct {
 	charge charge
 }
 
-// Eval implements [interpreter.Interpretable].
 func (n *meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 	return n.Exec(interpreter.AsFrame(vars))
 }
 
-// Exec implements [interpreter.InterpretableV2].
 func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
 	n.charge.before(m)
@@ -151,15 +147,12 @@ type pricedCall struct {
 	impl *functions.Overload
 }
 
-// ID implements [interpreter.Interpretable].
 func (c *pricedCall) ID() int64 { return c.id }
 
-// Eval implements [interpreter.Interpretable].
 func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// Exec implements [interpreter.InterpretableV2].
 func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [4]ref.Val // most calls allocate nothing for their arguments
 	args, doubt := c.evaluate(frame, few[:0])

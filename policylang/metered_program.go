@@ -345,7 +345,6 @@ type slowReader struct {
 	owed int64
 }
 
-// ReadRune implements [io.RuneReader].
 func (r *slowReader) ReadRune() (rune, int, error) {
 	if r.rest == "" {
 		return 0, 0, io.EOF
@@ -367,12 +366,10 @@ type pricedMatch struct {
 	written *pattern
 }
 
-// Eval implements [interpreter.Interpretable].
 func (c *pricedMatch) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// Exec implements [interpreter.InterpretableV2].
 func (c *pricedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [2]ref.Val
 	args, doubt := c.evaluate(frame, few[:0])

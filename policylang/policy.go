@@ -37,6 +37,7 @@
 package policylang
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -184,7 +185,7 @@ func (p *Policy) fail(d Decision, err *failure) Decision {
 
 // because adds the policy's reason to what it decides.
 func (p *Policy) because(r *run, d Decision) Decision {
-	d.Reason = orElse(p.reason, GenericReason)
+	d.Reason = cmp.Or(p.reason, GenericReason)
 	if p.reasonExpr == nil {
 		return d
 	}
@@ -192,7 +193,7 @@ func (p *Policy) because(r *run, d Decision) Decision {
 	if err != nil {
 		d.Err = p.blame(err)
 	}
-	d.Reason, d.Cut = orElse(reason, d.Reason), cut
+	d.Reason, d.Cut = cmp.Or(reason, d.Reason), cut
 	return d
 }
 

@@ -269,11 +269,7 @@ func factSets() []factSet {
 
 // isFactSet reports whether a variable is one of the fact sets.
 func isFactSet(name string) bool {
-	switch name {
-	case "agent", "principal", "tool", "call", "source":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"agent", "principal", "tool", "call", "source"}, name)
 }
 
 func newFactSet(name string, facts ...fact) factSet {

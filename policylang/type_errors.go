@@ -126,11 +126,7 @@ func readsTool(e ast.Expr) bool {
 
 // reads reports whether e reads the variable name.
 func reads(e ast.Expr, name string) bool {
-	found := false
-	visit(e, func(part ast.Expr) {
-		found = found || part.Kind() == ast.IdentKind && part.AsIdent() == name
-	})
-	return found
+	return contains(e, func(part ast.Expr) bool { return part.Kind() == ast.IdentKind && part.AsIdent() == name })
 }
 
 // refuseForms complains of what CEL has and policies do not: objects that are
@@ -186,7 +182,7 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 	switch m.function {
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		p.summary = fmt.Sprintf("cannot compare %s with %s", typeWords(m.args[0]), typeWords(m.args[1]))
-		p.detail = orElse(advise(args[1], m.args[0]), orElse(advise(args[0], m.args[1]), "compare values of one type"))
+		p.detail = cmp.Or(advise(args[1], m.args[0]), advise(args[0], m.args[1]), "compare values of one type")
 	case operators.In:
 		p.summary = fmt.Sprintf("cannot look for %s in %s", typeWords(m.args[0]), typeWords(m.args[1]))
 		p.detail = "in looks for an element in a list, or for a key in a map"
@@ -207,7 +203,7 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 		p.summary = fmt.Sprintf("%s cannot be read with [%s]", typeWords(m.args[0]), typeWords(m.args[1]))
 		p.detail = "a list is read with an integer, a map with a key"
 		if !strings.HasPrefix(m.args[0], "list") {
-			p.detail = orElse(dotted(args), p.detail)
+			p.detail = cmp.Or(dotted(args), p.detail)
 		}
 	case operators.Negate:
 		p.summary = fmt.Sprintf("- needs a number, and this is %s", typeWords(m.args[0]))
@@ -304,7 +300,7 @@ func (c *compiler) explainName(at *places, e ast.Expr, name string) {
 		c.report(at, start, end, problem{
 			code:    codeName,
 			summary: fmt.Sprintf("there is no function %q", name),
-			detail:  orElse(foreign(name), orElse(diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions")),
+			detail:  cmp.Or(foreign(name), diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
 		})
 		return
 	}
@@ -334,7 +330,7 @@ func (c *compiler) insteadOf(name string) string {
 	if c.scope.roots["args"] == nil { // of an input, which may not read it
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "source" })
 	}
-	return orElse(diag.DidYouMean(name, names), "text belongs between quotes; the names to use are "+strings.Join(names, ", "))
+	return cmp.Or(diag.DidYouMean(name, names), "text belongs between quotes; the names to use are "+strings.Join(names, ", "))
 }
 
 func (c *compiler) declares(root, name string) bool {
@@ -374,24 +370,22 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 		return p
 	}
 	meant := diag.DidYouMean(name, owner.names())
-	p.detail = orElse(meant, choices(owner))
+	p.detail = cmp.Or(meant, choices(owner))
 	switch {
-	case names[0] == "args":
+	case names[0] == "args" || names[0] == "result":
 		p.code, p.ofTool = codeArgument, true
-		p.summary = fmt.Sprintf("%s has no argument %q", c.toolName(), strings.Join(append(names[1:], name), "."))
-		if meant == "" {
-			p.detail += "; where only some take it, ask first: " + r.asking(strings.Join(names, ".")+"."+name)
+		lacks, verb := "%s has no argument %q", "take"
+		if names[0] == "result" {
+			lacks, verb = "the result of %s has no %q", "have"
 		}
-	case names[0] == "result":
-		p.code, p.ofTool = codeArgument, true
-		p.summary = fmt.Sprintf("the result of %s has no %q", c.toolName(), strings.Join(append(names[1:], name), "."))
+		p.summary = fmt.Sprintf(lacks, c.toolName(), strings.Join(append(names[1:], name), "."))
 		if meant == "" {
-			p.detail += "; where only some have it, ask first: " + r.asking(strings.Join(names, ".")+"."+name)
+			p.detail += fmt.Sprintf("; where only some %s it, ask first: %s", verb, r.asking(strings.Join(names, ".")+"."+name))
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
 		if len(names) == 1 {
-			p.detail = orElse(meant, fmt.Sprintf("declare it in mcpd.hcl: variable %q { … }", name))
+			p.detail = cmp.Or(meant, fmt.Sprintf("declare it in mcpd.hcl: variable %q { … }", name))
 		}
 	default:
 		p.summary = fmt.Sprintf("%s has no %q", strings.Join(names, "."), name)
@@ -419,14 +413,14 @@ func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
 	start, end := at.point(e.ID())
 	owner, meant := "this", ""
 	if e.Kind() == ast.SelectKind {
-		meant = orElse(foreign(e.AsSelect().FieldName()), partOfTime(t, e.AsSelect().FieldName()))
+		meant = cmp.Or(foreign(e.AsSelect().FieldName()), partOfTime(t, e.AsSelect().FieldName()))
 		if names := path(e.AsSelect().Operand()); names != nil {
 			owner = strings.Join(names, ".")
 		}
 	}
 	c.report(at, start, end, problem{
 		code: codeType, ofTool: readsTool(e),
-		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: orElse(meant, "remove the member; only objects have some"),
+		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: cmp.Or(meant, "remove the member; only objects have some"),
 	})
 }
 
@@ -464,21 +458,10 @@ func partOfTime(t, name string) string {
 	if t != "timestamp" {
 		return ""
 	}
-	switch strings.ToLower(strings.TrimSuffix(name, "s")) {
-	case "hour":
-		return "write .getHours()"
-	case "minute":
-		return "write .getMinutes()"
-	case "second":
-		return "write .getSeconds()"
-	case "weekday", "dayofweek":
-		return "write .getDayOfWeek(), where 0 is Sunday"
-	case "day", "date":
-		return "write .getDate()"
-	case "month":
-		return "write .getMonth(), where 0 is January"
-	case "year":
-		return "write .getFullYear()"
-	}
-	return "write a function, such as .getHours() or .getDayOfWeek()"
+	return cmp.Or(map[string]string{
+		"hour": "write .getHours()", "minute": "write .getMinutes()", "second": "write .getSeconds()",
+		"weekday": "write .getDayOfWeek(), where 0 is Sunday", "dayofweek": "write .getDayOfWeek(), where 0 is Sunday",
+		"day": "write .getDate()", "date": "write .getDate()",
+		"month": "write .getMonth(), where 0 is January", "year": "write .getFullYear()",
+	}[strings.ToLower(strings.TrimSuffix(name, "s"))], "write a function, such as .getHours() or .getDayOfWeek()")
 }
