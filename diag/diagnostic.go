@@ -1,7 +1,15 @@
+// Package diag describes mistakes in the files that people write.
+//
+// A [Diagnostic] says what is wrong, where, and what to do; a [List] holds all
+// of them, in stable order; a [Text] is a piece of source, such as a script
+// body, that stands inside a larger file and knows the place of each of its
+// bytes there. The package knows nothing of HCL, JavaScript or CEL: the
+// packages that do translate their own errors into diagnostics.
 package diag
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,4 +139,84 @@ func compare(a, b Diagnostic) int {
 		cmp.Compare(a.Summary, b.Summary),
 		cmp.Compare(a.Detail, b.Detail),
 	)
+}
+
+// MarshalJSON encodes the diagnostic for machines: severity, code, summary and
+// detail always, the place when it is known, notes when there are any. Lines
+// and columns count from 1; columns count code points.
+func (d Diagnostic) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Severity string `json:"severity"`
+		Code     string `json:"code"`
+		Summary  string `json:"summary"`
+		Detail   string `json:"detail"`
+		jsonRange
+		Notes []jsonNote `json:"notes,omitempty"`
+	}{
+		Severity: d.Severity.String(), Code: d.Code, Summary: d.Summary, Detail: d.Detail,
+		jsonRange: newJSONRange(d.Range),
+	}
+	for _, n := range d.Notes {
+		out.Notes = append(out.Notes, jsonNote{n.Message, newJSONRange(n.Range)})
+	}
+	return json.Marshal(out)
+}
+
+// MarshalJSON encodes the list as an array, also when it is empty.
+func (l List) MarshalJSON() ([]byte, error) {
+	if l == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]Diagnostic(l))
+}
+
+type jsonPos struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+type jsonRange struct {
+	File  string   `json:"file,omitempty"`
+	Start *jsonPos `json:"start,omitempty"`
+	End   *jsonPos `json:"end,omitempty"`
+}
+
+type jsonNote struct {
+	Message string `json:"message"`
+	jsonRange
+}
+
+func newJSONRange(r Range) jsonRange {
+	out := jsonRange{File: r.File}
+	if r.Start.Line > 0 {
+		out.Start = &jsonPos{r.Start.Line, r.Start.Column}
+		out.End = &jsonPos{r.End.Line, r.End.Column}
+	}
+	return out
+}
+
+// OncePerPlace joins diagnostics of one kind that point at the same place, as
+// when a policy is wrong for each of many tools: the first is kept, and its
+// detail counts the others.
+func (l List) OncePerPlace() List {
+	type place struct {
+		where Range
+		code  string
+	}
+	var joined List
+	first, others := map[place]int{}, map[place]int{}
+	for _, d := range l {
+		at := place{d.Range, d.Code}
+		if _, told := first[at]; told {
+			others[at]++
+			continue
+		}
+		first[at] = len(joined)
+		joined = append(joined, d)
+	}
+	for at, n := range others {
+		d := &joined[first[at]]
+		d.Detail = strings.TrimPrefix(fmt.Sprintf("%s (and the same for %d more)", d.Detail, n), " ")
+	}
+	return joined
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Printer writes diagnostics the way a compiler does: the place, what is
@@ -86,4 +88,146 @@ func (p Printer) paint(color, s string) string {
 		return s
 	}
 	return color + s + reset
+}
+
+// An excerpt shows at most leadRunes of a line before the range and tailRunes
+// from its start on, so that one long line cannot flood the reader.
+const (
+	leadRunes = 80
+	tailRunes = 120
+)
+
+// excerpt is one source line and what to print below it.
+type excerpt struct {
+	text, indent, underline string
+}
+
+// Excerpt returns the line in which the bytes from start on stand, behind its
+// number in the file, and below it a line that underlines them up to end. What
+// the text holds cannot move a terminal. Of a text that stands nowhere there is
+// no line.
+func (t Text) Excerpt(start, end int) string {
+	line := t.Pos(start).Line
+	shown, ok := cut([]byte(t.body), Range{Start: Pos{Line: line, Byte: start}, End: Pos{Line: line, Byte: end}})
+	if !ok {
+		return ""
+	}
+	gutter := len(fmt.Sprint(line))
+	return fmt.Sprintf("%d | %s\n%*s | %s%s", line, shown.text, gutter, "", shown.indent, shown.underline)
+}
+
+// cut returns the line of src that r starts on. It reports false when src does
+// not hold that place.
+func cut(src []byte, r Range) (excerpt, bool) {
+	at := r.Start.Byte
+	if r.Start.Line == 0 || len(src) == 0 || at < 0 || at > len(src) {
+		return excerpt{}, false
+	}
+	start := bytes.LastIndexByte(src[:at], '\n') + 1
+	end := len(src)
+	if i := bytes.IndexByte(src[at:], '\n'); i >= 0 {
+		end = at + i
+	}
+	if end > at && src[end-1] == '\r' {
+		end--
+	}
+	before, from := clipLeft(src[start:at])
+	after, to := clipRight(src[at:end])
+	marked := after[:max(0, min(len(after), r.End.Byte-at))]
+	x := excerpt{
+		text:      from + Printable(string(before)) + Printable(string(after)) + to,
+		indent:    blank(from) + blank(Printable(string(before))),
+		underline: strings.Repeat("^", max(1, width(Printable(string(marked))))),
+	}
+	return x, true
+}
+
+func clipLeft(b []byte) ([]byte, string) {
+	rest := b
+	for range leadRunes {
+		_, size := utf8.DecodeLastRune(rest)
+		rest = rest[:len(rest)-size]
+	}
+	if len(rest) == 0 {
+		return b, ""
+	}
+	return b[len(rest):], "…"
+}
+
+func clipRight(b []byte) ([]byte, string) {
+	rest := b
+	for range tailRunes {
+		_, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
+	}
+	if len(rest) == 0 {
+		return b, ""
+	}
+	return b[:len(b)-len(rest)], "…"
+}
+
+// Printable returns a line of text from elsewhere as it may be shown on a
+// terminal: what would move the cursor, colour the terminal or reorder the
+// text is replaced.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) || r == '\u2028' || r == '\u2029' {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// PrintableLines is [Printable] for text of several lines: line ends stay, and each further
+// line begins with indent, so that it does not look like text of somebody else.
+func PrintableLines(s, indent string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
+// blank returns white space as wide as s. Tabs stay tabs.
+func blank(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\t' {
+			b.WriteByte('\t')
+			continue
+		}
+		for range runeWidth(r) {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// wide holds the scripts and symbols that terminals draw two cells wide.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x1100, 0x115f, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xac00, 0xd7a3, 1},
+		{0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff00, 0xff60, 1}, {0xffe0, 0xffe6, 1},
+	},
+	R32: []unicode.Range32{{0x1f300, 0x1f64f, 1}, {0x1f900, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
+}
+
+// runeWidth returns how many terminal cells a rune takes.
+func runeWidth(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	default:
+		return 1
+	}
 }

@@ -3,6 +3,13 @@
 // and never change once a call has begun.
 package identity
 
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+)
+
 // Kind tells how a principal was proved.
 type Kind string
 
@@ -97,4 +104,94 @@ func (c Caller) Explicit() Caller {
 		c.Agent.AgentID = AnonymousAgent
 	}
 	return c
+}
+
+// ContradictionError says that a caller claims to be another agent than the one
+// that its credential is bound to. It is to be refused as forbidden (403), and
+// written down. It repeats neither id.
+type ContradictionError struct{}
+
+// Error says what to do.
+func (*ContradictionError) Error() string {
+	return "the credential is bound to another agent; claim that one, or none"
+}
+
+// Bind returns the agent that the caller is taken for: the one that the
+// credential is bound to, verified, when it is bound to one, and otherwise the
+// one that the caller claims, which is never verified. claimed holds what the
+// caller itself has said, and nothing that was made up in its place, such as the
+// name of its software. A claim that contradicts the binding is a
+// [*ContradictionError].
+func (p *Principal) Bind(claimed Agent) (Agent, error) {
+	claimed.Verified = false
+	if p.Agent == "" {
+		return claimed, nil
+	}
+	if id := claimed.AgentID; id != "" && id != AnonymousAgent && id != p.Agent {
+		return Agent{}, &ContradictionError{}
+	}
+	claimed.AgentID, claimed.Verified = p.Agent, true
+	return claimed, nil
+}
+
+// Clone returns a caller that shares nothing with c that could be changed.
+func (c Caller) Clone() Caller {
+	c.Agent = c.Agent.Clone()
+	c.Principal.Scopes, c.Principal.Groups = slices.Clone(c.Principal.Scopes), slices.Clone(c.Principal.Groups)
+	if c.Principal.Claims != nil {
+		c.Principal.Claims = CloneValue(c.Principal.Claims).(map[string]any)
+	}
+	return c
+}
+
+// Clone returns an agent that shares nothing with a that could be changed.
+func (a Agent) Clone() Agent {
+	a.Metadata = maps.Clone(a.Metadata)
+	return a
+}
+
+// CloneValue returns a copy of decoded JSON that shares no map and no list with
+// it, for those who may change what they are given.
+func CloneValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		cloned := make(map[string]any, len(value))
+		for key, member := range value {
+			cloned[key] = CloneValue(member)
+		}
+		return cloned
+	case []any:
+		cloned := make([]any, len(value))
+		for i, item := range value {
+			cloned[i] = CloneValue(item)
+		}
+		return cloned
+	case *big.Int:
+		return new(big.Int).Set(value)
+	default:
+		return value
+	}
+}
+
+// MarshalJSON encodes the agent as the RFC's AgentContext (section 10), under
+// the names that scripts and hooks see: agent_id, model, request_id, metadata
+// and verified. A model that is not named is null.
+func (a Agent) MarshalJSON() ([]byte, error) {
+	seen := struct {
+		AgentID   string            `json:"agent_id"`
+		Model     *string           `json:"model"`
+		RequestID string            `json:"request_id"`
+		Metadata  map[string]string `json:"metadata"`
+		Verified  bool              `json:"verified"`
+	}{AgentID: a.AgentID, RequestID: a.RequestID, Metadata: a.Metadata, Verified: a.Verified}
+	if seen.AgentID == "" {
+		seen.AgentID = AnonymousAgent
+	}
+	if a.Model != "" {
+		seen.Model = &a.Model
+	}
+	if seen.Metadata == nil {
+		seen.Metadata = map[string]string{}
+	}
+	return json.Marshal(seen)
 }

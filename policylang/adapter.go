@@ -25,7 +25,6 @@ type adapter struct {
 // beyondInt64 is the error of an integer that CEL has no type for.
 const beyondInt64 = "an integer beyond int64"
 
-// NativeToValue implements [types.Adapter].
 func (a *adapter) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
 	case ref.Val:
@@ -68,32 +67,26 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// whole is a fact set that an expression uses as a value of its own. All that
-// can be done with it is to read its members.
+// whole is a fact set that an expression uses as a [ref.Val] of its own, which can only be
+// asked for its members.
 type whole struct{ owner any }
 
-// ConvertToNative implements [ref.Val].
 func (w whole) ConvertToNative(t reflect.Type) (any, error) {
 	return types.NullValue.ConvertToNative(t)
 }
 
-// ConvertToType implements [ref.Val].
 func (w whole) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
 
-// Equal implements [ref.Val].
 func (w whole) Equal(other ref.Val) ref.Val {
 	o, ok := other.(whole)
 	return types.Bool(ok && o.owner == w.owner)
 }
 
-// Type implements [ref.Val].
 func (w whole) Type() ref.Type { return types.NewObjectType("object") }
+func (w whole) Value() any     { return w.owner }
 
-// Value implements [ref.Val].
-func (w whole) Value() any { return w.owner }
-
-// stringList is a list of strings that CEL reads where it stands: scopes and
-// groups are asked about in nearly every policy.
+// stringList is a [traits.Lister] that CEL reads where it stands: nearly every policy asks
+// about scopes and groups.
 type stringList []string
 
 // cel returns the list as CEL itself would make it, for all that is rare.
@@ -101,10 +94,8 @@ func (l *stringList) cel() traits.Lister {
 	return types.NewStringList(types.DefaultTypeAdapter, *l)
 }
 
-// Add implements [traits.Adder].
 func (l *stringList) Add(other ref.Val) ref.Val { return l.cel().Add(other) }
 
-// Contains implements [traits.Container].
 func (l *stringList) Contains(value ref.Val) ref.Val {
 	want, ok := value.(types.String)
 	if !ok {
@@ -118,29 +109,14 @@ func (l *stringList) Contains(value ref.Val) ref.Val {
 	return types.False
 }
 
-// ConvertToNative implements [ref.Val].
 func (l *stringList) ConvertToNative(t reflect.Type) (any, error) { return l.cel().ConvertToNative(t) }
-
-// ConvertToType implements [ref.Val].
-func (l *stringList) ConvertToType(t ref.Type) ref.Val { return l.cel().ConvertToType(t) }
-
-// Equal implements [ref.Val].
-func (l *stringList) Equal(other ref.Val) ref.Val { return l.cel().Equal(other) }
-
-// Get implements [traits.Indexer].
-func (l *stringList) Get(index ref.Val) ref.Val { return l.cel().Get(index) }
-
-// Iterator implements [traits.Iterable].
-func (l *stringList) Iterator() traits.Iterator { return &stringIterator{rest: *l} }
-
-// Size implements [traits.Sizer].
-func (l *stringList) Size() ref.Val { return types.Int(len(*l)) }
-
-// Type implements [ref.Val].
-func (l *stringList) Type() ref.Type { return types.ListType }
-
-// Value implements [ref.Val].
-func (l *stringList) Value() any { return []string(*l) }
+func (l *stringList) ConvertToType(t ref.Type) ref.Val            { return l.cel().ConvertToType(t) }
+func (l *stringList) Equal(other ref.Val) ref.Val                 { return l.cel().Equal(other) }
+func (l *stringList) Get(index ref.Val) ref.Val                   { return l.cel().Get(index) }
+func (l *stringList) Iterator() traits.Iterator                   { return &stringIterator{rest: *l} }
+func (l *stringList) Size() ref.Val                               { return types.Int(len(*l)) }
+func (l *stringList) Type() ref.Type                              { return types.ListType }
+func (l *stringList) Value() any                                  { return []string(*l) }
 
 // stringIterator walks a stringList once.
 type stringIterator struct {
@@ -149,10 +125,8 @@ type stringIterator struct {
 	rest []string
 }
 
-// HasNext implements [traits.Iterator].
 func (i *stringIterator) HasNext() ref.Val { return types.Bool(len(i.rest) > 0) }
 
-// Next implements [traits.Iterator].
 func (i *stringIterator) Next() ref.Val {
 	next := i.rest[0]
 	i.rest = i.rest[1:]
@@ -163,7 +137,6 @@ func (i *stringIterator) Next() ref.Val {
 // would make decisions differ from call to call.
 type sortedMap struct{ traits.Mapper }
 
-// Iterator implements [traits.Iterable].
 func (m sortedMap) Iterator() traits.Iterator {
 	switch native := m.Value().(type) {
 	case map[string]any:
@@ -195,9 +168,7 @@ func compareKeys(a, b ref.Val) int {
 
 // writesMap reports whether a map is written out anywhere in e.
 func writesMap(e ast.Expr) bool {
-	found := false
-	visit(e, func(part ast.Expr) { found = found || part.Kind() == ast.MapKind })
-	return found
+	return contains(e, func(part ast.Expr) bool { return part.Kind() == ast.MapKind })
 }
 
 // sortMaps is an [interpreter.InterpretableDecoratorV2] that sorts the maps
@@ -214,12 +185,10 @@ type mapLiteral struct {
 	interpreter.InterpretableConstructor
 }
 
-// Eval implements [interpreter.Interpretable].
 func (m mapLiteral) Eval(vars interpreter.Activation) ref.Val {
 	return m.Exec(interpreter.AsFrame(vars))
 }
 
-// Exec implements [interpreter.InterpretableV2].
 func (m mapLiteral) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	value := m.InterpretableConstructor.Exec(frame)
 	if made, ok := value.(traits.Mapper); ok {

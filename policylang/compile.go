@@ -210,3 +210,10 @@ func namesIn(e ast.Expr, s *scope) map[string]bool {
 func visit(e ast.Expr, f func(ast.Expr)) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(f))
 }
+
+// contains reports whether is holds for e or an expression in it.
+func contains(e ast.Expr, is func(ast.Expr) bool) bool {
+	found := false
+	visit(e, func(part ast.Expr) { found = found || is(part) })
+	return found
+}

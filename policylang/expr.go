@@ -236,7 +236,7 @@ func (e *Env) CompileKey(src KeySource, t *Tool) (*Key, diag.List) {
 		if k, diags := e.compileKey(src, nil, e.plain); k != nil {
 			return k, diags
 		}
-		// What is wrong is told better by one who knows the arguments.
+		// The tool's arguments make for better messages.
 	}
 	var tool Tool
 	if t != nil {

@@ -37,49 +37,29 @@ func libraries(z *zones) []cel.EnvOption {
 	return slices.Concat(library, mixedArithmetic(), searches(), z.options())
 }
 
-// mixed returns the function that stands in for an arithmetic operator beside
-// a value whose type is known only in the call, or "". Unlike CEL's own, these
-// take an integer beside a number. Their names cannot be written in a policy.
-func mixed(operator string) string {
-	switch operator {
-	case operators.Add:
-		return "@add"
-	case operators.Subtract:
-		return "@subtract"
-	case operators.Multiply:
-		return "@multiply"
-	case operators.Divide:
-		return "@divide"
-	}
-	return ""
+// mixed maps the arithmetic operators to the functions that stand in for them beside a
+// value whose type is known only in the call. Unlike CEL's own, these take an integer beside
+// a number. Their names cannot be written in a policy.
+var mixed = map[string]string{
+	operators.Add: "@add", operators.Subtract: "@subtract", operators.Multiply: "@multiply", operators.Divide: "@divide",
 }
 
 func mixedArithmetic() []cel.EnvOption {
 	return []cel.EnvOption{
-		mixedOperator("@add", func(a, b ref.Val) ref.Val {
-			if x, ok := a.(traits.Adder); ok {
-				return x.Add(b)
-			}
-			return types.MaybeNoSuchOverloadErr(a)
-		}),
-		mixedOperator("@subtract", func(a, b ref.Val) ref.Val {
-			if x, ok := a.(traits.Subtractor); ok {
-				return x.Subtract(b)
-			}
-			return types.MaybeNoSuchOverloadErr(a)
-		}),
-		mixedOperator("@multiply", func(a, b ref.Val) ref.Val {
-			if x, ok := a.(traits.Multiplier); ok {
-				return x.Multiply(b)
-			}
-			return types.MaybeNoSuchOverloadErr(a)
-		}),
-		mixedOperator("@divide", func(a, b ref.Val) ref.Val {
-			if x, ok := a.(traits.Divider); ok {
-				return x.Divide(b)
-			}
-			return types.MaybeNoSuchOverloadErr(a)
-		}),
+		mixedOperator("@add", ifAble(traits.Adder.Add)),
+		mixedOperator("@subtract", ifAble(traits.Subtractor.Subtract)),
+		mixedOperator("@multiply", ifAble(traits.Multiplier.Multiply)),
+		mixedOperator("@divide", ifAble(traits.Divider.Divide)),
+	}
+}
+
+// ifAble returns the function that calls a method of its first operand, if that has it.
+func ifAble[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
+	return func(a, b ref.Val) ref.Val {
+		if x, ok := a.(T); ok {
+			return method(x, b)
+		}
+		return types.MaybeNoSuchOverloadErr(a)
 	}
 }
 
@@ -199,44 +179,26 @@ func findZone(name string) (*time.Location, error) {
 	return time.FixedZone("", seconds), nil
 }
 
-// zoned returns CEL's name for the function of timestamps that takes a zone,
-// or "" when function is not one of those.
-func zoned(function string) string {
-	switch function {
-	case overloads.TimeGetFullYear:
-		return overloads.TimestampToYearWithTz
-	case overloads.TimeGetMonth:
-		return overloads.TimestampToMonthWithTz
-	case overloads.TimeGetDayOfYear:
-		return overloads.TimestampToDayOfYearWithTz
-	case overloads.TimeGetDayOfMonth:
-		return overloads.TimestampToDayOfMonthZeroBasedWithTz
-	case overloads.TimeGetDate:
-		return overloads.TimestampToDayOfMonthOneBasedWithTz
-	case overloads.TimeGetDayOfWeek:
-		return overloads.TimestampToDayOfWeekWithTz
-	case overloads.TimeGetHours:
-		return overloads.TimestampToHoursWithTz
-	case overloads.TimeGetMinutes:
-		return overloads.TimestampToMinutesWithTz
-	case overloads.TimeGetSeconds:
-		return overloads.TimestampToSecondsWithTz
-	case overloads.TimeGetMilliseconds:
-		return overloads.TimestampToMillisecondsWithTz
-	}
-	return ""
+// zoned maps the functions of timestamps that take a zone to CEL's names for them.
+var zoned = map[string]string{
+	overloads.TimeGetFullYear:     overloads.TimestampToYearWithTz,
+	overloads.TimeGetMonth:        overloads.TimestampToMonthWithTz,
+	overloads.TimeGetDayOfYear:    overloads.TimestampToDayOfYearWithTz,
+	overloads.TimeGetDayOfMonth:   overloads.TimestampToDayOfMonthZeroBasedWithTz,
+	overloads.TimeGetDate:         overloads.TimestampToDayOfMonthOneBasedWithTz,
+	overloads.TimeGetDayOfWeek:    overloads.TimestampToDayOfWeekWithTz,
+	overloads.TimeGetHours:        overloads.TimestampToHoursWithTz,
+	overloads.TimeGetMinutes:      overloads.TimestampToMinutesWithTz,
+	overloads.TimeGetSeconds:      overloads.TimestampToSecondsWithTz,
+	overloads.TimeGetMilliseconds: overloads.TimestampToMillisecondsWithTz,
 }
 
 // options puts the zones in the place of CEL's own, which reads them from
 // disk in every evaluation.
 func (z *zones) options() []cel.EnvOption {
 	var options []cel.EnvOption
-	for _, function := range []string{
-		overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDayOfMonth,
-		overloads.TimeGetDate, overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes,
-		overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
-	} {
-		options = append(options, cel.Function(function, cel.MemberOverload(zoned(function),
+	for function, overload := range zoned {
+		options = append(options, cel.Function(function, cel.MemberOverload(overload,
 			[]*cel.Type{cel.TimestampType, cel.StringType}, cel.IntType,
 			cel.BinaryBinding(func(at, zone ref.Val) ref.Val { return z.read(function, at, zone) }))))
 	}
@@ -256,7 +218,7 @@ func (z *zones) read(function string, at, zone ref.Val) ref.Val {
 func (c *compiler) checkZones(at *places, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || zoned(e.AsCall().FunctionName()) == "" || len(e.AsCall().Args()) != 1 {
+		if e.Kind() != ast.CallKind || zoned[e.AsCall().FunctionName()] == "" || len(e.AsCall().Args()) != 1 {
 			return
 		}
 		p := problem{code: codeType, summary: "the time zone must be written out", detail: "such as 'Europe/Berlin' or '+02:00'"}

@@ -122,10 +122,7 @@ func (l *lexer) quoted(start int, raw bool) (token, *complaint) {
 }
 
 func (l *lexer) unterminated(start int) (token, *complaint) {
-	return token{tokenString, start, l.pos}, &complaint{
-		summary: "this string has no end",
-		detail:  "close it with the quote that it starts with, on the same line",
-	}
+	return token{tokenString, start, l.pos}, &complaint{"this string has no end", "close it with the quote that it starts with, on the same line"}
 }
 
 // number reads more than CEL's numbers: the parser sees to their form.
@@ -146,10 +143,7 @@ func (l *lexer) escaped(start int) (token, *complaint) {
 	end := strings.IndexAny(l.src[start+1:], "`\n")
 	if end < 0 || l.src[start+1+end] == '\n' {
 		l.pos = len(l.src)
-		return token{tokenIdent, start, l.pos}, &complaint{
-			summary: "this name has no closing backtick",
-			detail:  "a name that is not a word is written like args.`content-type`",
-		}
+		return token{tokenIdent, start, l.pos}, &complaint{"this name has no closing backtick", "a name that is not a word is written like args.`content-type`"}
 	}
 	l.pos = start + end + 2
 	return token{tokenIdent, start, l.pos}, nil
@@ -319,7 +313,7 @@ func (g *gatekeeper) close(text string) *complaint {
 	}
 	opened := g.open[len(g.open)-1]
 	g.open = g.open[:len(g.open)-1]
-	if want := closer(g.text(opened)); want != text {
+	if want := closer[g.text(opened)]; want != text {
 		return &complaint{
 			fmt.Sprintf("this %s does not close the %s before it", quote(text), quote(g.text(opened))),
 			fmt.Sprintf("write %s", quote(want)),
@@ -340,20 +334,12 @@ func (g *gatekeeper) end() *complaint {
 	g.tokens = append(g.tokens, opened)
 	return &complaint{
 		fmt.Sprintf("this %s is never closed", quote(g.text(opened))),
-		fmt.Sprintf("add %s", quote(closer(g.text(opened)))),
+		fmt.Sprintf("add %s", quote(closer[g.text(opened)])),
 	}
 }
 
-func closer(opened string) string {
-	switch opened {
-	case "(":
-		return ")"
-	case "[":
-		return "]"
-	default:
-		return "}"
-	}
-}
+// closer maps brackets to those that close them.
+var closer = map[string]string{"(": ")", "[": "]", "{": "}"}
 
 func tooMuch(what string, limit int, unit string) *complaint {
 	return &complaint{

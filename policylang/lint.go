@@ -108,7 +108,7 @@ func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
 	c.reportNode(at, value, problem{
 		severity: diag.Warning, code: codeEnum, ofTool: isTools(names[0]),
 		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(string(text))),
-		detail:  orElse(diag.DidYouMean(string(text), s.enum), "it is one of "+enumerate(s.enum)),
+		detail:  cmp.Or(diag.DidYouMean(string(text), s.enum), "it is one of "+enumerate(s.enum)),
 	})
 }
 
@@ -327,7 +327,5 @@ func isVerified(names []string) bool  { return slices.Equal(names, []string{"age
 
 // asksFor reports whether an expression reads something whose dotted name is as wanted.
 func asksFor(e ast.Expr, wanted func(names []string) bool) bool {
-	found := false
-	visit(e, func(part ast.Expr) { found = found || wanted(path(part)) })
-	return found
+	return contains(e, func(part ast.Expr) bool { return wanted(path(part)) })
 }

@@ -1,8 +1,47 @@
+// Package policylang is the one door to CEL, the language of policies, of the
+// keys of limits and of `from` values.
+//
+// An [Env] knows the operator's variables and compiles: a [Source] for one
+// [Tool] becomes a [Policy], a [KeySource] a [Key], a text becomes an [Expr]. Everything that an
+// expression can read has a type, the arguments from the JSON Schema of the
+// tool's input, so that most mistakes are diagnostics, in the places of the
+// file, before anything is served. A policy judges an [Input]; its [Decision]
+// is the same for the same input, always.
+//
+// # Flow
+//
+// A text passes a gate that bounds its size and nesting, and CEL's parser.
+// has() of an argument that the tool cannot have is false and takes what it
+// guards with it (rewrite.go). CEL's checker finds the types; integers beside
+// numbers are promoted (rewrite.go). What is left must be of the type that
+// its role needs, and its cost with ordinary data, estimated from the schema,
+// must be bounded (cost.go). Then it is planned once and evaluated many times on
+// the Go values where they stand (evaluation.go). Its loops and its calls pay for their
+// work (metered_program.go) from an allowance of 100 ms for each decision (meter.go).
+//
+// # Denial is the answer to every doubt
+//
+// An expression that cannot be evaluated, for want of a key, by a wrong type
+// or for taking too long, denies. Callers are told [GenericReason], operators
+// the place and the kind of the problem; neither is told values.
+//
+// [Policy.Partial] is the same evaluation with arguments that are not known.
+// It is sure of what it says, or says [Unknown].
+//
+// # What it refuses to do
+//
+// It reads no clock, no file and no environment while it decides: the time is
+// part of the input, time zones are found when a policy is compiled. It knows
+// nothing of HCL, of the order of policies or of what a denial looks like on a
+// wire.
 package policylang
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -146,7 +185,7 @@ func (p *Policy) fail(d Decision, err *failure) Decision {
 
 // because adds the policy's reason to what it decides.
 func (p *Policy) because(r *run, d Decision) Decision {
-	d.Reason = orElse(p.reason, GenericReason)
+	d.Reason = cmp.Or(p.reason, GenericReason)
 	if p.reasonExpr == nil {
 		return d
 	}
@@ -154,7 +193,7 @@ func (p *Policy) because(r *run, d Decision) Decision {
 	if err != nil {
 		d.Err = p.blame(err)
 	}
-	d.Reason, d.Cut = orElse(reason, d.Reason), cut
+	d.Reason, d.Cut = cmp.Or(reason, d.Reason), cut
 	return d
 }
 
@@ -241,4 +280,156 @@ const (
 // String returns the value in lower case.
 func (v Value) String() string {
 	return [...]string{"not asked", "false", "true", "open", "failed"}[v]
+}
+
+// Source is a policy as it was written. Exactly one of Allow, Deny and Approval is
+// set; a nil Text was not written.
+type Source struct {
+	// Name is the policy's name, for messages.
+	Name string
+	// OnResult says that the policy judges what a call returns, which it sees as result,
+	// and not whether the call may be made.
+	OnResult bool
+	// When says which calls the policy concerns; nil means all.
+	When *diag.Text
+	// Allow must be true for the call to go on, Deny must be false.
+	Allow, Deny *diag.Text
+	// Approval is true for calls that go on only when their user consents.
+	Approval *diag.Text
+	// Reason is what a denied caller, or a user who is asked, is told, [GenericReason]
+	// when it is empty.
+	Reason string
+	// ReasonExpr computes the reason; it is evaluated only when it is told. Where
+	// it cannot be, Reason is told.
+	ReasonExpr *diag.Text
+	// Range is where the policy stands.
+	Range diag.Range
+}
+
+// Tool is what a policy is compiled against.
+type Tool struct {
+	// Kind is that of [ToolFacts], "tool" when empty, and Name the tool's name;
+	// both are for messages.
+	Kind, Name string
+	// Schema is the JSON Schema of the tool's arguments, with those that
+	// `from` supplies. Nil means that nothing is known of them.
+	Schema json.RawMessage
+	// Result is the JSON Schema of what the tool returns, for policies that judge that.
+	// Nil means that nothing is known of it.
+	Result json.RawMessage
+	// Later are required arguments that a completion may lack, because another
+	// one before them is completed.
+	Later []string
+	// Range is where the tool stands.
+	Range diag.Range
+}
+
+// sourceKey tells policies apart.
+type sourceKey struct {
+	name, reason  string
+	when, verdict textKey
+	role          role
+	reasonExpr    textKey
+	whole         diag.Range
+}
+
+type textKey struct {
+	body  string
+	whole diag.Range
+}
+
+func (s Source) owner() *owner { return &owner{"policy", s.Name, s.Range} }
+
+func (s Source) key() sourceKey {
+	r, verdict := s.verdict()
+	return sourceKey{
+		name: s.Name, reason: s.Reason, whole: s.Range, role: r,
+		when: keyOfText(s.When), verdict: keyOfText(verdict), reasonExpr: keyOfText(s.ReasonExpr),
+	}
+}
+
+// verdict returns the text that decides, and its role; nil unless there is exactly one.
+func (s Source) verdict() (r role, verdict *diag.Text) {
+	for _, v := range []struct {
+		role role
+		text *diag.Text
+	}{{roleAllow, s.Allow}, {roleDeny, s.Deny}, {roleApproval, s.Approval}} {
+		switch {
+		case v.text == nil:
+		case verdict != nil:
+			return "", nil
+		default:
+			r, verdict = v.role, v.text
+		}
+	}
+	return r, verdict
+}
+
+func keyOfText(t *diag.Text) textKey {
+	if t == nil {
+		return textKey{}
+	}
+	return textKey{t.Body(), t.All()}
+}
+
+// schemas returns those of a tool that the policy sees.
+func (s Source) schemas(t Tool) schemas {
+	of := schemas{args: string(t.Schema), judged: s.OnResult}
+	if s.OnResult {
+		of.result = string(t.Result)
+	}
+	return of
+}
+
+// mayReadTool reports whether any of the policy's expressions may read the
+// arguments or the result. It errs to the side of yes.
+func (s Source) mayReadTool() bool {
+	if s.OnResult {
+		return true
+	}
+	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.Approval, s.ReasonExpr} {
+		if t != nil && mayReadArgs(*t) {
+			return true
+		}
+	}
+	return false
+}
+
+func mayReadArgs(t diag.Text) bool {
+	return len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")
+}
+
+// Reads returns where an expression first reads a member of a variable, such as
+// principal.id, or the variable as a whole. It looks at the words of the text alone.
+func Reads(t diag.Text, variable, member string) (at diag.Range, reads bool) {
+	tokens, _ := gate(t.Body())
+	word := func(i int) string {
+		if i < 0 || i >= len(tokens) {
+			return ""
+		}
+		return t.Body()[tokens[i].start:tokens[i].end]
+	}
+	for i, first := range tokens {
+		if first.kind != tokenIdent || word(i) != variable || word(i-1) == "." && i > 1 && isOperand(tokens[i-2], word(i-2)) {
+			continue
+		}
+		last := first
+		if word(i+1) == "." {
+			next := i + 2
+			if word(next) == "?" {
+				next++
+			}
+			if word(next) != member {
+				continue
+			}
+			last = tokens[next]
+		}
+		return t.Range(first.start, last.end), true
+	}
+	return diag.Range{}, false
+}
+
+// isOperand reports whether a dot behind a token leads to a member of it.
+func isOperand(t token, word string) bool {
+	return t.kind == tokenIdent || word == ")" || word == "]" || word == "}" || word == "?"
 }

@@ -140,7 +140,7 @@ func (p *promoter) mix(checked *ast.AST) bool {
 		if e.Kind() != ast.CallKind {
 			return
 		}
-		name, args := mixed(e.AsCall().FunctionName()), e.AsCall().Args()
+		name, args := mixed[e.AsCall().FunctionName()], e.AsCall().Args()
 		if name == "" || len(args) != 2 || !mayMix(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
 			return
 		}

@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // Mark stands where a sensitive value stood.
 const Mark = "[sensitive]"
+
+const quotedMark = `"` + Mark + `"`
 
 // Pointers returns a JSON value in which everything that the JSON pointers
 // point at is replaced by [Mark]; the step * stands for every member, and any
@@ -21,21 +26,64 @@ func Pointers(raw json.RawMessage, pointers []string) json.RawMessage {
 	if !json.Valid(raw) {
 		return nil
 	}
-	s := newSplicer(raw)
 	paths := make([][]string, len(pointers))
 	for i, pointer := range pointers {
 		paths[i] = steps(pointer)
 	}
-	if s.value(paths) != nil {
-		return nil
+	value := bytes.TrimSpace(raw)
+	before, after, _ := bytes.Cut(raw, value)
+	return slices.Concat(before, appendHidden(nil, value, paths), after)
+}
+
+// appendHidden appends a value with marks where paths lead, which are what is left of the
+// pointers. It goes no deeper than they do.
+func appendHidden(out, value []byte, paths [][]string) []byte {
+	if slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 }) {
+		return append(out, quotedMark...)
 	}
-	return s.spliced()
+	if len(paths) == 0 {
+		return append(out, value...)
+	}
+	return edit(out, value, func(out []byte, name string, inner []byte) []byte {
+		var deeper [][]string
+		for _, path := range paths {
+			if value[0] == '[' || path[0] == "*" || path[0] == name {
+				deeper = append(deeper, path[1:])
+			}
+		}
+		return appendHidden(out, inner, deeper)
+	})
+}
+
+// edit appends an object or an array in which each value is what replace appends for it; all
+// other bytes stay. Items have no name. It appends any other value as it is.
+func edit(out, value []byte, replace func(out []byte, name string, inner []byte) []byte) []byte {
+	c, object := jsontext.Members(value)
+	array := false
+	if !object {
+		c, array = jsontext.Elements(value)
+	}
+	copied := 0
+	for more := object || array; more; {
+		var name, inner []byte
+		if object {
+			name, inner, more = c.Member()
+		} else {
+			inner, more = c.Element()
+		}
+		if more {
+			out = append(out, value[copied:c.Offset()-len(inner)]...)
+			out = replace(out, string(name), inner)
+			copied = c.Offset()
+		}
+	}
+	return append(out, value[copied:]...)
 }
 
 // Arguments returns the arguments of a call for others to see: by [Pointers] when
 // they are valid, and else by [Unchecked]. It returns nil for what is no object.
 func Arguments(raw json.RawMessage, valid bool, pointers, names []string) json.RawMessage {
-	if !bytes.HasPrefix(bytes.TrimLeft(raw, blank), []byte("{")) || !json.Valid(raw) {
+	if !jsonguard.IsObject(raw) || !json.Valid(raw) {
 		return nil
 	}
 	if !valid {
@@ -52,24 +100,19 @@ func Unchecked(raw json.RawMessage, pointers, names []string) json.RawMessage {
 	if len(pointers) == 0 || len(raw) == 0 {
 		return raw
 	}
-	if !json.Valid(raw) || bytes.TrimLeft(raw, blank)[0] != '{' {
+	if !json.Valid(raw) || !jsonguard.IsObject(raw) {
 		return nil
 	}
-	s := newSplicer(raw)
-	err := s.inside(func(name string) error {
+	return edit(nil, raw, func(out []byte, name string, value []byte) []byte {
 		sensitive := slices.ContainsFunc(pointers, func(p string) bool {
 			first := steps(p)
 			return len(first) == 0 || first[0] == name || first[0] == "*"
 		})
 		if sensitive || !slices.Contains(names, name) {
-			return s.hide()
+			return append(out, quotedMark...)
 		}
-		return s.skip()
+		return append(out, value...)
 	})
-	if err != nil {
-		return nil
-	}
-	return s.spliced()
 }
 
 // steps splits a JSON pointer (RFC 6901).
@@ -83,4 +126,49 @@ func steps(pointer string) []string {
 		steps[i] = unescape.Replace(steps[i])
 	}
 	return steps
+}
+
+// HideJSON is [Text.Hide] for a JSON value: texts, names and numbers are looked
+// at one by one, so that what comes out is JSON again. It is nil for what is
+// not JSON. The others find nothing where there is no sensitive value.
+func (t Text) HideJSON(raw json.RawMessage, others ...Net) json.RawMessage {
+	if !t.Hides() || len(raw) == 0 {
+		return raw
+	}
+	if t.isTooMuch(len(raw)) {
+		return json.RawMessage(quotedMark)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil
+	}
+	hidden, _ := jsontext.Marshal(t.hidden(value, others)) // decoded JSON always encodes
+	return hidden
+}
+
+func (t Text) hidden(value any, others []Net) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for name, member := range value {
+			shown[t.Hide(name, others...)] = t.hidden(member, others)
+		}
+		return shown
+	case []any:
+		for i := range value {
+			value[i] = t.hidden(value[i], others)
+		}
+		return value
+	case string:
+		return t.Hide(value, others...)
+	case json.Number:
+		if shown := t.Hide(value.String(), others...); shown != value.String() {
+			return shown
+		}
+		return value
+	default:
+		return value
+	}
 }

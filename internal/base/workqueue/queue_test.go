@@ -1,6 +1,10 @@
 package workqueue_test
 
 import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -8,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 )
 
@@ -173,4 +178,154 @@ func TestACrowdingLastsUntilTheQueueIsHalfEmpty(t *testing.T) {
 		close(step)
 		want("empty", false, 3)
 	})
+}
+
+// take takes as many places of an owner as it gets, up to so many.
+func take(s *workqueue.Shares, owner uint64, most, want int) (got int) {
+	for got < want && s.Begin(owner, most) {
+		got++
+	}
+	return got
+}
+
+func TestShares_leaveSomeToOthers(t *testing.T) {
+	var s workqueue.Shares
+	if got := take(&s, 1, 1024, 2000); got != 896 {
+		t.Errorf("the first owner has %d places, want seven eighths", got)
+	}
+	if got := take(&s, 2, 1024, 100); got != 100 {
+		t.Errorf("the second owner has %d places, want all that it asks for", got)
+	}
+	if got := take(&s, 1, 1024, 1); got != 0 {
+		t.Error("the first owner has places that are left for others")
+	}
+	if got := take(&s, 3, 1024, 2000); got != 28 {
+		t.Errorf("the third owner has %d places, want those that are left", got)
+	}
+	if s.Begin(4, 1024) {
+		t.Error("there are more places than there may be")
+	}
+	for range 896 {
+		s.End(1)
+	}
+	if got := take(&s, 4, 1024, 2000); got != 1024-128-128 {
+		t.Errorf("the next owner has %d places", got)
+	}
+}
+
+// TestShares_ofFewPlacesAreNotKept: where there are less than eight, one owner may have all.
+func TestShares_ofFewPlacesAreNotKept(t *testing.T) {
+	for most := 1; most < 8; most++ {
+		var s workqueue.Shares
+		if got := take(&s, 1, most, 100); got != most {
+			t.Errorf("of %d places one owner has %d", most, got)
+		}
+	}
+}
+
+// TestShares_joinedPlaces: nested calls count against their owner, and cannot take the
+// reserve from others.
+func TestShares_joinedPlaces(t *testing.T) {
+	var s workqueue.Shares
+	if got := take(&s, 1, 1024, 16); got != 16 {
+		t.Fatalf("the first owner has %d places", got)
+	}
+	for range 16 * 63 {
+		s.Join(1)
+	}
+	if s.Begin(1, 1024) {
+		t.Error("an owner whose nested calls take all places begins another call")
+	}
+	if got := take(&s, 2, 1024, 100); got != 100 {
+		t.Errorf("the second owner has %d places beside nested calls of the first", got)
+	}
+	for range 16 * 63 {
+		s.Leave(1)
+	}
+	if !s.Begin(1, 1024) {
+		t.Error("no place is left after the nested calls have ended")
+	}
+}
+
+func TestShares_concurrentUse(t *testing.T) {
+	var s workqueue.Shares
+	var all sync.WaitGroup
+	for owner := range uint64(8) {
+		all.Go(func() {
+			for range 1000 {
+				if s.Begin(owner, 16) {
+					s.End(owner)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := take(&s, 1, 16, 100); got != 14 {
+		t.Errorf("%d places are left of 14", got)
+	}
+}
+
+func TestDrainWaitsForWhatIsUnderWay(t *testing.T) {
+	var c workqueue.Calls
+	if c.Begin() != 1 || c.Begin() != 2 {
+		t.Fatal("the count is wrong")
+	}
+	if !c.StartDrain() || c.StartDrain() || !c.Draining() {
+		t.Error("draining starts once")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Drain(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("drain with calls under way: %v", err)
+	}
+	drained := make(chan error)
+	go func() { drained <- c.Drain(context.Background()) }()
+	c.End()
+	c.End()
+	if err := <-drained; err != nil || c.Running() != 0 {
+		t.Errorf("drained with %v, %d under way", err, c.Running())
+	}
+}
+
+func TestClientOf_same(t *testing.T) {
+	anonymous := identity.Anonymous()
+	key := &identity.Principal{Kind: identity.KindKey, ID: "ann"}
+	token := &identity.Principal{Kind: identity.KindToken, Issuer: "https://a", ID: "ann"}
+	other := &identity.Principal{Kind: identity.KindToken, Issuer: "https://b", ID: "ann"}
+	seed := maphash.MakeSeed()
+	of := func(p *identity.Principal, address, listener string) workqueue.Client {
+		ip, _ := netip.ParseAddr(address)
+		return workqueue.ClientOf(p, ip, listener)
+	}
+	for name, row := range map[string]struct {
+		a, b workqueue.Client
+		same bool
+	}{
+		"one address":              {of(nil, "10.0.0.1", "x"), of(&anonymous, "10.0.0.1", "y"), true},
+		"mapped to IPv6":           {of(nil, "10.0.0.1", ""), of(nil, "::ffff:10.0.0.1", ""), true},
+		"two addresses":            {of(nil, "10.0.0.1", ""), of(nil, "10.0.0.2", ""), false},
+		"one network":              {of(nil, "2a00::1", ""), of(nil, "2a00::ffff:1%eth0", ""), true},
+		"two networks":             {of(nil, "2a00::1", ""), of(nil, "2a00:0:0:1::1", ""), false},
+		"one listener":             {of(nil, "", "stdio"), of(&anonymous, "?", "stdio"), true},
+		"two listeners":            {of(nil, "", "stdio"), of(nil, "", "local"), false},
+		"a principal anywhere":     {of(key, "10.0.0.1", "x"), of(key, "10.0.0.2", "y"), true},
+		"a principal of two kinds": {of(key, "", ""), of(token, "", ""), false},
+		"one id of two issuers":    {of(token, "", ""), of(other, "", ""), false},
+		"a principal without id":   {of(&identity.Principal{Kind: identity.KindKey}, "10.0.0.1", ""), of(nil, "10.0.0.1", ""), true},
+	} {
+		if (row.a == row.b) != row.same || (row.a.Number(seed) == row.b.Number(seed)) != row.same {
+			t.Errorf("%s: the same client is %v, want %v", name, row.a == row.b, row.same)
+		}
+	}
+	if !of(key, "", "").Proved() || of(&anonymous, "10.0.0.1", "").Proved() || (workqueue.Client{}).Proved() {
+		t.Error("a client has proved who it is")
+	}
+}
+
+func TestClient_Number_allocatesNothing(t *testing.T) {
+	seed, ip := maphash.MakeSeed(), netip.MustParseAddr("2a00::1")
+	anonymous := identity.Anonymous()
+	if n := testing.AllocsPerRun(100, func() { workqueue.ClientOf(&anonymous, ip, "http").Number(seed) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }

@@ -1,6 +1,8 @@
 package configcheck_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -345,5 +347,200 @@ hook "over" {
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestToolsThatMayBeCalledExist(t *testing.T) {
+	const file = `
+tool "crm_get" { run = "return 1;" }
+tool "report" {
+  allow {
+    call { tools = ["crm_get", "crm_gte", "crm_*", "erp_*", "*", "in_go", "report"] }
+  }
+  run = "return tools.crm_get();"
+}
+prompt "plan" {
+  allow {
+    call { tools = ["nowhere"] }
+  }
+  run = "return tools.nowhere();"
+}
+test "mocks" {
+  tool = "report"
+  mock "tools" "anything" { json = 1 }
+  expect { output = 1 }
+}
+`
+	got := said(configcheck.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
+	want := []string{
+		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
+		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,
+		`a.hcl:11:21: error: there is no tool named "nowhere"; define it, or correct the name`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestAMockOfAToolIsOfOneThatMayBeCalled(t *testing.T) {
+	const file = `
+tool "crm_get" { run = "return 1;" }
+tool "report" {
+  allow {
+    call { tools = ["crm_get"] }
+  }
+  run = "return tools.crm_get();"
+}
+test "of the tool" {
+  tool = "report"
+  mock "tools" "crm_get" { json = 1 }
+  mock "tools" "crm_gte" { json = 1 }
+  expect { output = 1 }
+}
+test "of none" {
+  tool = "crm_get"
+  mock "tools" "report" { json = 1 }
+  expect { output = 1 }
+}
+`
+	got := said(configcheck.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+	want := []string{
+		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so nothing asks this mock; did you mean "crm_get"?`,
+		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so nothing asks this mock; add an allow block with call { tools = [...] } to it, or remove the mock`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestCodeCallsToolsThatThereAre(t *testing.T) {
+	operator := config(t, "upstream \"crm\" { url = \"https://crm.example/mcp\" }\ncodeact {\n  tools = [\"lookup\", \"lokup\", \"sub_*\", \"crm_get\", \"crm_*\", \"*\"]\n}\n")
+	files := []*hclfile.Definitions{tools(t, "a.hcl", "tool \"lookup\" { run = \"return 1\" }\n")}
+	want := []string{
+		`mcpd.hcl:3:22: error: there is no tool named "lokup"; did you mean "lookup"?`,
+		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; the pattern covers tools that are added later; remove it if none will be`,
+	}
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Code calls a tool by the name without the prefix of its upstream; the block names it whole.
+func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
+	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
+	files := []*hclfile.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
+	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatNoAllowPolicyCoversIsWarnedOfWhereTheDefaultIsToDeny(t *testing.T) {
+	const file = `tool "open" { run = "return 1" }
+tool "asked" { run = "return 1" }
+tool "bare" { run = "return 1" }
+prompt "hello" {
+  message "user" { text = "hi" }
+}
+policy "allows" {
+  tools  = ["open"]
+  allow  = "principal.id == 'ada'"
+  reason = "no"
+}
+policy "asks" {
+  tools             = ["*"]
+  requires_approval = "true"
+  reason            = "sure?"
+}
+policy "results" {
+  on     = "result"
+  tools  = ["bare"]
+  deny   = "false"
+  reason = "no"
+}
+`
+	warning := func(place, what, kind string) string {
+		return place + ": warning: no allow policy covers " + what + ": every call of it is denied; add a policy block whose " + kind +
+			`s match it, with allow = "…"; a call that no such policy allows is denied here`
+	}
+	for operator, want := range map[string][]string{
+		"server { default_decision = \"deny\" }\n": {
+			warning("a.hcl:2:6", `tool "asked"`, "tool"), warning("a.hcl:3:6", `tool "bare"`, "tool"), warning("a.hcl:4:8", `prompt "hello"`, "prompt"),
+		},
+		"server { default_decision = \"allow\" }\n": nil,
+		"": nil,
+	} {
+		got := said(configcheck.Check(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s(-want +got)\n%s", operator, diff)
+		}
+	}
+}
+
+func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
+	operator := config(t, "server { default_decision = \"deny\" }\ncodeact {}\n")
+	var offers []configcheck.Offered
+	for _, name := range []string{"call_tool", "describe_tool", "run_code"} {
+		offers = append(offers, configcheck.Offered{Kind: "tool", Name: name, Range: operator.Codeact.Range})
+	}
+	want := []string{`mcpd.hcl:2:1: warning: no allow policy covers tools "call_tool", "describe_tool" and "run_code": every call of them is denied; ` +
+		`add a policy block whose tools match them, with allow = "…"; a call that no such policy allows is denied here`}
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, nil, configcheck.Elsewhere{Offered: offers}))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSecretsThatGoUnencryptedToOthersAreToldOf(t *testing.T) {
+	const file = `server { mode = %q }
+audit { path = "/a.jsonl" }
+secret "k" { env = "K" }
+upstream "crm" {
+  url = "http://mcp.example.com/mcp"
+  header "Accept-Language" { value = "en" }
+  header "Authorization" { value = "Basic ${base64encode("u:${secret.k}")}" }
+}
+`
+	const detail = "write https://; where its host is one of your own network, say so with private_networks = true"
+	for mode, want := range map[string]string{
+		"development": `mcpd.hcl:5:9: warning: the header "Authorization" brings a secret to this server unencrypted; ` + detail,
+		"production":  `mcpd.hcl:5:9: error: the header "Authorization" brings a secret to this server unencrypted, and production mode demands https; ` + detail,
+	} {
+		if diff := cmp.Diff([]string{want}, said(configcheck.Check(config(t, fmt.Sprintf(file, mode)), nil, configcheck.Elsewhere{}))); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", mode, diff)
+		}
+	}
+}
+
+func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
+	const header = "  header \"X-Key\" { value = secret.k }\n"
+	url := func(url string) string { return fmt.Sprintf("  url = %q\n", url) }
+	for says, told := range map[string]bool{
+		url("http://mcp.example.com:8080/mcp") + header: true,
+		url("HTTP://MCP.EXAMPLE.COM/mcp") + header:      true,
+		url("http://203.0.113.7/mcp") + header:          true,
+		url("http://[2001:db8::7]/mcp") + header:        true,
+		url("http://local.example.com/mcp") + header:    true,
+
+		url("https://mcp.example.com/mcp") + header:                                             false,
+		url("http://mcp.example.com/mcp"):                                                       false,
+		url("http://mcp.example.com/mcp") + "  header \"Authorization\" { value = \"none\" }\n": false,
+		url("http://mcp.example.com/mcp") + "  private_networks = true\n" + header:              false,
+		url("http://localhost:8080/mcp") + header:                                               false,
+		url("http://crm.localhost/mcp") + header:                                                false,
+		url("http://127.0.0.2/mcp") + header:                                                    false,
+		url("http://[::1]:8080/mcp") + header:                                                   false,
+		url("http://10.1.2.3/mcp") + header:                                                     false,
+		url("http://[fd00::7]/mcp") + header:                                                    false,
+		url("http://169.254.1.2/mcp") + header:                                                  false,
+		url("http://crm:8080/mcp") + header:                                                     false,
+		url("http://crm.tools.svc/mcp") + header:                                                false,
+		url("http://crm.tools.svc.cluster.local/mcp") + header:                                  false,
+		url("http://crm.corp.internal/mcp") + header:                                            false,
+		"  container {\n    image = \"crm:1\"\n    port  = 8001\n  }\n" + header:                false,
+	} {
+		got := configcheck.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, configcheck.Elsewhere{})
+		if strings.Contains(strings.Join(said(got), "\n"), "unencrypted") != told || len(got) > 1 {
+			t.Errorf("%s\nsays %v, want it told: %t", says, said(got), told)
+		}
 	}
 }

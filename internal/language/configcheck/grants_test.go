@@ -248,3 +248,216 @@ func TestCheckPlaces_incomplete(t *testing.T) {
 		}
 	}
 }
+
+func TestASecretThatIsNotRevealedIsReadByNobody(t *testing.T) {
+	const allow = "  allow {\n    secrets { names = [\"key\", \"token\"] }\n  }\n  run = \"return secrets.key + secrets.token;\"\n}\n"
+	file, problems := hclfile.Parse(hclfile.Source{Path: "tool.hcl", Bytes: []byte("tool \"t\" {\n" + allow)}, hclfile.ToolsKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	defs, problems := file.Decode(hclfile.Scope{Secrets: []string{"key", "token"}})
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	operator := config(t, "secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\nsecret \"token\" { env = \"TOKEN\" }\nhook \"h\" {\n  on = [\"end\"]\n"+allow)
+	want := []string{
+		`mcpd.hcl:9:31: error: hook "h" is granted to read the secret "token", which the operator does not reveal; use it in the header of a grant, or ask the operator to write reveal = true in its block`,
+		`  note mcpd.hcl:5:1: the secret`,
+		`tool.hcl:3:31: error: tool "t" is granted to read the secret "token", which the operator does not reveal; use it in the header of a grant, or ask the operator to write reveal = true in its block`,
+		`  note mcpd.hcl:5:1: the secret`,
+	}
+	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, []*hclfile.Definitions{&defs}, machine(nil)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
+	const allow = "  allow {\n    http \"x\" {\n      hosts = [\"a.example:443\"]\n      header \"A\" { value = \"Bearer ${secret.mine}\" }\n    }\n" +
+		"    exec \"e\" {\n      path = \"/bin/true\"\n      env = { A = base64encode(secret.mine) }\n    }\n" +
+		"    sql \"s\" {\n      driver = \"postgres\"\n      dsn = secret.mine\n      statement \"one\" { query = \"SELECT 1\" }\n    }\n  }\n  run = \"return http.x && exec.e && sql.s;\"\n}\n"
+	file, problems := hclfile.Parse(hclfile.Source{Path: "tool.hcl", Bytes: []byte("tool \"t\" {\n" + allow)}, hclfile.ToolsKind)
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	defs, problems := file.Decode(hclfile.Scope{Secrets: []string{"mine"}})
+	if problems.HasErrors() {
+		t.Fatal(problems)
+	}
+	const block = "secret \"mine\" {\n  oauth {\n    authorize_url = \"https://a.example/a\"\n    redirect_url = \"http://127.0.0.1:8976/b\"\n    token_url = \"https://a.example/t\"\n    client_id = \"c\"\n  }\n}\n"
+	operator := config(t, block+"hook \"h\" {\n  on = [\"end\"]\n"+allow)
+	places := machine(nil)
+	places.Program = func(path string) (string, error) { return path, nil }
+	var got []string
+	for _, line := range said(configcheck.CheckPlaces(operator, []*hclfile.Definitions{&defs}, places)) {
+		if strings.Contains(line, "token of a user") {
+			got = append(got, line)
+		}
+	}
+	want := []string{
+		`mcpd.hcl:12:5: error: hook "h" sends the token of a user, "mine"; a hook runs for no user; use a secret that is the server's own`,
+		`mcpd.hcl:16:5: error: hook "h" gives a program the token of a user, "mine"; such a token goes into the headers of requests alone`,
+		`mcpd.hcl:20:5: error: hook "h" opens a database with the token of a user, "mine"; such a token goes into the headers of requests alone`,
+		`tool.hcl:7:5: error: tool "t" gives a program the token of a user, "mine"; such a token goes into the headers of requests alone`,
+		`tool.hcl:11:5: error: tool "t" opens a database with the token of a user, "mine"; such a token goes into the headers of requests alone`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAServerBehindThisOneGetsNoTokenOfAUser(t *testing.T) {
+	const block = "secret \"mine\" {\n  oauth {\n    authorize_url = \"https://a.example/a\"\n    redirect_url = \"http://127.0.0.1:8976/b\"\n    token_url = \"https://a.example/t\"\n    client_id = \"c\"\n  }\n}\n"
+	operator := config(t, block+"upstream \"crm\" {\n  url = \"https://crm.example/mcp\"\n  header \"A\" { value = \"Bearer ${secret.mine}\" }\n}\n"+
+		"upstream \"lab\" {\n  command = [\"lab\"]\n  env = { A = secret.mine }\n}\n")
+	const detail = `a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own`
+	want := []string{
+		`mcpd.hcl:9:10: error: the upstream "crm" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
+		`mcpd.hcl:13:10: error: the upstream "lab" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
+	}
+	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, nil, machine(nil)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// databases is a tool file that grants a SQLite file or files.
+func databases(where string) string {
+	return "tool \"t\" {\n  allow {\n    sql \"d\" {\n      driver = \"sqlite\"\n" + where + "\n      statement \"s\" { query = \"SELECT 1\" }\n    }\n  }\n  run = \"return sql.d;\"\n}\n"
+}
+
+func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
+	places := machine(nil)
+	find := places.Find
+	places.Find = func(path string) (string, error) {
+		if strings.HasSuffix(path, ".db") && !strings.Contains(path, "missing") {
+			return path, errors.New("it is not a folder")
+		}
+		if strings.Contains(path, "missing") {
+			return path, fs.ErrNotExist
+		}
+		return find(path)
+	}
+	own := config(t, "ceiling {\n  sql_roots   = [\"/srv/data\", \"/etc/app.db\"]\n  sql_drivers = [\"sqlite\"]\n  sql_hosts   = [\"*.db.internal:5432\"]\n}\nsecret \"s\" { file = \"/srv/keys/token.db\" }\n")
+	none := config(t, "")
+	for _, c := range []struct {
+		config      *hclfile.Config
+		where, want string
+	}{
+		{none, `dsn = "/etc/shadow.db"`, `bad-grant: tool "t" gives a script the system's folder /etc`},
+		{none, `dsn = "/var/lib/mcpd/state.db"`, `bad-grant: tool "t" gives a script a file of mcpd's state`},
+		{none, `dsn = "/home/ann/.config/x.db"`, `bad-grant: tool "t" gives a script a hidden folder of the home folder`},
+		{none, "root = \"/\"\nglob = [\"*.db\"]", `bad-grant: tool "t" gives a script all files of the machine`},
+		{none, "root = \"/var/lib/mcpd\"\nglob = [\"*.db\"]", `bad-grant: tool "t" gives a script the folder of mcpd's state`},
+		{none, `dsn = "/data/shop.db"`, ""},
+		{none, `dsn = "/data/missing.db"`, "missing-root: the file of the database does not exist yet"},
+		{none, `dsn = "/data"`, "missing-root: the dsn is a folder"},
+		{own, `dsn = "/srv/data/shop.db"`, ""},
+		{own, `dsn = "/etc/app.db"`, ""},
+		{own, `dsn = "/srv/keys/token.db"`, `bad-grant: tool "t" gives a script the folder of a file that holds a secret`},
+		{own, `dsn = "/data/shop.db"`, `over-ceiling: tool "t" has a root that the operator's ceiling does not allow`},
+		{own, "root = \"/srv/data-evil\"\nglob = [\"*.db\"]", `over-ceiling: tool "t" has a root that the operator's ceiling does not allow`},
+	} {
+		got := ""
+		for _, p := range configcheck.CheckPlaces(c.config, []*hclfile.Definitions{tools(t, "a.hcl", databases(c.where))}, places) {
+			got += p.Code + ": " + p.Summary
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.where, got, c.want)
+		}
+	}
+	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop?sslmode=require"`), `"sqlite"`, `"postgres"`)
+	var codes []string
+	for _, p := range configcheck.Check(own, []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
+		codes = append(codes, p.Code+" "+p.Range.String())
+	}
+	if got := strings.Join(codes, ", "); got != "over-ceiling a.hcl:4:16, over-ceiling a.hcl:5:7" {
+		t.Errorf("the ceiling says %s", got)
+	}
+}
+
+func TestNoGrantIsOfADomainWhereAnyoneCanHaveAHost(t *testing.T) {
+	const (
+		granting = `tool "t" {
+  allow {
+    http "h" { hosts = ["api.example.com:443", "*.com:443", "*.example.com:443", "*.github.io:443"] }
+  }
+  run = "return http.h;"
+}
+`
+		operators = `hook "o" {
+  on = ["end"]
+  allow {
+    http "h" { hosts = ["*.co.uk:443"] }
+  }
+  run = "http.h;"
+}
+`
+		advice  = `; name the hosts, or a domain that has one owner, as in "*.example.com:443"; what is meant as it is, the operator names in ceiling.http_hosts`
+		com     = `a.hcl:3:48: error: tool "t" is granted every host below com, where anyone can have one` + advice
+		github  = `a.hcl:3:82: error: tool "t" is granted every host below github.io, where anyone can have one` + advice
+		country = `mcpd.hcl:4:25: error: hook "o" is granted every host below co.uk, where anyone can have one` + advice
+	)
+	for operator, want := range map[string][]string{
+		"":                                       {com, github},
+		"ceiling { http_hosts = [\"*:443\"] }\n": {com, github},
+		"ceiling { http_hosts = [\"*:443\", \"*.github.io:443\"] }\n":     {com},
+		"ceiling { http_hosts = [\"*.com:443\", \"*.GitHub.io:443\"] }\n": nil,
+		operators: {com, github, country},
+	} {
+		got := said(configcheck.CheckPlaces(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, machine(nil)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s(-want +got)\n%s", operator, diff)
+		}
+	}
+}
+
+const keeping = `
+tool "own" {
+  allow {
+    kv "a" {}
+    kv "b" { scope = "server" }
+  }
+  run = "return kv.a && kv.b;"
+}
+hook "count" {
+  on = ["end"]
+  allow {
+    kv "b" { scope = "server" }
+  }
+  run = "kv.b;"
+}
+test "own" {
+  tool = "own"
+  mock "kv.a" "x" { json = 1 }
+  mock "kv.c" "x" { json = 1 }
+  expect { text = "x" }
+}
+`
+
+func TestNoToolFileSharesMoreThanTheCeiling(t *testing.T) {
+	files := []*hclfile.Definitions{tools(t, "a.hcl", keeping)}
+	const unknown = `tool "own" is not granted kv.c, so nothing asks this mock`
+	for _, c := range []struct {
+		ceiling string
+		want    []string
+	}{
+		{``, []string{unknown}},
+		{`ceiling { kv = ["tool", "server"] }`, []string{unknown}},
+		{`ceiling { kv = ["tool", "session"] }`, []string{
+			`tool "own" keeps values in the scope "server", which the operator's ceiling does not allow`,
+			`hook "count" keeps values in the scope "server", which the operator's ceiling does not allow`, unknown,
+		}},
+		{`ceiling { kv = [] }`, []string{
+			`tool "own" keeps values in the scope "tool", which the operator's ceiling does not allow`,
+			`tool "own" keeps values in the scope "server", which the operator's ceiling does not allow`,
+			`hook "count" keeps values in the scope "server", which the operator's ceiling does not allow`, unknown,
+		}},
+	} {
+		var got []string
+		for _, p := range configcheck.Check(config(t, c.ceiling+"\n"), files, configcheck.Elsewhere{}).Sort() {
+			got = append(got, p.Summary)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.ceiling, diff)
+		}
+	}
+}

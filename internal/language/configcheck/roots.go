@@ -2,9 +2,16 @@ package configcheck
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // reserved is a folder, or a file, that no root may hold.
@@ -177,4 +184,183 @@ func (c *machine) found(path string) string {
 func within(path, folder string) bool {
 	separator := string(filepath.Separator)
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, separator)+separator)
+}
+
+// program judges the program of one grant.
+func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges map[string]diag.Range, bounded bool) {
+	real, err := c.places.Program(g.Path)
+	if !c.isNamedProgram(g.Path) {
+		if why := c.changeable(g.Path, real); why != "" {
+			c.report(diag.Diagnostic{
+				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s runs a program in %s", what, why),
+				Detail: "whoever may write there decides what is run: use a program of another folder, or ask the operator to name this one in ceiling.exec_paths",
+			})
+			return
+		}
+		if ceiling := c.config.Ceiling; bounded && ceiling != nil && ceiling.ExecPaths != nil && !c.coversProgram(g.Path, real) {
+			c.report(diag.Diagnostic{
+				Code: "over-ceiling", Range: where, Summary: what + " runs a program that the operator's ceiling does not allow",
+				Detail: "use a program of ceiling.exec_paths, or ask the operator to add this one",
+				Notes:  []diag.Note{{Range: ceiling.Range, Message: "the ceiling"}},
+			})
+			return
+		}
+		if i, why := coded(g, real); i >= 0 {
+			c.report(diag.Diagnostic{
+				Code: "bad-grant", Range: ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)], Summary: why,
+				Detail: "run the program itself that does the work, or write the code out before what a script passes; what is meant as it is, the operator names in ceiling.exec_paths",
+			})
+			return
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		c.report(diag.Diagnostic{
+			Severity: diag.Warning, Code: "missing-program", Range: where, Summary: "the program does not exist yet",
+			Detail: "install it, or correct the path; until then scripts cannot run it",
+		})
+	default:
+		c.report(diag.Diagnostic{
+			Code: "bad-grant", Range: where, Summary: "this is no program that can be granted: " + err.Error(),
+			Detail: "name a file that may be executed, and that nobody else than its owner and group may write",
+		})
+	}
+}
+
+// isNamedProgram reports whether the ceiling names just this program.
+func (c *machine) isNamedProgram(path string) bool {
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Text == path })
+}
+
+// coversProgram reports whether the ceiling covers a program, by its path as it
+// is written and by the one that it leads to.
+func (c *machine) coversProgram(path, real string) bool {
+	covered := func(path string) bool {
+		return slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Matches(path) })
+	}
+	return real != "" && covered(path) && covered(real)
+}
+
+// gatherWritten notes the folders that scripts may write to.
+func (c *machine) gatherWritten(files []*hclfile.Definitions) {
+	add := func(granted grant.Set) {
+		for _, g := range granted.FS {
+			if real, _ := c.places.Find(g.Root); g.Write && real != "" {
+				c.written = append(c.written, g.Root, real)
+			}
+		}
+	}
+	for i := range c.config.Hooks {
+		add(c.config.Hooks[i].Grant)
+	}
+	for _, f := range files {
+		eachGrant(f, func(_, _ string, granted grant.Set, _ map[string]diag.Range) { add(granted) })
+	}
+}
+
+// changeable says in which folder a program lies where a script, or an author of
+// tools, may put another one; "" when there is none.
+func (c *machine) changeable(path, real string) string {
+	for _, path := range []string{path, real} {
+		if path == "" {
+			continue
+		}
+		for _, folder := range []string{c.places.Tools, c.found(c.places.Tools)} {
+			if folder != "" && within(path, folder) {
+				return "the folder of the tools"
+			}
+		}
+		if c.places.State != "" && within(path, c.places.State) {
+			return "the folder of mcpd's state"
+		}
+		if slices.ContainsFunc(c.written, func(root string) bool { return within(path, root) }) {
+			return "a folder that scripts may write to"
+		}
+	}
+	return ""
+}
+
+// interpreters are programs that run code which they are told, and pass what
+// stands behind it on to that, by their names without a version.
+var interpreters = []string{
+	"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "rc", "nu", "pwsh", "powershell", "cmd", "python", "pypy", "perl", "ruby",
+	"irb", "node", "nodejs", "php", "lua", "luajit", "tclsh", "wish", "expect", "awk", "gawk", "mawk", "nawk", "sed", "osascript",
+	"java", "groovy", "scala", "erl", "elixir", "guile", "sbcl", "racket", "R", "Rscript", "julia", "jq", "xsltproc",
+}
+
+// launchers are programs of which any argument may be another program, or code.
+var launchers = []string{
+	"env", "xargs", "find", "sudo", "doas", "su", "runuser", "setpriv", "pkexec", "nohup", "nice", "ionice", "timeout", "time", "setsid", "stdbuf", "script",
+	"strace", "ltrace", "watch", "parallel", "busybox", "toybox", "chroot", "unshare", "nsenter", "systemd-run", "at", "batch", "ssh", "rsh", "flock",
+	"start-stop-daemon", "entr", "npx", "npm", "xvfb-run", "valgrind", "taskset", "chrt", "linux64", "setarch", "docker", "podman", "kubectl",
+	"gdb", "lldb", "vi", "vim", "vim.basic", "nvim", "emacs", "ed", "ex", "psql", "sqlite", "mysql", "mariadb", "m4", "make", "gmake", "bc", "dc", "go",
+	"deno", "bun", "socat", "nc", "nc.openbsd", "nc.traditional", "ncat", "netcat", "tmux", "screen", "tar", "bsdtar", "cpio", "rsync", "tsx", "ts-node", "pnpm", "yarn",
+	"pip", "pipx", "uv", "uvx", "crontab", "run-parts",
+}
+
+// valueOptions are options of interpreters behind which something else stands than
+// their code, which is still to come.
+var valueOptions = map[string][]string{
+	"awk": {"-F", "-v"}, "gawk": {"-F", "-v", "-i", "-l"}, "mawk": {"-F", "-v"}, "nawk": {"-F", "-v"},
+	"python": {"-W", "-X"}, "pypy": {"-W", "-X"}, "perl": {"-I"}, "ruby": {"-I", "-C", "-r"}, "lua": {"-l"}, "luajit": {"-l"}, "php": {"-c", "-d", "-z"},
+	"sh": {"-o", "+o"}, "dash": {"-o", "+o"}, "ash": {"-o", "+o"}, "zsh": {"-o", "+o"}, "ksh": {"-o", "+o"}, "mksh": {"-o", "+o"},
+	"bash": {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"},
+	"node": {"-r", "--require", "--import", "-C", "--conditions", "--loader"}, "nodejs": {"-r", "--require", "--import", "-C", "--conditions", "--loader"},
+	"java": {"-cp", "-classpath", "--class-path", "-p", "--module-path"}, "osascript": {"-l"}, "jq": {"-L", "--indent"},
+}
+
+// codeOptions are options of interpreters behind which code stands.
+var codeOptions = []string{"-c", "-e", "-E", "-r", "-p", "-x", "-ne", "-pe", "-f", "--eval", "--exec", "--execute", "--command", "--expression", "--print", "--require", "--file", "-Command", "/c", "/C"}
+
+// coded returns the first argument of a program by which a script could say what
+// code is run, and why; -1 when there is none.
+func coded(g grant.Exec, real string) (argument int, why string) {
+	for _, path := range []string{g.Path, real} {
+		name := programName(path)
+		i := -1
+		switch {
+		case slices.Contains(launchers, name) || strings.HasPrefix(name, "ld-linux"):
+			i = slices.IndexFunc(g.Argv, passes)
+		case slices.Contains(interpreters, name):
+			i = codeArgument(g.Argv, valueOptions[name])
+		}
+		if i >= 0 {
+			return i, fmt.Sprintf("%s runs what it is told, and here a script would have a say in it", name)
+		}
+	}
+	return -1, ""
+}
+
+// codeArgument returns the first argument that a script has a say in and that an
+// interpreter may take for code, for the name of a file with code, or for an
+// option. What stands behind code that is written out is data; what stands behind
+// one of the options that take a value is no code.
+func codeArgument(argv, valued []string) int {
+	written := false
+	for i, argument := range argv {
+		behind := i > 0 && slices.Contains(codeOptions, argv[i-1])
+		switch {
+		case passes(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
+			return i
+		case !strings.HasPrefix(argument, "-") && (i == 0 || !slices.Contains(valued, argv[i-1])) && !slices.Contains(valued, argument):
+			written = true
+		}
+	}
+	return -1
+}
+
+// passes reports whether a script has a say in an argument.
+func passes(argument string) bool {
+	return slices.ContainsFunc(grant.Pieces(argument), func(p grant.Piece) bool { return p.Param != "" })
+}
+
+// programName returns the name of a program without its version and its
+// extension, as in python for python3.12.
+func programName(path string) string {
+	if path == "" {
+		return ""
+	}
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	return strings.TrimRight(strings.TrimRight(name, "0123456789."), "-")
 }

@@ -5,6 +5,7 @@ package grant
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -188,4 +189,170 @@ func encode(v any) []byte {
 		panic("grant: plain data did not encode: " + err.Error())
 	}
 	return b
+}
+
+// ownNames are the last parts of names that nobody sells (RFC 6761, RFC 6762, and
+// the resolution of ICANN of 2024-07-29): whoever runs the network gives names
+// below them.
+var ownNames = []string{"internal", "local", "localhost", "test", "example", "invalid"}
+
+// categories are what many countries sell names below: co.uk, com.au, or.jp.
+var categories = []string{"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "me", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
+
+// deep are domains below which anyone has names at any depth: of names that hold an
+// address, and of a cloud that has a level for each region and service.
+var deep = []string{"amazonaws.com", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me"}
+
+// anyones are domains right below which anyone has a name for the asking: those of
+// places where people put pages and programs.
+var anyones = []string{
+	"cloudfront.net", "elasticbeanstalk.com", "azurewebsites.net", "cloudapp.azure.com", "blob.core.windows.net", "azureedge.net",
+	"appspot.com", "run.app", "web.app", "firebaseapp.com", "cloudfunctions.net", "storage.googleapis.com", "googleusercontent.com", "blogspot.com",
+	"github.io", "gitlab.io", "githubusercontent.com", "pages.dev", "workers.dev", "r2.dev", "trycloudflare.com", "vercel.app", "netlify.app", "herokuapp.com",
+	"onrender.com", "fly.dev", "deno.dev", "surge.sh", "glitch.me", "repl.co", "ngrok.io", "ngrok.app", "ngrok-free.app", "loca.lt", "duckdns.org", "dyndns.org", "no-ip.org",
+	"ddns.net", "supabase.co", "wordpress.com", "myshopify.com", "wixsite.com",
+}
+
+// OpenDomain returns the domain of a pattern of hosts with a port below which
+// anyone can have a name, as com of "*.com:443"; "" of any other. It knows the
+// categories of countries by their form, and other domains by name: no list of
+// these is complete.
+func OpenDomain(host string) string {
+	name, _, err := net.SplitHostPort(host)
+	domain, below := strings.CutPrefix(name, "*.")
+	if err != nil || !below {
+		return ""
+	}
+	labels := strings.Split(domain, ".")
+	last := labels[len(labels)-1]
+	switch {
+	case len(labels) == 1 && !slices.Contains(ownNames, last),
+		len(labels) == 2 && len(last) == 2 && slices.Contains(categories, labels[0]),
+		slices.Contains(anyones, domain),
+		slices.ContainsFunc(deep, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }):
+		return domain
+	}
+	return ""
+}
+
+// FS lets a script use the files below one folder, as the object fs.NAME.
+type FS struct {
+	Name string `json:"name"`
+	// Root is the folder as the file that grants it says: absolute, or relative
+	// when that file is not on the disk and nothing can be below it.
+	Root string `json:"root"`
+	// Relative says that the file names the folder from where it stands itself.
+	Relative bool `json:"-"`
+	// Real is the absolute path of the folder without links, as it was when the
+	// grant was judged. Empty means that there is no folder.
+	Real string `json:"real,omitempty"`
+	// Write lets the script write and remove files, too.
+	Write bool `json:"write,omitempty"`
+	// MaxFile bounds one file that is read or written, and MaxTotal all that one
+	// call reads and writes, in bytes; 0 means the broker's default.
+	MaxFile  int64 `json:"max_file,omitempty"`
+	MaxTotal int64 `json:"max_total,omitempty"`
+}
+
+// The bounds of an [FS] that does not say.
+const (
+	DefaultMaxFile  = 1 << 20
+	DefaultMaxTotal = 10 << 20
+)
+
+// Bounds returns what one file, and what one call, may come to.
+func (g FS) Bounds() (file, total int64) {
+	file, total = g.MaxFile, g.MaxTotal
+	if total <= 0 {
+		total = max(DefaultMaxTotal, file)
+	}
+	if file <= 0 {
+		file = min(DefaultMaxFile, total)
+	}
+	return file, total
+}
+
+// The scopes of a [KV]: who shares the values.
+const (
+	// ScopeTool is the definition that holds the grant, alone.
+	ScopeTool = "tool"
+	// ScopePrincipal is all calls of one authenticated principal.
+	ScopePrincipal = "principal"
+	// ScopeSession is all calls in one MCP session.
+	ScopeSession = "session"
+	// ScopeServer is all that names the same values.
+	ScopeServer = "server"
+)
+
+// Scopes are all scopes, the narrowest that need nothing of the caller first.
+func Scopes() []string { return []string{ScopeTool, ScopePrincipal, ScopeSession, ScopeServer} }
+
+// MaxKey is how long a key of a [KV] may be, in bytes.
+const MaxKey = 512
+
+// KV lets a script keep values under keys, as the object kv.NAME.
+type KV struct {
+	Name  string `json:"name"`
+	Scope string `json:"scope"`
+	// TTL is how long a value is kept at most; 0 means until it is removed.
+	TTL time.Duration `json:"ttl,omitempty"`
+	// MaxKeys bounds the keys, MaxValue the bytes of one value as JSON, and
+	// MaxTotal those of all keys and values together.
+	MaxKeys  int   `json:"max_keys"`
+	MaxValue int64 `json:"max_value"`
+	MaxTotal int64 `json:"max_total"`
+}
+
+// The drivers of an [SQL].
+const (
+	SQLite     = "sqlite"
+	PostgreSQL = "postgres"
+)
+
+// SQL lets a script run the named statements on a database, as the object
+// sql.NAME.
+type SQL struct {
+	Name   string `json:"name"`
+	Driver string `json:"driver"`
+	// DSN is where the database of PostgreSQL is. Its secrets are resolved when a
+	// connection is made.
+	DSN Value `json:"dsn,omitzero"`
+	// Address is the host:port of DSN where the file says it, "" when a secret does.
+	Address string `json:"address,omitempty"`
+	// Path is of SQLite: the file, or the folder of the files that calls choose.
+	// It is absolute, or relative when the granting file is not on the disk.
+	Path string `json:"path,omitempty"`
+	// Relative says that the file names Path from where it stands itself.
+	Relative bool `json:"-"`
+	// Real is the absolute path without links, as it was when the grant was
+	// judged. Empty means that there is nothing.
+	Real string `json:"real,omitempty"`
+	// Chosen says that each call chooses a file below Path, which one of Glob matches.
+	Chosen bool     `json:"chosen,omitempty"`
+	Glob   []string `json:"glob,omitempty"`
+	// Write lets statements change rows, too.
+	Write bool `json:"write,omitempty"`
+	// MaxRows is how many rows a statement may answer with.
+	MaxRows    int         `json:"max_rows"`
+	Statements []Statement `json:"statements"`
+}
+
+// Statement is what a script runs by its name.
+type Statement struct {
+	Name  string `json:"name"`
+	Query string `json:"query"`
+}
+
+// DefaultMaxRows is MaxRows of an [SQL] that does not say.
+const DefaultMaxRows = 1000
+
+// Hash returns a hash of everything that the value says; the values of secrets
+// are not part of it.
+func (g SQL) Hash() [sha256.Size]byte { return hash(g) }
+
+// WithSecrets returns the grant with the secrets that it names replaced by those
+// that keys names for them.
+func (g SQL) WithSecrets(keys map[string]string) SQL {
+	g.DSN, _ = g.DSN.withSecrets(keys)
+	return g
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/grant"
@@ -165,4 +166,131 @@ func encode(v any) string {
 		panic("power: plain data did not encode: " + err.Error())
 	}
 	return string(b)
+}
+
+// unknown is the amount of a bound that the operator's file or mcpd decides.
+var unknown = math.NaN()
+
+// tool returns what a tool says. What policies know of it is not for the tool to
+// change unseen: a tool that calls itself read-only passes policies on writing.
+func (s *Side) tool(t *hclfile.Tool) account {
+	a := account{kind: "tool", name: t.Name, where: t.NameRange}
+	a.encoded(grant.Told, "title", t.Title)
+	a.encoded(grant.Told, "description", []any{t.HasDescription, t.Description})
+	a.encoded(grant.Told, "icons", icons(t.Icons))
+	a.encoded(grant.Judged, "idempotent", t.Idempotent)
+	a.encoded(grant.Judged, "read_only", t.ReadOnly)
+	a.encoded(grant.Judged, "destructive", t.Destructive)
+	a.encoded(grant.Judged, "open_world", t.OpenWorld)
+	s.call(&a, &t.Call)
+	a.when(t.Task != "", grant.Gives, "task")
+	a.encoded(grant.Told, "task", t.Task)
+	a.add(grant.Fact{Option: "task_ttl", Sense: grant.UpTo, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
+	a.encoded(grant.Told, "ask_first", t.AskFirst)
+	a.cache(t.Cache)
+	a.schema("input", t.Input, t.InputOrigin)
+	if t.Output != nil {
+		a.add(grant.Fact{Part: "output", Sense: grant.Holds}, t.OutputRange)
+	}
+	a.schema("output", t.Output, t.OutputOrigin)
+	for _, from := range t.From {
+		part := `input "` + from.Name + `" of the server`
+		a.add(grant.Fact{Part: part, Sense: grant.Holds}, from.Range)
+		a.add(grant.Fact{Part: part, Option: "from", Sense: grant.Judged, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
+	}
+	a.pointers("sensitive input", t.Sensitive)
+	a.pointers("sensitive output", t.SensitiveOutput)
+	a.body(grant.Told, "body", &t.Run)
+	a.body(grant.Told, "dry_run body", t.DryRun)
+	return a
+}
+
+// cache adds to whom results are given again. That they are is no power.
+func (a *account) cache(c *hclfile.Cache) {
+	if c == nil {
+		return
+	}
+	a.encoded(grant.Told, "cache", c.TTL)
+	if c.Scope != hclfile.CachePrincipal {
+		a.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
+	}
+}
+
+// pointers adds what is shown to nobody else.
+func (a *account) pointers(option string, list []string) {
+	for _, pointer := range list {
+		a.say(grant.Holds, option, pointer)
+	}
+}
+
+// icons returns icons without where they stand.
+func icons(list []hclfile.Icon) []hclfile.Icon {
+	plain := make([]hclfile.Icon, len(list))
+	for i, icon := range list {
+		icon.Range = noRange
+		plain[i] = icon
+	}
+	return plain
+}
+
+// policy returns what a policy says. It holds power back, unless calls that no
+// policy covers are denied: an allow rule may open a way then.
+func (s *Side) policy(p *hclfile.Policy, operators bool) account {
+	a := account{kind: "policy", name: p.Name, where: p.NameRange, sense: grant.Holds}
+	if p.Allow != nil && s.deniesByDefault() {
+		a.sense = grant.Judged
+	}
+	a.when(operators, grant.Holds, inOperatorsFile)
+	a.targets(a.sense, p.Targets)
+	if p.OnResult {
+		a.say(grant.Judged, "on", "result")
+	}
+	a.body(grant.Judged, "when", p.When)
+	a.body(grant.Judged, "allow", p.Allow)
+	a.body(grant.Judged, "deny", p.Deny)
+	a.body(grant.Judged, "requires_approval", p.Approval)
+	a.encoded(grant.Told, "reason", p.Reason)
+	a.body(grant.Told, "reason", p.ReasonExpr)
+	a.say(grant.Judged, "disclose", p.Disclose)
+	return a
+}
+
+// inOperatorsFile is the fact that no tool file can take a rule away.
+const inOperatorsFile = "stands in the operator's file"
+
+func (s *Side) deniesByDefault() bool {
+	said := s.Config.Server
+	return said.DefaultDecision == hclfile.DecideDeny || said.Mode == hclfile.Production
+}
+
+func limit(l *hclfile.Limit, operators bool) account {
+	a := account{kind: "limit", name: l.Name, where: l.NameRange, sense: grant.Holds}
+	a.when(operators, grant.Holds, inOperatorsFile)
+	a.targets(grant.Holds, l.Targets)
+	a.body(grant.Judged, "key", l.Key)
+	rate := grant.Fact{Option: "rate", Sense: grant.UpTo, Value: "no bound", Amount: math.Inf(1)}
+	if l.Calls > 0 && l.Per > 0 {
+		rate.Value = strconv.Itoa(l.Calls) + " in " + l.Per.String()
+		rate.Amount = float64(l.Calls) * float64(time.Hour) / float64(l.Per)
+	}
+	a.add(rate, a.where)
+	a.number("burst", l.Burst, math.Inf(1))
+	a.number("concurrency", l.Concurrency, math.Inf(1))
+	a.encoded(grant.Told, "reason", l.Reason)
+	return a
+}
+
+// hook returns what a hook says. One that sees more has more power, and one that
+// sees less tells somebody less: both are to be read.
+func (s *Side) hook(h *hclfile.Hook, operators bool) account {
+	a := account{kind: "hook", name: h.Name, where: h.NameRange, sense: grant.Judged}
+	a.when(operators, grant.Holds, inOperatorsFile)
+	for _, phase := range h.On {
+		a.say(grant.Judged, "on", phase)
+	}
+	a.targets(grant.Judged, h.Targets)
+	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)
+	a.grants(s, h.Grant, h.GrantRanges)
+	a.body(grant.Told, "body", &h.Run)
+	return a
 }

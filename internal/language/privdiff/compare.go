@@ -1,13 +1,26 @@
+// Package privdiff compares two states of the files that a server is made of, and
+// says what power the second has that the first has not.
+//
+// A [Side] is one state. What its definitions say is gathered as facts, those of
+// package grant among them, each of which gives power, holds it back, bounds it,
+// has to be read to be judged, or says nothing of it. [Compare] sets the facts of
+// two sides against each other, definition by definition and by their names, and
+// returns a [Change] for each difference.
+//
+// What it cannot weigh counts as power. It reads no body: bodies can do what
+// they are granted, whatever stands in them.
 package privdiff
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
@@ -299,4 +312,176 @@ func (c *comparison) amount(was, is *account, before, after []fact) {
 	default:
 		c.tell(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
 	}
+}
+
+// Effect is what a change does to power. The order is that in which changes are told.
+type Effect string
+
+const (
+	// Adds is for more power, and for what has to be read to know.
+	Adds Effect = "adds_power"
+	// Removes is for less.
+	Removes Effect = "removes_power"
+	// Other is for what bears on no power.
+	Other Effect = "other"
+)
+
+// Mark returns the sign of an effect: "+", "-" or "~".
+func (e Effect) Mark() string {
+	switch e {
+	case Adds:
+		return "+"
+	case Removes:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// Change is one difference between two sides.
+type Change struct {
+	Effect Effect
+	// Kind and Name are those of the definition; a block that stands once has no name.
+	Kind, Name string
+	// What is the part of the definition, such as "http.crm hosts"; "" for all of it.
+	What string
+	// Text says in one line what has changed.
+	Text string
+	// Where is the place in the new files, or, when Old is set, in the old ones.
+	Where diag.Range
+	Old   bool
+}
+
+// String returns the change on one line, without its mark.
+func (c Change) String() string {
+	said := c.Kind
+	if c.Name != "" {
+		said += ` "` + c.Name + `"`
+	}
+	if c.What != "" {
+		said += ": " + c.What
+	}
+	if where := c.Where.String(); where != "" {
+		said = where + ": " + said
+	}
+	return said + ": " + c.Text
+}
+
+// MarshalJSON returns the change for machines.
+func (c Change) MarshalJSON() ([]byte, error) {
+	side := "new"
+	if c.Old {
+		side = "old"
+	}
+	return json.Marshal(struct {
+		Effect Effect `json:"effect"`
+		Kind   string `json:"kind"`
+		Name   string `json:"name"`
+		What   string `json:"what"`
+		Text   string `json:"text"`
+		Side   string `json:"side"`
+		File   string `json:"file"`
+		Line   int    `json:"line"`
+		Column int    `json:"column"`
+	}{c.Effect, c.Kind, c.Name, c.What, c.Text, side, c.Where.File, c.Where.Start.Line, c.Where.Start.Column})
+}
+
+// Count returns how many changes have an effect.
+func Count(changes []Change, e Effect) int {
+	n := 0
+	for _, c := range changes {
+		if c.Effect == e {
+			n++
+		}
+	}
+	return n
+}
+
+// effects are all of them, in the order in which they are told.
+var effects = []Effect{Adds, Removes, Other}
+
+// sorted returns changes by their effect, which keep their order otherwise.
+func sorted(changes []Change) []Change {
+	slices.SortStableFunc(changes, func(a, b Change) int { return slices.Index(effects, a.Effect) - slices.Index(effects, b.Effect) })
+	return changes
+}
+
+// key names the facts that come and go together.
+type key struct{ of, part string }
+
+// parent returns what the group is a part of: the granted object, or the value
+// of a schema that holds this one.
+func (k key) parent() (key, bool) {
+	switch {
+	case k.part == "":
+		return k, false
+	case k.of != "":
+		return key{of: k.of}, true
+	}
+	what, path, inner := strings.Cut(strings.TrimSuffix(k.part, `"`), ` "`)
+	if !inner {
+		return k, false
+	}
+	if at := strings.LastIndexAny(path, ".["); at > 0 {
+		return key{part: what + ` "` + path[:at] + `"`}, true
+	}
+	return key{part: what}, true
+}
+
+// group is the facts of one object or part.
+type group struct {
+	key
+	// there says that the group is something that comes and goes; nil otherwise.
+	there *fact
+	facts []fact
+}
+
+// groups are those of one definition, in the order of their first facts.
+type groups struct {
+	list []group
+	at   map[key]int
+}
+
+// groupsOf returns facts by what they are of.
+func groupsOf(facts []fact) *groups {
+	all := &groups{at: map[key]int{}}
+	for _, f := range facts {
+		k := key{f.Of, f.Part}
+		n, known := all.at[k]
+		if !known {
+			n = len(all.list)
+			all.at[k], all.list = n, append(all.list, group{key: k})
+		}
+		g := &all.list[n]
+		if f.Option == "" && k != (key{}) {
+			g.there = &f
+			continue
+		}
+		g.facts = append(g.facts, f)
+	}
+	return all
+}
+
+// find returns the group of a key, or nil.
+func (all *groups) find(k key) *group {
+	n, known := all.at[k]
+	if !known {
+		return nil
+	}
+	return &all.list[n]
+}
+
+// within reports whether a group belongs to one that is here and not among others.
+func (all *groups) within(others *groups, k key) bool {
+	for k, ok := k.parent(); ok; k, ok = k.parent() {
+		if g := all.find(k); g != nil && g.there != nil && others.find(k) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// what names a group, and an option of it.
+func (k key) what(option string) string {
+	return strings.Join(slices.DeleteFunc([]string{k.of, k.part, option}, func(s string) bool { return s == "" }), " ")
 }

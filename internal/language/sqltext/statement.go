@@ -1,3 +1,8 @@
+// Package sqltext cuts SQL statements into what is a parameter and what is not.
+//
+// A [Statement] is one statement as its author wrote it, with parameters such as
+// :name. The package knows the strings, names and comments of the databases, and
+// nothing else of their grammar: whether a statement is right, the database says.
 package sqltext
 
 import (
@@ -101,3 +106,227 @@ func (s *Statement) Numbered() string {
 	b.WriteString(s.Text[from:])
 	return b.String()
 }
+
+// kind is what a token is.
+type kind int
+
+const (
+	end kind = iota
+	name
+	parameter
+	separator
+	other // strings, quoted names, numbers and operators
+)
+
+// token is a token at offsets of a text.
+type token struct {
+	kind       kind
+	start, end int
+}
+
+// lexer cuts a text into tokens.
+type lexer struct {
+	text    string
+	dialect Dialect
+	at      int
+}
+
+// next returns the next token that is neither space nor a comment.
+func (l *lexer) next() (token, *Mistake) {
+	if mistake := l.skip(); mistake != nil {
+		return token{}, mistake
+	}
+	t := token{kind: other, start: l.at}
+	if l.at == len(l.text) {
+		t.kind, t.end = end, l.at
+		return t, nil
+	}
+	var mistake *Mistake
+	switch c := l.text[l.at]; {
+	case c == 0:
+		return t, &Mistake{l.at, "the statement holds a NUL", "remove it"}
+	case c == ';':
+		t.kind = separator
+		l.at++
+	case c == '\'':
+		mistake = l.quoted('\'', false)
+	case c == '"' || c == '`' && l.dialect == SQLite:
+		mistake = l.quoted(c, false)
+	case c == '[' && l.dialect == SQLite:
+		mistake = l.until("]", 1)
+	case isDigit(c) || c == '.' && isDigit(l.peek(1)):
+		l.number()
+	case c == ':':
+		t.kind, mistake = l.colon()
+	case c == '$' || l.dialect == SQLite && (c == '?' || c == '@' || c == '#'):
+		mistake = l.foreign()
+	case isNameStart(c):
+		t.kind, mistake = l.word()
+	default:
+		l.at++
+	}
+	t.end = l.at
+	return t, mistake
+}
+
+// skip skips spaces and comments.
+func (l *lexer) skip() *Mistake {
+	for l.at < len(l.text) {
+		rest := l.text[l.at:]
+		switch {
+		case strings.IndexByte(spaces, rest[0]) >= 0:
+			l.at++
+		case strings.HasPrefix(rest, "--"):
+			n := strings.IndexAny(rest, l.newlines())
+			if n < 0 {
+				n = len(rest)
+			}
+			if nul := strings.IndexByte(rest[:n], 0); nul >= 0 {
+				return &Mistake{l.at + nul, "the statement holds a NUL", "remove it"}
+			}
+			l.at += n
+		case strings.HasPrefix(rest, "/*"):
+			if mistake := l.comment(); mistake != nil {
+				return mistake
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// newlines are what a comment of one line ends with.
+func (l *lexer) newlines() string {
+	if l.dialect == PostgreSQL {
+		return "\n\r"
+	}
+	return "\n"
+}
+
+// comment skips a comment, in which PostgreSQL has others.
+func (l *lexer) comment() *Mistake {
+	start, depth := l.at, 0
+	for l.at < len(l.text) {
+		rest := l.text[l.at:]
+		switch {
+		case rest[0] == 0:
+			return &Mistake{l.at, "the statement holds a NUL", "remove it"}
+		case strings.HasPrefix(rest, "/*") && (depth == 0 || l.dialect == PostgreSQL):
+			depth++
+			l.at += 2
+		case strings.HasPrefix(rest, "*/"):
+			depth--
+			l.at += 2
+		default:
+			l.at++
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+	return &Mistake{start, "the comment does not end", "write */ behind it"}
+}
+
+// quoted skips what stands between quotes. Two of them stand for one in it.
+func (l *lexer) quoted(quote byte, escapes bool) *Mistake {
+	start := l.at
+	for l.at++; l.at < len(l.text); l.at++ {
+		switch c := l.text[l.at]; {
+		case c == 0:
+			return &Mistake{l.at, "the statement holds a NUL", "remove it"}
+		case c == '\\' && escapes:
+			l.at++
+		case c == quote && l.peek(1) == quote:
+			l.at++
+		case c == quote:
+			l.at++
+			return nil
+		}
+	}
+	return &Mistake{start, "the quotes are not closed", "write " + string(quote) + " behind what they hold"}
+}
+
+// until skips up to the end of what closes.
+func (l *lexer) until(closing string, from int) *Mistake {
+	n := strings.Index(l.text[l.at+from:], closing)
+	if n < 0 || strings.Contains(l.text[l.at:l.at+from+n], "\x00") {
+		return &Mistake{l.at, "the quotes are not closed", "write " + closing + " behind what they hold"}
+	}
+	l.at += from + n + len(closing)
+	return nil
+}
+
+// number skips a number, and the letters that are written without a space behind it.
+func (l *lexer) number() {
+	for l.at < len(l.text) {
+		c := l.text[l.at]
+		if !isName(c) && c != '.' && !((c == '+' || c == '-') && l.text[l.at-1]|0x20 == 'e') {
+			return
+		}
+		l.at++
+	}
+}
+
+// colon reads :name, or what else begins with a colon.
+func (l *lexer) colon() (kind, *Mistake) {
+	start := l.at
+	l.at++
+	switch c := l.peek(0); {
+	case c == ':' || c == '=':
+		l.at++
+		return other, nil
+	case !isNameStart(c) || c >= 0x80:
+		if l.dialect == SQLite {
+			return other, &Mistake{start, "a parameter has a name", "write letters, digits and _ behind the colon, as in :id"}
+		}
+		return other, nil
+	}
+	for isName(l.peek(0)) && l.peek(0) < 0x80 && l.peek(0) != '$' {
+		l.at++
+	}
+	if c := l.peek(0); c >= 0x80 || c == '$' || l.dialect == SQLite && c == ':' && l.peek(1) == ':' {
+		return other, &Mistake{start, "this is not the name of a parameter", "write letters, digits and _ behind the colon, as in :id"}
+	}
+	return parameter, nil
+}
+
+// foreign refuses the parameters of other kinds, and reads $tag$ of PostgreSQL.
+func (l *lexer) foreign() *Mistake {
+	if l.dialect == PostgreSQL && !isDigit(l.peek(1)) {
+		n := 1
+		for isName(l.peek(n)) && l.peek(n) != '$' {
+			n++
+		}
+		if l.peek(n) == '$' {
+			return l.until(l.text[l.at:l.at+n+1], n+1)
+		}
+	}
+	return &Mistake{l.at, "a parameter begins with a colon", "write :name, and give its value by that name"}
+}
+
+// word reads a name, and the string that E', and others like it, begin.
+func (l *lexer) word() (kind, *Mistake) {
+	start := l.at
+	for isName(l.peek(0)) && (l.dialect == PostgreSQL || l.peek(0) != '$') {
+		l.at++
+	}
+	if l.dialect == PostgreSQL && l.peek(0) == '\'' && strings.EqualFold(l.text[start:l.at], "e") {
+		return other, l.quoted('\'', true)
+	}
+	return name, nil
+}
+
+// peek returns a byte ahead, 0 behind the end.
+func (l *lexer) peek(n int) byte {
+	if l.at+n < len(l.text) {
+		return l.text[l.at+n]
+	}
+	return 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isNameStart(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
+
+func isName(c byte) bool { return isNameStart(c) || isDigit(c) || c == '$' }

@@ -1,6 +1,24 @@
+// Package uritemplate reads URI templates (RFC 6570, levels 1 to 3) that can be
+// matched back: from each URI that a template makes, the values that made it
+// follow without doubt.
+//
+// [Parse] refuses every other template: where two values touch, where a value
+// could end at several places, and what only expands. [Template.Match] takes a
+// URI apart from left to right, in time linear in its length and without
+// recursion; [Template.Expand] is its inverse. Values are strings, of which
+// those of {x}, {+x}, {#x}, {.x} and {/x} are never empty, and those of {;x},
+// {?x} and {&x} may be absent.
+//
+// Unlike RFC 6570, {+x} and {#x} encode every percent sign of a value, since
+// the value could not be told from its encoded form otherwise.
 package uritemplate
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
 
 // Bounds of a template, in bytes and in variables.
 const (
@@ -114,4 +132,67 @@ func isHex(c byte) bool {
 // isTriplet reports whether s begins with a percent sign and two digits.
 func isTriplet(s string) bool {
 	return len(s) >= 3 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
+}
+
+// Expand returns the URI that the values make. It fails when [Template.Match]
+// would not return these values from it: when one is empty or missing that must
+// not be, is not UTF-8, or makes the URI too long.
+func (t *Template) Expand(values map[string]string) (string, error) {
+	var uri []byte
+	for i := range t.parts {
+		p := &t.parts[i]
+		switch p.kind {
+		case literal:
+			uri = append(uri, p.text...)
+		case pairs:
+			uri = p.appendPairs(uri, values)
+		default:
+			value := values[p.names[0]]
+			if value == "" {
+				return "", fmt.Errorf("the variable %q has no value", p.names[0])
+			}
+			uri = appendValue(uri, value, p.kind)
+		}
+	}
+	for _, name := range t.names {
+		if !utf8.ValidString(values[name]) {
+			return "", fmt.Errorf("the value of %q is not UTF-8", name)
+		}
+	}
+	if len(uri) > MaxURI {
+		return "", errors.New("the URI is too long")
+	}
+	return string(uri), nil
+}
+
+// appendPairs appends the pairs that have values.
+func (p *part) appendPairs(uri []byte, values map[string]string) []byte {
+	first := true
+	for _, name := range p.names {
+		value, ok := values[name]
+		if !ok {
+			continue
+		}
+		uri = append(append(uri, p.separator(first)), name...)
+		if value != "" || p.operator != ';' {
+			uri = append(uri, '=')
+		}
+		uri = appendValue(uri, value, simple)
+		first = false
+	}
+	return uri
+}
+
+// appendValue appends a value, with everything percent-encoded that values of
+// the kind cannot hold.
+func appendValue(uri []byte, value string, k kind) []byte {
+	const hex = "0123456789ABCDEF"
+	for i := range len(value) {
+		if c := value[i]; isUnreserved(c) || k == reserved && isReserved(c) {
+			uri = append(uri, c)
+		} else {
+			uri = append(uri, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return uri
 }

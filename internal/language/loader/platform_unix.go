@@ -21,3 +21,9 @@ func foreign(info fs.FileInfo) bool {
 
 // writableByGroup reports whether all members of a file's group may write it.
 func writableByGroup(info fs.FileInfo) bool { return info != nil && info.Mode().Perm()&0o020 != 0 }
+
+// executable reports whether somebody may execute a file.
+func executable(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 != 0 }
+
+// writable reports whether everyone may write a file.
+func writable(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }

@@ -2,7 +2,15 @@
 
 package loader
 
-import "io/fs"
+import (
+	"io/fs"
+)
+
+// foreign reports false: nothing tells here whose a file is.
+func foreign(fs.FileInfo) bool { return false }
+
+// writableByGroup reports false: nothing tells here which group may write a file.
+func writableByGroup(fs.FileInfo) bool { return false }
 
 // executable reports true: the system says by the name what may be executed.
 func executable(fs.FileInfo) bool { return true }
