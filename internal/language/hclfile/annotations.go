@@ -22,17 +22,7 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *Annotations {
 	}
 	d.check(b.Body, rules["annotations"], "an annotations block", b.DefRange())
 	a := &Annotations{}
-	list, _ := d.strings(b.Body, "audience")
-	taken := named{}
-	for _, e := range list {
-		switch e.text {
-		case User, Assistant:
-			d.claimName(taken, e.text, e.where, "%q stands twice in \"audience\"", e.text)
-		default:
-			d.fail("bad-value", d.f.rng(e.where), d.eval.show(e.text)+" is no audience", orList(diag.DidYouMean(e.text, []string{User, Assistant}), "the audiences are", []string{User, Assistant}))
-		}
-	}
-	a.Audience = textsOf(list)
+	a.Audience = textsOf(d.choices(b.Body, "audience", []string{User, Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
 	if v, ok := d.typed(b.Body, "priority", numberKind); ok {
 		n, _ := v.AsBigFloat().Float64()
 		if n < 0 || n > 1 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -184,15 +183,11 @@ func (d *decoder) authTokens(body *hclsyntax.Body) *AuthTokens {
 // that each implies.
 func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 	const name = "implied_scopes"
-	v, ok := d.typed(body, name, objectKind)
+	v, ok := d.members(body, name, &valueType{kind: listKind, elem: &valueType{kind: stringKind}})
 	if !ok {
 		return nil
 	}
 	whole := body.Attributes[name].Expr
-	lists := &valueType{kind: mapKind, elem: &valueType{kind: listKind, elem: &valueType{kind: stringKind}}}
-	if !d.bounded(whole, v) || !d.conform(whole, v, lists, strconv.Quote(name)) {
-		return nil
-	}
 	members := d.memberExprs(whole)
 	implied := make(map[string][]string, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {

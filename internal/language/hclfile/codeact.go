@@ -51,7 +51,7 @@ func (d *decoder) codeact(b *hclsyntax.Block) *Codeact {
 		MaxCalls: DefaultCodeCalls, MaxParallel: DefaultCodeParallel, MaxStdout: DefaultCodeStdout,
 		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
 	}
-	c.Tools = d.patterns(b.Body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
+	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
 	if n, ok := d.whole(b.Body, "max_calls", 1, MaxCodeCalls); ok {
 		c.MaxCalls = n
 	}

@@ -181,11 +181,11 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
 	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
-	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
-	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
+	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
+	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
 	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
 	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
-	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "no driver")
+	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
 }
@@ -201,4 +201,17 @@ func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
 		}
 		return host, problem == ""
 	})
+}
+
+// ceilingWords decodes which of the words grants may have at most, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []Name {
+	if body.Attributes[name] == nil {
+		return nil
+	}
+	names := []Name{}
+	for _, e := range d.choices(body, name, words, wrongWord{"bad-grant", wrong, "write some of"}) {
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// callErrors are the codes that a call of a tool may fail with.
-var callErrors = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
-
 // tools decodes a call block: the names and patterns of the tools that may be
 // called. It notes the place of each as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
@@ -25,7 +22,7 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	for _, e := range list {
 		switch {
 		case !isPattern(e.text):
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
+			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
 		case d.claimName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
 			names = append(names, e.text)
 			ranges["tools."+e.text] = d.f.rng(e.where)
@@ -56,7 +53,7 @@ func (d *decoder) toolMock(b *hclsyntax.Block, m *Mock) {
 // errorsOf returns the codes that a mock of an object may refuse with.
 func errorsOf(object string) []string {
 	if object == mockTools {
-		return callErrors
+		return errorCodes
 	}
 	return mockErrors
 }

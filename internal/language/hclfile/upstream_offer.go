@@ -23,10 +23,10 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 		u.Prefix = prefix
 	}
 	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
-	u.Include, u.Exclude = d.patterns(b.Body, "include", characters), d.patterns(b.Body, "exclude", characters)
+	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
 	u.Offer = offerKinds
 	if d.meant(b.Body, rules["upstream"], "offer") {
-		u.Offer = d.choices(b.Body, "offer", offerKinds)
+		u.Offer = textsOf(d.choices(b.Body, "offer", offerKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
@@ -53,27 +53,6 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 	}
 }
 
-// patterns decodes names and patterns, nil when the argument is absent.
-func (d *decoder) patterns(body *hclsyntax.Body, argument, characters string) []Name {
-	attr := body.Attributes[argument]
-	if attr == nil {
-		return nil
-	}
-	names := []Name{}
-	list, ok := d.strings(body, argument)
-	if ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the list %q is empty", argument), "name tools or patterns of them, or remove it")
-	}
-	for _, e := range list {
-		if !isPattern(e.text) {
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", characters)
-			continue
-		}
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
-	}
-	return names
-}
-
 // escapes decodes what is offered although it holds invisible characters.
 func (d *decoder) escapes(body *hclsyntax.Body) []string {
 	list, ok := d.strings(body, "escape")
@@ -89,22 +68,6 @@ func (d *decoder) escapes(body *hclsyntax.Body) []string {
 		}
 	}
 	return textsOf(list)
-}
-
-// choices decodes a list of which each is one of some words, and stands once.
-func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string) (found []string) {
-	list, _ := d.strings(body, argument)
-	taken := named{}
-	for _, e := range list {
-		if !slices.Contains(words, e.text) {
-			d.fail("bad-value", d.f.rng(e.where), fmt.Sprintf("%s cannot stand in %q", d.eval.show(e.text), argument), orList(diag.DidYouMean(e.text, words), "write some of", words))
-			continue
-		}
-		if d.claimName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
-			found = append(found, e.text)
-		}
-	}
-	return found
 }
 
 // isToolName reports whether a tool may be called s that a server offers.
@@ -136,8 +99,8 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 // upstreamAsk decodes what the server may ask of the clients of its calls: nothing
 // unless the block says so.
 func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *Upstream) {
-	for _, word := range d.choices(b.Body, "ask", askNames) {
-		switch word {
+	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s cannot stand in \"ask\"", "write some of"}) {
+		switch word.text {
 		case grant.Elicit:
 			u.Ask.Elicit = true
 		case grant.Sample:
