@@ -22,7 +22,7 @@ var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 // what it grants as "ask.elicit" and so on.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
 	r := rules["ask"]
-	d.check(b.Body, r, "an ask block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	ranges["ask"] = d.f.rng(b.DefRange())
 	a := &grant.Ask{}

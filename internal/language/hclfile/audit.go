@@ -46,7 +46,7 @@ func (d *decoder) audit(b *hclsyntax.Block) *Audit {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["audit"], "an audit block", b.DefRange())
+	d.checkBody(b)
 	a := &Audit{Mode: AuditRelaxed, Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
 	if mode, ok := d.oneOf(b.Body, "mode", AuditRelaxed, AuditStrict); ok {

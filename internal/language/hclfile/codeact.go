@@ -45,7 +45,7 @@ func (d *decoder) codeact(b *hclsyntax.Block) *Codeact {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["codeact"], "a codeact block", b.DefRange())
+	d.checkBody(b)
 	d.begin(b)
 	c := &Codeact{
 		MaxCalls: DefaultCodeCalls, MaxParallel: DefaultCodeParallel, MaxStdout: DefaultCodeStdout,

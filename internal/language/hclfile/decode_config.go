@@ -59,7 +59,7 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	if b == nil {
 		return s
 	}
-	d.check(b.Body, rules["server"], "a server block", b.DefRange())
+	d.checkBody(b)
 	s.Range = d.f.rng(b.DefRange())
 	s.Name, _ = d.text(b.Body, "name")
 	s.Title, _ = d.text(b.Body, "title")
@@ -92,7 +92,7 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 	if b == nil {
 		return Listen{}
 	}
-	d.check(b.Body, rules["listen"], "a listen block", b.DefRange())
+	d.checkBody(b)
 	l := Listen{Range: d.f.rng(b.DefRange())}
 	d.listenAddress(b, &l)
 	hosts, _ := d.strings(b.Body, "hosts")
@@ -158,7 +158,7 @@ func (d *decoder) reload(b *hclsyntax.Block) Reload {
 	if b == nil {
 		return l
 	}
-	d.check(b.Body, rules["reload"], "a reload block", b.DefRange())
+	d.checkBody(b)
 	l.Range = d.f.rng(b.DefRange())
 	l.Watch, _ = d.boolean(b.Body, "watch", true)
 	l.RequireTests, _ = d.boolean(b.Body, "require_tests", false)
@@ -169,7 +169,7 @@ func (d *decoder) limits(b *hclsyntax.Block) Limits {
 	if b == nil {
 		return Limits{}
 	}
-	d.check(b.Body, rules["limits"], "a limits block", b.DefRange())
+	d.checkBody(b)
 	bounds := d.bounds(b.Body)
 	return Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
 }
@@ -178,7 +178,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
+	d.checkBody(b)
 	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")

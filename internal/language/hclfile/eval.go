@@ -94,14 +94,6 @@ func (e *evaluator) value(x hclsyntax.Expression) (cty.Value, bool) {
 		return e.tuple(x)
 	case *hclsyntax.ObjectConsExpr:
 		return e.object(x)
-	default:
-		return e.computed(x)
-	}
-}
-
-// computed is the part of value that literal files never reach.
-func (e *evaluator) computed(x hclsyntax.Expression) (cty.Value, bool) {
-	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		return e.reference(x)
 	case *hclsyntax.RelativeTraversalExpr:

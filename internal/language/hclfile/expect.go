@@ -16,7 +16,7 @@ var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "E
 
 // expect decodes what a test wants of what the argument target names.
 func (d *decoder) expect(b *hclsyntax.Block, target string) Expect {
-	d.check(b.Body, rules["expect"], "an expect block", b.DefRange())
+	d.checkBody(b)
 	e := Expect{
 		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body, "mime_type"), Messages: d.expectedMessages(b.Body),
 		Range: d.f.rng(b.DefRange()),

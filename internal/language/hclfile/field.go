@@ -36,7 +36,7 @@ type keyword struct {
 // read takes any value, so that what uses it is not reported too.
 func (d *decoder) field(b *hclsyntax.Block) *field {
 	d.checkName("the "+b.Type, b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules[b.Type], article(b.Type), b.DefRange())
+	d.checkBody(b)
 	f := &field{name: b.Labels[0], head: b.DefRange()}
 	f.fields = d.fields(b, "field")
 	f.typ = d.fieldType(b, f)

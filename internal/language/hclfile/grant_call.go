@@ -13,7 +13,7 @@ import (
 // called. It notes the place of each as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	r := rules["call"]
-	d.check(b.Body, r, "a call block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	ranges["call"] = d.f.rng(b.DefRange())
 	taken := named{}
@@ -42,7 +42,7 @@ func (d *decoder) toolMock(b *hclsyntax.Block, m *Mock) {
 		m.Object = ""
 		return
 	}
-	if !isName(m.Request) {
+	if !IsName(m.Request) {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a tool", fmt.Sprintf("write the name alone, at most %d characters", maxName))
 	}
 	if b.Body.Attributes["error"] == nil {

@@ -31,7 +31,7 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 // of each name as "TYPE.NAME".
 func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
 	r := rules[b.Type]
-	d.check(b.Body, r, article(b.Type), b.DefRange())
+	d.checkBody(b)
 	ranges[b.Type] = d.f.rng(b.DefRange())
 	taken := named{}
 	var names []string

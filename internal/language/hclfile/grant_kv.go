@@ -30,7 +30,7 @@ const (
 // which is that of the block where none is written.
 func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
 	r := rules["kv"]
-	d.check(b.Body, r, "a kv block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
 	scoped := "kv." + g.Name + ".scope"

@@ -16,7 +16,7 @@ const mockModules = "modules"
 // module decodes a module block, whose arguments are the module's to judge. It
 // notes the place of the block as "modules.NAME", unless one of them was reported.
 func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Module {
-	d.check(b.Body, rules["module"], "a module block", b.DefRange())
+	d.checkBody(b)
 	g := grant.Module{Name: b.Labels[0]}
 	options := make(map[string]json.RawMessage, len(b.Body.Attributes))
 	for name, attr := range b.Body.Attributes {

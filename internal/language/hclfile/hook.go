@@ -6,11 +6,9 @@ import (
 
 // hook decodes a hook block.
 func (d *decoder) hook(b *hclsyntax.Block) Hook {
-	d.checkName("the hook", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["hook"], "a hook block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the hook")
 	h := Hook{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
 		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
 	}

@@ -17,7 +17,7 @@ const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "r
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
-	d.check(b.Body, rules["mock"], "a mock block", b.DefRange())
+	d.checkBody(b)
 	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)

@@ -12,11 +12,9 @@ import (
 
 // tool decodes a tool block.
 func (d *decoder) tool(b *hclsyntax.Block) Tool {
-	d.checkName("the tool", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["tool"], "a tool block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the tool")
 	t := Tool{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
 		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
 	}

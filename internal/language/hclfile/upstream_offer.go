@@ -17,7 +17,7 @@ import (
 func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 	u.Prefix = u.Name + "_"
 	if prefix, ok := d.text(b.Body, "prefix"); ok {
-		if prefix != "" && !isToolName(prefix) {
+		if prefix != "" && !IsToolName(prefix) {
 			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not what a name begins with", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
 		}
 		u.Prefix = prefix
@@ -38,7 +38,7 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
 		u.renamed[to] = where
 		switch first, twice := given[to]; {
-		case !isToolName(to):
+		case !IsToolName(to):
 			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", maxPatternName))
 		case twice:
 			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "give each a name of its own")
@@ -70,15 +70,13 @@ func (d *decoder) escapes(body *hclsyntax.Body) []string {
 	return textsOf(list)
 }
 
-// isToolName reports whether a tool may be called s that a server offers.
-func isToolName(s string) bool {
-	return isPattern(s) && !wildcard.Is(s)
-}
+// IsToolName reports whether a tool or a prompt may have the name here that a server
+// offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
+func IsToolName(s string) bool { return isPattern(s) && !wildcard.Is(s) }
 
 // override decodes what is said of a tool in the place of its server.
 func (d *decoder) override(b *hclsyntax.Block) Override {
-	r := rules["override"]
-	d.check(b.Body, r, "an override block", b.DefRange())
+	d.checkBody(b)
 	o := Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	for name, to := range map[string]**string{"title": &o.Title, "description": &o.Description} {
 		if text, ok := d.text(b.Body, name); ok {
