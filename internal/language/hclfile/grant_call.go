@@ -1,9 +1,6 @@
 package hclfile
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -33,30 +30,3 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	}
 	return names
 }
-
-// toolMock decodes what a tool answers that the tested one calls.
-func (d *decoder) toolMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	if name, dotted := strings.CutPrefix(m.Object, mockTools+"."); dotted {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "tools are called by their names alone", fmt.Sprintf("write mock \"tools\" %q { … }", clip(name)))
-		m.Object = ""
-		return
-	}
-	if !IsName(m.Request) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a tool", fmt.Sprintf("write the name alone, at most %d characters", maxName))
-	}
-	if b.Body.Attributes["error"] == nil {
-		d.needs(b, "json", "text")
-	}
-}
-
-// errorsOf returns the codes that a mock of an object may refuse with.
-func errorsOf(object string) []string {
-	if object == mockTools {
-		return errorCodes
-	}
-	return mockErrors
-}
-
-// mockTools is the object of mocks of tools.
-const mockTools = "tools"

@@ -64,16 +64,3 @@ func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []s
 		return ok
 	})
 }
-
-// secretsMock decodes the value of a secret in a test.
-func (d *decoder) secretsMock(b *hclsyntax.Block) {
-	if !isIdentifier(b.Labels[1]) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a secret", "write the name, such as \"webhook_key\"")
-	}
-	if attr := b.Body.Attributes["json"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a secret is text", "write it as \"text\"")
-	} else if b.Body.Attributes["error"] == nil {
-		d.needs(b, "text")
-	}
-	d.noResponse(b)
-}
