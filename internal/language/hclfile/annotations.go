@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -20,19 +21,9 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *Annotations {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["annotations"], "an annotations block", b.DefRange())
+	d.checkBody(b)
 	a := &Annotations{}
-	list, _ := d.strings(b.Body, "audience")
-	taken := named{}
-	for _, e := range list {
-		switch e.text {
-		case User, Assistant:
-			d.claimName(taken, e.text, e.where, "%q stands twice in \"audience\"", e.text)
-		default:
-			d.fail("bad-value", d.f.rng(e.where), d.eval.show(e.text)+" is no audience", orList(diag.DidYouMean(e.text, []string{User, Assistant}), "the audiences are", []string{User, Assistant}))
-		}
-	}
-	a.Audience = textsOf(list)
+	a.Audience = textsOf(d.choices(b.Body, "audience", []string{User, Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
 	if v, ok := d.typed(b.Body, "priority", numberKind); ok {
 		n, _ := v.AsBigFloat().Float64()
 		if n < 0 || n > 1 {
@@ -78,7 +69,7 @@ func (d *decoder) icons(body *hclsyntax.Body, r *rule) []Icon {
 }
 
 func (d *decoder) icon(b *hclsyntax.Block) Icon {
-	d.check(b.Body, rules["icon"], "an icon block", b.DefRange())
+	d.checkBody(b)
 	i := Icon{MIMEType: d.mimeType(b.Body, "mime_type"), Range: d.f.rng(b.DefRange())}
 	if src, ok := d.text(b.Body, "src"); ok {
 		i.Src = src
@@ -88,7 +79,7 @@ func (d *decoder) icon(b *hclsyntax.Block) Icon {
 	}
 	list, _ := d.strings(b.Body, "sizes")
 	for _, e := range list {
-		if !isIconSize(e.text) {
+		if !iconSize.MatchString(e.text) {
 			d.fail("bad-value", d.f.rng(e.where), "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
 		}
 	}
@@ -118,17 +109,5 @@ func checkIcon(src string) (problem, detail string) {
 	}
 }
 
-// isIconSize reports whether s is WIDTHxHEIGHT or any.
-func isIconSize(s string) bool {
-	width, height, found := strings.Cut(s, "x")
-	return s == "any" || found && isPixels(width) && isPixels(height)
-}
-
-func isPixels(s string) bool {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 5 && s[0] != '0'
-}
+// iconSize is WIDTHxHEIGHT or any.
+var iconSize = regexp.MustCompile(`^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any)$`)

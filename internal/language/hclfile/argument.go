@@ -243,6 +243,24 @@ func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
 	return list, ok
 }
 
+// wrongWord says what is wrong with a word that a list cannot hold, the summary with %s
+// for the word, and what the words are.
+type wrongWord struct{ code, summary, lead string }
+
+// choices decodes a list, each item of which is one of the words and stands once.
+func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string, wrong wrongWord) (found []element) {
+	list, _ := d.strings(body, argument)
+	taken := named{}
+	for _, e := range list {
+		if !slices.Contains(words, e.text) {
+			d.fail(wrong.code, d.f.rng(e.where), fmt.Sprintf(wrong.summary, d.eval.show(e.text)), orList(diag.DidYouMean(e.text, words), wrong.lead, words))
+		} else if d.claimName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
 func textsOf(list []element) []string {
 	if list == nil {
 		return nil
@@ -254,14 +272,20 @@ func textsOf(list []element) []string {
 	return texts
 }
 
-// textMap decodes an object whose values are strings.
-func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
+// members decodes an object whose values are all of one type.
+func (d *decoder) members(body *hclsyntax.Body, name string, elem *valueType) (cty.Value, bool) {
 	v, ok := d.typed(body, name, objectKind)
 	if !ok {
-		return nil
+		return v, false
 	}
 	x := body.Attributes[name].Expr
-	if !d.bounded(x, v) || !d.conform(x, v, &valueType{kind: mapKind, elem: &valueType{kind: stringKind}}, strconv.Quote(name)) {
+	return v, d.bounded(x, v) && d.conform(x, v, &valueType{kind: mapKind, elem: elem}, strconv.Quote(name))
+}
+
+// textMap decodes an object whose values are strings.
+func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
+	v, ok := d.members(body, name, &valueType{kind: stringKind})
+	if !ok {
 		return nil
 	}
 	m := make(map[string]string, v.LengthInt())

@@ -2,7 +2,6 @@ package hclfile
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -23,7 +22,7 @@ var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 // what it grants as "ask.elicit" and so on.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
 	r := rules["ask"]
-	d.check(b.Body, r, "an ask block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	ranges["ask"] = d.f.rng(b.DefRange())
 	a := &grant.Ask{}
@@ -49,26 +48,6 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 		d.fail("bad-grant", d.f.rng(b.DefRange()), "the block grants nothing to ask", "write elicit = true, sample = true or roots = true")
 	}
 	return a
-}
-
-// ceilingWords decodes a list of which words grants may have at most, nil when the
-// ceiling does not say. Others are noWord.
-func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, noWord string) []Name {
-	if attr := body.Attributes[name]; attr == nil {
-		return nil
-	}
-	names := []Name{}
-	list, _ := d.strings(body, name)
-	taken := named{}
-	for _, e := range list {
-		if !slices.Contains(words, e.text) {
-			d.fail("bad-grant", d.f.rng(e.where), fmt.Sprintf("%s is %s", d.eval.show(e.text), noWord), orList(diag.DidYouMean(e.text, words), "write some of", words))
-			continue
-		}
-		d.claimName(taken, e.text, e.where, "%q stands twice in \""+name+"\"", e.text)
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
-	}
-	return names
 }
 
 // task decodes whether a tool runs as a task, from when on, and how long its

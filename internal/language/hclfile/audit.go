@@ -46,7 +46,7 @@ func (d *decoder) audit(b *hclsyntax.Block) *Audit {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["audit"], "an audit block", b.DefRange())
+	d.checkBody(b)
 	a := &Audit{Mode: AuditRelaxed, Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
 	if mode, ok := d.oneOf(b.Body, "mode", AuditRelaxed, AuditStrict); ok {
@@ -55,7 +55,8 @@ func (d *decoder) audit(b *hclsyntax.Block) *Audit {
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
 	a.Keep, _ = d.whole(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
-	a.Capture = d.capture(b.Body)
+	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
+		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
 	return a
 }
 
@@ -69,20 +70,4 @@ func (d *decoder) auditPath(body *hclsyntax.Body, a *Audit) {
 	if path == "" || strings.HasSuffix(path, "/") || strings.ContainsRune(path, 0) || strings.Trim(path, "./") == "" {
 		d.fail("bad-value", a.PathRange, "this is not the path of a file", "write where the records go, such as \"audit/mcpd.jsonl\"")
 	}
-}
-
-// capture decodes the names of what has the values of its arguments kept.
-func (d *decoder) capture(body *hclsyntax.Body) (names []Name) {
-	written, ok := d.strings(body, "capture")
-	if ok && len(written) == 0 {
-		d.fail("bad-value", d.f.rng(body.Attributes["capture"].Expr.Range()), "the list of names is empty", "name what has its values kept, or remove \"capture\": no values are kept then")
-	}
-	for _, e := range written {
-		if !isPattern(e.text) {
-			d.fail("bad-name", d.f.rng(e.where), "this is not a name", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
-			continue
-		}
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
-	}
-	return names
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -184,15 +182,11 @@ func (d *decoder) authTokens(body *hclsyntax.Body) *AuthTokens {
 // that each implies.
 func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 	const name = "implied_scopes"
-	v, ok := d.typed(body, name, objectKind)
+	v, ok := d.members(body, name, &valueType{kind: listKind, elem: &valueType{kind: stringKind}})
 	if !ok {
 		return nil
 	}
 	whole := body.Attributes[name].Expr
-	lists := &valueType{kind: mapKind, elem: &valueType{kind: listKind, elem: &valueType{kind: stringKind}}}
-	if !d.bounded(whole, v) || !d.conform(whole, v, lists, strconv.Quote(name)) {
-		return nil
-	}
 	members := d.memberExprs(whole)
 	implied := make(map[string][]string, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
@@ -232,24 +226,18 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 
 func (d *decoder) authCertificates(body *hclsyntax.Body) *AuthCertificates {
 	c := &AuthCertificates{}
-	allow, _ := d.strings(body, "allow")
+	allow, ok := d.strings(body, "allow")
 	for _, e := range allow {
 		if e.text == "" {
 			d.fail("bad-value", d.f.rng(e.where), "the name is empty", "write a name of a certificate, such as \"spiffe://fleet/*\"")
 		}
 	}
-	if body.Attributes["allow"] != nil && len(allow) == 0 && d.problemFree(body, "allow") {
+	if ok && len(allow) == 0 {
 		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list lets nobody in", "name certificates, or remove it to let in every one that the authority has signed")
 	}
 	c.Allow = textsOf(allow)
 	c.Agent, _ = d.boolean(body, "agent", false)
 	return c
-}
-
-// problemFree reports whether an argument is a list, so that nothing was told of it.
-func (d *decoder) problemFree(body *hclsyntax.Body, name string) bool {
-	v, ok := d.eval.value(body.Attributes[name].Expr)
-	return ok && hasKind(v, listKind)
 }
 
 // filled decodes a text that is not empty, "" when it is absent or was reported.
@@ -281,23 +269,17 @@ func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 	var ids []uint32
 	for it := v.ElementIterator(); it.Next(); {
 		_, item := it.Element()
-		id, ok := idOf(item)
-		if !ok {
+		n := uint64(1<<32 - 1) // stands for no user and no group
+		if hasKind(item, integerKind) && item.AsBigFloat().Sign() >= 0 {
+			n, _ = item.AsBigFloat().Uint64()
+		}
+		if n >= 1<<32-1 {
 			d.fail("bad-value", where, "this is not a list of the numbers of users or groups", form)
 			return nil
 		}
-		ids = append(ids, id)
+		ids = append(ids, uint32(n))
 	}
 	return ids
-}
-
-// idOf returns the number of a user or a group; the greatest one stands for none.
-func idOf(v cty.Value) (uint32, bool) {
-	if v.IsNull() || !v.IsKnown() || v.Type() != cty.Number {
-		return 0, false
-	}
-	n, _ := v.AsBigFloat().Uint64()
-	return uint32(n), v.AsBigFloat().IsInt() && v.AsBigFloat().Sign() >= 0 && n < 1<<32-1
 }
 
 // oneResource reports blocks that say of the one server that it is two.
@@ -321,7 +303,7 @@ func (d *decoder) listenTLS(b *hclsyntax.Block) *ListenTLS {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["tls"], "a tls block", b.DefRange())
+	d.checkBody(b)
 	const form = "write the path of a file in PEM, such as \"tls/server.pem\""
 	return &ListenTLS{
 		CertFile: d.filled(b.Body, "cert_file", form), KeyFile: d.filled(b.Body, "key_file", form),

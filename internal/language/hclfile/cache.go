@@ -45,7 +45,7 @@ func (d *decoder) cacheBlock(b *hclsyntax.Block) *Cache {
 	if block == nil {
 		return nil
 	}
-	d.check(block.Body, rules["cache"], "a cache block", block.DefRange())
+	d.checkBody(block)
 	c := &Cache{Scope: CachePrincipal, Range: d.f.rng(block.DefRange())}
 	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
 	if scope, ok := d.oneOf(block.Body, "scope", CachePrincipal, CacheServer); ok {

@@ -45,13 +45,13 @@ func (d *decoder) codeact(b *hclsyntax.Block) *Codeact {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["codeact"], "a codeact block", b.DefRange())
+	d.checkBody(b)
 	d.begin(b)
 	c := &Codeact{
 		MaxCalls: DefaultCodeCalls, MaxParallel: DefaultCodeParallel, MaxStdout: DefaultCodeStdout,
 		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
 	}
-	c.Tools = d.patterns(b.Body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
+	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
 	if n, ok := d.whole(b.Body, "max_calls", 1, MaxCodeCalls); ok {
 		c.MaxCalls = n
 	}

@@ -72,7 +72,7 @@ func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *Upstream) {
 
 // container decodes a container block.
 func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *Container {
-	d.check(b.Body, rules["container"], "a container block", b.DefRange())
+	d.checkBody(b)
 	c := &Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
 	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
@@ -119,7 +119,7 @@ func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
 	host, where := container.Host(upstream.Labels[0]), d.f.rng(upstream.LabelRanges[0])
 	first, taken := n.hosts[host]
 	switch {
-	case !isName(upstream.Labels[0]): // is told
+	case !IsName(upstream.Labels[0]): // is told
 	case !container.IsLabel(host):
 		d.fail("bad-name", where, "no container can have this name as its host name", "use letters, digits, _ and -, of which the first is a letter, and the last a letter or a digit")
 	case container.Reserved(host) != "":
@@ -264,7 +264,7 @@ func (d *decoder) containerFolders(b *hclsyntax.Block, c *Container, n *neighbou
 }
 
 func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *neighbours) ContainerVolume {
-	d.check(b.Body, rules["volume"], "a volume block", b.DefRange())
+	d.checkBody(b)
 	v := ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
 	switch {
 	case !container.IsLabel(v.Name):

@@ -12,12 +12,30 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+// checkBody is check for a block whose rule does not depend on where it stands.
+func (d *decoder) checkBody(b *hclsyntax.Block) {
+	d.check(b.Body, rules[b.Type], rules[b.Type].what, b.DefRange())
+}
+
 // check reports everything in body that its rule does not allow. what names
 // the block for messages, such as "a tool block"; head is its range.
 func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
 	told := &lists{}
-	for _, attr := range strangers(body, r) {
-		d.checkStranger(attr, r, what, told)
+	var unknown []*hclsyntax.Attribute
+	for name, attr := range body.Attributes {
+		if r.arg(name) == nil && !r.open {
+			unknown = append(unknown, attr)
+		}
+	}
+	slices.SortFunc(unknown, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+	for _, attr := range unknown {
+		name, where := attr.Name, d.f.rng(attr.NameRange)
+		if r.hasBlock(name) {
+			d.fail("unknown-argument", where, fmt.Sprintf("%q is a block in %s, not an argument", name, what),
+				fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
+		} else {
+			d.fail("unknown-argument", where, fmt.Sprintf("%s has no argument %q", what, name), told.insteadOf(name, r))
+		}
 	}
 	seen := map[string]hcl.Range{}
 	for _, b := range body.Blocks {
@@ -40,18 +58,6 @@ func missingDetail(a argument) string {
 		return fmt.Sprintf("write %s = <<CEL … CEL", a.name)
 	default:
 		return fmt.Sprintf("write %s = …", a.name)
-	}
-}
-
-// checkStranger reports an argument that the rule does not allow.
-func (d *decoder) checkStranger(attr *hclsyntax.Attribute, r *rule, what string, told *lists) {
-	name, where := attr.Name, attr.NameRange
-	switch {
-	case r.hasBlock(name):
-		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%q is a block in %s, not an argument", name, what),
-			fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
-	default:
-		d.fail("unknown-argument", d.f.rng(where), fmt.Sprintf("%s has no argument %q", what, name), told.insteadOf(name, r))
 	}
 }
 
@@ -84,19 +90,6 @@ func (l *lists) insteadOf(name string, r *rule) string {
 		return "remove it: there is nothing to say in the block"
 	}
 	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blockNames()))
-}
-
-// strangers returns the arguments of a block that the rule does not allow, in
-// the order of the file.
-func strangers(body *hclsyntax.Body, r *rule) []*hclsyntax.Attribute {
-	var found []*hclsyntax.Attribute
-	for name, attr := range body.Attributes {
-		if r.arg(name) == nil && !r.open {
-			found = append(found, attr)
-		}
-	}
-	slices.SortFunc(found, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
-	return found
 }
 
 func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *lists) {

@@ -59,7 +59,7 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	if b == nil {
 		return s
 	}
-	d.check(b.Body, rules["server"], "a server block", b.DefRange())
+	d.checkBody(b)
 	s.Range = d.f.rng(b.DefRange())
 	s.Name, _ = d.text(b.Body, "name")
 	s.Title, _ = d.text(b.Body, "title")
@@ -92,7 +92,7 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 	if b == nil {
 		return Listen{}
 	}
-	d.check(b.Body, rules["listen"], "a listen block", b.DefRange())
+	d.checkBody(b)
 	l := Listen{Range: d.f.rng(b.DefRange())}
 	d.listenAddress(b, &l)
 	hosts, _ := d.strings(b.Body, "hosts")
@@ -158,7 +158,7 @@ func (d *decoder) reload(b *hclsyntax.Block) Reload {
 	if b == nil {
 		return l
 	}
-	d.check(b.Body, rules["reload"], "a reload block", b.DefRange())
+	d.checkBody(b)
 	l.Range = d.f.rng(b.DefRange())
 	l.Watch, _ = d.boolean(b.Body, "watch", true)
 	l.RequireTests, _ = d.boolean(b.Body, "require_tests", false)
@@ -169,7 +169,7 @@ func (d *decoder) limits(b *hclsyntax.Block) Limits {
 	if b == nil {
 		return Limits{}
 	}
-	d.check(b.Body, rules["limits"], "a limits block", b.DefRange())
+	d.checkBody(b)
 	bounds := d.bounds(b.Body)
 	return Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
 }
@@ -178,14 +178,14 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["ceiling"], "a ceiling block", b.DefRange())
+	d.checkBody(b)
 	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
-	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "nothing to ask")
-	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "no scope")
+	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
+	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
 	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
 	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
-	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "no driver")
+	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
 }
@@ -201,4 +201,17 @@ func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
 		}
 		return host, problem == ""
 	})
+}
+
+// ceilingWords decodes which of the words grants may have at most, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []Name {
+	if body.Attributes[name] == nil {
+		return nil
+	}
+	names := []Name{}
+	for _, e := range d.choices(body, name, words, wrongWord{"bad-grant", wrong, "write some of"}) {
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
 }

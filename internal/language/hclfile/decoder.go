@@ -64,13 +64,15 @@ const maxName = 64
 
 // checkName reports a name that is not like ^[A-Za-z0-9_.-]{1,64}$.
 func (d *decoder) checkName(what, name string, where hcl.Range) {
-	if !isName(name) {
+	if !IsName(name) {
 		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
 			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", maxName))
 	}
 }
 
-func isName(s string) bool {
+// IsName reports whether a definition may have the name: 1 to 64 letters,
+// digits, dots, dashes and underscores.
+func IsName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !isWord(c) && c != '.' && c != '-' || c >= 0x80 {
 			return false
@@ -107,7 +109,7 @@ func (f *File) Decode(s Scope) (Definitions, diag.List) {
 	taken := map[string]named{}
 	for _, b := range blocks(f.body, r) {
 		if b.Type == "locals" {
-			d.check(b.Body, rules["locals"], "a locals block", b.DefRange())
+			d.checkBody(b)
 			continue
 		}
 		d.claimDefinition(taken, b)

@@ -52,11 +52,12 @@ func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
 // askNull is what to do where a value is null.
 const askNull = "ask first whether the value is there: value == null ? other : value"
 
-func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) {
-	if len(*e.problems) >= maxCollected {
-		return
+// fail notes a mistake, and returns no value.
+func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) (cty.Value, bool) {
+	if len(*e.problems) < maxCollected {
+		*e.problems = append(*e.problems, diag.Diagnostic{Code: code, Range: e.f.rng(where), Summary: summary, Detail: detail})
 	}
-	*e.problems = append(*e.problems, diag.Diagnostic{Code: code, Range: e.f.rng(where), Summary: summary, Detail: detail})
+	return cty.NilVal, false
 }
 
 // charge takes cost from what is left. It reports what costs more.
@@ -93,14 +94,6 @@ func (e *evaluator) value(x hclsyntax.Expression) (cty.Value, bool) {
 		return e.tuple(x)
 	case *hclsyntax.ObjectConsExpr:
 		return e.object(x)
-	default:
-		return e.computed(x)
-	}
-}
-
-// computed is the part of value that literal files never reach.
-func (e *evaluator) computed(x hclsyntax.Expression) (cty.Value, bool) {
-	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
 		return e.reference(x)
 	case *hclsyntax.RelativeTraversalExpr:
@@ -127,15 +120,13 @@ func (e *evaluator) computed(x hclsyntax.Expression) (cty.Value, bool) {
 		v, ok := e.items[x]
 		return v, ok
 	default:
-		e.fail("expression", x.Range(), "this expression cannot be computed", "write it with what the manual of the tool language lists under Expressions")
-		return cty.NilVal, false
+		return e.fail("expression", x.Range(), "this expression cannot be computed", "write it with what the manual of the tool language lists under Expressions")
 	}
 }
 
 func (e *evaluator) literal(x *hclsyntax.LiteralValueExpr) (cty.Value, bool) {
 	if x.Val.Type() == cty.Number && !representable(x.Val) {
-		e.fail("bad-value", x.SrcRange, "the number is outside the range of a 64-bit float", "write a smaller number")
-		return cty.NilVal, false
+		return e.fail("bad-value", x.SrcRange, "the number is outside the range of a 64-bit float", "write a smaller number")
 	}
 	return x.Val, x.Val.IsKnown()
 }

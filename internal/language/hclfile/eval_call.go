@@ -22,8 +22,7 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
 	}
 	f, known := functions[x.Name]
 	if !known {
-		e.fail("unknown-name", x.NameRange, fmt.Sprintf("there is no function %q", x.Name), functionHint(x.Name))
-		return cty.NilVal, false
+		return e.fail("unknown-name", x.NameRange, fmt.Sprintf("there is no function %q", x.Name), functionHint(x.Name))
 	}
 	if !ok || !e.fit(x, f.impl, args) {
 		return cty.NilVal, false

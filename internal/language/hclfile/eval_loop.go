@@ -15,8 +15,7 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 		return v, false
 	}
 	if v.IsNull() || !v.CanIterateElements() {
-		e.fail("wrong-type", x.CollExpr.Range(), fmt.Sprintf("only a list or an object can be looped over, not %s", typeOf(v)), "write what is looped over in brackets: [ … ]")
-		return cty.NilVal, false
+		return e.fail("wrong-type", x.CollExpr.Range(), fmt.Sprintf("only a list or an object can be looped over, not %s", typeOf(v)), "write what is looped over in brackets: [ … ]")
 	}
 	depth := len(e.loops)
 	defer func() { e.loops = e.loops[:depth] }()

@@ -82,15 +82,13 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 			if op == hclsyntax.OpAdd && typeOf(operands[i]) == "a string" {
 				detail += "; strings are joined in one: \"${var.a} and ${var.b}\""
 			}
-			e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), detail)
-			return cty.NilVal, false
+			return e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), detail)
 		}
 		operands[i] = v
 	}
 	v, err := op.Impl.Call(operands)
 	if err != nil || v.Type() == cty.Number && !representable(v) {
-		e.fail("bad-value", x.Range(), "the result is not a number", "do not divide by zero, and stay in the range of a 64-bit float")
-		return cty.NilVal, false
+		return e.fail("bad-value", x.Range(), "the result is not a number", "do not divide by zero, and stay in the range of a 64-bit float")
 	}
 	return v, true
 }

@@ -28,9 +28,8 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	switch root {
 	case "var", "local":
 	case "secret":
-		e.fail("misplaced-secret", x.SrcRange, "a secret cannot be used here",
+		return e.fail("misplaced-secret", x.SrcRange, "a secret cannot be used here",
 			"secret.NAME may stand where it is sent and not seen: in the value of a header, in a dsn, in the env of a program and in client_secret")
-		return cty.NilVal, false
 	default:
 		e.unknownRoot(x, root)
 		return cty.NilVal, false
@@ -130,8 +129,7 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 	}
 	var value ctyjson.SimpleJSONValue
 	if err := value.UnmarshalJSON(v.Value); err != nil {
-		e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
-		return cty.NilVal, false
+		return e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
 	}
 	if e.vars == nil {
 		e.vars = map[string]cty.Value{}
@@ -260,8 +258,7 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	t := v.Type()
 	switch {
 	case v.IsNull() || !v.IsKnown() || key.IsNull() || !key.IsKnown():
-		e.fail("wrong-type", where, "null cannot be indexed and is no index", askNull)
-		return cty.NilVal, false
+		return e.fail("wrong-type", where, "null cannot be indexed and is no index", askNull)
 	case t.IsObjectType() || t.IsMapType():
 		name, ok := e.text(key, where)
 		if !ok {
@@ -271,21 +268,18 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	case t.IsTupleType() || t.IsListType():
 		return e.item(v, key, where)
 	default:
-		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be indexed", typeOf(v)), "only lists and objects have items; remove the brackets")
-		return cty.NilVal, false
+		return e.fail("wrong-type", where, fmt.Sprintf("%s cannot be indexed", typeOf(v)), "only lists and objects have items; remove the brackets")
 	}
 }
 
 func (e *evaluator) item(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	n, err := convertTo(key, cty.Number)
 	if err != nil || !representable(n) {
-		e.fail("wrong-type", where, fmt.Sprintf("an index of a list must be a number, not %s", typeOf(key)), "count from 0, as in list[0]")
-		return cty.NilVal, false
+		return e.fail("wrong-type", where, fmt.Sprintf("an index of a list must be a number, not %s", typeOf(key)), "count from 0, as in list[0]")
 	}
 	i, accuracy := n.AsBigFloat().Int64()
 	if length := v.LengthInt(); accuracy != big.Exact || i < 0 || i >= int64(length) {
-		e.fail("bad-value", where, fmt.Sprintf("the list has no item of this index; its length is %d", length), "indexes count from 0")
-		return cty.NilVal, false
+		return e.fail("bad-value", where, fmt.Sprintf("the list has no item of this index; its length is %d", length), "indexes count from 0")
 	}
 	return v.Index(cty.NumberIntVal(i)), true
 }

@@ -16,7 +16,7 @@ var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "E
 
 // expect decodes what a test wants of what the argument target names.
 func (d *decoder) expect(b *hclsyntax.Block, target string) Expect {
-	d.check(b.Body, rules["expect"], "an expect block", b.DefRange())
+	d.checkBody(b)
 	e := Expect{
 		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body, "mime_type"), Messages: d.expectedMessages(b.Body),
 		Range: d.f.rng(b.DefRange()),
@@ -74,14 +74,10 @@ func (d *decoder) checkKind(b *hclsyntax.Block, target string) {
 // expectedMessages decodes the messages of a prompt, each of which has a role,
 // and text or content.
 func (d *decoder) expectedMessages(body *hclsyntax.Body) json.RawMessage {
-	attr := body.Attributes["messages"]
-	if attr == nil {
-		return nil
-	}
 	word := &valueType{kind: stringKind}
 	message := optional(map[string]*valueType{"role": word, "text": word, "content": {kind: anyKind}}, "role", "text", "content")
-	v, ok := d.eval.value(attr.Expr)
-	if !ok || !d.bounded(attr.Expr, v) || !d.conform(attr.Expr, v, &valueType{kind: listKind, elem: message}, "\"messages\"") {
+	v, ok := d.objectArg(body, "messages", &valueType{kind: listKind, elem: message})
+	if !ok {
 		return nil
 	}
 	out := []byte{'['}
@@ -89,7 +85,7 @@ func (d *decoder) expectedMessages(body *hclsyntax.Body) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = d.appendMessage(out, itemExpr(attr.Expr, i), item)
+		out = d.appendMessage(out, itemExpr(body.Attributes["messages"].Expr, i), item)
 	}
 	return append(out, ']')
 }

@@ -3,6 +3,7 @@ package hclfile
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -34,11 +35,10 @@ type keyword struct {
 // field decodes an input, output or field block. One whose type could not be
 // read takes any value, so that what uses it is not reported too.
 func (d *decoder) field(b *hclsyntax.Block) *field {
-	r := rules[b.Type]
 	d.checkName("the "+b.Type, b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, article(b.Type), b.DefRange())
+	d.checkBody(b)
 	f := &field{name: b.Labels[0], head: b.DefRange()}
-	f.fields = d.fields(b, r)
+	f.fields = d.fields(b, "field")
 	f.typ = d.fieldType(b, f)
 	f.sensitive, _ = d.boolean(b.Body, "sensitive", false)
 	d.requirement(b, f)
@@ -54,11 +54,14 @@ func (d *decoder) field(b *hclsyntax.Block) *field {
 	return f
 }
 
-// fields decodes the field blocks in b.
-func (d *decoder) fields(b *hclsyntax.Block, r *rule) []*field {
+// fields decodes the blocks of a type in b: inputs, outputs or fields.
+func (d *decoder) fields(b *hclsyntax.Block, blockType string) []*field {
 	var fields []*field
 	taken := named{}
-	for _, inner := range blocks(b.Body, r) {
+	for _, inner := range blocks(b.Body, rules[b.Type]) {
+		if inner.Type != blockType {
+			continue
+		}
 		single := d.claim(taken, inner)
 		if f := d.field(inner); single {
 			fields = append(fields, f)
@@ -84,10 +87,11 @@ func (d *decoder) fieldType(b *hclsyntax.Block, f *field) *valueType {
 			"write type = string, or describe an object with field blocks")
 		return nil
 	}
-	if !hasFields {
-		return nil
+	t := &valueType{kind: objectKind, where: b.DefRange()}
+	for _, inner := range f.fields {
+		t.attrs = append(t.attrs, attrType{name: inner.name, typ: inner.typ, optional: !inner.required, where: inner.head})
 	}
-	return fieldsType(f.fields, b.DefRange())
+	return t
 }
 
 // requirement decodes required and default, which exclude each other.
@@ -142,27 +146,9 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 // isToken reports whether s is a token of RFC 9110 section 5.6.2.
 func isToken(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if c >= 0x80 || !isWord(c) && !isTokenSign(c) {
+		if c := s[i]; c >= 0x80 || !isWord(c) && strings.IndexByte("!#$%&'*+-.^`|~", c) < 0 {
 			return false
 		}
 	}
 	return s != "" && len(s) <= maxName
-}
-
-func isTokenSign(c byte) bool {
-	switch c {
-	case '!', '#', '$', '%', '&', '\'', '*', '+', '-', '.', '^', '`', '|', '~':
-		return true
-	}
-	return false
-}
-
-// fieldsType returns the type of an object that has the given fields.
-func fieldsType(fields []*field, where hcl.Range) *valueType {
-	t := &valueType{kind: objectKind, where: where}
-	for _, f := range fields {
-		t.attrs = append(t.attrs, attrType{name: f.name, typ: f.typ, optional: !f.required, where: f.head})
-	}
-	return t
 }

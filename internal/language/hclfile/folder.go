@@ -23,11 +23,9 @@ const (
 // folder decodes a resource_folder block.
 func (d *decoder) folder(b *hclsyntax.Block) Folder {
 	r := rules["resource_folder"]
-	d.checkName("the folder", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, "a resource_folder block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the folder")
 	f := Folder{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
 		MIMETypes: d.extensions(b.Body), Labels: d.textMap(b.Body, "labels"),
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r),

@@ -3,8 +3,8 @@ package hclfile
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"math/big"
 	"net/url"
@@ -86,12 +86,18 @@ var functions = map[string]builtin{
 	"tonumber": {impl: stdlib.MakeToFunc(cty.Number), cost: squared},
 	"tostring": {impl: stdlib.MakeToFunc(cty.String)},
 
-	"base64decode": {impl: textFunction(base64Decode)},
-	"base64encode": {impl: textFunction(base64Encode)},
+	"base64decode": {impl: textFunction(func(s string) (string, error) {
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err != nil || !utf8.Valid(b) {
+			return "", errors.New("the text is not the base64 form of UTF-8 text")
+		}
+		return string(b), nil
+	})},
+	"base64encode": {impl: textFunction(func(s string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(s)), nil })},
 	"jsondecode":   {impl: stdlib.JSONDecodeFunc, cost: jsonCost},
 	"jsonencode":   {impl: stdlib.JSONEncodeFunc, cost: encodeCost},
-	"sha256":       {impl: textFunction(sha256Hex)},
-	"urlencode":    {impl: textFunction(urlEncode)},
+	"sha256":       {impl: textFunction(func(s string) (string, error) { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))), nil })},
+	"urlencode":    {impl: textFunction(func(s string) (string, error) { return url.QueryEscape(s), nil })},
 }
 
 // textFunction makes a function of one string.
@@ -115,25 +121,6 @@ func textTest(f func(s, part string) bool) function.Function {
 			return cty.BoolVal(f(args[0].AsString(), args[1].AsString())), nil
 		},
 	})
-}
-
-func base64Encode(s string) (string, error) {
-	return base64.StdEncoding.EncodeToString([]byte(s)), nil
-}
-
-func base64Decode(s string) (string, error) {
-	b, err := base64.StdEncoding.DecodeString(s)
-	if err != nil || !utf8.Valid(b) {
-		return "", errors.New("the text is not the base64 form of UTF-8 text")
-	}
-	return string(b), nil
-}
-
-func urlEncode(s string) (string, error) { return url.QueryEscape(s), nil }
-
-func sha256Hex(s string) (string, error) {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // length counts the items of a list or an object, and the characters of a string.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ const (
 // allow decodes an allow block. ranges maps each object to its block.
 func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]diag.Range) {
 	r := rules["allow"]
-	d.check(b.Body, r, "an allow block", b.DefRange())
+	d.checkBody(b)
 	taken := named{}
 	ranges = map[string]diag.Range{}
 	for _, inner := range blocks(b.Body, r) {
@@ -64,7 +65,7 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 
 func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.HTTP {
 	r := rules["http"]
-	d.check(b.Body, r, "an http block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	g := grant.HTTP{Name: b.Labels[0]}
 	hosts := d.hosts(body)
@@ -271,11 +272,7 @@ var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 func (d *decoder) methods(body *hclsyntax.Body) []string {
 	list := d.grantList(body, "methods", "name at least one method, or remove the list to grant GET and HEAD")
 	for _, e := range list {
-		known := false
-		for _, m := range httpMethods {
-			known = known || m == e.text
-		}
-		if known {
+		if slices.Contains(httpMethods, e.text) {
 			continue
 		}
 		detail := diag.DidYouMean(strings.ToUpper(e.text), httpMethods)

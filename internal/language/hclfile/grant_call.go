@@ -1,22 +1,16 @@
 package hclfile
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
 )
 
-// callErrors are the codes that a call of a tool may fail with.
-var callErrors = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
-
 // tools decodes a call block: the names and patterns of the tools that may be
 // called. It notes the place of each as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	r := rules["call"]
-	d.check(b.Body, r, "a call block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	ranges["call"] = d.f.rng(b.DefRange())
 	taken := named{}
@@ -25,7 +19,7 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	for _, e := range list {
 		switch {
 		case !isPattern(e.text):
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them")
+			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
 		case d.claimName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
 			names = append(names, e.text)
 			ranges["tools."+e.text] = d.f.rng(e.where)
@@ -36,30 +30,3 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	}
 	return names
 }
-
-// toolMock decodes what a tool answers that the tested one calls.
-func (d *decoder) toolMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	if name, dotted := strings.CutPrefix(m.Object, mockTools+"."); dotted {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "tools are called by their names alone", fmt.Sprintf("write mock \"tools\" %q { … }", clip(name)))
-		m.Object = ""
-		return
-	}
-	if !isName(m.Request) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a tool", fmt.Sprintf("write the name alone, at most %d characters", maxName))
-	}
-	if b.Body.Attributes["error"] == nil {
-		d.needs(b, "json", "text")
-	}
-}
-
-// errorsOf returns the codes that a mock of an object may refuse with.
-func errorsOf(object string) []string {
-	if object == mockTools {
-		return callErrors
-	}
-	return mockErrors
-}
-
-// mockTools is the object of mocks of tools.
-const mockTools = "tools"

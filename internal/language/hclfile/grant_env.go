@@ -31,7 +31,7 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 // of each name as "TYPE.NAME".
 func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
 	r := rules[b.Type]
-	d.check(b.Body, r, article(b.Type), b.DefRange())
+	d.checkBody(b)
 	ranges[b.Type] = d.f.rng(b.DefRange())
 	taken := named{}
 	var names []string
@@ -63,17 +63,4 @@ func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []s
 		_, ok := d.secret(e.text, e.where)
 		return ok
 	})
-}
-
-// secretsMock decodes the value of a secret in a test.
-func (d *decoder) secretsMock(b *hclsyntax.Block) {
-	if !isIdentifier(b.Labels[1]) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a secret", "write the name, such as \"webhook_key\"")
-	}
-	if attr := b.Body.Attributes["json"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a secret is text", "write it as \"text\"")
-	} else if b.Body.Attributes["error"] == nil {
-		d.needs(b, "text")
-	}
-	d.noResponse(b)
 }

@@ -32,7 +32,7 @@ const (
 // and of each argument as "exec.NAME.argv.I".
 func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Exec {
 	r := rules["exec"]
-	d.check(b.Body, r, "an exec block", b.DefRange())
+	d.checkBody(b)
 	// The environment may hold secrets, and is decoded by itself.
 	body := d.literalOnly(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
 	g := grant.Exec{Name: b.Labels[0]}

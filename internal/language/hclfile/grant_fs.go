@@ -22,7 +22,7 @@ const (
 // fs decodes an fs block. It notes the place of its root as "fs.NAME.root".
 func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS {
 	r := rules["fs"]
-	d.check(b.Body, r, "an fs block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	g := grant.FS{Name: b.Labels[0]}
 	if written, ok := d.text(body, "root"); ok {

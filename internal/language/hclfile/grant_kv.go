@@ -3,7 +3,6 @@ package hclfile
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -30,7 +29,7 @@ const (
 // which is that of the block where none is written.
 func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
 	r := rules["kv"]
-	d.check(b.Body, r, "a kv block", b.DefRange())
+	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
 	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
 	scoped := "kv." + g.Name + ".scope"
@@ -54,22 +53,6 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 			"raise \"max_total\", which is 10MiB unless it says otherwise, or lower \"max_value\"")
 	}
 	return g
-}
-
-// kvMock decodes what a key holds when a test begins.
-func (d *decoder) kvMock(b *hclsyntax.Block, m *Mock) {
-	if !isIdentifier(strings.TrimPrefix(m.Object, "kv.")) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of kept values", "write it as in \"kv.notes\"")
-		m.Object = ""
-	}
-	if m.Request == "" || len(m.Request) > grant.MaxKey {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a key", fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey))
-	}
-	if attr := b.Body.Attributes["error"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a key holds a value, and no error", "write json = … with what the key holds")
-		return
-	}
-	d.askMock(b)
 }
 
 // callerless reports grants that need a caller, where there is none.

@@ -10,13 +10,10 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// mockModules is what the objects of mocks of modules begin with.
-const mockModules = "modules"
-
 // module decodes a module block, whose arguments are the module's to judge. It
 // notes the place of the block as "modules.NAME", unless one of them was reported.
 func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Module {
-	d.check(b.Body, rules["module"], "a module block", b.DefRange())
+	d.checkBody(b)
 	g := grant.Module{Name: b.Labels[0]}
 	options := make(map[string]json.RawMessage, len(b.Body.Attributes))
 	for name, attr := range b.Body.Attributes {
@@ -30,22 +27,6 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 	// What was encoded before encodes again.
 	g.Options, _ = json.Marshal(options)
 	return g
-}
-
-// moduleMock decodes what a function of a module answers.
-func (d *decoder) moduleMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	if _, name, _ := strings.Cut(m.Object, "."); !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of a module", "write it as in mock \"modules.ledger\" \"balance\" { … }")
-		m.Object = ""
-		return
-	}
-	if !isIdentifier(m.Request) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a function", "write the name alone, such as \"balance\"")
-	}
-	if b.Body.Attributes["error"] == nil {
-		d.needs(b, "json", "text")
-	}
 }
 
 // ceilingModules decodes the modules that may be granted, nil when the ceiling

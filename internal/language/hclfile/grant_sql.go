@@ -30,7 +30,7 @@ var sqlDrivers = []string{grant.SQLite, grant.PostgreSQL}
 // "sql.NAME.driver", "sql.NAME.path" and "sql.NAME.address".
 func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQL {
 	r := rules["sql"]
-	d.check(b.Body, r, "a sql block", b.DefRange())
+	d.checkBody(b)
 	literal := *r
 	literal.args = slices.DeleteFunc(slices.Clone(r.args), func(a argument) bool { return a.name == "dsn" })
 	body := d.literalOnly(b.Body, &literal)
@@ -116,7 +116,7 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
-		d.check(inner.Body, rules["statement"], "a statement block", inner.DefRange())
+		d.checkBody(inner)
 		d.claim(taken, inner)
 		d.checkIdentifier("the statement", inner.Labels[0], inner.LabelRanges[0])
 		attr := inner.Body.Attributes["query"]

@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // Hash is a hash of a definition.
@@ -31,6 +33,15 @@ type hasher struct{ placed, meant hash.Hash }
 func (h *hasher) Write(b []byte) (int, error) {
 	h.meant.Write(b)
 	return h.placed.Write(b)
+}
+
+// definition checks the name and the block of a definition, which what calls it, and
+// begins its hashes. It returns the places of the block and of its name.
+func (d *decoder) definition(b *hclsyntax.Block, what string) (at, name diag.Range) {
+	d.checkName(what, b.Labels[0], b.LabelRanges[0])
+	d.checkBody(b)
+	d.begin(b)
+	return d.f.rng(blockRange(b)), d.f.rng(b.LabelRanges[0])
 }
 
 // begin begins the hashes of a definition: where it stands and its source

@@ -22,7 +22,7 @@ var connectionHeaders = []string{
 
 // header decodes a header that egress sets.
 func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
-	d.check(b.Body, rules["header"], "a header block", b.DefRange())
+	d.checkBody(b)
 	name := b.Labels[0]
 	where := d.f.rng(b.LabelRanges[0])
 	switch lower := strings.ToLower(name); {

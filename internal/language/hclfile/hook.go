@@ -2,17 +2,13 @@ package hclfile
 
 import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-
-	"github.com/mcpd/mcpd/diag"
 )
 
 // hook decodes a hook block.
 func (d *decoder) hook(b *hclsyntax.Block) Hook {
-	d.checkName("the hook", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["hook"], "a hook block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the hook")
 	h := Hook{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
 		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
 	}
@@ -33,21 +29,9 @@ func (d *decoder) hook(b *hclsyntax.Block) Hook {
 	return h
 }
 
-// events decodes what a hook waits for.
 func (d *decoder) events(body *hclsyntax.Body) []string {
-	list, ok := d.strings(body, "on")
-	if attr := body.Attributes["on"]; ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
+	if list, ok := d.strings(body, "on"); ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
 	}
-	words := []string{OnStart, OnEnd, OnError}
-	taken := named{}
-	for _, e := range list {
-		switch e.text {
-		case OnStart, OnEnd, OnError:
-			d.claimName(taken, e.text, e.where, "%q stands twice in \"on\"", e.text)
-		default:
-			d.fail("bad-value", d.f.rng(e.where), "there is no event "+d.eval.show(e.text), orList(diag.DidYouMean(e.text, words), "the events are", words))
-		}
-	}
-	return textsOf(list)
+	return textsOf(d.choices(body, "on", []string{OnStart, OnEnd, OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))
 }

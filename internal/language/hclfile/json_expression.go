@@ -131,8 +131,6 @@ func (p *jsonParser) text() diag.Text {
 // start. It returns the offset behind the closing quote.
 func jsonText(f *File, src string, start int) (diag.Text, int) {
 	b := diag.TextBuilder{File: f.path}
-	length, escapes := measureJSON(src[start:])
-	b.Grow(length, 2*escapes+1)
 	at, pos := start, f.pos(start)
 	for {
 		n := strings.IndexAny(src[at:], `"\`)
@@ -151,23 +149,6 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 		b.Add(unescapeJSON(src[at:at+size]), pos)
 		pos = diag.Advance(pos, src[at:at+size])
 		at += size
-	}
-}
-
-// measureJSON returns the length of the rest of a JSON string up to its quote,
-// and how many escapes are in it.
-func measureJSON(s string) (length, escapes int) {
-	for {
-		n := strings.IndexAny(s[length:], `"\`)
-		if n < 0 {
-			return len(s), escapes
-		}
-		length += n
-		if s[length] == '"' {
-			return length, escapes
-		}
-		length = min(length+escapeSize(s[length:]), len(s))
-		escapes++
 	}
 }
 

@@ -18,11 +18,9 @@ const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
 
 // limit decodes a limit block.
 func (d *decoder) limit(b *hclsyntax.Block) Limit {
-	d.checkName("the limit", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["limit"], "a limit block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the limit")
 	l := Limit{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
 	}
 	l.Calls, l.Per = d.rate(b.Body)

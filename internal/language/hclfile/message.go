@@ -14,7 +14,7 @@ import (
 // message decodes a message block of a prompt whose arguments have the names.
 func (d *decoder) message(b *hclsyntax.Block, names []string) Message {
 	r := rules["message"]
-	d.check(b.Body, r, "a message block", b.DefRange())
+	d.checkBody(b)
 	m := Message{Role: b.Labels[0], Annotations: d.annotationsOf(b.Body), Range: d.f.rng(b.DefRange())}
 	d.role(b)
 	forms := []string{"text", "file", "image", "audio", "resource", "link"}
@@ -68,7 +68,7 @@ func (d *decoder) textFile(body *hclsyntax.Body) Phrase {
 
 // media decodes an image or audio block, nil when it was reported.
 func (d *decoder) media(b *hclsyntax.Block) *Media {
-	d.check(b.Body, rules[b.Type], article(b.Type), b.DefRange())
+	d.checkBody(b)
 	from := d.exactlyOne(b, rules[b.Type], "the "+b.Type+" holds nothing", "file", "base64")
 	if from == "" {
 		return nil
@@ -108,7 +108,7 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *Embedde
 }
 
 func (d *decoder) link(b *hclsyntax.Block, names []string) *Link {
-	d.check(b.Body, rules["link"], "a link block", b.DefRange())
+	d.checkBody(b)
 	l := &Link{
 		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
 		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // mockForms says how a mock block begins.
@@ -17,28 +18,33 @@ const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "r
 
 // mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) Mock {
-	d.check(b.Body, rules["mock"], "a mock block", b.DefRange())
+	d.checkBody(b)
 	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
-	m.Error, _ = d.oneOf(b.Body, "error", errorsOf(m.Object)...)
-	switch kind, _, _ := strings.Cut(m.Object, "."); {
-	case kind == "fs", kind == "env":
-		d.localMock(b, &m)
-	case m.Object == "secrets":
-		d.secretsMock(b)
+	if m.Object == mockTools {
+		m.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
+	} else {
+		m.Error, _ = d.oneOf(b.Body, "error", mockErrors...)
+	}
+	kind, name, dotted := strings.Cut(m.Object, ".")
+	form, known := mockKinds[kind]
+	switch {
 	case slices.Contains(asked, m.Object):
 		d.askMock(b)
-	case strings.HasPrefix(m.Object, "kv."):
-		d.kvMock(b, &m)
-	case kind == "exec":
-		d.execMock(b, &m)
-	case strings.HasPrefix(m.Object, "sql."):
-		d.sqlMock(b, &m)
-	case kind == mockModules:
-		d.moduleMock(b, &m)
-	case kind == mockTools:
-		d.toolMock(b, &m)
+	case known && (dotted || kind != "kv" && kind != "sql") && (!dotted || kind != "secrets"):
+		if kind != "kv" {
+			d.noResponse(b)
+		}
+		if form.bare == dotted || dotted && !isIdentifier(name) {
+			d.fail("bad-name", d.f.rng(b.LabelRanges[0]), form.badObject, strings.ReplaceAll(form.objectForm, "{name}", clip(name)))
+			m.Object = ""
+			break
+		}
+		if form.fits != nil && !form.fits(m.Request) {
+			d.fail("bad-name", d.f.rng(b.LabelRanges[1]), form.badRequest, form.requestForm)
+		}
+		form.answer(d, b, &m)
 	case near != "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
 		m.Object = ""
@@ -65,7 +71,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 // httpMock decodes what belongs to the answer to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted", "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), notGranted, "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
@@ -114,36 +120,7 @@ var fileMethods = map[string][]string{
 	"list": {"json"}, "stat": {"json"}, "writeText": nil, "writeBytes": nil, "remove": nil,
 }
 
-// localMock decodes what belongs to the answer of a file, or to a variable of
-// the environment.
-func (d *decoder) localMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	kind, name, dotted := strings.Cut(m.Object, ".")
-	switch {
-	case kind == "env" && !dotted:
-		d.envMock(b, m)
-	case kind == "fs" && isIdentifier(name):
-		d.fileMock(b, m)
-	default:
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool is granted",
-			"write mock \"fs.NAME\" \"readText PATH\" { … }, or mock \"env\" \"NAME\" { … }")
-		m.Object = ""
-	}
-}
-
-func (d *decoder) envMock(b *hclsyntax.Block, m *Mock) {
-	if !isIdentifier(m.Request) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not the name of a variable", "write the name, such as \"LANG\"")
-	}
-	for _, name := range []string{"json", "error"} {
-		if attr := b.Body.Attributes[name]; attr != nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable")
-			return
-		}
-	}
-	d.needs(b, "text")
-}
-
+// fileMock checks the method and path of a mock of files, and what it answers.
 func (d *decoder) fileMock(b *hclsyntax.Block, m *Mock) {
 	method, path, _ := strings.Cut(m.Request, " ")
 	answers, known := fileMethods[method]
@@ -152,7 +129,7 @@ func (d *decoder) fileMock(b *hclsyntax.Block, m *Mock) {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "files have no method "+d.eval.show(method), orList(diag.DidYouMean(method, fileMethodNames()), "write one of", fileMethodNames()))
 	case path == "":
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "the path is missing", fmt.Sprintf("write it behind the method, such as \"%s notes.txt\"", method))
-	case answers != nil && b.Body.Attributes["error"] == nil:
+	case answers != nil:
 		d.needs(b, answers...)
 	}
 }
@@ -161,9 +138,9 @@ func fileMethodNames() []string {
 	return []string{"readText", "lines", "readBytes", "writeText", "writeBytes", "list", "stat", "remove"}
 }
 
-// needs reports a mock that holds none of the named answers.
+// needs reports a mock that holds none of the named answers, and no error.
 func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
-	if slices.ContainsFunc(names, func(name string) bool { return b.Body.Attributes[name] != nil }) {
+	if slices.ContainsFunc(append(names, "error"), func(name string) bool { return b.Body.Attributes[name] != nil }) {
 		return
 	}
 	d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", "write "+names[0]+" = …")
@@ -175,19 +152,6 @@ func (d *decoder) noResponse(b *hclsyntax.Block) {
 		if attr := b.Body.Attributes[name]; attr != nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), "only answers to requests have \""+name+"\"", "remove it")
 		}
-	}
-}
-
-// execMock decodes how a program ends: its code and outputs as JSON, or as text
-// what it writes to its standard output.
-func (d *decoder) execMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	if name, named := strings.CutPrefix(m.Object, "exec."); !named || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of a program that is granted", "write mock \"exec.NAME\" \"ARGUMENTS\" { … }")
-		m.Object = ""
-	}
-	if b.Body.Attributes["error"] == nil {
-		d.needs(b, "text", "json")
 	}
 }
 
@@ -217,21 +181,82 @@ func (d *decoder) endOfProgram(b *hclsyntax.Block, m *Mock, hasText bool) {
 	}
 }
 
-// sqlMock decodes what a statement answers with in a test: its rows as a list
-// of objects, or how many rows it changes.
-func (d *decoder) sqlMock(b *hclsyntax.Block, m *Mock) {
-	d.noResponse(b)
-	if !isIdentifier(strings.TrimPrefix(m.Object, "sql.")) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not the name of a database", "write it as in \"sql.shop\"")
-		m.Object = ""
+// mockKind says how mocks of one kind of object are written.
+type mockKind struct {
+	// bare: the object has no name behind its kind.
+	bare                  bool
+	badObject, objectForm string
+	// fits reports whether the second label is right, nil where answer says so.
+	fits                    func(request string) bool
+	badRequest, requestForm string
+	// answer checks what the mock answers.
+	answer func(d *decoder, b *hclsyntax.Block, m *Mock)
+}
+
+const (
+	notGranted  = "this is not an object that a tool is granted"
+	localForms  = `write mock "fs.NAME" "readText PATH" { … }, or mock "env" "NAME" { … }`
+	mockTools   = "tools"
+	mockModules = "modules"
+)
+
+// mockKinds are the kinds of objects whose mocks no server or client answers, by what
+// their first labels begin with.
+var mockKinds = map[string]mockKind{
+	"fs": {badObject: notGranted, objectForm: localForms, answer: (*decoder).fileMock},
+	"env": {bare: true, badObject: notGranted, objectForm: localForms,
+		fits: isIdentifier, badRequest: "this is not the name of a variable", requestForm: "write the name, such as \"LANG\"", answer: (*decoder).envMock},
+	"secrets": {bare: true,
+		fits: isIdentifier, badRequest: "this is not the name of a secret", requestForm: "write the name, such as \"webhook_key\"", answer: (*decoder).secretsMock},
+	"kv": {badObject: "this is not the name of kept values", objectForm: "write it as in \"kv.notes\"",
+		fits:       func(key string) bool { return key != "" && len(key) <= grant.MaxKey },
+		badRequest: "this is not a key", requestForm: fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey), answer: (*decoder).kvMock},
+	"exec": {badObject: "this is not the name of a program that is granted", objectForm: `write mock "exec.NAME" "ARGUMENTS" { … }`,
+		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "text", "json") }},
+	"sql": {badObject: "this is not the name of a database", objectForm: "write it as in \"sql.shop\"", answer: (*decoder).sqlMock},
+	mockModules: {badObject: "this is not the name of a module", objectForm: `write it as in mock "modules.ledger" "balance" { … }`,
+		fits: isIdentifier, badRequest: "this is not the name of a function", requestForm: "write the name alone, such as \"balance\"",
+		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "json", "text") }},
+	mockTools: {bare: true, badObject: "tools are called by their names alone", objectForm: `write mock "tools" "{name}" { … }`,
+		fits: IsName, badRequest: "this is not the name of a tool", requestForm: fmt.Sprintf("write the name alone, at most %d characters", maxName),
+		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "json", "text") }},
+}
+
+func (d *decoder) envMock(b *hclsyntax.Block, _ *Mock) {
+	for _, name := range []string{"json", "error"} {
+		if attr := b.Body.Attributes[name]; attr != nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable")
+			return
+		}
 	}
+	d.needs(b, "text")
+}
+
+func (d *decoder) secretsMock(b *hclsyntax.Block, _ *Mock) {
+	if attr := b.Body.Attributes["json"]; attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "a secret is text", "write it as \"text\"")
+		return
+	}
+	d.needs(b, "text")
+}
+
+func (d *decoder) kvMock(b *hclsyntax.Block, _ *Mock) {
+	if attr := b.Body.Attributes["error"]; attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "a key holds a value, and no error", "write json = … with what the key holds")
+		return
+	}
+	d.askMock(b)
+}
+
+// sqlMock checks the rows that a statement answers with, or how many it changes.
+func (d *decoder) sqlMock(b *hclsyntax.Block, m *Mock) {
 	first, path, _ := strings.Cut(m.Request, " ")
 	switch text := b.Body.Attributes["text"]; {
 	case first == "open" && path == "" || first != "open" && !isIdentifier(first):
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a statement", "write the name of the statement, behind it the path of the file that the call chooses, or \"open PATH\"")
 	case text != nil:
 		d.fail("contradiction", d.f.rng(text.NameRange), "what a statement answers with is no text", "write json = [{ … }] with the rows, or json = { changes = 1 }")
-	case first != "open" && b.Body.Attributes["error"] == nil:
+	case first != "open":
 		d.needs(b, "json")
 	}
 }

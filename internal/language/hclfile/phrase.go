@@ -27,14 +27,58 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 	if !ok {
 		return nil
 	}
-	r := phraseReader{d: d, x: body.Attributes[name].Expr, text: text, what: what, names: names, phrase: Phrase{}, told: map[string]bool{}}
-	for r.at < len(text) {
-		r.next()
+	phrase, bad := Phrase{}, map[string]bool{}
+	var literal []byte
+	fail := func(slot string, start, end int, code, summary, detail string) {
+		if !bad[slot] && len(d.problems) < maxCollected { // placeOf takes time
+			d.fail(code, d.placeOf(body.Attributes[name].Expr, text, start, end), summary, detail)
+		}
+		bad[slot] = true
 	}
-	if r.add(""); len(r.told) > 0 {
+	for at := 0; at < len(text); {
+		open := strings.Index(text[at:], openSlot)
+		if open < 0 {
+			literal = append(literal, text[at:]...)
+			break
+		}
+		literal = append(literal, text[at:at+open]...)
+		start := at + open
+		at = start + len(openSlot)
+		if strings.HasPrefix(text[start:], escapedSlot) {
+			literal = append(literal, openSlot...)
+			at = start + len(escapedSlot)
+			continue
+		}
+		inner, _, found := strings.Cut(text[at:min(len(text), at+2*maxName)], closeSlot)
+		slot := strings.Trim(inner, " ")
+		if !found || !isIdentifier(slot) {
+			fail("", start, at, "bad-value", "{{ is not followed by a name and }}", "write {{name}} to insert a value, or {{{{ for two braces")
+			continue
+		}
+		at += len(inner) + len(closeSlot)
+		if slices.Contains(names, slot) {
+			phrase = append(phrase.withText(literal), Piece{Name: slot})
+			literal = literal[:0]
+			continue
+		}
+		detail := d.eval.didYouMean(slot, slices.Values(names))
+		if detail == "" && len(names) == 0 {
+			detail = fmt.Sprintf("declare it: %s %q {}; or write {{{{ for two braces", what, slot)
+		}
+		fail(slot, start, at, "unknown-name", fmt.Sprintf("there is no %s %s", what, d.eval.show(slot)), orList(detail, "the "+what+"s are", names))
+	}
+	if len(bad) > 0 {
 		return nil
 	}
-	return r.phrase
+	return phrase.withText(literal)
+}
+
+// withText appends a piece of text, unless it is empty.
+func (p Phrase) withText(text []byte) Phrase {
+	if len(text) == 0 {
+		return p
+	}
+	return append(p, Piece{Text: string(text)})
 }
 
 // interpolates reports a value that is known only when the text is read where
@@ -54,83 +98,6 @@ func (d *decoder) interpolates(x hclsyntax.Expression, what string, names []stri
 		}
 	}
 	return false
-}
-
-// phraseReader reads a phrase from left to right.
-type phraseReader struct {
-	d     *decoder
-	x     hclsyntax.Expression
-	text  string
-	what  string
-	names []string
-
-	at      int
-	literal []byte
-	phrase  Phrase
-	told    map[string]bool
-}
-
-// next reads text and what stands in braces behind it.
-func (r *phraseReader) next() {
-	open := strings.Index(r.text[r.at:], openSlot)
-	if open < 0 {
-		open = len(r.text) - r.at
-	}
-	r.literal = append(r.literal, r.text[r.at:r.at+open]...)
-	r.at += open
-	switch rest := r.text[r.at:]; {
-	case rest == "":
-	case strings.HasPrefix(rest, escapedSlot):
-		r.literal = append(r.literal, openSlot...)
-		r.at += len(escapedSlot)
-	default:
-		r.slot()
-	}
-}
-
-// slot reads a name in braces.
-func (r *phraseReader) slot() {
-	start := r.at
-	rest := r.text[start+len(openSlot):]
-	inner, _, found := strings.Cut(rest[:min(len(rest), 2*maxName)], closeSlot)
-	name := strings.Trim(inner, " ")
-	if !found || !isIdentifier(name) {
-		r.at += len(openSlot)
-		r.fail("", start, "bad-value", "{{ is not followed by a name and }}", "write {{name}} to insert a value, or {{{{ for two braces")
-		return
-	}
-	r.at += len(openSlot) + len(inner) + len(closeSlot)
-	if slices.Contains(r.names, name) {
-		r.add(name)
-		return
-	}
-	detail := r.d.eval.didYouMean(name, slices.Values(r.names))
-	if detail == "" && len(r.names) == 0 {
-		detail = fmt.Sprintf("declare it: %s %q {}; or write {{{{ for two braces", r.what, name)
-	}
-	r.fail(name, start, "unknown-name", fmt.Sprintf("there is no %s %s", r.what, r.d.eval.show(name)), orList(detail, "the "+r.what+"s are", r.names))
-}
-
-// add ends the text that was read, and adds a name when there is one.
-func (r *phraseReader) add(name string) {
-	if len(r.literal) > 0 {
-		r.phrase = append(r.phrase, Piece{Text: string(r.literal)})
-	}
-	if name != "" {
-		r.phrase = append(r.phrase, Piece{Name: name})
-	}
-	r.literal = r.literal[:0]
-}
-
-// fail reports what stands between start and where the reader is, once for
-// each name.
-func (r *phraseReader) fail(name string, start int, code, summary, detail string) {
-	told := r.told[name]
-	r.told[name] = true
-	if told || len(r.d.problems) >= maxCollected {
-		return
-	}
-	r.d.fail(code, r.d.placeOf(r.x, r.text, start, r.at), summary, detail)
 }
 
 // placeOf returns where a part of a computed text is written, or the place of

@@ -12,11 +12,9 @@ import (
 
 // policy decodes a policy block.
 func (d *decoder) policy(b *hclsyntax.Block) Policy {
-	d.checkName("the policy", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["policy"], "a policy block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the policy")
 	p := Policy{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["policy"]), Disclose: DiscloseReason,
 		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}

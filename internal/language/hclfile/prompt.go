@@ -11,11 +11,9 @@ import (
 // prompt decodes a prompt block.
 func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 	r := rules["prompt"]
-	d.checkName("the prompt", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, "a prompt block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the prompt")
 	p := Prompt{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
 	p.Title, _ = d.text(b.Body, "title")
@@ -74,7 +72,7 @@ func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *Prompt) (names
 func (d *decoder) promptArgument(b *hclsyntax.Block) Argument {
 	r := rules["argument"]
 	d.checkIdentifier("the argument", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, "an argument block", b.DefRange())
+	d.checkBody(b)
 	a := Argument{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	a.Title, _ = d.text(b.Body, "title")
 	a.Description, _ = d.text(b.Body, "description")

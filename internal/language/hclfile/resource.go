@@ -10,11 +10,9 @@ import (
 
 // resource decodes a resource block.
 func (d *decoder) resource(b *hclsyntax.Block) Resource {
-	d.checkName("the resource", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["resource"], "a resource block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the resource")
 	r := Resource{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, rules["resource"]), Call: d.call(b),
 	}
 	r.Title, _ = d.text(b.Body, "title")

@@ -13,11 +13,9 @@ import (
 // template decodes a resource_template block.
 func (d *decoder) template(b *hclsyntax.Block) Template {
 	r := rules["resource_template"]
-	d.checkName("the template", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, "a resource_template block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the template")
 	t := Template{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		MIMEType: d.mimeType(b.Body, "mime_type"), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
 	t.Title, _ = d.text(b.Body, "title")
@@ -99,7 +97,7 @@ func (d *decoder) paramOf(b *hclsyntax.Block, t *Template) *Param {
 }
 
 func (d *decoder) param(b *hclsyntax.Block, p *Param) {
-	d.check(b.Body, rules["param"], "a param block", b.DefRange())
+	d.checkBody(b)
 	p.Range = d.f.rng(b.DefRange())
 	p.Description, _ = d.text(b.Body, "description")
 	if s, ok := d.text(b.Body, "pattern"); ok {
@@ -143,7 +141,7 @@ type Complete struct {
 
 // complete decodes a complete block, nil when it was reported.
 func (d *decoder) complete(b *hclsyntax.Block) *Complete {
-	d.check(b.Body, rules["complete"], "a complete block", b.DefRange())
+	d.checkBody(b)
 	c := &Complete{}
 	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
 	case "run":

@@ -27,6 +27,8 @@ type argument struct {
 
 // rule says what a block of one type may hold.
 type rule struct {
+	// what names the block in messages, such as "a tool block"; it is set for [rules].
+	what string
 	// label says what the labels of the block are, such as "name"; none means
 	// that it has no labels.
 	labels []string
@@ -188,7 +190,7 @@ var boundNames = [...]string{"timeout", "memory", "output", "concurrency"}
 var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNames[:]...)}}
 
 // rules describes every block of the language by its type.
-var rules = map[string]*rule{
+var rules = described(map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces", "strict_lifecycle"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
 	"tls":     {single: true, args: join(required("cert_file", "key_file"), args("client_ca_file"))},
@@ -276,4 +278,11 @@ var rules = map[string]*rule{
 		blocks: []string{"mock", "expect"}},
 	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text", "error")},
 	"expect": {single: true, args: args("output", "text", "mime_type", "messages", "values", "error", "message_matches", "denied_by", "calls")},
+})
+
+func described(all map[string]*rule) map[string]*rule {
+	for name, r := range all {
+		r.what = article(name)
+	}
+	return all
 }

@@ -121,9 +121,18 @@ func (s *scanner) code() {
 		s.newline = true
 		s.at++
 	case c == '#' || c == '/' && s.peek(1) == '/':
-		s.lineComment()
+		if i := bytes.IndexByte(s.src[s.at:], '\n'); i >= 0 {
+			s.at, s.newline = s.at+i+1, true
+		} else {
+			s.at = len(s.src)
+		}
 	case c == '/' && s.peek(1) == '*':
-		s.blockComment()
+		i := bytes.Index(s.src[s.at+2:], []byte("*/"))
+		if i < 0 {
+			s.refuse("syntax", s.at, "the comment is never closed", "close it with */")
+			return
+		}
+		s.at += i + 4
 	case c == '"':
 		s.separate()
 		s.push('"')
@@ -135,25 +144,6 @@ func (s *scanner) code() {
 	default:
 		s.punctuation(c)
 	}
-}
-
-func (s *scanner) lineComment() {
-	i := bytes.IndexByte(s.src[s.at:], '\n')
-	if i < 0 {
-		s.at = len(s.src)
-		return
-	}
-	s.at += i + 1
-	s.newline = true
-}
-
-func (s *scanner) blockComment() {
-	i := bytes.Index(s.src[s.at+2:], []byte("*/"))
-	if i < 0 {
-		s.refuse("syntax", s.at, "the comment is never closed", "close it with */")
-		return
-	}
-	s.at += i + 4
 }
 
 // isWord reports whether c begins or continues an identifier or a number.
@@ -246,12 +236,20 @@ func (s *scanner) punctuation(c byte) {
 		s.push(c)
 		s.at++
 	case ')', ']':
-		s.closeBracket(c)
+		if open := s.top().kind; open == '(' && c == ')' || open == '[' && c == ']' {
+			s.pop(len(s.levels) - 1)
+		}
+		s.operand, s.newline = true, false
+		s.at++
 	case '}':
 		s.closeBrace()
 		s.at++
 	case '~':
-		s.tildeOrClose()
+		if s.peek(1) == '}' {
+			s.at++
+			s.closeBrace()
+		}
+		s.at++
 	case ',', ';':
 		s.separator()
 		s.reset()
@@ -272,18 +270,6 @@ func (s *scanner) separator() {
 	s.at++
 }
 
-func (s *scanner) closeBracket(c byte) {
-	open := byte('(')
-	if c == ']' {
-		open = '['
-	}
-	if s.top().kind == open {
-		s.pop(len(s.levels) - 1)
-	}
-	s.operand, s.newline = true, false
-	s.at++
-}
-
 // closeBrace closes the innermost brace or template sequence, whatever
 // brackets are open inside it, as HCL's scanner does.
 func (s *scanner) closeBrace() {
@@ -297,14 +283,6 @@ func (s *scanner) closeBrace() {
 		}
 	}
 	s.operand, s.newline = true, false
-}
-
-func (s *scanner) tildeOrClose() {
-	if s.peek(1) == '}' {
-		s.at++
-		s.closeBrace()
-	}
-	s.at++
 }
 
 func (s *scanner) equals() {

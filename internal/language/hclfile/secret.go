@@ -47,7 +47,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
 		}
 		d.claim(taken, b)
 		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
-		d.check(b.Body, rules["secret"], "a secret block", b.DefRange())
+		d.checkBody(b)
 		s := Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 		s.Env, _ = d.text(b.Body, "env")
 		s.File, _ = d.text(b.Body, "file")

@@ -55,7 +55,7 @@ func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {
 	if b == nil {
 		return nil
 	}
-	d.check(b.Body, rules["oauth"], "an oauth block", b.DefRange())
+	d.checkBody(b)
 	o := &OAuth{}
 	o.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
 	o.TokenURL = d.tokenURL(b.Body, o.PrivateNetworks || d.meant(b.Body, rules["oauth"], "private_networks"))
@@ -118,7 +118,7 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 			"write https:// in place of http://, and give listen a tls block, or have a proxy before mcpd speak TLS; http:// is for this machine, as in \"http://127.0.0.1:8976/callback\"")
 		return
 	}
-	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isHere(u) && !isFront(u) {
+	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isReturnPort(u) && !isFront(u) {
 		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back neither to this machine nor to this server",
 			"for the user of this machine write it as in \"http://127.0.0.1:8976/callback\", with a port and a path; for callers over HTTP as in \"https://mcp.example.com/oauth/crm\", with the name by which they reach mcpd and a path below /oauth/")
 		return
@@ -126,8 +126,8 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 	o.RedirectURL, o.redirectRange = text, d.f.rng(back.Expr.Range())
 }
 
-// isHere reports whether users come back to a port of this machine.
-func isHere(u *url.URL) bool {
+// isReturnPort reports whether users come back to a port of this machine.
+func isReturnPort(u *url.URL) bool {
 	return u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != ""
 }
 

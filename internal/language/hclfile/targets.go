@@ -3,6 +3,7 @@ package hclfile
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -13,7 +14,7 @@ import (
 // list is written wrong covers nothing: it was not meant to cover everything.
 func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
 	t := Targets{
-		Tools:     d.names(body, "tools", "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"),
+		Tools:     d.names(body, "tools", patternCharacters),
 		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
 		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
 	}
@@ -27,21 +28,40 @@ func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
 	return t
 }
 
-// names decodes names and patterns. It returns nil when the argument is absent.
 func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []Name {
+	return d.patterns(body, argument, patternTexts{
+		wrong: "this is not the name of a " + strings.TrimSuffix(argument, "s"), characters: characters,
+		empty: "the list of " + argument + " is empty", detail: fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument),
+	})
+}
+
+func (d *decoder) toolPatterns(body *hclsyntax.Body, argument, characters string) []Name {
+	return d.patterns(body, argument, patternTexts{
+		wrong: "this is not the name of a tool", characters: characters,
+		empty: fmt.Sprintf("the list %q is empty", argument), detail: "name tools or patterns of them, or remove it",
+	})
+}
+
+// patternCharacters says what a name or a pattern of tools holds.
+const patternCharacters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"
+
+// patternTexts say what is wrong with an item of a list, and with a list without items.
+type patternTexts struct{ wrong, characters, empty, detail string }
+
+// patterns decodes names and patterns, nil when the argument is absent.
+func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternTexts) []Name {
 	attr := body.Attributes[argument]
 	if attr == nil {
 		return nil
 	}
 	list, ok := d.strings(body, argument)
 	if ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the list of %s is empty", argument),
-			fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument))
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), texts.empty, texts.detail)
 	}
 	names := make([]Name, 0, len(list))
 	for _, e := range list {
 		if !isPattern(e.text) {
-			d.fail("bad-name", d.f.rng(e.where), fmt.Sprintf("this is not the name of a %s", argument[:len(argument)-1]), characters)
+			d.fail("bad-name", d.f.rng(e.where), texts.wrong, texts.characters)
 			continue
 		}
 		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
@@ -72,11 +92,3 @@ func (n Name) Matches(name string) bool { return wildcard.Matches(n.Text, name) 
 func Covers(names []Name, name string) bool {
 	return names == nil || slices.ContainsFunc(names, func(n Name) bool { return n.Matches(name) })
 }
-
-// IsToolName reports whether a tool or a prompt may have the name here that a server
-// offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
-func IsToolName(name string) bool { return isToolName(name) }
-
-// IsName reports whether a definition may have the name: 1 to 64 letters,
-// digits, dots, dashes and underscores.
-func IsName(name string) bool { return isName(name) }

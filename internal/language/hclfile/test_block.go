@@ -21,7 +21,7 @@ const maxTestName = 200
 // test decodes a test block.
 func (d *decoder) test(b *hclsyntax.Block) Test {
 	r := rules["test"]
-	d.check(b.Body, r, "a test block", b.DefRange())
+	d.checkBody(b)
 	d.begin(b)
 	t := Test{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {

@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,11 +12,9 @@ import (
 
 // tool decodes a tool block.
 func (d *decoder) tool(b *hclsyntax.Block) Tool {
-	d.checkName("the tool", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["tool"], "a tool block", b.DefRange())
-	d.begin(b)
+	at, nameAt := d.definition(b, "the tool")
 	t := Tool{
-		Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]),
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
 		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
 	}
@@ -55,32 +52,18 @@ func (d *decoder) annotations(b *hclsyntax.Block, t *Tool) {
 	}
 }
 
-// members decodes the input or output blocks of a tool.
-func (d *decoder) members(b *hclsyntax.Block, blockType string) []*field {
-	var fields []*field
-	taken := named{}
-	for _, inner := range blocks(b.Body, rules["tool"]) {
-		if inner.Type != blockType {
-			continue
-		}
-		single := d.claim(taken, inner)
-		if f := d.field(inner); single {
-			fields = append(fields, f)
-		}
-	}
-	return fields
-}
-
 func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 	var sent []*field
 	headers := named{}
 	d.inInput = true
-	all := d.members(b, "input")
+	all := d.fields(b, "input")
 	d.inInput = false
 	t.BigInts = bigintPointers(all, "")
 	for _, f := range all {
 		if f.from != nil {
-			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: d.fromSchema(f), Range: d.f.rng(f.head)})
+			schema := schemaWriter{safe: true}
+			schema.field(f, "")
+			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: schema.out, Range: d.f.rng(f.head)})
 			continue
 		}
 		if f.header != "" && !d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header) {
@@ -119,13 +102,6 @@ func (f *field) keywordRange(name string) hcl.Range {
 	return f.head
 }
 
-// fromSchema returns the schema of an input that is computed.
-func (d *decoder) fromSchema(f *field) json.RawMessage {
-	w := schemaWriter{safe: true}
-	w.field(f, "")
-	return w.out
-}
-
 // exclusive reports blocks and arguments that a whole schema leaves no room for.
 func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, blockType string, fields []*field) {
 	for _, f := range fields {
@@ -139,7 +115,7 @@ func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, block
 }
 
 func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
-	fields := d.members(b, "output")
+	fields := d.fields(b, "output")
 	t.OutputRange = d.f.rng(b.DefRange())
 	if attr := b.Body.Attributes["output_schema"]; attr != nil {
 		d.exclusive(b, attr, "output", fields)

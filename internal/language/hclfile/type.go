@@ -186,7 +186,7 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 		return attrType{}, false
 	}
 	a := attrType{name: name, where: item.KeyExpr.Range()}
-	if !isName(name) {
+	if !IsName(name) {
 		d.checkName("the attribute", name, a.where)
 		return a, false
 	}

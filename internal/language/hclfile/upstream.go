@@ -195,10 +195,8 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream
 
 func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	r := rules["upstream"]
-	d.checkName("the upstream", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, r, "an upstream block", b.DefRange())
-	d.begin(b)
-	u := Upstream{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0])}
+	at, nameAt := d.definition(b, "the upstream")
+	u := Upstream{Name: b.Labels[0], Range: at, NameRange: nameAt}
 	if inner := first(b.Body, "container"); inner != nil {
 		u.Container = d.container(inner, b, n)
 	}

@@ -17,16 +17,16 @@ import (
 func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 	u.Prefix = u.Name + "_"
 	if prefix, ok := d.text(b.Body, "prefix"); ok {
-		if prefix != "" && !isToolName(prefix) {
+		if prefix != "" && !IsToolName(prefix) {
 			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not what a name begins with", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
 		}
 		u.Prefix = prefix
 	}
 	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
-	u.Include, u.Exclude = d.patterns(b.Body, "include", characters), d.patterns(b.Body, "exclude", characters)
+	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
 	u.Offer = offerKinds
 	if d.meant(b.Body, rules["upstream"], "offer") {
-		u.Offer = d.choices(b.Body, "offer", offerKinds)
+		u.Offer = textsOf(d.choices(b.Body, "offer", offerKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
@@ -38,7 +38,7 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
 		u.renamed[to] = where
 		switch first, twice := given[to]; {
-		case !isToolName(to):
+		case !IsToolName(to):
 			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", maxPatternName))
 		case twice:
 			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "give each a name of its own")
@@ -51,27 +51,6 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
 			u.Overrides = append(u.Overrides, d.override(inner))
 		}
 	}
-}
-
-// patterns decodes names and patterns, nil when the argument is absent.
-func (d *decoder) patterns(body *hclsyntax.Body, argument, characters string) []Name {
-	attr := body.Attributes[argument]
-	if attr == nil {
-		return nil
-	}
-	names := []Name{}
-	list, ok := d.strings(body, argument)
-	if ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the list %q is empty", argument), "name tools or patterns of them, or remove it")
-	}
-	for _, e := range list {
-		if !isPattern(e.text) {
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", characters)
-			continue
-		}
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
-	}
-	return names
 }
 
 // escapes decodes what is offered although it holds invisible characters.
@@ -91,31 +70,13 @@ func (d *decoder) escapes(body *hclsyntax.Body) []string {
 	return textsOf(list)
 }
 
-// choices decodes a list of which each is one of some words, and stands once.
-func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string) (found []string) {
-	list, _ := d.strings(body, argument)
-	taken := named{}
-	for _, e := range list {
-		if !slices.Contains(words, e.text) {
-			d.fail("bad-value", d.f.rng(e.where), fmt.Sprintf("%s cannot stand in %q", d.eval.show(e.text), argument), orList(diag.DidYouMean(e.text, words), "write some of", words))
-			continue
-		}
-		if d.claimName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
-			found = append(found, e.text)
-		}
-	}
-	return found
-}
-
-// isToolName reports whether a tool may be called s that a server offers.
-func isToolName(s string) bool {
-	return isPattern(s) && !wildcard.Is(s)
-}
+// IsToolName reports whether a tool or a prompt may have the name here that a server
+// offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
+func IsToolName(s string) bool { return isPattern(s) && !wildcard.Is(s) }
 
 // override decodes what is said of a tool in the place of its server.
 func (d *decoder) override(b *hclsyntax.Block) Override {
-	r := rules["override"]
-	d.check(b.Body, r, "an override block", b.DefRange())
+	d.checkBody(b)
 	o := Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	for name, to := range map[string]**string{"title": &o.Title, "description": &o.Description} {
 		if text, ok := d.text(b.Body, name); ok {
@@ -136,8 +97,8 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 // upstreamAsk decodes what the server may ask of the clients of its calls: nothing
 // unless the block says so.
 func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *Upstream) {
-	for _, word := range d.choices(b.Body, "ask", askNames) {
-		switch word {
+	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s cannot stand in \"ask\"", "write some of"}) {
+		switch word.text {
 		case grant.Elicit:
 			u.Ask.Elicit = true
 		case grant.Sample:

@@ -82,7 +82,7 @@ func NewUpstream(name, address, origin string) (Upstream, error) {
 		Name: name, Prefix: name + "_", Offer: offerKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
 		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
 	}
-	if !isName(name) {
+	if !IsName(name) {
 		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", maxName)
 	}
 	if problem, detail := u.reach(address, false); problem != "" {

@@ -78,7 +78,7 @@ func (d *decoder) variables(all []*hclsyntax.Block, values VarValues) map[string
 
 func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 	d.checkIdentifier("the variable", b.Labels[0], b.LabelRanges[0])
-	d.check(b.Body, rules["variable"], "a variable block", b.DefRange())
+	d.checkBody(b)
 	v := Variable{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	v.Description, _ = d.text(b.Body, "description")
 	v.Sensitive, _ = d.boolean(b.Body, "sensitive", false)

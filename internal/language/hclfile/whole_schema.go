@@ -1,12 +1,10 @@
 package hclfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -42,7 +40,8 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 		return raw, where, ok
 	case *hclsyntax.TemplateExpr:
 		if h := d.f.heredocAt(x); h != nil {
-			return d.schemaHeredoc(h.text(d.f))
+			t := h.text(d.f)
+			return d.checkedSchema(t, t.All(), func(*diag.Diagnostic) {})
 		}
 	case *hclsyntax.FunctionCallExpr:
 		if x.Name == "jsonencode" && len(x.Args) == 1 && !x.ExpandFinal {
@@ -60,7 +59,7 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 	if !hasKind(v, stringKind) {
 		return appendJSON(nil, v), where, true
 	}
-	return d.schemaString(v, where)
+	return d.checkedSchema(diag.WholeFile(d.f.path, v.AsString()), where, func(problem *diag.Diagnostic) { problem.Range = where })
 }
 
 // schemaFile returns the bytes of the file that a schema stands in.
@@ -73,29 +72,17 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 	if !ok {
 		return nil, where, false
 	}
-	if problem := checkJSON(diag.WholeFile(d.f.beside(args[0].AsString()), string(content))); problem != nil {
+	return d.checkedSchema(diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), where, func(problem *diag.Diagnostic) {
 		problem.Notes = append(problem.Notes, diag.Note{Range: where, Message: "the file is used here"})
-		d.problems = append(d.problems, *problem)
-		return nil, where, false
-	}
-	return json.RawMessage(bytes.Clone(content)), where, true
+	})
 }
 
-// schemaHeredoc returns a schema that is given as JSON in a heredoc.
-func (d *decoder) schemaHeredoc(t diag.Text) (json.RawMessage, diag.Range, bool) {
+// checkedSchema returns the text of a schema, or reports what is wrong with it as JSON.
+func (d *decoder) checkedSchema(t diag.Text, where diag.Range, place func(*diag.Diagnostic)) (json.RawMessage, diag.Range, bool) {
 	if problem := checkJSON(t); problem != nil {
-		d.problems = append(d.problems, *problem)
-		return nil, t.All(), false
-	}
-	return json.RawMessage(t.Body()), t.All(), true
-}
-
-// schemaString returns a schema that is given as text.
-func (d *decoder) schemaString(v cty.Value, where diag.Range) (json.RawMessage, diag.Range, bool) {
-	if problem := checkJSON(diag.WholeFile(d.f.path, v.AsString())); problem != nil {
-		problem.Range = where
+		place(problem)
 		d.problems = append(d.problems, *problem)
 		return nil, where, false
 	}
-	return json.RawMessage(v.AsString()), where, true
+	return json.RawMessage(t.Body()), where, true
 }
