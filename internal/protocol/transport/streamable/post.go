@@ -32,8 +32,8 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		id = "" // that revision has no sessions, and ignores what names one
 	}
 	if id != "" && accepts.Events {
-		if session, refusal := h.server.Session(caller.Peer, id); refusal == mcp.Served {
-			h.postOnSession(w, r, caller, text, session, mcp.Exchange{Peer: caller.Peer, Session: id})
+		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
+			h.postOnSession(w, r, caller, text, version, mcp.Exchange{Peer: caller.Peer, Session: id})
 			return
 		}
 	}
