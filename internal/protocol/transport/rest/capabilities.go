@@ -20,7 +20,7 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 		return
 	}
 	if headers.refused != nil {
-		writeError(w, callError(headers.refused))
+		writeError(w, headers.refused)
 		return
 	}
 	list := h.backend.List(r.Context(), call.Tools, caller)

@@ -40,18 +40,18 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	}
 	sent, err := decode(text)
 	if err != nil {
-		writeError(w, callError(err))
+		writeError(w, err)
 		return
 	}
 	can, resume, err := sent.asked()
 	if err != nil {
-		writeError(w, callError(err))
+		writeError(w, err)
 		return
 	}
 	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
-	claim, err := sent.claim(headers)
-	if err != nil {
-		request.Declined = callError(err)
+	claim := headers.AgentClaim // nothing when it is refused
+	if request.Declined = headers.refused; request.Declined == nil && sent.agent != nil {
+		claim, request.Declined = mcp.ClaimOf(sent.agent, claim)
 	}
 	if !h.bind(w, r, &caller, claim, headers.id, sent.tool) {
 		return
@@ -149,20 +149,4 @@ type body struct {
 	// can is what its client may be asked, and state and answers are of what it was asked;
 	// each is nil when the body does not say.
 	can, state, answers json.RawMessage
-}
-
-// claim returns what the body claims of the agent joined with what the headers do; nothing
-// where there is an error.
-func (c *body) claim(headers *headers) (mcp.AgentClaim, error) {
-	if headers.refused != nil || c.agent == nil {
-		return headers.AgentClaim, headers.refused
-	}
-	claim, err := mcp.ParseAgent(c.agent)
-	if err != nil {
-		return mcp.AgentClaim{}, err
-	}
-	if claim, err = claim.Merge(headers.AgentClaim); err != nil {
-		return mcp.AgentClaim{}, err
-	}
-	return claim, nil
 }
