@@ -17,25 +17,50 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Options bound how a response is written. Each must be set but the pointers.
-type Options struct {
+// Bounds bound how responses are written. The zero value stands for the defaults.
+type Bounds struct {
 	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
-	// of a longer one. A slower one is dropped.
+	// of a longer one; 0 stands for 10 s. A slower client is dropped.
 	WriteTimeout time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent on it.
+	// KeepAlive is how long a stream may be silent before a comment is sent on
+	// it; 0 stands for 15 s.
 	KeepAlive time.Duration
 	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
 	Answers *httpguard.Budget
-	// Client is whom they count for.
-	Client workqueue.Client
-	// Logger is told of clients that are dropped as they do not read.
+	// Logger records clients that are dropped as they do not read; nil drops the records.
 	Logger *slog.Logger
-	// Transport is what the log calls the transport.
-	Transport string
-	// Request is what the log calls the request, "" where it has no id of its own.
-	Request string
-	// Pass is what the client goes by: a stream ends with it. Nil always holds.
+}
+
+// WithDefaults returns the bounds with every field set but Answers.
+func (b Bounds) WithDefaults() Bounds {
+	if b.WriteTimeout <= 0 {
+		b.WriteTimeout = 10 * time.Second
+	}
+	if b.KeepAlive <= 0 {
+		b.KeepAlive = 15 * time.Second
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
+	}
+	return b
+}
+
+// For returns the options of the response to a request of a caller. transport is its
+// name in the log.
+func (b Bounds) For(transport string, r *http.Request, c *Caller) Options {
+	return Options{Bounds: b, Client: c.Client, Transport: transport, Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass}
+}
+
+// Options are the bounds and the log attributes of one response.
+type Options struct {
+	Bounds
+	// Client is whom the messages that wait count for.
+	Client workqueue.Client
+	// Transport and Request are attributes in the log; Request is empty for a request
+	// that has no id of its own.
+	Transport, Request string
+	// Pass is the credential of the client: a stream ends with it. Nil always holds.
 	Pass *authn.Pass
 }
 

@@ -94,5 +94,5 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstr
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	httpstream.New(w, h.options.answers(r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+	httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

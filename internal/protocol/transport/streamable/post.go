@@ -40,7 +40,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	// The context ends with the connection, and with what its client has entered by.
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := httpstream.New(w, h.options.answers(r, caller), func() { ctx.Cancel(nil) })
+	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send
