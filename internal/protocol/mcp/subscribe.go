@@ -25,7 +25,7 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	feed := &feed{wake: b.ring}
 	changes := c.server.changes
 	defer changes.remove(feed)
-	changes.listen(ctx, feed, caller, w.lists(), [kinds]string{})
+	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
 	w.agree(ctx, c, feed, caller)
 	if c.origin.emit(c.acknowledged(&w)) != nil {
 		return nil, nil
