@@ -104,7 +104,7 @@ func (a *Answer) Cut() { a.outlet.Cut() }
 func (a *Answer) Begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(io.Writer) error { return nil })
+	_ = a.write("", mcp.Frame{}, "")
 }
 
 // Send sends one message before the result. It fails, and so ends the connection, where
@@ -129,10 +129,7 @@ func (a *Answer) Send(f mcp.Frame) error {
 func (a *Answer) Prime(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
-		return err
-	})
+	_ = a.write("id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n", mcp.Frame{}, "")
 }
 
 // Numbered sends one message as an event with an id.
@@ -147,10 +144,7 @@ func (a *Answer) Numbered(id string, f mcp.Frame) error {
 func (a *Answer) Endpoint(uri string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
-		return err
-	})
+	return a.write("event: endpoint\ndata: "+uri+"\n\n", mcp.Frame{}, "")
 }
 
 // Streams reports whether the response is a stream.
@@ -163,21 +157,12 @@ func (a *Answer) Streams() bool {
 // event writes one message as an event, behind other fields of it. The caller
 // holds mu.
 func (a *Answer) event(fields string, f mcp.Frame) error {
-	return a.write(func(w io.Writer) error {
-		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
-			return err
-		}
-		if _, err := f.WriteTo(w); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, "\n\n")
-		return err
-	})
+	return a.write(fields+"event: message\ndata: ", f, "\n\n")
 }
 
-// write writes a piece of the stream within its time; a client that does not
-// take it is gone. The caller holds mu.
-func (a *Answer) write(piece func(io.Writer) error) error {
+// write writes a piece of the stream, which is a frame between two texts, within its
+// time; a client that does not take it is gone. The caller holds mu.
+func (a *Answer) write(before string, f mcp.Frame, after string) error {
 	if a.finished {
 		return errFinished
 	}
@@ -190,7 +175,16 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 	}
 	a.open()
 	a.outlet.Renew()
-	if a.err = piece(a.outlet); a.err == nil {
+	if before != "" {
+		_, a.err = io.WriteString(a.outlet, before)
+	}
+	if a.err == nil {
+		_, a.err = f.WriteTo(a.outlet)
+	}
+	if a.err == nil && after != "" {
+		_, a.err = io.WriteString(a.outlet, after)
+	}
+	if a.err == nil {
 		a.err = a.flush()
 	}
 	if a.err != nil {
@@ -232,10 +226,7 @@ func (a *Answer) open() {
 func (a *Answer) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, ":\n\n")
-		return err
-	})
+	_ = a.write(":\n\n", mcp.Frame{}, "")
 }
 
 // flush sends what was written. A writer that cannot is left to send it later.
