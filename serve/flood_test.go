@@ -269,6 +269,7 @@ func usual(t *testing.T) []scene {
 func TestFlood_unfinishedBodies(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel() // most of the time it waits for the attackers
 			f := floodSite(t, s.auths)
 			quiet := f.judge("small", s.victim, 0)
 			body := bytes.Repeat([]byte(" "), 4<<20)

@@ -179,6 +179,9 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 	var wantRecords, wantSpans []string
 	for i, open := range transports {
 		t.Run(open.name, func(t *testing.T) {
+			if i > 0 {
+				t.Parallel() // after the first, with which they compare theirs
+			}
 			v := newEvidence(t, outcomeTools)
 			addGoTools(t, v.server)
 			var got []record

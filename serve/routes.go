@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 	"github.com/mcpd/mcpd/internal/protocol/transport/rest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
@@ -26,11 +27,12 @@ type route struct {
 // to which users come back.
 func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
-	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Answers: answers, Logger: log})
+	bounds := httpstream.Bounds{Answers: answers, Logger: log}
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Bounds: bounds})
 	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted, Answers: answers})
 	metadata := http.HandlerFunc(f.access.metadata)
 	all := []route{
-		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Answers: answers, Logger: log})},
+		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Bounds: bounds})},
 		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Messages: bodies, Answers: answers, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},

@@ -146,29 +146,22 @@ func toolInfo(m engine.Metadata) mcp.ToolInfo {
 	return info
 }
 
-// entryOf encodes what is no tool.
+// entryOf encodes a resource, a template or a prompt.
 func entryOf(m engine.OfferMetadata) (*mcp.Entry, error) {
-	if m.Kind == call.Prompts {
-		info := mcp.PromptInfo{Name: m.Address, Title: m.Title, Description: m.Description, Icons: wireIcons(m.Icons)}
-		for _, a := range m.Arguments {
-			info.Arguments = append(info.Arguments, mcp.PromptArgument(a))
-		}
-		return mcp.NewPrompt(info)
-	}
-	info := mcp.ResourceInfo{
-		URI: m.Address, Name: m.Name, Title: m.Title, Description: m.Description, MIMEType: m.MIMEType, Size: m.Size,
+	info := mcp.EntryInfo{
+		Kind: m.Kind, Address: m.Address, Name: m.Name, Title: m.Title, Description: m.Description, MIMEType: m.MIMEType, Size: m.Size,
 		Annotations: m.Annotations, Icons: wireIcons(m.Icons),
 	}
-	if m.Kind == call.Templates {
-		return mcp.NewTemplate(info)
+	for _, a := range m.Arguments {
+		info.Arguments = append(info.Arguments, mcp.Argument(a))
 	}
-	return mcp.NewResource(info)
+	return mcp.NewEntry(info)
 }
 
 func wireIcons(icons []engine.Icon) []mcp.Icon {
 	var list []mcp.Icon
 	for _, i := range icons {
-		list = append(list, mcp.Icon{Source: i.Source, MIMEType: i.MIMEType, Sizes: i.Sizes, Theme: i.Theme})
+		list = append(list, mcp.Icon(i))
 	}
 	return list
 }

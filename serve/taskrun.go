@@ -79,10 +79,7 @@ func encodeEnd(r call.Result) []byte {
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.DetailsJSON(), Schema: e.Schema, Required: e.Required,
-			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
-		}
-		if e.RPC != nil {
-			stored.Err.RPC = &storedRPC{e.RPC.Code, e.RPC.Message, e.RPC.Data}
+			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, RPC: (*storedRPC)(e.RPC),
 		}
 	}
 	encoded, err := json.Marshal(stored)
@@ -110,13 +107,10 @@ func endOf(t tasks.Task) call.Result {
 	if e := stored.Err; e != nil {
 		r.Err = &call.Error{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
-			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded,
+			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, RPC: (*call.RPCError)(e.RPC),
 		}
 		if e.Code == call.InvalidInput && json.Unmarshal(e.Details, &r.Err.Violations) == nil {
 			r.Err.Details = nil
-		}
-		if e.RPC != nil {
-			r.Err.RPC = &call.RPCError{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 		}
 	}
 	return r

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 	"unicode"
 
@@ -19,20 +18,26 @@ import (
 const maxClaim = httpheader.MaxRequestID
 
 // AgentClaim is what a caller says of itself in one place: the REST member
-// "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty members
+// "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty fields
 // are not claimed. Nothing in it is proved.
-type AgentClaim struct {
-	AgentID   string
-	Model     string
-	RequestID string
-	Metadata  map[string]string
+type AgentClaim identity.Agent
+
+// ClaimOf joins the claim in a message, which is {"agent_id", "model", "request_id",
+// "metadata"} or nil, with that of the headers that it came with. The two must not
+// contradict each other. message has passed the JSON guard. The error has the code
+// [call.InvalidInput].
+func ClaimOf(message json.RawMessage, headers AgentClaim) (AgentClaim, *call.Error) {
+	claim, err := parseAgent(message)
+	if err == nil {
+		claim, err = claim.merge(headers)
+	}
+	if err != nil {
+		return AgentClaim{}, err
+	}
+	return claim, nil
 }
 
-// ParseAgent reads {"agent_id", "model", "request_id", "metadata"}, all of
-// them optional; nil and null claim nothing. raw has passed the JSON gate. The
-// error is a [*CallError] with the code [InvalidInput].
-func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
-	var c AgentClaim
+func parseAgent(raw json.RawMessage) (c AgentClaim, _ *call.Error) {
 	if jsontext.IsNull(raw) {
 		return c, nil
 	}
@@ -52,7 +57,7 @@ func ParseAgent(raw json.RawMessage) (AgentClaim, error) {
 	return c, c.check(bodyNames())
 }
 
-func (c *AgentClaim) set(name string, value []byte) error {
+func (c *AgentClaim) set(name string, value []byte) *call.Error {
 	if jsontext.IsNull(value) {
 		return nil
 	}
@@ -77,7 +82,7 @@ func (c *AgentClaim) set(name string, value []byte) error {
 	return nil
 }
 
-func (c *AgentClaim) setMetadata(value []byte) error {
+func (c *AgentClaim) setMetadata(value []byte) *call.Error {
 	object, ok := jsontext.Members(value)
 	if !ok {
 		return badClaim("agent.metadata", "must be an object of strings")
@@ -96,10 +101,8 @@ func (c *AgentClaim) setMetadata(value []byte) error {
 	}
 }
 
-// Merge joins the claim of a message with that of the headers it came with.
-// What only one of them says holds; a contradiction is an error, of the same
-// kind as that of [ParseAgent].
-func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
+// merge joins two claims: a field that only one of them has is in the result.
+func (c AgentClaim) merge(headers AgentClaim) (AgentClaim, *call.Error) {
 	if headers.isEmpty() {
 		return c, nil
 	}
@@ -126,30 +129,11 @@ func (c AgentClaim) Merge(headers AgentClaim) (AgentClaim, error) {
 	return c, c.check(names)
 }
 
-// claimOf returns what a message and the headers it came with claim together; nothing
-// where there is an error, which is that of [ParseAgent].
-func claimOf(message json.RawMessage, headers ...http.Header) (AgentClaim, error) {
-	claim, err := ParseAgent(message)
-	if err != nil {
-		return AgentClaim{}, err
-	}
-	for _, h := range headers {
-		around, err := AgentFromHeaders(h)
-		if err != nil {
-			return AgentClaim{}, err
-		}
-		if claim, err = claim.Merge(around); err != nil {
-			return AgentClaim{}, err
-		}
-	}
-	return claim, nil
-}
-
 // Agent returns the claim as the context of a call: an agent that does not
 // name itself is [identity.AnonymousAgent], and a request without an id gets one.
 // What claims no metadata has a nil map.
 func (c *AgentClaim) Agent() identity.Agent {
-	a := identity.Agent{AgentID: c.AgentID, Model: c.Model, RequestID: c.RequestID, Metadata: c.Metadata}
+	a := identity.Agent(*c)
 	if a.AgentID == "" {
 		a.AgentID = identity.AnonymousAgent
 	}
@@ -172,7 +156,7 @@ func (c *AgentClaim) isEmpty() bool {
 }
 
 // check holds the claim to its bounds.
-func (c *AgentClaim) check(names claimNames) error {
+func (c *AgentClaim) check(names claimNames) *call.Error {
 	if c.isEmpty() {
 		return nil
 	}
@@ -220,6 +204,6 @@ func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, e
 }
 
 // badClaim returns the error for one entry of a claim.
-func badClaim(path, rule string) error {
+func badClaim(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
@@ -20,9 +21,8 @@ const (
 
 // AgentFromHeaders reads X-Agent-Id, X-Agent-Model, X-Agent-Meta-* and
 // X-Request-Id; the keys of metadata are lower case, as the case of header
-// names has no meaning. The error is a [*CallError] with the code [InvalidInput].
-func AgentFromHeaders(h http.Header) (AgentClaim, error) {
-	var c AgentClaim
+// names has no meaning. The error has the code [call.InvalidInput].
+func AgentFromHeaders(h http.Header) (c AgentClaim, _ *call.Error) {
 	for name, values := range h {
 		if len(name) < 2 || name[0] != 'X' {
 			continue
@@ -36,7 +36,7 @@ func AgentFromHeaders(h http.Header) (AgentClaim, error) {
 	})
 }
 
-func (c *AgentClaim) setHeader(name string, values []string) error {
+func (c *AgentClaim) setHeader(name string, values []string) *call.Error {
 	key, isMeta := strings.CutPrefix(name, headerAgentMeta)
 	if !isMeta && name != headerAgentID && name != headerAgentModel && name != headerRequestID {
 		return nil

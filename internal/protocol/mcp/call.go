@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"cmp"
+	"net/http"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 )
 
@@ -49,12 +51,30 @@ type result struct {
 	last bool
 }
 
+// claim returns what the message and its headers claim together.
+func (c *request) claim() (AgentClaim, *call.Error) {
+	claim, err := parseAgent(c.meta.agent)
+	for _, h := range [...]http.Header{c.origin.sent, c.origin.peer.Headers} {
+		var headers AgentClaim
+		if err == nil {
+			headers, err = AgentFromHeaders(h)
+		}
+		if err == nil {
+			claim, err = claim.merge(headers)
+		}
+	}
+	if err != nil {
+		return AgentClaim{}, err
+	}
+	return claim, nil
+}
+
 // caller returns who makes the call. The error is a [*CallError]: the claim is none, or
 // the agent that the message claims is not the one that its headers claim, and the caller
 // is the one that it would be if it claimed nothing; or an
 // [*identity.ContradictionError], and the caller is whom it claims to be.
 func (c *request) caller() (identity.Caller, error) {
-	claim, refused := claimOf(c.meta.agent, c.origin.sent, c.origin.peer.Headers)
+	claim, refused := c.claim()
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.mark

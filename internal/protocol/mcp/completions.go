@@ -7,15 +7,6 @@ import (
 
 import "context"
 
-// completions suggests values for the arguments of prompts and templates
-// (2026-07-28 server/utilities/completion).
-func completions() feature {
-	return feature{
-		capability: "completions", settings: "{}", declared: bothEras,
-		methods: []method{{name: "completion/complete", eras: bothEras, slow: true, serve: complete}},
-	}
-}
-
 func complete(ctx context.Context, c *request) (*result, *fault) {
 	r, f := completionOf(c.params)
 	if f != nil {

@@ -248,8 +248,8 @@ func (c *Conn) heartbeat(n *session) *heartbeat {
 
 // sessionCaller returns who listens to what a session is told.
 func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
-	claim, err := AgentFromHeaders(p.Headers)
-	if err != nil {
+	claim, refused := AgentFromHeaders(p.Headers)
+	if refused != nil {
 		claim = AgentClaim{}
 	}
 	agent, err := claim.Of(&p.Principal, n.client)

@@ -6,15 +6,10 @@ import (
 	"time"
 )
 
-// discovery tells modern clients what the server is (2026-07-28 server/discover).
-func discovery() feature {
-	return feature{methods: []method{{name: "server/discover", eras: modern, serve: discover}}}
-}
-
 func discover(_ context.Context, c *request) (*result, *fault) {
 	info := c.server.backend.Info()
 	b := appendValue(nil, "supportedVersions", supported())
-	b = appendValue(b, "capabilities", c.server.declares(modern))
+	b = appendValue(b, "capabilities", []byte(c.server.capabilities(modern)))
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)
 	}

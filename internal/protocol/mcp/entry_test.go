@@ -9,25 +9,25 @@ import (
 )
 
 func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
-	resource := func(change func(*ResourceInfo)) error {
-		info := ResourceInfo{URI: "test://a", Name: "a", Size: -1}
+	resource := func(change func(*EntryInfo)) error {
+		info := EntryInfo{Kind: call.Resources, Address: "test://a", Name: "a", Size: -1}
 		change(&info)
-		_, err := NewResource(info)
+		_, err := NewEntry(info)
 		return err
 	}
-	_, prompt := NewPrompt(PromptInfo{})
-	_, argument := NewPrompt(PromptInfo{Name: "p", Arguments: []PromptArgument{{Name: "a"}, {}}})
+	_, prompt := NewEntry(EntryInfo{Kind: call.Prompts})
+	_, argument := NewEntry(EntryInfo{Kind: call.Prompts, Address: "p", Arguments: []Argument{{Name: "a"}, {}}})
 	_, tool := NewTool(ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`), Icons: []Icon{{}}})
 	for _, test := range []struct {
 		name string
 		err  error
 		want string
 	}{
-		{"a resource without a URI", resource(func(i *ResourceInfo) { i.URI = "" }), "a URI and a name"},
-		{"a resource without a name", resource(func(i *ResourceInfo) { i.Name = "" }), "a URI and a name"},
-		{"annotations that are no object", resource(func(i *ResourceInfo) { i.Annotations = json.RawMessage(`[]`) }), "annotations"},
-		{"annotations that are no JSON", resource(func(i *ResourceInfo) { i.Annotations = json.RawMessage(`{`) }), "annotations"},
-		{"an icon of no theme", resource(func(i *ResourceInfo) { i.Icons = []Icon{{Source: "data:", Theme: "pink"}} }), "theme"},
+		{"a resource without a URI", resource(func(i *EntryInfo) { i.Address = "" }), "a URI and a name"},
+		{"a resource without a name", resource(func(i *EntryInfo) { i.Name = "" }), "a URI and a name"},
+		{"annotations that are no object", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`[]`) }), "annotations"},
+		{"annotations that are no JSON", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`{`) }), "annotations"},
+		{"an icon of no theme", resource(func(i *EntryInfo) { i.Icons = []Icon{{Source: "data:", Theme: "pink"}} }), "theme"},
 		{"an icon without a source", tool, "a source"},
 		{"a prompt without a name", prompt, "a name"},
 		{"an argument without a name", argument, "argument 2"},
@@ -36,7 +36,7 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 			t.Errorf("%s: the error is %v", test.name, test.err)
 		}
 	}
-	if err := resource(func(*ResourceInfo) {}); err != nil {
+	if err := resource(func(*EntryInfo) {}); err != nil {
 		t.Error(err)
 	}
 }

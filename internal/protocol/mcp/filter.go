@@ -2,22 +2,36 @@ package mcp
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// filter is what a modern client wants to hear of (2026-07-28
+// filter is what a modern client subscribes to (2026-07-28
 // basic/patterns/subscriptions, Notification Filter; SEP-2663, Task Status
 // Notifications).
 type filter struct {
-	tools, resources, prompts bool
-	uris, tasks               names
+	lists       kindSet
+	uris, tasks names
 }
 
-// names are what a client named; given says that it named any, or none at
-// least expressly.
+// listFilters returns the members of a filter that stand for lists, in wire order.
+func listFilters() [3]listFilter {
+	return [...]listFilter{
+		{"toolsListChanged", setOf(call.Tools)},
+		{"promptsListChanged", setOf(call.Prompts)},
+		{"resourcesListChanged", setOf(call.Resources, call.Templates)},
+	}
+}
+
+type listFilter struct {
+	name  string
+	kinds kindSet
+}
+
+// names are what a client named; given is true if the member exists, even if it is empty.
 type names struct {
 	list  []string
 	given bool
@@ -28,13 +42,10 @@ func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	if !jsontext.IsObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
-	for _, list := range [...]struct {
-		name  string
-		wants *bool
-	}{{"toolsListChanged", &w.tools}, {"resourcesListChanged", &w.resources}, {"promptsListChanged", &w.prompts}} {
+	for _, list := range listFilters() {
 		switch value := jsontext.Get(object, list.name); {
 		case string(value) == "true":
-			*list.wants = true
+			w.lists |= list.kinds
 		case !jsontext.IsNull(value) && string(value) != "false":
 			return w, invalidParams("params.notifications." + list.name + " must be true or false")
 		}
@@ -68,57 +79,30 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 	return n, invalidParams("params.notifications." + name + " must be a list of strings")
 }
 
-// lists returns the kinds whose lists the client wants to hear of.
-func (w *filter) lists() (s kindSet) {
-	if w.tools {
-		s |= setOf(call.Tools)
-	}
-	if w.resources {
-		s |= setOf(call.Resources, call.Templates)
-	}
-	if w.prompts {
-		s |= setOf(call.Prompts)
-	}
-	return s
-}
-
 // agree has the feed hear of the topics that there are for the caller, and
 // leaves out the others. Of a task it hears at once how it is: it may have
 // ended by now.
 func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity.Caller) {
 	changes := c.server.changes
-	w.uris.keep(func(uri string) bool {
-		return c.server.backend.Serves(ctx, caller, uri) && changes.subscribe(f, topic{name: uri})
+	w.uris.list = slices.DeleteFunc(w.uris.list, func(uri string) bool {
+		return !c.server.backend.Serves(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
 	})
-	w.tasks.keep(func(id string) bool {
+	w.tasks.list = slices.DeleteFunc(w.tasks.list, func(id string) bool {
 		_, e := c.server.tasks.Task(ctx, caller, id)
 		t := topic{isTask: true, name: id}
 		if e != nil || !changes.subscribe(f, t) {
-			return false
+			return true
 		}
 		changes.update(f, t)
-		return true
+		return false
 	})
-}
-
-func (n *names) keep(wanted func(string) bool) {
-	kept := n.list[:0]
-	for _, name := range n.list {
-		if wanted(name) {
-			kept = append(kept, name)
-		}
-	}
-	n.list = kept
 }
 
 // object returns the filter as the client wrote it.
 func (w *filter) object() []byte {
 	b := []byte{'{'}
-	for _, list := range [...]struct {
-		name   string
-		wanted bool
-	}{{"toolsListChanged", w.tools}, {"promptsListChanged", w.prompts}, {"resourcesListChanged", w.resources}} {
-		if list.wanted {
+	for _, list := range listFilters() {
+		if w.lists&list.kinds != 0 {
 			b = appendValue(b, list.name, []byte("true"))
 		}
 	}

@@ -50,23 +50,29 @@ func checkHeader(h http.Header, name, body string) *fault {
 	return nil
 }
 
-// checkName holds Mcp-Name to the name in the body; it may be encoded.
-func checkName(h http.Header, body []byte) *fault {
-	value, f := mirrored(h, headerName)
+// decoded returns the one value of a header that may be encoded.
+func decoded(h http.Header, name string) (string, *fault) {
+	value, f := mirrored(h, name)
 	if f != nil {
-		return f
+		return "", f
 	}
-	decoded, ok := decodeHeader(value)
+	text, ok := decodeHeader(value)
 	if !ok {
-		return mismatch("the header " + headerName + " is not encoded as it must be")
+		return "", mismatch("the header " + name + " is not encoded as it must be")
 	}
-	if decoded != string(body) {
-		return mismatch("the header " + headerName + " does not match the body")
-	}
-	return nil
+	return text, nil
 }
 
-// check holds the header of an annotated argument to the arguments.
+// checkName compares Mcp-Name with the name in the body.
+func checkName(h http.Header, body []byte) *fault {
+	name, f := decoded(h, headerName)
+	if f == nil && name != string(body) {
+		f = mismatch("the header " + headerName + " does not match the body")
+	}
+	return f
+}
+
+// check compares the header of an annotated argument with the arguments.
 func (m *mirror) check(h http.Header, arguments []byte) *fault {
 	body := arguments
 	for _, name := range m.path {
@@ -78,18 +84,11 @@ func (m *mirror) check(h http.Header, arguments []byte) *fault {
 		}
 		return nil
 	}
-	value, f := mirrored(h, m.header)
-	if f != nil {
-		return f
+	value, f := decoded(h, m.header)
+	if f == nil && !sameValue(value, body) {
+		f = mismatch("the header " + m.header + " does not match the body")
 	}
-	decoded, ok := decodeHeader(value)
-	if !ok {
-		return mismatch("the header " + m.header + " is not encoded as it must be")
-	}
-	if !sameValue(decoded, body) {
-		return mismatch("the header " + m.header + " does not match the body")
-	}
-	return nil
+	return f
 }
 
 // sameValue reports whether a header says what a JSON scalar says; numbers

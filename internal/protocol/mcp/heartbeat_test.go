@@ -138,7 +138,7 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 		if frames, ok := next(); ok || len(frames) > 0 {
 			t.Errorf("the stream goes on with %q", frames)
 		}
-		if _, refusal := s.Session(peer, id); refusal != mcp.Served {
+		if _, ok := s.SessionVersion(peer, id); !ok {
 			t.Error("the session ended with its stream")
 		}
 	})

@@ -7,12 +7,11 @@ import "errors"
 type Icon struct {
 	// Source is the URI of the image: https or data.
 	Source string
-	// MIMEType is empty when not known.
-	MIMEType string
-	// Sizes are such as "48x48" or "any"; none when not known.
+	// MIMEType is empty when it is not known. Theme is "light", "dark", or empty for
+	// either.
+	MIMEType, Theme string
+	// Sizes are such as "48x48" or "any"; nil when they are not known.
 	Sizes []string
-	// Theme is "light", "dark", or empty for either.
-	Theme string
 }
 
 // checkIcons finds what clients would refuse.

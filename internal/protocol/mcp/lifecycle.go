@@ -6,16 +6,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// lifecycle is how legacy clients begin, stay and end (2025-11-25
-// basic/lifecycle and basic/utilities/ping).
-func lifecycle() feature {
-	return feature{methods: []method{
-		{name: "initialize", eras: legacy, early: true, serve: initialize},
-		{name: "ping", eras: legacy, early: true, serve: ping},
-		{name: "shutdown", eras: legacy, serve: shutdown},
-	}}
-}
-
 func initialize(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session != nil {
 		return nil, malformed("the session is initialized already")
@@ -33,7 +23,7 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 		return nil, newFault(codeInternal, Unavailable, "too many sessions are in use")
 	}
 	b := appendText(nil, "protocolVersion", opened.version)
-	b = appendValue(b, "capabilities", c.server.declares(legacy))
+	b = appendValue(b, "capabilities", []byte(c.server.capabilities(legacy)))
 	b = appendValue(b, "serverInfo", c.server.implementation())
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)

@@ -11,16 +11,6 @@ import (
 // section 6.2.1).
 var LogLevels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// logging lets a client hear what tools log: legacy clients by session
-// (2025-11-25 server/utilities/logging), modern ones by request (2026-07-28
-// server/utilities/logging).
-func logging() feature {
-	return feature{
-		capability: "logging", settings: "{}", declared: bothEras,
-		methods: []method{{name: "logging/setLevel", eras: legacy, serve: setLevel}},
-	}
-}
-
 // severityOf returns the severity of a level, from 1 up; 0 when there is none of the name.
 func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
 

@@ -64,10 +64,11 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
-		if f := c.claimFault(r.Caller, err); f.refusal == Forbidden {
-			return nil, f
+		refused, ok := errors.AsType[*call.Error](err)
+		if !ok {
+			return nil, c.claimFault(r.Caller, err)
 		}
-		return c.decline(ctx, &r, claimError(err))
+		return c.decline(ctx, &r, refused)
 	}
 	if f := c.checkMirrors(ctx, &r); f != nil {
 		return nil, f
@@ -120,15 +121,6 @@ func (c *request) Answer(response call.Result) {
 	r.Name, _ = jsontext.Text(c.item.name)
 	r.Caller, _ = c.caller() // which was no error before
 	c.alone.answer(c.failed(&r, response.Err, response.Revision))
-}
-
-// claimError returns the CallError that claims are refused with.
-func claimError(err error) *call.Error {
-	var refused *call.Error
-	if errors.As(err, &refused) {
-		return refused
-	}
-	return &call.Error{Code: call.InvalidInput, Message: err.Error()}
 }
 
 // claimFault returns the fault that claims are refused with where no call is made yet.

@@ -7,17 +7,6 @@ import (
 
 import "context"
 
-// prompts lists prompts and makes their messages (2026-07-28 server/prompts).
-func prompts() feature {
-	return feature{
-		capability: "prompts", settings: `{"listChanged":true}`, declared: bothEras,
-		methods: []method{
-			{name: "prompts/list", eras: bothEras, serve: lister(call.Prompts)},
-			{name: "prompts/get", eras: bothEras, slow: true, nameOf: "name", serve: getPrompt},
-		},
-	}
-}
-
 func getPrompt(ctx context.Context, c *request) (*result, *fault) {
 	p := &c.item
 	name, ok := jsontext.Text(p.name)

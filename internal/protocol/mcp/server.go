@@ -61,15 +61,14 @@ func (o Options) withDefaults() Options {
 // safe for use by many goroutines.
 type Server struct {
 	// fixed at creation
-	backend      Backend
-	tasks        TaskBackend // nil when the backend has no tasks
-	options      Options
-	methods      map[string]*method
-	capabilities [2][]byte // what initialize and server/discover declare
-	work         *work
-	sessions     *sessions
-	changes      *changes
-	pages        *pages
+	backend  Backend
+	tasks    TaskBackend // nil when the backend has no tasks
+	options  Options
+	methods  map[string]*method
+	work     *work
+	sessions *sessions
+	changes  *changes
+	pages    *pages
 
 	// described is the last description that was encoded.
 	described atomic.Pointer[description]
@@ -90,7 +89,7 @@ func New(b Backend, o Options) *Server {
 	s.changes = watch(b, o.Quiet)
 	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
 	s.tasks, _ = b.(TaskBackend)
-	s.methods, s.capabilities = assemble(features(s.tasks != nil))
+	s.methods = methodTable(s.tasks != nil)
 	return s
 }
 

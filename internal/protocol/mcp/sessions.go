@@ -77,6 +77,16 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 	return n
 }
 
+// SessionVersion returns the protocol revision of the peer's HTTP session with the id.
+// ok is false if the peer has no such session.
+func (s *Server) SessionVersion(p Peer, id string) (version string, ok bool) {
+	n := s.sessions.find(id, p.Principal)
+	if n == nil {
+		return "", false
+	}
+	return n.version, true
+}
+
 // len counts the sessions that have not ended.
 func (s *sessions) len() int {
 	s.mu.Lock()

@@ -7,12 +7,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// subscriptions lets modern clients listen for changes (2026-07-28
-// basic/patterns/subscriptions).
-func subscriptions() feature {
-	return feature{methods: []method{{name: "subscriptions/listen", eras: modern, slow: true, serve: listen}}}
-}
-
 // listen acknowledges the subscription, sends what changes until the client
 // goes or the server drains, and then answers the request.
 func listen(ctx context.Context, c *request) (*result, *fault) {
@@ -31,7 +25,7 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	feed := &feed{wake: b.ring}
 	changes := c.server.changes
 	defer changes.remove(feed)
-	changes.listen(ctx, feed, caller, w.lists(), [kinds]string{})
+	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
 	w.agree(ctx, c, feed, caller)
 	if c.origin.emit(c.acknowledged(&w)) != nil {
 		return nil, nil

@@ -11,19 +11,6 @@ import (
 // keyTasks names the extension.
 const keyTasks = "io.modelcontextprotocol/tasks"
 
-// tasks lets modern clients look after calls that go on as tasks (SEP-2663).
-// There are none without a [TaskBackend].
-func tasks() feature {
-	return feature{
-		capability: "extensions", settings: `{"` + keyTasks + `":{}}`, declared: modern,
-		methods: []method{
-			{name: "tasks/get", eras: modern, slow: true, nameOf: "taskId", serve: getTask},
-			{name: "tasks/update", eras: modern, slow: true, nameOf: "taskId", serve: updateTask},
-			{name: "tasks/cancel", eras: modern, slow: true, nameOf: "taskId", serve: cancelTask},
-		},
-	}
-}
-
 // mayUseTasks makes sure that the client has declared the extension.
 func (c *request) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {

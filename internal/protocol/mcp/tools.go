@@ -8,17 +8,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// tools lists the tools and calls them (2026-07-28 server/tools).
-func tools() feature {
-	return feature{
-		capability: "tools", settings: `{"listChanged":true}`, declared: bothEras,
-		methods: []method{
-			{name: "tools/list", eras: bothEras, serve: lister(call.Tools)},
-			{name: "tools/call", eras: bothEras, slow: true, nameOf: "name", serve: callTool},
-		},
-	}
-}
-
 // Finder is a [Backend] that looks up one tool without making the list. It is
 // asked for each call whose headers must be held to the tool's schema.
 type Finder interface {

@@ -46,9 +46,9 @@ func AskingItems() []Item {
 		}
 	}
 	return []Item{
-		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://asks", Name: "asks", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://asks", Name: "asks", Size: -1})),
 			Run: tell(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
-		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "asks"})),
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "asks"})),
 			Run: tell(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
 	}
 }

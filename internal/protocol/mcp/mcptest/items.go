@@ -16,23 +16,23 @@ import (
 // arguments.
 func Items() []Item {
 	return []Item{
-		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{
-			URI: "test://readme", Name: "readme", Title: "Read me", Description: "What to know first.", MIMEType: "text/plain", Size: 6,
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources,
+			Address: "test://readme", Name: "readme", Title: "Read me", Description: "What to know first.", MIMEType: "text/plain", Size: 6,
 			Icons:       []mcp.Icon{{Source: "https://example.com/i.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: "dark"}},
 			Annotations: json.RawMessage("{\n\"priority\": 1}"),
 		})), Run: contents(`"mimeType":"text/plain","text":"Hello."`)},
-		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://logo", Name: "logo", MIMEType: "image/png", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://logo", Name: "logo", MIMEType: "image/png", Size: -1})),
 			Run: contents(`"mimeType":"image/png","blob":"iVBORw0KGgo="`)},
-		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://broken", Name: "broken", Size: -1})), Run: fail},
-		{Kind: call.Resources, Entry: must(mcp.NewResource(mcp.ResourceInfo{URI: "test://secret", Name: "secret", Size: -1})),
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://broken", Name: "broken", Size: -1})), Run: fail},
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://secret", Name: "secret", Size: -1})),
 			Run: contents(`"text":"hidden"`), Visible: insider},
-		{Kind: call.Templates, Entry: must(mcp.NewTemplate(mcp.ResourceInfo{
-			URI: "test://users/{id}", Name: "user", Title: "A user", Description: "One user.", MIMEType: "application/json",
+		{Kind: call.Templates, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Templates,
+			Address: "test://users/{id}", Name: "user", Title: "A user", Description: "One user.", MIMEType: "application/json",
 		})), Run: user},
-		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "plain", Description: "Says hello."})), Run: plain},
-		{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{
-			Name: "greet", Title: "Greeting", Description: "Greets somebody.",
-			Arguments: []mcp.PromptArgument{{Name: "who", Title: "Who", Description: "Whom to greet.", Required: true}, {Name: "how"}},
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "plain", Description: "Says hello."})), Run: plain},
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts,
+			Address: "greet", Title: "Greeting", Description: "Greets somebody.",
+			Arguments: []mcp.Argument{{Name: "who", Title: "Who", Description: "Whom to greet.", Required: true}, {Name: "how"}},
 			Icons:     []mcp.Icon{{Source: "data:image/png;base64,iVBORw0KGgo="}},
 		})), Run: greet},
 	}

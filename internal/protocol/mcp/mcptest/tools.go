@@ -165,5 +165,5 @@ func BlockItems() []Item {
 		return call.Result{Reply: json.RawMessage(
 			`{"description":"All.","messages":[{"role":"user","content":` + soundBlock + `},{"role":"assistant","content":` + linkBlock + `}]}`)}
 	}
-	return []Item{{Kind: call.Prompts, Entry: must(mcp.NewPrompt(mcp.PromptInfo{Name: "blocks"})), Run: prompt}}
+	return []Item{{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "blocks"})), Run: prompt}}
 }

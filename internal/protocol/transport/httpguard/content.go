@@ -19,15 +19,16 @@ func (g *Gate) checkContent(r *http.Request) *refusal {
 	if r.ContentLength > g.maxBody {
 		return &g.tooLarge
 	}
-	if r.Method == http.MethodPost && !isJSON(r.Header["Content-Type"]) {
+	if r.Method == http.MethodPost && !IsJSON(r.Header) {
 		return &notJSON
 	}
 	return nil
 }
 
-// isJSON reports whether the media type is application/json, in UTF-8. What a
-// form or a script of another site can send without asking first is not.
-func isJSON(values []string) bool {
+// IsJSON reports whether the media type of a body is application/json, in UTF-8. A form,
+// or a script of another site that does not ask first, cannot send that type.
+func IsJSON(h http.Header) bool {
+	values := h["Content-Type"]
 	if len(values) != 1 {
 		return false
 	}

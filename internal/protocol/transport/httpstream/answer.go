@@ -17,25 +17,50 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Options bound how a response is written. Each must be set but the pointers.
-type Options struct {
+// Bounds bound how responses are written. The zero value stands for the defaults.
+type Bounds struct {
 	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
-	// of a longer one. A slower one is dropped.
+	// of a longer one; 0 stands for 10 s. A slower client is dropped.
 	WriteTimeout time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent on it.
+	// KeepAlive is how long a stream may be silent before a comment is sent on
+	// it; 0 stands for 15 s.
 	KeepAlive time.Duration
 	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
 	Answers *httpguard.Budget
-	// Client is whom they count for.
-	Client workqueue.Client
-	// Logger is told of clients that are dropped as they do not read.
+	// Logger records clients that are dropped as they do not read; nil drops the records.
 	Logger *slog.Logger
-	// Transport is what the log calls the transport.
-	Transport string
-	// Request is what the log calls the request, "" where it has no id of its own.
-	Request string
-	// Pass is what the client goes by: a stream ends with it. Nil always holds.
+}
+
+// WithDefaults returns the bounds with every field set but Answers.
+func (b Bounds) WithDefaults() Bounds {
+	if b.WriteTimeout <= 0 {
+		b.WriteTimeout = 10 * time.Second
+	}
+	if b.KeepAlive <= 0 {
+		b.KeepAlive = 15 * time.Second
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
+	}
+	return b
+}
+
+// For returns the options of the response to a request of a caller. transport is its
+// name in the log.
+func (b Bounds) For(transport string, r *http.Request, c *Caller) Options {
+	return Options{Bounds: b, Client: c.Client, Transport: transport, Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass}
+}
+
+// Options are the bounds and the log attributes of one response.
+type Options struct {
+	Bounds
+	// Client is whom the messages that wait count for.
+	Client workqueue.Client
+	// Transport and Request are attributes in the log; Request is empty for a request
+	// that has no id of its own.
+	Transport, Request string
+	// Pass is the credential of the client: a stream ends with it. Nil always holds.
 	Pass *authn.Pass
 }
 
@@ -79,7 +104,7 @@ func (a *Answer) Cut() { a.outlet.Cut() }
 func (a *Answer) Begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(io.Writer) error { return nil })
+	_ = a.write("", mcp.Frame{}, "")
 }
 
 // Send sends one message before the result. It fails, and so ends the connection, where
@@ -104,10 +129,7 @@ func (a *Answer) Send(f mcp.Frame) error {
 func (a *Answer) Prime(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
-		return err
-	})
+	_ = a.write("id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n", mcp.Frame{}, "")
 }
 
 // Numbered sends one message as an event with an id.
@@ -122,10 +144,7 @@ func (a *Answer) Numbered(id string, f mcp.Frame) error {
 func (a *Answer) Endpoint(uri string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
-		return err
-	})
+	return a.write("event: endpoint\ndata: "+uri+"\n\n", mcp.Frame{}, "")
 }
 
 // Streams reports whether the response is a stream.
@@ -138,21 +157,12 @@ func (a *Answer) Streams() bool {
 // event writes one message as an event, behind other fields of it. The caller
 // holds mu.
 func (a *Answer) event(fields string, f mcp.Frame) error {
-	return a.write(func(w io.Writer) error {
-		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
-			return err
-		}
-		if _, err := f.WriteTo(w); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, "\n\n")
-		return err
-	})
+	return a.write(fields+"event: message\ndata: ", f, "\n\n")
 }
 
-// write writes a piece of the stream within its time; a client that does not
-// take it is gone. The caller holds mu.
-func (a *Answer) write(piece func(io.Writer) error) error {
+// write writes a piece of the stream, which is a frame between two texts, within its
+// time; a client that does not take it is gone. The caller holds mu.
+func (a *Answer) write(before string, f mcp.Frame, after string) error {
 	if a.finished {
 		return errFinished
 	}
@@ -165,7 +175,16 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 	}
 	a.open()
 	a.outlet.Renew()
-	if a.err = piece(a.outlet); a.err == nil {
+	if before != "" {
+		_, a.err = io.WriteString(a.outlet, before)
+	}
+	if a.err == nil {
+		_, a.err = f.WriteTo(a.outlet)
+	}
+	if a.err == nil && after != "" {
+		_, a.err = io.WriteString(a.outlet, after)
+	}
+	if a.err == nil {
 		a.err = a.flush()
 	}
 	if a.err != nil {
@@ -207,10 +226,7 @@ func (a *Answer) open() {
 func (a *Answer) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
-		_, err := io.WriteString(w, ":\n\n")
-		return err
-	})
+	_ = a.write(":\n\n", mcp.Frame{}, "")
 }
 
 // flush sends what was written. A writer that cannot is left to send it later.

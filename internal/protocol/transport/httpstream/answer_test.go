@@ -16,7 +16,7 @@ import (
 // TestAStreamThatHasEndedIsNotHeld looks for the timer that would hold on to
 // the response, with all that it was made of.
 func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
-	a := New(httptest.NewRecorder(), Options{WriteTimeout: time.Hour, KeepAlive: time.Hour}, func() {})
+	a := New(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
 	a.Begin()
 	a.Finish(mcp.Refuse(mcp.Malformed, "the end"))
 	if a.timer.Stop() {
@@ -30,7 +30,7 @@ func TestAnswer_withoutRoom(t *testing.T) {
 	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
 	answer := func() int {
 		w := httptest.NewRecorder()
-		New(w, Options{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}, func() {}).Finish(large)
+		New(w, Options{Bounds: Bounds{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}}, func() {}).Finish(large)
 		return w.Code
 	}
 	other := room.Hold(workqueue.Client{}, nil)

@@ -2,11 +2,10 @@ package httpstream
 
 import (
 	"errors"
+	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"os"
-	"strconv"
 
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
@@ -14,41 +13,31 @@ import (
 // Judge reports whether the body of a request is plain JSON by its headers.
 // False means that the answer was written.
 func Judge(w http.ResponseWriter, r *http.Request) bool {
-	reason := judge(r.Header)
-	if reason != "" {
-		Refuse(w, http.StatusUnsupportedMediaType, reason)
+	switch {
+	case r.Header.Get("Content-Encoding") != "":
+		Refuse(w, http.StatusUnsupportedMediaType, "the body must not be encoded")
+	case !httpguard.IsJSON(r.Header):
+		Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type must be application/json")
+	default:
+		return true
 	}
-	return reason == ""
-}
-
-// judge returns what is wrong with the content of a body.
-func judge(h http.Header) (reason string) {
-	if h.Get("Content-Encoding") != "" {
-		return "the body must not be encoded"
-	}
-	if kind := h.Get("Content-Type"); kind != "application/json" {
-		if kind, _, err := mime.ParseMediaType(kind); err != nil || kind != "application/json" {
-			return "the Content-Type must be application/json"
-		}
-	}
-	return ""
+	return false
 }
 
 // Read reads the body of a request, of at most limit bytes; the gate bounds its
 // time. False means that the answer was written, and says what is wrong.
 func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
-	text, status, reason := read(r, int64(limit))
-	switch {
-	case status == http.StatusServiceUnavailable:
-		w.Header().Set("Connection", "close")
-		unavailable(w, "the server has no room for the body; try again in a second")
-		return nil, false
-	case status != 0:
-		w.Header().Set("Connection", "close")
-		Refuse(w, status, reason)
-		return nil, false
+	text, status, reason := ReadText(r, limit)
+	if status == 0 {
+		return text, true
 	}
-	return text, true
+	w.Header().Set("Connection", "close")
+	if status == http.StatusServiceUnavailable {
+		unavailable(w, reason)
+	} else {
+		Refuse(w, status, reason)
+	}
+	return nil, false
 }
 
 // unavailable answers a request that may succeed in a moment.
@@ -57,21 +46,25 @@ func unavailable(w http.ResponseWriter, reason string) {
 	Refuse(w, http.StatusServiceUnavailable, reason)
 }
 
-func read(r *http.Request, limit int64) (text []byte, status int, reason string) {
-	if r.ContentLength > limit {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
+// ReadText reads the body of a request as [Read] does, and returns the status and the
+// reason of a failure; the status is 0 if there is none.
+func ReadText(r *http.Request, limit int) (text []byte, status int, reason string) {
+	err := errTooLong
+	if r.ContentLength <= int64(limit) {
+		text, err = readAll(r.Body, r.ContentLength, limit)
 	}
-	text, err := readAll(r.Body, r.ContentLength, limit)
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:
 		return text, 0, ""
 	case errors.Is(err, errTooLong), errors.As(err, &over):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
+		return nil, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", limit)
 	case errors.Is(err, httpguard.ErrCrowded):
-		return nil, http.StatusServiceUnavailable, ""
+		return nil, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, http.StatusRequestTimeout, "the body took too long"
+		return nil, http.StatusRequestTimeout, "the body did not arrive in time"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, http.StatusBadRequest, "the body ended early"
 	}
 	return nil, http.StatusBadRequest, "the body could not be read"
 }
@@ -86,7 +79,7 @@ const (
 var errTooLong = errors.New("the body is too long")
 
 // readAll reads a body of which a length was announced, or less than 0.
-func readAll(body io.Reader, announced, limit int64) ([]byte, error) {
+func readAll(body io.Reader, announced int64, limit int) ([]byte, error) {
 	if announced < 0 {
 		announced = unannounced
 	}
@@ -96,7 +89,7 @@ func readAll(body io.Reader, announced, limit int64) ([]byte, error) {
 		n, err := body.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
 		switch {
-		case int64(len(text)) > limit:
+		case len(text) > limit:
 			return nil, errTooLong
 		case err == io.EOF:
 			return text, nil
@@ -106,8 +99,4 @@ func readAll(body io.Reader, announced, limit int64) ([]byte, error) {
 			text = append(text, 0)[:len(text)]
 		}
 	}
-}
-
-func tooLarge(limit int64) string {
-	return "the body is longer than " + strconv.FormatInt(limit, 10) + " bytes"
 }

@@ -36,7 +36,7 @@ func (lost) FlushError() error { return errors.New("the client does not read") }
 func (l lost) Hijack() (net.Conn, *bufio.ReadWriter, error) { return l.conn, nil, nil }
 
 func answers() Options {
-	return Options{WriteTimeout: time.Hour, KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+	return Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
 }
 
 // TestAConnectionEndsWithALateAnswerThatNobodyReads, and not one day with the

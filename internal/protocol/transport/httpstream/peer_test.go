@@ -56,7 +56,7 @@ func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
 		w := httptest.NewRecorder()
 		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 		var ended atomic.Int64
-		o := Options{WriteTimeout: time.Second, KeepAlive: 15 * time.Second, Pass: caller.Pass}
+		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Pass: caller.Pass}
 		a := New(w, o, func() { ended.Add(1) })
 		a.Begin()
 		revoked.Store(true)
@@ -76,7 +76,7 @@ func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
 		}}
 		w := httptest.NewRecorder()
 		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
-		a := New(w, Options{WriteTimeout: time.Second, KeepAlive: time.Second, Pass: caller.Pass}, func() {})
+		a := New(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Pass: caller.Pass}, func() {})
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
 		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))

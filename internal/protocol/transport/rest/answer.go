@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -92,15 +91,6 @@ func encodeError(code call.Code, message string, details json.RawMessage, trace 
 	}
 	b.WriteByte('}')
 	return b.Bytes()
-}
-
-// callError returns the error of a claim or a body for writeError.
-func callError(err error) *call.Error {
-	var e *call.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &call.Error{Code: call.InvalidInput, Message: err.Error()}
 }
 
 // setHeader sets a header whose name is in canonical form.

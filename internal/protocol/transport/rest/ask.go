@@ -11,7 +11,7 @@ import (
 
 // asked reads what the client says that it can be asked, and what it has answered; nil when
 // that is nothing.
-func (c *body) asked() (can call.Capabilities, resume *call.Resume, err error) {
+func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Error) {
 	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
 		return can, nil, err
 	}
@@ -34,7 +34,7 @@ func (c *body) asked() (can call.Capabilities, resume *call.Resume, err error) {
 }
 
 // capabilities reads the member "can".
-func capabilities(list json.RawMessage) (can call.Capabilities, err error) {
+func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error) {
 	var kinds []string
 	if list != nil && json.Unmarshal(list, &kinds) != nil {
 		return can, bad("can", "must be a list of strings")

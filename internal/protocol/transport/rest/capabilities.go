@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -20,7 +19,7 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 		return
 	}
 	if headers.refused != nil {
-		writeError(w, callError(headers.refused))
+		writeError(w, headers.refused)
 		return
 	}
 	list := h.backend.List(r.Context(), call.Tools, caller)
@@ -65,11 +64,10 @@ type pageKey struct{ server, version, hash string }
 // maxPages bounds how many pages are kept: one for each list that callers see.
 const maxPages = 16
 
-// joined keeps the newest pages. The zero value is empty.
+// joined caches pages. The zero value is empty.
 type joined struct {
 	mu    sync.Mutex
 	pages map[pageKey]page
-	order []pageKey // oldest first
 }
 
 // page returns the page of a list, joined of its entries once per hash.
@@ -83,13 +81,11 @@ func (j *joined) page(info mcp.Info, list mcp.List) page {
 	if j.pages == nil {
 		j.pages = map[pageKey]page{}
 	}
-	if len(j.order) == maxPages {
-		delete(j.pages, j.order[0])
-		j.order = slices.Delete(j.order, 0, 1)
+	if len(j.pages) == maxPages {
+		clear(j.pages) // most are of lists that are not served any more
 	}
 	p := newPage(info, list.Tools)
 	j.pages[key] = p
-	j.order = append(j.order, key)
 	return p
 }
 

@@ -9,8 +9,8 @@ import (
 
 // decode reads {"tool","arguments","agent"} of a body that has passed the JSON
 // gate, and {"can","state","answers"} of one whose client may be asked. Names are
-// matched exactly, as no two decoders agree on more. The error is a [*call.Error].
-func decode(raw []byte) (body, error) {
+// matched exactly, as no two decoders agree on more.
+func decode(raw []byte) (body, *call.Error) {
 	object, ok := jsontext.Members(raw)
 	if !ok {
 		return body{}, bad("body", "must be an object")
@@ -55,6 +55,6 @@ func orNil(value []byte) json.RawMessage {
 	return value
 }
 
-func bad(path, rule string) error {
+func bad(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }

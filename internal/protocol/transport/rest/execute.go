@@ -1,24 +1,20 @@
 package rest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"os"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // execute answers POST /mcp/execute.
 func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
-	if !isPlainJSON(r.Header) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" || !httpguard.IsJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
 	}
@@ -26,12 +22,21 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if !ok {
 		return
 	}
-	text, no := h.read(w, r)
-	if no == nil {
-		no = judge(jsonguard.Check(text, h.options.Limits))
+	text, status, reason := httpstream.ReadText(r, h.options.Limits.Bytes)
+	switch {
+	case status == http.StatusServiceUnavailable:
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: reason, Overloaded: true})
+		return
+	case status != 0:
+		refuse(w, status, reason)
+		return
 	}
-	if no != nil {
-		no.write(w)
+	if err := jsonguard.Check(text, h.options.Limits); err != nil {
+		status = http.StatusBadRequest
+		if refused, ok := errors.AsType[*jsonguard.Error](err); ok && refused.Kind == jsonguard.TooLarge {
+			status = http.StatusRequestEntityTooLarge
+		}
+		refuse(w, status, err.Error())
 		return
 	}
 	if err := pass.Holds(); err != nil {
@@ -40,18 +45,18 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	}
 	sent, err := decode(text)
 	if err != nil {
-		writeError(w, callError(err))
+		writeError(w, err)
 		return
 	}
 	can, resume, err := sent.asked()
 	if err != nil {
-		writeError(w, callError(err))
+		writeError(w, err)
 		return
 	}
 	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
-	claim, err := sent.claim(headers)
-	if err != nil {
-		request.Declined = callError(err)
+	claim := headers.AgentClaim // nothing when it is refused
+	if request.Declined = headers.refused; request.Declined == nil && sent.agent != nil {
+		claim, request.Declined = mcp.ClaimOf(sent.agent, claim)
 	}
 	if !h.bind(w, r, &caller, claim, headers.id, sent.tool) {
 		return
@@ -76,71 +81,6 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	}
 }
 
-// isPlainJSON reports whether the headers announce JSON that is not encoded.
-func isPlainJSON(h http.Header) bool {
-	if coding := h.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return false
-	}
-	kind := h.Get("Content-Type")
-	if kind == "application/json" {
-		return true // without the work of parsing
-	}
-	media, _, err := mime.ParseMediaType(kind)
-	return err == nil && media == "application/json"
-}
-
-// rejection is why a body is not read any further.
-type rejection struct {
-	status  int
-	message string
-}
-
-func (r *rejection) write(w *responder) {
-	if r.status == http.StatusServiceUnavailable {
-		writeError(w, &call.Error{Code: call.ExecutionError, Message: r.message, Overloaded: true})
-		return
-	}
-	refuse(w, r.status, r.message)
-}
-
-// trusted is how much memory a body gets on its word alone, in bytes.
-const trusted = 64 << 10
-
-// read reads the body.
-func (h *handler) read(w *responder, r *http.Request) ([]byte, *rejection) {
-	limit := int64(h.options.Limits.Bytes)
-	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), limit, trusted)) + bytes.MinRead)
-	_, err := b.ReadFrom(http.MaxBytesReader(w.ResponseWriter, r.Body, limit))
-	var over *http.MaxBytesError
-	switch {
-	case err == nil:
-		return b.Bytes(), nil
-	case errors.As(err, &over):
-		return nil, &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", over.Limit)}
-	case errors.Is(err, httpguard.ErrCrowded):
-		return nil, &rejection{http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &rejection{http.StatusRequestTimeout, "the body did not arrive in time"}
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, &rejection{http.StatusBadRequest, "the body ended early"}
-	}
-	return nil, &rejection{http.StatusBadRequest, "the body could not be read"}
-}
-
-// judge says what an error of the JSON gate is on this wire.
-func judge(err error) *rejection {
-	if err == nil {
-		return nil
-	}
-	status := http.StatusBadRequest
-	var refused *jsonguard.Error
-	if errors.As(err, &refused) && refused.Kind == jsonguard.TooLarge {
-		status = http.StatusRequestEntityTooLarge
-	}
-	return &rejection{status, err.Error()}
-}
-
 // body is the decoded body of a request.
 type body struct {
 	tool      string
@@ -149,20 +89,4 @@ type body struct {
 	// can is what its client may be asked, and state and answers are of what it was asked;
 	// each is nil when the body does not say.
 	can, state, answers json.RawMessage
-}
-
-// claim returns what the body claims of the agent joined with what the headers do; nothing
-// where there is an error.
-func (c *body) claim(headers *headers) (mcp.AgentClaim, error) {
-	if headers.refused != nil || c.agent == nil {
-		return headers.AgentClaim, headers.refused
-	}
-	claim, err := mcp.ParseAgent(c.agent)
-	if err != nil {
-		return mcp.AgentClaim{}, err
-	}
-	if claim, err = claim.Merge(headers.AgentClaim); err != nil {
-		return mcp.AgentClaim{}, err
-	}
-	return claim, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
-	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
@@ -79,7 +78,7 @@ type headers struct {
 	mcp.AgentClaim
 	id string // of the request, which they claim or was made for it
 	// refused is why they claim nothing, as what they say is no claim; nil otherwise.
-	refused error
+	refused *call.Error
 }
 
 // allow reports whether the method is one of those; if not, it has answered.
@@ -101,28 +100,19 @@ func allow(w *responder, r *http.Request, methods ...string) bool {
 
 // caller returns who sent a request with the headers; false means that the answer was
 // written.
-func (h *handler) caller(w *responder, r *http.Request, headers *headers) (identity.Caller, *authn.Pass, bool) {
+func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ identity.Caller, _ *authn.Pass, ok bool) {
 	principal, source, pass, err := h.options.Enter(r)
 	if err != nil {
 		h.turnAway(w, r, err)
 		return identity.Caller{}, nil, false
 	}
-	if w.client, err = h.enter(r, &principal); err != nil {
-		writeError(w, callError(err))
+	if w.client, ok = httpguard.Enter(r, &principal); !ok {
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: httpguard.TooManyInUse, Overloaded: true, RetryAfter: time.Second})
 		return identity.Caller{}, nil, false
 	}
 	caller := identity.Caller{Principal: principal, Source: source}
 	bound := h.bind(w, r, &caller, headers.AgentClaim, headers.id, "")
 	return caller, pass, bound
-}
-
-// enter returns whom a request counts for.
-func (h *handler) enter(r *http.Request, p *identity.Principal) (workqueue.Client, error) {
-	client, ok := httpguard.Enter(r, p)
-	if !ok {
-		return client, &call.Error{Code: call.ExecutionError, Message: httpguard.TooManyInUse, Overloaded: true, RetryAfter: time.Second}
-	}
-	return client, nil
 }
 
 // turnAway answers a request that may not enter.

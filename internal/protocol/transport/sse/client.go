@@ -50,13 +50,13 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstre
 	}
 	c := &client{conn: conn, texts: make(chan delivery), gone: make(chan struct{})}
 	id := rand.Text()
-	h.clients.add(id, c)
+	h.clients.Store(id, c)
 	var writer sync.WaitGroup
 	if answer.Endpoint(h.endpoint(r, id)) == nil {
 		writer.Go(func() { h.write(answer, waiting) })
 		c.receive(ctx)
 	}
-	h.clients.remove(id)
+	h.clients.Delete(id)
 	close(c.gone)
 	if ctx.Err() != nil {
 		waiting.abandon()

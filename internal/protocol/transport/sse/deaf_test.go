@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 )
 
@@ -59,7 +60,7 @@ func onPipes(t *testing.T, tool mcptest.Tool, log slog.Handler) pipes {
 	t.Helper()
 	s := mcp.New(mcptest.New(tool), mcp.Options{})
 	mux := http.NewServeMux()
-	streams, messages := sse.New(s, sse.Options{Logger: slog.New(log)})
+	streams, messages := sse.New(s, sse.Options{Bounds: httpstream.Bounds{Logger: slog.New(log)}})
 	mux.Handle("/sse", streams)
 	mux.Handle("/messages", messages)
 	server, network, ended := &http.Server{Handler: mux}, make(pipes), make(chan error, 1)

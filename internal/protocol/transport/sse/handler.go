@@ -1,12 +1,10 @@
 package sse
 
 import (
-	"log/slog"
 	"net/http"
-	"time"
+	"sync"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
@@ -18,45 +16,23 @@ type Options struct {
 	// Messages is the path that clients send their messages to, below the one
 	// that the handlers are mounted on; empty stands for "/messages".
 	Messages string
-	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
-	// of a longer one; 0 stands for 10 s. A slower one is dropped.
-	WriteTimeout time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent on
-	// it; 0 stands for 15 s.
-	KeepAlive time.Duration
-	// Answers bounds the messages that wait for their clients to read them; nil
-	// stands for no bound.
-	Answers *httpguard.Budget
-	// Logger is told of clients that are dropped; nil drops it.
-	Logger *slog.Logger
-}
-
-func (o Options) withDefaults() Options {
-	if o.Messages == "" {
-		o.Messages = "/messages"
-	}
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 10 * time.Second
-	}
-	if o.KeepAlive <= 0 {
-		o.KeepAlive = 15 * time.Second
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return o
+	httpstream.Bounds
 }
 
 type handler struct {
 	server  *mcp.Server
 	options Options
-	clients clients
+	clients sync.Map // *client by the id of its session
 }
 
 // New returns the handler that streams are opened on, and the one that takes
 // the messages of their clients.
 func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
-	h := &handler{server: s, options: o.withDefaults()}
+	if o.Messages == "" {
+		o.Messages = "/messages"
+	}
+	o.Bounds = o.Bounds.WithDefaults()
+	h := &handler{server: s, options: o}
 	return http.HandlerFunc(h.stream), http.HandlerFunc(h.message)
 }
 
@@ -102,8 +78,9 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
 		return
 	}
-	c := h.clients.find(ids[0], caller.Peer.Principal)
-	if c == nil {
+	found, _ := h.clients.Load(ids[0])
+	c, ok := found.(*client)
+	if !ok || !c.conn.BelongsTo(caller.Peer.Principal) {
 		unknownSession(w)
 		return
 	}
@@ -124,9 +101,10 @@ func unknownSession(w http.ResponseWriter) {
 	httpstream.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
+// bounds returns the options of a response. The outbox of the stream, not the response,
+// takes room for what waits.
 func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
-	return httpstream.Options{
-		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: h.options.WriteTimeout, KeepAlive: h.options.KeepAlive,
-		Logger: h.options.Logger, Transport: "sse",
-	}
+	b := h.options.Bounds
+	b.Answers = nil
+	return b.For("sse", r, c)
 }

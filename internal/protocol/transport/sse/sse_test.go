@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 )
 
@@ -275,7 +276,7 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 }
 
 func TestASilentStreamIsKeptAlive(t *testing.T) {
-	web, _ := newSite(t, sse.Options{KeepAlive: time.Millisecond})
+	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}})
 	stream := do(t, web, "GET", "/sse", "")
 	lines := bufio.NewScanner(stream.Body)
 	for comments := 0; comments < 3; {

@@ -38,7 +38,7 @@ type carrier struct {
 func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, s *stream, after int) *carrier {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &carrier{
-		at: after, stream: s, answer: httpstream.New(w, h.options.answers(r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
+		at: after, stream: s, answer: httpstream.New(w, h.options.For("http", r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
 		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
 	}
 	c.hold = h.options.Answers.Hold(caller.Client, c.answer)

@@ -1,26 +1,18 @@
 package streamable
 
 import (
-	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
-	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
 	authn.Door
-	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
-	// of a longer one; 0 stands for 10 s. A slower one is dropped.
-	WriteTimeout time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent on
-	// it; 0 stands for 15 s.
-	KeepAlive time.Duration
+	httpstream.Bounds
 	// Resume is how long a call waits for a client that has lost the stream
 	// of its answer to come back; 0 stands for 1 minute.
 	Resume time.Duration
@@ -30,20 +22,10 @@ type Options struct {
 	// Keep is how long the events of a stream are kept on which nothing
 	// happens; 0 stands for 5 minutes.
 	Keep time.Duration
-	// Answers bounds the messages that wait for their clients to read them; nil
-	// stands for no bound.
-	Answers *httpguard.Budget
-	// Logger is told of clients that are dropped; nil stands for nobody.
-	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 10 * time.Second
-	}
-	if o.KeepAlive <= 0 {
-		o.KeepAlive = 15 * time.Second
-	}
+	o.Bounds = o.Bounds.WithDefaults()
 	if o.Resume <= 0 {
 		o.Resume = time.Minute
 	}
@@ -53,18 +35,7 @@ func (o Options) withDefaults() Options {
 	if o.Keep <= 0 {
 		o.Keep = 5 * time.Minute
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	return o
-}
-
-// answers returns the bounds of each response to a caller.
-func (o Options) answers(r *http.Request, c *httpstream.Caller) httpstream.Options {
-	return httpstream.Options{
-		Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass, WriteTimeout: o.WriteTimeout, KeepAlive: o.KeepAlive,
-		Answers: o.Answers, Client: c.Client, Logger: o.Logger, Transport: "http",
-	}
 }
 
 // The headers of the transport, in canonical form.

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
@@ -271,7 +272,7 @@ func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
 
 func TestASilentStreamIsKeptAlive(t *testing.T) {
 	tool, running, _ := waiting()
-	s := newSite(t, streamable.Options{KeepAlive: time.Millisecond}, tool)
+	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}}, tool)
 	text, header := callText("hello")
 	response := s.do(t.Context(), "POST", text, header...)
 	<-running
@@ -298,7 +299,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		return mcptest.Text("")
 	}
 	log := make(lines, 10)
-	s := newSite(t, streamable.Options{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, tool)
+	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{WriteTimeout: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}}, tool)
 	text, header := callText("hello")
 	s.send(text, header...)
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -19,9 +19,9 @@ const headerLastEvent = "Last-Event-Id"
 // postOnSession serves a text of a legacy session. Once something was sent
 // before the answer, the client may lose the connection and come back for the
 // rest; before that, what it asked for ends with the connection.
-func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, session *mcp.Session, x mcp.Exchange) {
+func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, version string, x mcp.Exchange) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	s := h.newStream("p", session, cancel)
+	s := h.newStream("p", x.Session, version, cancel)
 	x.Emit = s.send
 	if s.primes {
 		x.CloseStream = s.close
@@ -48,9 +48,9 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	session, refusal := h.server.Session(caller.Peer, id)
-	if refusal != mcp.Served {
-		h.turnAway(w, r, refusal)
+	version, ok := h.server.SessionVersion(caller.Peer, id)
+	if !ok {
+		h.turnAway(w, r, mcp.UnknownSession)
 		return
 	}
 	last := r.Header.Get(headerLastEvent)
@@ -67,7 +67,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
 		httpstream.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
-		h.listen(w, r, caller, session, s, after)
+		h.listen(w, r, caller, id, version, s, after)
 	}
 }
 
@@ -75,8 +75,8 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 // stream that the client resumes, or on a new one when it resumes none, or one
 // that is not kept any more. What is missed then is told anew as far as it
 // still holds.
-func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, session *mcp.Session, s *stream, after int) {
-	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, session.ID())
+func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, id, version string, s *stream, after int) {
+	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, id)
 	if refusal != mcp.Served {
 		h.turnAway(w, r, refusal)
 		return
@@ -87,12 +87,12 @@ func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstr
 		c = h.newCarrier(w, r, caller, s, after)
 	}
 	if c == nil {
-		c = h.newCarrier(w, r, caller, h.newStream("g", session, func() {}), 0)
+		c = h.newCarrier(w, r, caller, h.newStream("g", id, version, func() {}), 0)
 	}
 	c.open()
 	c.carry(source)
 }
 
 func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	httpstream.New(w, h.options.answers(r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+	httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

@@ -32,15 +32,15 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		id = "" // that revision has no sessions, and ignores what names one
 	}
 	if id != "" && accepts.Events {
-		if session, refusal := h.server.Session(caller.Peer, id); refusal == mcp.Served {
-			h.postOnSession(w, r, caller, text, session, mcp.Exchange{Peer: caller.Peer, Session: id})
+		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
+			h.postOnSession(w, r, caller, text, version, mcp.Exchange{Peer: caller.Peer, Session: id})
 			return
 		}
 	}
 	// The context ends with the connection, and with what its client has entered by.
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := httpstream.New(w, h.options.answers(r, caller), func() { ctx.Cancel(nil) })
+	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
 	if accepts.Events {
 		x.Emit = a.Send

@@ -29,7 +29,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
 	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		httpstream.New(w, h.options.answers(r, &httpstream.Caller{}), func() {}).Finish(no)
+		httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(no)
 		return caller, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {

@@ -57,10 +57,10 @@ type stream struct {
 // newStream returns a stream that nothing was sent on: of kind "p" when it is
 // the answer to a POST, "g" when it carries what the server tells of its own
 // accord.
-func (h *handler) newStream(kind string, session *mcp.Session, abandon func()) *stream {
+func (h *handler) newStream(kind, session, version string, abandon func()) *stream {
 	s := &stream{
-		id: kind + rand.Text(), session: session.ID(), events: h.events, first: 1,
-		primes: session.Version() >= primingVersion, abandon: abandon, within: h.options.Resume,
+		id: kind + rand.Text(), session: session, events: h.events, first: 1,
+		primes: version >= primingVersion, abandon: abandon, within: h.options.Resume,
 	}
 	s.caughtUp.L = &s.mu
 	return s
