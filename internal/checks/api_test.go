@@ -16,7 +16,7 @@ import (
 var publicPackages = []string{"engine", "serve", "call", "identity", "diag", "scripting", "policylang"}
 
 // maxEngineNames is how many top-level names engine may export. It only falls, down to 60.
-const maxEngineNames = 78
+const maxEngineNames = 77
 
 // internalInAPI lists the exported declarations that still mention a package of internal/.
 // It only shrinks.
@@ -24,7 +24,6 @@ var internalInAPI = []string{
 	"engine.Allowed",
 	"engine.Auth",
 	"engine.Case",
-	"engine.Clients",
 	"engine.Denied",
 	"engine.Drift",
 	"engine.Explanation",
