@@ -1,13 +1,11 @@
 package federation
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
 // State is how an upstream server is, for operators.
@@ -75,57 +73,20 @@ func Ailing(states []State) string {
 	return strings.Join(ails, "; ")
 }
 
-// maxLeft bounds [State].LeftOut.
-const maxLeft = 100
-
-// maxReason bounds what is shown of why a server cannot be reached, which may be in words
-// of its own, in bytes.
-const maxReason = 1 << 10
-
-// shown returns an error as operators may see it.
-func (f *Federation) shown(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(clippedTo(f.veil.Redact(err.Error()), maxReason))
-}
-
-// States returns how the servers of a catalog are, in the order of their blocks.
-func (f *Federation) States(c *catalog.Catalog) []State {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	states := make([]State, len(c.Upstreams))
-	for i := range c.Upstreams {
-		name := c.Upstreams[i].Name
-		s := f.fleet.State(name)
-		states[i] = State{Name: name, Idle: s.Idle, Err: f.shown(s.Err), Since: s.Since, Again: s.Again, Revision: s.Revision}
-		if l := s.Listing; l != nil {
-			states[i].Up, states[i].Instructions = true, f.veil.Redact(l.Instructions)
-			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
-		}
-		if s.Listing == nil && s.Err == nil && slices.Contains(f.late, name) {
-			states[i].Late = errLate
-		}
-		if knows(f.pins.kept, name) {
-			states[i].Unkept = f.pins.unkept
-		}
-		for _, left := range c.LeftOut {
-			if left.Upstream != name {
-				continue
-			}
-			if left.Quarantined {
-				states[i].Quarantined = append(states[i].Quarantined, left.Address)
-			}
-			if left.Unruled {
-				states[i].Unruled++
-			}
-			if left.Taken {
-				states[i].Taken++
-			}
-			if states[i].Left++; states[i].Left <= maxLeft {
-				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
-			}
-		}
-	}
-	return states
+// Drift is how the tools of an upstream differ from what was accepted of them.
+type Drift struct {
+	// Upstream is the name of its block.
+	Upstream string
+	// Err says why it is not known; the other members are empty then.
+	Err error
+	// New says that the lock file does not know the upstream.
+	New bool
+	// Changes are the differences to the lock file, sorted by name. Whatever the block says
+	// of first use, what the file does not have is one. What the file has and the block does
+	// not include is none: the server has not changed it.
+	Changes []lockfile.Change
+	// Tools are the names of all that was compared, whether it differs or not.
+	Tools []string
+	// Refused says of what nobody can accept why.
+	Refused []string
 }
