@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // mayWriteIn returns why this process may make nothing in a folder, as far as the system
@@ -24,13 +25,31 @@ func mayWriteIn(folder string) error {
 	return nil
 }
 
+// lockAttempts and lockPause bound how long [lock] waits for a child of the last holder: one
+// that is between fork and exec has a copy of its file, and so of its lock.
+const (
+	lockAttempts = 20
+	lockPause    = 10 * time.Millisecond
+)
+
 // lock takes a file for this process alone, until it is closed or the process ends.
 func lock(name string) (*os.File, error) {
+	return lockWith(name, func() { time.Sleep(lockPause) })
+}
+
+// lockWith is lock with what passes the time between attempts.
+func lockWith(name string, pause func()) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for attempt := 1; ; attempt++ {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || attempt == lockAttempts {
+			break
+		}
+		pause()
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fmt.Errorf("%w: %s%s", ErrInUse, name, holder(f)), f.Close())
 	}
