@@ -2,10 +2,16 @@
 
 package audit
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // synthetic reports whether a folder shows the state of the kernel, which none does here.
 func synthetic(string) bool { return false }
 
 // access asks for the user who has started the process.
 func access(name string, to uint32) error { return syscall.Access(name, to) }
+
+// syncData makes content and size durable.
+func syncData(f *os.File) error { return f.Sync() }

@@ -1,10 +1,39 @@
+// Package control lets the user who runs a server ask it how it is and whose tokens
+// it has, and have it read its files again or drop such tokens.
+//
+// A [Server] listens on a Unix socket; [Ask] is the other end. A connection
+// carries one [Request] and its answer, a line of JSON each, which name the
+// [Version] of the protocol:
+//
+//	{"control":1,"do":"status"}
+//	{"control":1,"result":{…}}
+//
+// What the result holds is a matter of those who answer and ask. A request that
+// cannot be carried out is answered with {"control":1,"error":"…"}.
+//
+// The socket is for one user: its mode is 0600, it stands in a folder in which
+// nobody else can write, and where the system tells who connects, all but that
+// user and root are turned away without a word. Requests, answers, the time that
+// they may take and the connections at once are bounded.
+//
+// There is no request that stops a server, and none that changes what it serves
+// otherwise than its files do; what a user let it have can be dropped, and not be
+// had. Nothing here listens on a network.
 package control
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"path/filepath"
 	"slices"
+	"syscall"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
@@ -122,4 +151,59 @@ func decode(line []byte, limits jsonguard.Limits, into any) error {
 		return err
 	}
 	return json.Unmarshal(line, into)
+}
+
+// ErrNobody is the error of a socket on which no server answers.
+var ErrNobody = errors.New("no server answers there")
+
+// Ask sends a request to the server that has the socket at a path, and decodes
+// the result. It takes as long as ctx lets it. The error of a socket that is not
+// there, or that nobody listens on, is [ErrNobody].
+func Ask(ctx context.Context, path string, r Request, into any) error {
+	if err := ask(ctx, path, r, into); err != nil {
+		return fmt.Errorf("ask the server at %s: %w", path, err)
+	}
+	return nil
+}
+
+func ask(ctx context.Context, path string, r Request, into any) error {
+	conn, err := dial(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
+		return ErrNobody
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+	line, err := json.Marshal(asked{Control: Version, Request: r})
+	if err != nil {
+		return err
+	}
+	var said []byte
+	if _, err = conn.Write(append(line, '\n')); err == nil {
+		said, err = bufio.NewReader(io.LimitReader(conn, maxAnswer)).ReadBytes('\n')
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return errors.New("it has ended, has too much to answer, or does not answer this user")
+	case err != nil:
+		return err
+	}
+	return parseAnswer(said, into)
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := enter(path)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.short)
+	return conn, errors.Join(err, p.leave())
 }

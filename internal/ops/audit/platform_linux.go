@@ -1,6 +1,9 @@
 package audit
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // synthetic reports whether a folder shows the state of the kernel, and holds no files.
 func synthetic(folder string) bool {
@@ -19,4 +22,17 @@ func synthetic(folder string) bool {
 func access(name string, to uint32) error {
 	const here, effective = -0x64, 0x200 // AT_FDCWD, AT_EACCESS
 	return syscall.Faccessat(here, name, to, effective)
+}
+
+// syncData makes content and size durable, and leaves times to the system.
+func syncData(f *os.File) error {
+	for {
+		err := syscall.Fdatasync(int(f.Fd()))
+		if err == nil {
+			return nil
+		}
+		if err != syscall.EINTR {
+			return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+		}
+	}
 }
