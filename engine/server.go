@@ -37,7 +37,7 @@ type Server struct {
 	states    *state.Lazy
 	limits    ratelimit.Store
 	observed  observed
-	upstreams *federation.Federation
+	upstreams federation.Federation
 	// clients counts those of the front; nil before it says how.
 	clients atomic.Pointer[func() []Clients]
 	// judge adds what the front knows to a status; nil before there is one.
@@ -90,6 +90,9 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if parts.Federation == nil && len(o.Upstreams) > 0 {
+		return nil, fmt.Errorf("new server: Options.Upstreams needs federation.New() of %s in Options.Extensions", federation.Package)
+	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
@@ -113,7 +116,7 @@ func New(o Options) (*Server, error) {
 	s.brokers.Modules = objects
 	s.limits = limits
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
-	s.upstreams = s.newUpstreams()
+	s.upstreams = s.newUpstreams(parts.Federation)
 	made := o.catalog(s.hooks, s.brokers)
 	made.Accepted = s.upstreams.Accepted
 	if code := parts.CodeMode; code != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
@@ -35,15 +36,18 @@ type Drift = federation.Drift
 // blocks. The server is loaded.
 func (s *Server) Drifts() []Drift { return s.upstreams.Drifts(s.current.Load().catalog) }
 
-// newUpstreams returns the connections of the server to others.
-func (s *Server) newUpstreams() *federation.Federation {
-	o := federation.Options{
-		Version: s.options.Version, Transport: s.brokers.Egress.Stream, Value: s.brokers.Programs.Text,
-		Environment: func() ([]string, int) { return federation.Environment(s.options.LookupEnv) }, Propagate: s.observed.propagate,
-		Supervisor: s.options.Supervisor, Logger: s.options.Logger,
+// newUpstreams returns the connections of the server to others, by the extension of a program
+// that has it.
+func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
+	if x == nil {
+		return federation.None{}
 	}
-	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Offline: s.options.Offline, Eager: s.options.Eager, Audit: s.Audit, Logger: s.options.Logger}
-	return federation.New(o, pins, s.brokers.Secrets, s.relist, s.audience.Tell)
+	o := s.options
+	return x.Federate(federation.Options{
+		Version: o.Version, Brokers: s.brokers, LookupEnv: o.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Supervisor,
+		Pins:   federation.Pins{Path: o.LockPath, Fixed: o.LockFixed, Offline: o.Offline, Eager: o.Eager, Audit: s.Audit},
+		Relist: s.relist, Update: s.audience.Tell, Logger: o.Logger,
+	})
 }
 
 // Follow has the upstream server of a resource tell when it changes, which those hear of who

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/federation"
 )
 
 // inFrontOf returns the URL of a server of whose upstreams one is another server.
@@ -20,7 +21,7 @@ func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOpti
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := engine.New(engine.Options{Name: "test", Upstreams: []engine.Upstream{u}})
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{federation.New()}, Upstreams: []engine.Upstream{u}})
 	if err != nil {
 		t.Fatal(err)
 	}

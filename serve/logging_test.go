@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/federation"
 	protocol "github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
@@ -77,7 +78,7 @@ func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
 	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
 		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
 		t.Cleanup(behind.Close)
-		s, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`upstream "lab" { url = "` + behind.URL + `" }`)}}})
+		s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{federation.New()}, Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`upstream "lab" { url = "` + behind.URL + `" }`)}}})
 		if err != nil {
 			t.Fatal(err)
 		}

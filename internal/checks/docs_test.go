@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -81,7 +82,11 @@ func TestGoBlocks_areCodeThatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := ""
-	for _, file := range append(files, "examples/embed/main.go") {
+	extensions, err := filepath.Glob("extensions/*/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range slices.Concat(files, extensions, []string{"examples/embed/main.go"}) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +279,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/language/hclfile", "internal/ops/telemetry"},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/language/hclfile", "internal/ops/telemetry"},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
@@ -28,7 +28,7 @@ var layout = map[string][]string{
 	"policylang":               {"diag", "identity", "internal/base/..."},
 	"internal/codemode/...":    {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/language/..."},
 	"internal/federation/...":  {"diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
-	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
+	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
 	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/state", "internal/execution/suspend"},
 	"internal/auth/...":        {"identity", "internal/base/..."},
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/...", "internal/state"},
@@ -38,7 +38,7 @@ var layout = map[string][]string{
 	"internal/state/...":       {"identity"},
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker", "internal/base/cputime"},
-	"testdata/federation/peer": {"call", "engine", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
+	"testdata/federation/peer": {"call", "engine", "extensions/federation", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
 	"examples/exampletest":     {"engine", "scripting", "extensions/..."},
 	"examples/observability":   {"internal/base/observe", "internal/ops/telemetry", "internal/base/yaml"},
 	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},

@@ -24,7 +24,7 @@ var noRequest = map[string]string{
 	"internal/auth/authn keyFile.take":                    aLoad,
 	"internal/auth/authn tlsFiles.look":                   aLoad,
 	"internal/auth/authn tlsFiles.tell":                   aLoad,
-	"internal/federation":                                 anUpstream,
+	"internal/federation/overlay":                         anUpstream,
 	"internal/host Options.lost":                          aServer,
 	"internal/execution/limitstore":                       aServer,
 	"internal/protocol/mcp Conn.heartbeat":                aConnection,

@@ -15,12 +15,12 @@ import (
 // principalMakers are the packages and the files that may say who somebody is, and why.
 // What makes a principal elsewhere would let in whom nobody has proved.
 var principalMakers = map[string]string{
-	"internal/auth/authn":            "proves who callers are",
-	"internal/auth/apikey/record.go": "says whose a key is, which internal/auth/authn asks",
-	"identity":                       "declares principals, and makes the one of whom nothing is proved",
-	"internal/ops/audit/call.go":     "reads back who called, for calls that are judged again and not made",
-	"internal/ops/tooltest/judge.go": "has a test block play a caller, in calls that mock what they touch",
-	"cmd/mcpd/supposition.go":        "supposes a caller, for calls that are explained and not made",
+	"internal/auth/authn":               "proves who callers are",
+	"internal/auth/apikey/record.go":    "says whose a key is, which internal/auth/authn asks",
+	"identity":                          "declares principals, and makes the one of whom nothing is proved",
+	"internal/ops/audit/line.go":        "reads back who called, for calls that are judged again and not made",
+	"internal/ops/tooltest/tooltest.go": "has a test block play a caller, in calls that mock what they touch",
+	"cmd/mcpd/supposition.go":           "supposes a caller, for calls that are explained and not made",
 }
 
 // TestOnlyAuthnSaysWhoSomebodyIs finds principals that are made, or changed, elsewhere.

@@ -1,346 +1,209 @@
+// Package federation says what the engine asks of the connections to upstream MCP servers.
+// Package overlay has them, which links a client of MCP: a program imports it as
+// extensions/federation. [None] stands for them in a program that does not.
 package federation
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
-	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// Federation is what upstream servers offer. It is safe for concurrent use.
-type Federation struct {
-	// Fixed at creation.
-	fleet    *upstream.Fleet
-	followed *followed
-	veil     Veil
-	relist   func() (took time.Duration)
-	update   func(uris []string)
-	listed   chan struct{} // holds a token while a server offers another thing than before
-	ended    chan struct{}
-
-	begin sync.Once      // begins to tell
-	told  sync.WaitGroup // waits until it is over
-
-	mu    sync.Mutex
-	known []*offer // in the order of the blocks
-	pins  pins
-	// judges are those of the upstreams, by their names, and accepted what was accepted of
-	// them.
-	judges   map[string]*judge
-	accepted map[string]*offer
-	late     []string // those that had not told what they offer when they were waited for
+// Federation connects to upstream servers and returns what they offer. It is safe for
+// concurrent use.
+type Federation interface {
+	// Accepted returns what the lock file accepts of the servers of the blocks. What is wrong
+	// with the file, or with a block, is among its problems.
+	Accepted(blocks []hclfile.Upstream, lock catalog.LockFile) catalog.Accepted
+	// Offered returns what the servers of the blocks offer now and the lock file accepts, in
+	// the order of the blocks. keys are the secrets of the files, by their addresses.
+	Offered(blocks []hclfile.Upstream, keys map[string]string) catalog.Offers
+	// Served notes that a catalog with what was offered last serves now: tools that are pinned
+	// on first use are written to the lock file.
+	Served(c *catalog.Catalog)
+	// Keep connects to the servers of a catalog, and to no others, in the background.
+	Keep(c *catalog.Catalog)
+	// Settle waits for a while until each server has answered or failed once. It reports
+	// whether there are any servers.
+	Settle(ctx context.Context) bool
+	// States returns how the servers of a catalog are, in the order of their blocks.
+	States(c *catalog.Catalog) []State
+	// Drifts returns how the pinned tools of the servers of a catalog differ from the lock file.
+	Drifts(c *catalog.Catalog) []Drift
+	// Follow subscribes to a resource at the server that offers it, until leave is called.
+	Follow(uri string) (leave func())
+	// Close ends all connections, and waits until they have ended.
+	Close()
 }
 
-// offer is what was made of the listing of one server.
-type offer struct {
-	upstream string
-	listing  *upstream.Listing
-	block    hclfile.Hash
-	lock     *lockfile.Lock
-	mode     lockfile.Mode
-	renamed  func(name string) string
-	items    []*catalog.Item
-	left     []catalog.LeftOut
-	problems diag.List
-	// instructions are those for models, "" for none.
-	instructions string
-	// first says that pinned are taken in without a question, and quarantined are what
-	// somebody has to accept first.
-	first       bool
-	pinned      []lockfile.Tool
-	quarantined []lockfile.Change
+// Options are what a federation is made with.
+type Options struct {
+	// Version is the version of this server, which upstream servers are given.
+	Version string
+	// Brokers reach hosts, read secrets and redact them.
+	Brokers host.Brokers
+	// LookupEnv reads the variables that programs inherit.
+	LookupEnv func(name string) (string, bool)
+	// Propagate returns the traceparent (W3C Trace Context) of a context, "" for none.
+	Propagate func(context.Context) (traceparent string)
+	// Supervisor is the process that runs programs (see package supervisor).
+	Supervisor []string
+	Pins       Pins
+	// Relist is called when a server offers something else than before, and returns how long
+	// it took apart from its waiting for others. It may block; changes that come meanwhile are
+	// told once it has returned and a multiple of that time has passed.
+	Relist func() (took time.Duration)
+	// Update is called with those followed resources that have changed.
+	Update func(uris []string)
+	Logger *slog.Logger
 }
 
-// Options are those of the connections.
-type Options = upstream.Options
-
-// Veil hides the values of secrets: a server knows those that it is given, and may repeat
-// them.
-type Veil interface {
-	Redact(text string) string
-	RedactJSON(value json.RawMessage) json.RawMessage
+// Pins say how tools are held to what was accepted of them.
+type Pins struct {
+	// Path is the file of the lock, as the process opens it. "" keeps none: then only what a
+	// block demands with pin = "strict" is left out, which is everything.
+	Path string
+	// Fixed writes nothing to the file: tools that are pinned on first use are so for as long
+	// as the process runs.
+	Fixed bool
+	// Offline asks no server: the tools that were accepted stand for what it offers.
+	Offline bool
+	// Eager is for programs that are about to change the file: lazy servers are reached at
+	// once, and rules are not held to the file.
+	Eager bool
+	// Audit writes an event of a tool with its attributes to the audit log. Nil writes nothing.
+	Audit func(event string, attributes map[string]string)
 }
 
-// New returns a federation of no servers. The veil is over all that they say and no caller
-// has asked for. It tells relist when what one of them offers is another thing than before,
-// which may take its time: what changes meanwhile is told once it has returned, and a while
-// later, so that what many servers do at once is told once. That while goes by what relist
-// says that it took, without what it has waited for others. It tells update of the resources
-// that have changed of those that are followed.
-func New(o Options, p Pins, veil Veil, relist func() (took time.Duration), update func(uris []string)) *Federation {
-	f := &Federation{veil: veil, relist: relist, update: update, listed: make(chan struct{}, 1), ended: make(chan struct{}), pins: newPins(p), judges: map[string]*judge{}, accepted: map[string]*offer{}}
-	o.Redact = veil.Redact
-	f.fleet = upstream.NewFleet(o, func() {
-		select {
-		case f.listed <- struct{}{}:
-		default:
-		}
-	}, func(name, uri string) { f.followed.updated(name, uri) })
-	f.followed = &followed{fleet: f.fleet, stirred: make(chan struct{}, 1), counts: map[string]int{}, at: map[string]string{}, changed: map[string]struct{}{}}
-	return f
-}
+// None is the federation of a program without extensions/federation. It refuses all blocks.
+type None struct{}
 
-// inherited are the variables that programs get beside those of their blocks: without
-// them many do not find what they need, or trust nobody whom the certificates of a company
-// vouch for. None of them holds a secret.
-var inherited = []string{
-	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
-	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
-}
+// Package is the package that a program imports to have upstream servers.
+const Package = "github.com/mcpd/mcpd/extensions/federation"
 
-// Environment returns the variables that programs get beside those of their blocks, as
-// NAME=value, and how many servers stand before this one (see [Options]).
-func Environment(lookup func(name string) (string, bool)) (env []string, depth int) {
-	for _, name := range inherited {
-		if value, set := lookup(name); set {
-			env = append(env, name+"="+value)
-		}
-	}
-	if told, set := lookup(upstream.DepthVariable); set {
-		depth, _ = strconv.Atoi(told) // of what is no number nothing is known
-	}
-	return env, depth
-}
-
-// Keep has the federation be of the servers of a catalog, which is the one that serves, and
-// connects to them in the background.
-func (f *Federation) Keep(c *catalog.Catalog) {
-	places := make([]upstream.Place, len(c.Upstreams))
-	f.mu.Lock()
-	for i := range c.Upstreams {
-		places[i] = placeOf(&c.Upstreams[i], c.SecretKeys)
-		places[i].Lazy = f.pins.lazy(&c.Upstreams[i])
-	}
-	f.mu.Unlock()
-	if len(places) > 0 {
-		f.begin.Do(func() { f.told.Go(f.tell) })
-	}
-	f.fleet.Keep(places)
-	f.followed.serve(c)
-}
-
-// settleTime is how long [Federation.Settle] waits: servers that come later are heard of
-// when they do. Who is eager waits for as long as they may take to start.
-const settleTime = 5 * time.Second
-
-// errLate is why nothing is known of a server that was waited for.
-var errLate = fmt.Errorf("it has not told within %s what it offers", settleTime)
-
-// Settle waits for a while until each server has told what it offers, or could not be
-// reached once; the log has those that did neither. It reports whether there are any servers.
-func (f *Federation) Settle(ctx context.Context) bool {
-	settling := ctx
-	if !f.pins.Eager {
-		var cancel context.CancelFunc
-		settling, cancel = context.WithTimeout(ctx, settleTime)
-		defer cancel()
-	}
-	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
-		f.tellLate(f.fleet.Unsettled())
-	}
-	return f.fleet.Any()
-}
-
-// tellLate notes which servers are not waited for any more.
-func (f *Federation) tellLate(names []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.late = names
-	for _, name := range names {
-		f.pins.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
-	}
-}
-
-// Close ends all connections, and waits until they have. Nobody is told of it.
-func (f *Federation) Close() {
-	f.fleet.Close()
-	close(f.ended)
-	f.told.Wait()
-}
-
-// Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
-// in memory where it cannot be written. Until the file is sound again it accepts nothing new,
-// and what was accepted before still holds.
-func (f *Federation) Accepted(blocks []hclfile.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	accepted.Problems = f.pins.load(file)
-	if forgotten := f.pins.forgotten(blocks, file.Name); !f.pins.broken {
-		accepted.Problems = append(accepted.Problems, forgotten...)
-	}
-	if f.pins.Eager {
-		return accepted // rules are not held to a file that is about to change
-	}
+// Accepted accepts nothing; its problems are the blocks.
+func (None) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
 	for i := range blocks {
-		if o := f.acceptedOffer(&blocks[i]); o != nil {
-			accepted.Upstreams = append(accepted.Upstreams, o.upstream)
-			accepted.Items = append(accepted.Items, o.items...)
-			accepted.Known = append(accepted.Known, f.pins.known(&blocks[i])...)
-		}
+		accepted.Problems = append(accepted.Problems, diag.Diagnostic{
+			Code: "missing-extension", Range: blocks[i].Range,
+			Summary: "this program has no upstream servers",
+			Detail:  "import " + Package + " into the program, and add federation.New() to engine.Options.Extensions",
+		})
 	}
 	return accepted
 }
 
-// acceptedOffer is what a server offers as far as it was accepted, the same as long as the
-// lock and the block are; nil where that is nothing.
-func (f *Federation) acceptedOffer(u *hclfile.Upstream) *offer {
-	listing := f.pins.listing(u)
-	if listing == nil {
-		return nil
-	}
-	o := f.accepted[u.Name]
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, false, nil)
-		f.accepted[u.Name] = o
-	}
-	return o
+// Offered returns nothing.
+func (None) Offered([]hclfile.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
+
+// Served does nothing.
+func (None) Served(*catalog.Catalog) {}
+
+// Keep does nothing.
+func (None) Keep(*catalog.Catalog) {}
+
+// Settle returns false: there are no servers.
+func (None) Settle(context.Context) bool { return false }
+
+// States returns nothing.
+func (None) States(*catalog.Catalog) []State { return nil }
+
+// Drifts returns nothing.
+func (None) Drifts(*catalog.Catalog) []Drift { return nil }
+
+// Follow does nothing.
+func (None) Follow(string) (leave func()) { return func() {} }
+
+// Close does nothing.
+func (None) Close() {}
+
+// State is how an upstream server is, for operators.
+type State struct {
+	// Name is that of its block.
+	Name string
+	// Up says that it can be reached and has told what it offers.
+	Up bool
+	// Err is why it cannot be reached, nil where it can or where that is not known yet.
+	Err error
+	// Idle says that it is reached when it is called first, which nobody has done yet.
+	Idle bool
+	// Late is why what serves began without it, nil once it has told what it offers or cannot
+	// be reached.
+	Late error
+	// Since is when this began to be so, and Again when it is tried again; zero where there
+	// is no such time.
+	Since, Again time.Time
+	// Revision is that of the protocol that it speaks, "" where none is agreed on.
+	Revision string
+	// Instructions tell a model how to use it, in its own words.
+	Instructions string
+	// Offered counts what it lists, and Left what of that could be offered here and is not.
+	// LeftOut are the first of these, with the reasons. Quarantined are the tools among all
+	// of these that nobody has accepted as they are.
+	Offered, Left        int
+	LeftOut, Quarantined []string
+	// Unruled counts what is left out as a rule that covers it does not fit it, and Taken
+	// what is as something else has its name.
+	Unruled, Taken int
+	// Unkept is why the lock file does not have what is taken in of it without a question,
+	// nil where it does.
+	Unkept error
 }
 
-// Offered returns what the servers of the blocks offer now and the lock file accepts, in
-// the order of the blocks. An item is the same as long as its server and its block say the
-// same of it. What a block takes in without a question is so once [Federation.Served] says
-// that it is served.
-func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string) (offers catalog.Offers) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pins.forgotten(blocks, "") // which the last load has told
-	before := f.known
-	f.known = nil
-	offers.First = map[string][]string{}
-	for i := range blocks {
-		u := &blocks[i]
-		offers.Known = append(offers.Known, f.pins.known(u)...)
-		o, asked := f.current(u, keys, before)
-		if o == nil {
-			offers.Silent = append(offers.Silent, u.Name)
-			continue
+// Ailing says in a few words what is wrong with servers, "" for nothing.
+func Ailing(states []State) string {
+	var down, quarantined, unruled, taken, ails []string
+	for _, s := range states {
+		if !s.Up && !s.Idle {
+			down = append(down, s.Name)
 		}
-		if !asked {
-			offers.Unasked = append(offers.Unasked, u.Name)
+		if n := len(s.Quarantined); n > 0 {
+			quarantined = append(quarantined, fmt.Sprintf("%d of %s", n, s.Name))
 		}
-		f.known = append(f.known, o)
-		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.left...)
-		offers.Problems = append(offers.Problems, o.problems...)
-		if o.instructions != "" {
-			offers.Instructions = append(offers.Instructions, o.instructions)
+		if s.Unruled > 0 {
+			unruled = append(unruled, fmt.Sprintf("%d of %s", s.Unruled, s.Name))
 		}
-		if o.first {
-			names := make([]string, len(o.pinned))
-			for i, t := range o.pinned {
-				names[i] = u.Renamed(t.Name())
-			}
-			offers.First[u.Name] = names
-		}
-	}
-	offers.Accepted = f.pins.hash(f.known)
-	return offers
-}
-
-// current is what the server of a block offers, nil while that is not known, and whether it
-// has said so itself: what was accepted of it stands for that otherwise.
-func (f *Federation) current(u *hclfile.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
-	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
-		return f.acceptedOffer(u), false
-	}
-	listing := f.fleet.Listing(placeOf(u, keys))
-	if listing == nil {
-		return nil, true
-	}
-	if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
-		o = before[i]
-	}
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, true, o)
-	}
-	return o, true
-}
-
-// isOf reports whether an offer is what would be made anew.
-func (f *Federation) isOf(o *offer, u *hclfile.Upstream, l *upstream.Listing) bool {
-	mode, _ := f.pins.mode(u)
-	return o.listing == l && o.block == u.Hash && o.lock == f.pins.lock && o.mode == mode
-}
-
-// Served says that what was offered last is served as a catalog has it: what of it is taken
-// in without a question is written to the lock file, and what has become of tools is told.
-func (f *Federation) Served(c *catalog.Catalog) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	offers := make([]*offer, len(f.known))
-	for i, o := range f.known {
-		offers[i] = o.taken(c)
-	}
-	f.pins.serve(offers)
-}
-
-// taken returns the offer with what of it is taken in, which is nothing where rules do not
-// fit, and no tool that would be called as one of another upstream.
-func (o *offer) taken(c *catalog.Catalog) *offer {
-	if !o.first {
-		return o
-	}
-	taken := *o
-	if taken.first = !c.Withheld(o.upstream); !taken.first {
-		return &taken
-	}
-	var others []string
-	for _, left := range c.LeftOut {
-		if local := c.Entry(catalog.Tools, left.Address); left.Kind == catalog.Tools && left.Upstream == o.upstream && left.Taken && (local == nil || local.Upstream != "") {
-			others = append(others, left.Address)
+		if s.Taken > 0 {
+			taken = append(taken, fmt.Sprintf("%d of %s", s.Taken, s.Name))
 		}
 	}
-	taken.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.renamed(t.Name())) })
-	return &taken
+	if down != nil {
+		ails = append(ails, "not reached: "+strings.Join(down, ", "))
+	}
+	if quarantined != nil {
+		ails = append(ails, "tools in quarantine: "+strings.Join(quarantined, ", "))
+	}
+	if unruled != nil {
+		ails = append(ails, "left out as rules do not fit: "+strings.Join(unruled, ", "))
+	}
+	if taken != nil {
+		ails = append(ails, "left out as names are taken: "+strings.Join(taken, ", "))
+	}
+	return strings.Join(ails, "; ")
 }
 
-// offer makes items of a listing; those of before that are the same stay.
-func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
-	if before != nil && before.block == u.Hash {
-		for _, item := range before.items {
-			m.before[item.Key] = item
-		}
-	}
-	m.mode, m.pins = f.pins.mode(u)
-	m.all(l)
-	if asked {
-		m.judge.last.Store(&verdict{l, m.held})
-	}
-	m.unknown(l, asked)
-	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
-	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.Renamed, items: m.items, left: m.left, problems: m.problems,
-		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
-	}
-}
-
-// judge returns that of an upstream.
-func (f *Federation) judge(upstream string) *judge {
-	j := f.judges[upstream]
-	if j == nil {
-		j = new(judge)
-		f.judges[upstream] = j
-	}
-	return j
-}
-
-// placeOf returns where the server of a block is. Paths are as the process opens them.
-func placeOf(u *hclfile.Upstream, keys map[string]string) upstream.Place {
-	program := grant.Exec{Env: u.Env}.WithSecrets(keys)
-	return upstream.Place{
-		Name: u.Name, Command: u.Command, Dir: u.Dir, Env: program.Env, URL: u.URL, Grant: u.Grant.WithSecrets(keys), Transport: u.Transport,
-		Ask: upstream.Asks{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, Start: u.Start, MaxMessage: int(u.MaxMessage),
-	}
+// Drift is how the tools of an upstream differ from what was accepted of them.
+type Drift struct {
+	// Upstream is the name of its block.
+	Upstream string
+	// Err says why it is not known; the other members are empty then.
+	Err error
+	// New says that the lock file does not know the upstream.
+	New bool
+	// Changes are the differences to the lock file, sorted by name. Whatever the block says
+	// of first use, what the file does not have is one. What the file has and the block does
+	// not include is none: the server has not changed it.
+	Changes []lockfile.Change
+	// Tools are the names of all that was compared, whether it differs or not.
+	Tools []string
+	// Refused says of what nobody can accept why.
+	Refused []string
 }

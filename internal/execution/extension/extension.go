@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -33,11 +34,18 @@ type CodeMode interface {
 	CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item
 }
 
+// Federation makes the connections to upstream servers.
+type Federation interface {
+	Extension
+	Federate(federation.Options) federation.Federation
+}
+
 // Set holds the parts that a program has given to its engine; a part that it has not given
 // is nil.
 type Set struct {
-	CodeMode  CodeMode
-	Telemetry Telemetry
+	CodeMode   CodeMode
+	Federation Federation
+	Telemetry  Telemetry
 }
 
 // Add puts an extension into the set. It returns an error for a value that no package of
@@ -48,6 +56,8 @@ func (s *Set) Add(e Extension) error {
 		return errors.New("is nil")
 	case CodeMode:
 		return add(&s.CodeMode, e)
+	case Federation:
+		return add(&s.Federation, e)
 	case Telemetry:
 		return add(&s.Telemetry, e)
 	default:

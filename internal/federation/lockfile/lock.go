@@ -1,6 +1,54 @@
+// Package lockfile holds the tools of other MCP servers as an operator has accepted them.
+//
+// A [Tool] is the definition that an upstream lists: what an agent reads of it, and what
+// it is called with. A [Lock] is what was accepted, the content of the file mcpd.lock.
+// [Of] takes a definition out of an entry of tools/list, [Lock.Check] compares what an
+// upstream lists now with what was accepted, and says what may be served and what is a
+// [Change]; [Change.Diff] shows one, and [Lock.Accept] takes it in. Locks are values: what
+// changes one returns another.
+//
+// # Policy
+//
+// A tool is served only with the definition that the lock holds. Whatever else is listed
+// is quarantined until somebody accepts it, under one of two modes: with [FirstUse], all
+// that an upstream lists while the lock does not know that upstream is taken in without a
+// question, and what it lists later is not; with [Strict], nothing is ever taken in
+// without a question. An upstream is known from then on, also when it has no tool left.
+//
+// # Definitions
+//
+// A definition is the members name, title, description, inputSchema, outputSchema and
+// annotations of an entry. Others (_meta, icons, execution, and those of revisions to
+// come) are no part of it: they change with releases and sessions of a server, and say
+// nothing of what a tool does. Who serves a tool by its pin must therefore not pass them
+// to a model. A member that is null is absent, as servers write either.
+//
+// Definitions are compared by value, in the canonical form of RFC 8785 but for numbers,
+// which keep all their digits: key order, white space and the spelling of strings and
+// numbers change nothing, and two integers that are the same float64 are still two. The
+// hash of a definition is the SHA-256 of that form.
+//
+// # File
+//
+// The file is text, a block for each tool, sorted, with the whole definition one member a
+// line, and long texts one sentence a line, so that a review shows what was put into one.
+// Adjacent string literals are one string. Characters that show nothing, or that move
+// others, are escapes. A definition that does not fit the hash above it is an error: it
+// was edited by hand, or mixed by a merge. The hash is no signature; who may write the
+// file may accept tools. What would take much of a file is no tool: what is listed in a few
+// bytes may take many there.
+//
+// The package asks no server, decides nothing about a call, and locks no file against
+// other processes.
+//
+// Canonical JSON is written by hand: implementations of RFC 8785 round numbers to a
+// float64, and hashes of accepted definitions must stay what they are.
 package lockfile
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -144,4 +192,41 @@ func (d draft) lock() *Lock {
 // accepted returns what a draft holds of an upstream.
 func (d draft) accepted(upstream string) accepted {
 	return accepted{upstream, slices.SortedFunc(maps.Values(d[upstream]), byName)}
+}
+
+// Fill returns the lock with those upstreams of another that it does not know and that its
+// file has room for. The shortest come first: one that lists much takes the room of none
+// that lists little. It is the lock itself where that is none.
+func (l *Lock) Fill(other *Lock) *Lock {
+	shortest := slices.SortedFunc(slices.Values(other.upstreams), func(a, b accepted) int {
+		return cmp.Or(a.len()-b.len(), strings.Compare(a.upstream, b.upstream))
+	})
+	room := maxFile - l.Len()
+	for _, a := range shortest {
+		if _, known := l.find(a.upstream); !known && a.len() <= room {
+			l, room = l.with(a), room-a.len()
+		}
+	}
+	return l
+}
+
+// Sum returns a hash of what a lock holds, which equal locks share, and no others. It is
+// made of the hashes of the definitions, and is not that of the file.
+func (l *Lock) Sum() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, a := range l.upstreams {
+		head := binary.AppendUvarint(nil, uint64(len(a.upstream)))
+		head = append(head, a.upstream...)
+		h.Write(binary.AppendUvarint(head, uint64(len(a.tools))))
+		for i := range a.tools {
+			h.Write(a.tools[i].sum[:])
+		}
+		for i := range a.tools {
+			if a.tools[i].raw {
+				h.Write(binary.AppendUvarint([]byte(rawLine), uint64(i)))
+			}
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
 }

@@ -8,9 +8,12 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // maxRequest bounds what the client library sends at once, in bytes. Arguments are
@@ -246,3 +249,120 @@ func unread(resp *http.Response) {
 func give(resp *http.Response, text []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 }
+
+// trouble is why a request over HTTP came to nothing, in words for the operator: those of
+// the client library tell the way that the error has gone.
+type trouble struct{ error }
+
+// opens reports whether a request is one by which a connection is made.
+func (t *watched) opens(out *http.Request) bool {
+	return out.Method == http.MethodPost || t.plainEvents
+}
+
+// troubled notes why a request came to nothing, and returns it.
+func (t *watched) troubled(of *Call, out *http.Request, err error) error {
+	switch {
+	case of != nil:
+		of.trouble.Store(&trouble{err})
+	case t.opens(out):
+		t.trouble.Store(&trouble{err})
+	}
+	return err
+}
+
+// errNoServer is of an answer that no server of MCP gives.
+var errNoServer = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
+
+// refusal tells what a status of failure says of the server, and what may be done.
+func refusal(status int, within bool) error {
+	said := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	switch {
+	case status == http.StatusUnauthorized:
+		return fmt.Errorf("the server wants another credential (%s): look at the header of the block, and its secret", said)
+	case status == http.StatusForbidden:
+		return fmt.Errorf("the server does not let mcpd in (%s): look at what the credential of the block may do", said)
+	case status == http.StatusNotFound && within:
+		return fmt.Errorf("the server does not know the session any more (%s)", said)
+	case status == http.StatusBadRequest, status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+		return fmt.Errorf("nothing of MCP is at this URL (%s): look at its path, which is mostly /mcp, and whether it begins with https", said)
+	case status >= 300 && status < 400:
+		return fmt.Errorf("the server is elsewhere (%s), where mcpd does not follow: write the URL that is meant", said)
+	case status == http.StatusTooManyRequests:
+		return fmt.Errorf("the server is asked too often (%s)", said)
+	case status >= 500:
+		return fmt.Errorf("the server fails (%s): look at its own log", said)
+	}
+	return fmt.Errorf("the server refuses (%s)", said)
+}
+
+// way is one in which a server over HTTP is spoken to.
+type way struct{ url, transport string }
+
+// ways returns those in which the server of a place may be spoken to, in the order of
+// trying. One of revision 2024-11-05 takes no POST where it has its events (2025-11-25
+// basic/transports, Backwards Compatibility). A URL without a path names a host: its
+// server is where those of its kind are by custom, or at the root.
+func (p Place) ways() (found []way) {
+	all := []way{{p.URL, Streamable}, {p.URL, Events}}
+	if at, err := url.Parse(p.URL); err == nil && at.Path == "" {
+		all = []way{{beneath(*at, "/mcp"), Streamable}, {p.URL, Streamable}, {p.URL, Events}, {beneath(*at, "/sse"), Events}}
+	}
+	for _, w := range all {
+		if p.Transport == "" || p.Transport == w.transport {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+func beneath(at url.URL, path string) string {
+	at.Path = path
+	return at.String()
+}
+
+// unposted are the statuses by which a server says that nothing of it is at a URL
+// (2026-07-28 basic/transports, Backward Compatibility).
+var unposted = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
+
+// find finds the way in which the server is spoken to: the one that is known first, and
+// the next one only where the server says that it is not there.
+func (l *Link) find(ctx context.Context, known way) error {
+	ways := l.place.ways()
+	if i := slices.Index(ways, known); i > 0 {
+		ways = slices.Insert(slices.Delete(ways, i, i+1), 0, known)
+	}
+	var first error
+	for _, w := range ways {
+		t := &watched{link: l, next: l.options.Transport(l.place.Grant), plainEvents: w.transport == Events, life: ctx}
+		err := l.shake(ctx, w.client(t))
+		if err == nil {
+			l.way = w
+			return nil
+		}
+		if met := t.trouble.Load(); met != nil && l.wire.failure() == nil {
+			err = met.error
+		}
+		if len(ways) > 1 {
+			err = fmt.Errorf("%s at %s: %w", w.transport, w.url, err)
+		}
+		if first == nil {
+			first = err
+		}
+		if !t.absent.Load() || ctx.Err() != nil || l.wire.failure() != nil {
+			return err
+		}
+	}
+	return first
+}
+
+// client is the transport of the client library.
+func (w way) client(t *watched) mcp.Transport {
+	web := &http.Client{Transport: t, CheckRedirect: stay}
+	if w.transport == Events {
+		return &mcp.SSEClientTransport{Endpoint: w.url, HTTPClient: web}
+	}
+	return &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: web, MaxEventSize: -1}
+}
+
+// stay has no redirect followed.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,15 +1,39 @@
+// Package upstream is the client of other MCP servers: those whose tools, resources and
+// prompts this server offers as its own.
+//
+// A [Place] says where a server is, and a [Link] is a connection to it: [Dial] starts the
+// program or reaches the host, agrees on a revision of the protocol, and [Link.List]
+// reads all that the server offers, as a [Listing]. [Link.Begin] makes a call, of which
+// the [Call] tells what comes of it: that it has ended, or what the server asks its
+// client in the midst of it.
+//
+// The go-sdk knows the protocol: both eras, their transports and their handshakes. It
+// stands behind a wire that every byte of the server passes first. The wire refuses what
+// package jsongate does, keeps to itself what answers no question, and takes results as
+// they are: nothing of a result is decoded and written anew on its way to the caller.
+//
+// What a server sends is believed nothing. It cannot name a call of somebody else: what
+// it asks, tells and logs goes to the call on whose stream it came, and where streams are
+// shared, to the only one that runs, or to nobody.
 package upstream
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // The limits of what servers send, but for its size.
@@ -182,3 +206,180 @@ func (l *Link) Close() error {
 	l.watching.Wait()
 	return err
 }
+
+// Options are what connections are made with. Version, Transport, Value and Logger are
+// required.
+type Options struct {
+	// Version is that of this server, which says so.
+	Version string
+	// Transport reaches hosts under a grant.
+	Transport func(grant.HTTP) http.RoundTripper
+	// Value puts text together that may hold secrets.
+	Value func(context.Context, grant.Value) (string, error)
+	// Environment returns the variables that every program gets, as NAME=value, and how many
+	// servers stand before this one, each started as the program of the one before it.
+	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
+	// its own upstream. Nil is neither.
+	Environment func() (env []string, depth int)
+	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
+	// carry on in _meta, "" for none. Nil has none carried on. There is no tracestate: it
+	// would be text of whoever calls.
+	Propagate func(context.Context) (traceparent string)
+	// Redact hides the values of secrets in what a program says, before a part of it is
+	// taken. Nil hides nothing.
+	Redact func(text string) string
+	// Supervisor is the process that runs programs (see package supervisor).
+	Supervisor []string
+	// Changed is told of what the server says of itself: that a list has changed, by its
+	// method, and of a resource its URI. It must not block.
+	Changed func(method, uri string)
+	Logger  *slog.Logger
+}
+
+// MaxDepth bounds the depth of [Options].Environment, and DepthVariable is the one by which a program is told.
+const (
+	MaxDepth      = 4
+	DepthVariable = "MCPD_UPSTREAM_DEPTH"
+)
+
+// Place says where a server is, and how to speak to it. Exactly one of Command and URL
+// is set.
+type Place struct {
+	// Name is that of the upstream block, for the log.
+	Name string
+	// Command is a program, by its absolute path, and its arguments; Dir is the folder
+	// that it runs in. Env holds its variables.
+	Command []string
+	Dir     string
+	Env     []grant.Variable
+	// URL is that of a server over HTTP, which is reached under the grant.
+	URL   string
+	Grant grant.HTTP
+	// Transport is [Streamable] or [Events], "" where it is found out.
+	Transport string
+	// Ask is what the server may ask of the clients of its calls.
+	Ask Asks
+	// Start is how long the server may take until it is ready, and MaxMessage what it may
+	// send at once, in bytes.
+	Start      time.Duration
+	MaxMessage int
+	// Lazy has the server reached when it is called first. It is no part of the hash: one
+	// that is reached goes on.
+	Lazy bool `json:"-"`
+}
+
+// The values of [Place.Transport].
+const (
+	// Streamable is Streamable HTTP, of all revisions since 2025-03-26.
+	Streamable = "streamable"
+	// Events is HTTP with SSE, of revision 2024-11-05.
+	Events = "sse"
+)
+
+// Hash is that of everything that the place says.
+func (p Place) Hash() [32]byte {
+	// Plain data always encodes.
+	text, _ := json.Marshal(p)
+	return sha256.Sum256(text)
+}
+
+// Asks is what may be asked of a client.
+type Asks struct{ Elicit, Sample, Roots bool }
+
+// capabilities are those that the server is told once, where its revision has sessions.
+func (a Asks) capabilities() *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if a.Elicit {
+		c.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
+	}
+	if a.Sample {
+		//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 ask for it
+		c.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if a.Roots {
+		//lint:ignore SA1019 as above
+		c.RootsV2 = &mcp.RootCapabilities{}
+	}
+	return c
+}
+
+// allows reports whether the server may ask this.
+func (a Asks) allows(method string) bool {
+	switch method {
+	case methodElicit:
+		return a.Elicit
+	case methodSample:
+		return a.Sample
+	}
+	return a.Roots
+}
+
+// logLevelKey is the member of _meta by which servers without sessions are asked to log
+// (2026-07-28 server/utilities/logging): they log nothing otherwise.
+const logLevelKey = "io.modelcontextprotocol/logLevel"
+
+// leastLevel is the level from which on servers are asked to log of calls.
+//
+//lint:ignore SA1019 servers of all revisions know it
+func leastLevel(debug bool) mcp.LoggingLevel {
+	if debug {
+		return "debug"
+	}
+	return "info"
+}
+
+// hearLogs asks a server that has sessions to log, of what is for developers, too, where
+// debug says so. One that will not is heard no less.
+func (l *Link) hearLogs(ctx context.Context, debug bool) error {
+	can := l.session.InitializeResult().Capabilities
+	//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 are asked so
+	if l.Modern() || can == nil || can.Logging == nil {
+		return nil
+	}
+	//lint:ignore SA1019 as above
+	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: leastLevel(debug)})
+	if err != nil {
+		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.place.Name), logged("error", err.Error()))
+	}
+	return err
+}
+
+// debugging has a session log more while calls want that. It has one level for the calls of
+// all: no other is told what it did not ask for, and none pays for it longer than it must.
+type debugging struct {
+	mu    sync.Mutex
+	calls int  // that want it
+	on    bool // the server may log so
+}
+
+// hearDebug has a server that has sessions log more, before the call of ctx is made, until
+// leave is called. Neither is a part of the call, or takes longer than [leaveTime].
+func (l *Link) hearDebug(ctx context.Context) (leave func()) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), callKey{}, (*Call)(nil))
+	level := func(debug bool) error {
+		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		defer cancel()
+		return l.hearLogs(ctx, debug)
+	}
+	d := &l.debug
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls++; !d.on {
+		d.on = true
+		_ = level(true) // it has been said
+	}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.calls--; d.calls == 0 {
+			d.on = level(false) != nil
+		}
+	}
+}
+
+// maxNoise is how much of the words of a server one record of the log has, in bytes.
+const maxNoise = truncate.Least
+
+// logged is what a server says, for the log. Who hides secrets in it sees where it was cut:
+// half of one may stand there.
+func logged(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxNoise)) }

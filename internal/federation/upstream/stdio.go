@@ -12,8 +12,11 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/process/supervisor"
 )
 
@@ -209,4 +212,91 @@ func (p *program) end() {
 	}
 	_, _ = p.child.Wait()
 	<-p.told
+}
+
+var (
+	// ErrEnded is why the calls of a program end that has ended.
+	ErrEnded = errors.New("the program has ended")
+	// errClosed is of a program that goes on, and of which nothing more can come.
+	errClosed = errors.New("the program has closed its output")
+)
+
+// fate returns how the program has ended that is of no use any more, or otherwise where it
+// goes on, with its last words.
+func (p *program) fate(otherwise error) error {
+	select {
+	case <-p.child.Ended():
+	case <-time.After(leaveTime):
+		return p.explained(otherwise)
+	}
+	code, err := p.child.Outcome()
+	if err != nil {
+		return err
+	}
+	p.heard()
+	return p.explained(fmt.Errorf("%w: %s", ErrEnded, statusOf(code)))
+}
+
+// Of a program that a signal has ended the code is that of shells: signalled and the number
+// of the signal.
+const (
+	signalled  = 128
+	lastSignal = 64
+)
+
+// statusOf tells an exit code in words: of one that stands for a signal its name, too.
+func statusOf(code int) string {
+	if signal := code - signalled; signal > 0 && signal <= lastSignal {
+		return fmt.Sprintf("exit status %d (%s)", code, syscall.Signal(signal))
+	}
+	return fmt.Sprintf("exit status %d", code)
+}
+
+// maxWords is how much is shown of the last words of a program, in bytes.
+const maxWords = 200
+
+// note keeps a line of the standard error as the last one.
+func (p *program) note(line []byte) {
+	said := truncate.Text(string(line), maxNoise)
+	p.last.Store(&said)
+}
+
+// heard waits a little until the standard error of a program has been read that has ended:
+// others may hold it open.
+func (p *program) heard() {
+	select {
+	case <-p.told:
+	case <-time.After(leaveTime):
+	}
+}
+
+// explained is an error, which is for the operator, with the last line that the program has
+// written to its standard error. Nil stands for a server over HTTP, which has none.
+func (p *program) explained(err error) error {
+	if p == nil {
+		return err
+	}
+	words := p.words()
+	if words == "" {
+		return err
+	}
+	return fmt.Errorf("%w; its last words: %s", err, words)
+}
+
+// words are the last line, without secrets and as a terminal may show it. Secrets go first:
+// no part of one is left where the line is cut.
+func (p *program) words() string {
+	last := p.last.Load()
+	if last == nil {
+		return ""
+	}
+	said := *last
+	if redact := p.link.options.Redact; redact != nil {
+		said = redact(said)
+	}
+	said = diag.Printable(said)
+	if len(said) > maxWords {
+		return truncate.Start(said, maxWords) + "…"
+	}
+	return said
 }

@@ -2,10 +2,14 @@ package audit
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
@@ -117,3 +121,130 @@ func readAll(d disk, name string, most int64) ([]byte, error) {
 }
 
 func folderOf(path string) string { return filepath.Dir(path) }
+
+// aside is a file that was put aside, or the one that is being written.
+type aside struct {
+	path string
+	// first is the number of its first line.
+	first uint64
+}
+
+// seqDigits is how many digits the number in a name has: as many as a uint64.
+const seqDigits = 20
+
+// asidePath returns what the file of a log is called once it is put aside:
+// audit.jsonl becomes audit-00000000000000000001.jsonl.
+func asidePath(path string, first uint64) string {
+	extension := filepath.Ext(path)
+	return fmt.Sprintf("%s-%0*d%s", strings.TrimSuffix(path, extension), seqDigits, first, extension)
+}
+
+// asides returns the files of a log that were put aside, the oldest first.
+func asides(path string) ([]aside, error) {
+	entries, err := os.ReadDir(folderOf(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	extension := filepath.Ext(path)
+	prefix := strings.TrimSuffix(filepath.Base(path), extension) + "-"
+	var found []aside
+	for _, entry := range entries {
+		number, ok := strings.CutPrefix(entry.Name(), prefix)
+		number, isLog := strings.CutSuffix(number, extension)
+		first, err := strconv.ParseUint(number, 10, 64)
+		if !ok || !isLog || err != nil || len(number) != seqDigits {
+			continue
+		}
+		found = append(found, aside{filepath.Join(folderOf(path), entry.Name()), first})
+	}
+	slices.SortFunc(found, func(a, b aside) int { return strings.Compare(a.path, b.path) })
+	return found, nil
+}
+
+// In returns the logs of a folder: what has a head there, in the order of their names.
+func In(folder string) (logs []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("look for audit logs: %w", err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(folder, entry.Name())
+		if log := strings.TrimSuffix(path, headPath("")); log != path {
+			logs = append(logs, log)
+		}
+	}
+	return logs, nil
+}
+
+// files are those of a log, opened one at a time, the oldest first. The one that
+// is being written was opened before the others were listed: it may be put aside
+// meanwhile, and is read all the same, once.
+type files struct {
+	path    string
+	current *os.File
+	old     []aside
+}
+
+// openFiles lists the files of a log.
+func openFiles(path string) (*files, error) {
+	f := &files{path: path}
+	if err := checkFile(path); err != nil {
+		return nil, err
+	}
+	current, err := os.Open(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		f.current = current
+	}
+	if f.old, err = asides(path); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	if f.current == nil && len(f.old) == 0 {
+		return nil, fmt.Errorf("there is no audit log at %s: %w", path, fs.ErrNotExist)
+	}
+	return f, nil
+}
+
+// each calls visit for every file. Files that are removed meanwhile, as they
+// are not to be kept, are left out.
+func (f *files) each(visit func(path string, current bool, file *os.File) error) error {
+	read := false
+	for _, a := range f.old {
+		if err := checkFile(a.path); err != nil {
+			return err
+		}
+		file, err := os.Open(a.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		read = read || f.isCurrent(file)
+		if err := errors.Join(visit(a.path, false, file), file.Close()); err != nil {
+			return err
+		}
+	}
+	if f.current == nil || read {
+		return nil
+	}
+	return visit(f.path, true, f.current)
+}
+
+func (f *files) isCurrent(file *os.File) bool {
+	if f.current == nil {
+		return false
+	}
+	a, errA := f.current.Stat()
+	b, errB := file.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+func (f *files) close() error {
+	if f.current == nil {
+		return nil
+	}
+	return f.current.Close()
+}

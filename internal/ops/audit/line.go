@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
 // errLine is the error of a line that is no record. Verify tells more.
@@ -132,4 +135,165 @@ func readLines(file *os.File, visit func(*Line) error) (strange int, err error) 
 			return strange, err
 		}
 	}
+}
+
+// Call is what a log says of a call that has ended. What the log left out or masked is
+// not there, or not as it was: the Whole members say of what that is not so.
+type Call struct {
+	Record
+	// Seq is the number of the line, and Began when the call began.
+	Seq   uint64
+	Began time.Time
+	// WholePrincipal, WholeAgent, WholeName and WholeURI say that nothing is missing there.
+	WholePrincipal, WholeAgent, WholeName, WholeURI bool
+	// WholeArguments says that Values are all of the arguments: they were kept, and
+	// nothing of them was masked, or there were none.
+	WholeArguments bool
+}
+
+// Calls calls visit for each call that has ended, from the oldest to the one whose number
+// is until; 0 is no bound. It returns how many lines are no records. It takes the memory
+// of one line, however long the log is.
+func Calls(path string, until uint64, visit func(*Call) error) (strange int, err error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return 0, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	err = f.each(func(_ string, _ bool, file *os.File) error {
+		n, err := readLines(file, func(l *Line) error {
+			if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
+				return nil
+			}
+			return visit(l.call())
+		})
+		strange += n
+		return err
+	})
+	return strange, err
+}
+
+// call returns what an outcome says.
+func (l *Line) call() *Call {
+	c := &Call{Seq: l.Seq, Record: Record{
+		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),
+		Via: l.text("via"), Alias: l.text("alias"), Kind: l.text("called"), URI: l.text("mcp.resource.uri"), Method: l.text("mcp.method.name"),
+		Revision: l.text("revision"), Definition: l.text("definition"), TraceID: l.text("trace_id"), SpanID: l.text("span_id"),
+		Outcome: l.text("outcome"), DeniedBy: l.text("denied_by"), Limited: l.member("limited") == true,
+		Cached: l.member("cached") == true, Declined: l.member("declined") == true,
+		Message: l.text("error.message"), CancelledBy: l.text("cancelled_by"), CancelReason: l.text("cancel_reason"), Approval: l.approval(),
+	}}
+	c.Name = l.text(nameMember(c.Kind))
+	c.Duration = time.Duration(l.number("duration_ms") * float64(time.Millisecond))
+	c.Began = l.Time.Add(-c.Duration)
+	c.Caller = identity.Caller{Principal: l.principal(), Agent: l.agent(), Source: identity.Source{
+		IP: l.text("client.address"), Listener: l.text("listener"), Session: l.text("mcp.session.id"),
+	}}
+	c.WholePrincipal = whole(l.member("principal"))
+	c.WholeAgent = whole(l.member("agent")) && whole(l.member("request_id"))
+	c.WholeName, c.WholeURI = whole(c.Name), whole(c.URI)
+	c.Values, c.WholeArguments = l.values()
+	return c
+}
+
+func (l *Line) number(path ...string) float64 {
+	n, _ := l.member(path...).(json.Number)
+	f, _ := n.Float64() // 0 for what is none
+	return f
+}
+
+func (l *Line) count(path ...string) int { return int(l.number(path...)) }
+
+func (l *Line) principal() identity.Principal {
+	p := identity.Principal{
+		ID: l.text("principal", "id"), Kind: identity.Kind(l.text("principal", "kind")), Issuer: l.text("principal", "issuer"),
+		Scopes: texts(l.member("principal", "scopes")), Groups: texts(l.member("principal", "groups")), Claims: map[string]any{},
+	}
+	if claims, ok := l.member("principal", "claims").(map[string]any); ok {
+		p.Claims, _ = floats(claims).(map[string]any)
+	}
+	return p
+}
+
+func (l *Line) agent() identity.Agent {
+	a := identity.Agent{
+		AgentID: l.text("agent", "claimed", "agent_id"), Model: l.text("agent", "claimed", "model"),
+		RequestID: l.text("request_id"), Verified: l.member("agent", "verified") == true,
+	}
+	metadata, _ := l.member("agent", "claimed", "metadata").(map[string]any)
+	for name, value := range metadata {
+		if a.Metadata == nil {
+			a.Metadata = make(map[string]string, len(metadata))
+		}
+		a.Metadata[name], _ = value.(string)
+	}
+	return a
+}
+
+// values returns the arguments where the line holds all of them.
+func (l *Line) values() (values json.RawMessage, all bool) {
+	shape, told := l.member("arguments", "shape").(map[string]any)
+	if l.member("arguments") == nil || told && len(shape) == 0 {
+		return json.RawMessage("{}"), true
+	}
+	kept, ok := l.member("gen_ai.tool.call.arguments").(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	values, err := json.Marshal(kept)
+	return values, err == nil && !strings.Contains(string(values), redact.Mark)
+}
+
+// texts returns the texts of a list.
+func texts(list any) []string {
+	items, _ := list.([]any)
+	all := make([]string, 0, len(items))
+	for _, item := range items {
+		if text, ok := item.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// floats returns a decoded value, which it changes, with the numbers that claims have.
+func floats(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		f, _ := value.Float64() // it was written from one, or from what fits
+		return f
+	case []any:
+		for i, item := range value {
+			value[i] = floats(item)
+		}
+	case map[string]any:
+		for name, member := range value {
+			value[name] = floats(member)
+		}
+	}
+	return value
+}
+
+// leftItems is the item that says how many items a list lacks.
+var leftItems = regexp.MustCompile(`^\+[0-9]+$`)
+
+// whole reports whether a value was written down as it was. It errs to the side of no.
+func whole(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return !strings.Contains(value, redact.Mark) && !strings.HasSuffix(value, ellipsis)
+	case []any:
+		for i, item := range value {
+			if text, ok := item.(string); !whole(item) || ok && i == len(value)-1 && leftItems.MatchString(text) {
+				return false
+			}
+		}
+	case map[string]any:
+		for name, member := range value {
+			if !whole(name) || !whole(member) {
+				return false
+			}
+		}
+	}
+	return true
 }

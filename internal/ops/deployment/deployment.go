@@ -1,15 +1,31 @@
+// Package deployment reads out of the files of a server how it is deployed beside
+// the servers that it federates.
+//
+// [Complete] adds to a [compose.Deployment] what the operator's file and the tool
+// files say: containers, secrets and who has them, files that are read, values of
+// variables. What only works on the machine where the files stand, such as a
+// program or a path, it refuses at its place, and [Unaccepted] warns of upstreams that
+// would be trusted anew at each start. [Tools] are the files that the
+// server in the container finds.
+//
+// The package writes nothing, reads no values of secrets, and opens none of the
+// files that the operator's file names.
 package deployment
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/language/container"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
@@ -189,4 +205,97 @@ func (r *reading) secret(name string) *hclfile.Secret {
 		return nil
 	}
 	return &r.config.Secrets[i]
+}
+
+// Tools returns the files of the tools folder by their paths in it, but for those
+// that are hidden. It reads no more than ConfigMaps of Kubernetes hold.
+func Tools(fsys fs.FS) (map[string][]byte, error) {
+	listed, err := loader.New(fsys, ".").List(".")
+	if err != nil {
+		return nil, fmt.Errorf("read the tools: %w", err)
+	}
+	files, total := map[string][]byte{}, int64(0)
+	for _, f := range listed {
+		if total += f.Size; total > compose.MaxTools {
+			return nil, fmt.Errorf("read the tools: all files together are larger than %d MiB, which is what ConfigMaps are written for", compose.MaxTools>>20)
+		}
+		if files[f.Name], err = fs.ReadFile(fsys, f.Name); err != nil {
+			return nil, fmt.Errorf("read the tools: %w", err)
+		}
+	}
+	return files, nil
+}
+
+// Unaccepted warns of upstreams that are pinned and that a lock does not know. What is
+// deployed cannot write the file: what it takes in there lasts until it ends.
+func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
+	known := lock.Upstreams()
+	for i := range said.Config.Upstreams {
+		u := &said.Config.Upstreams[i]
+		if u.Pin == hclfile.PinOff || !u.Offers(hclfile.OfferTools) || slices.Contains(known, u.Name) {
+			continue
+		}
+		until := "until then each start trusts what it lists first"
+		if u.Pin == hclfile.PinStrict {
+			until = "until then it has no tools"
+		}
+		warnings = append(warnings, diag.Diagnostic{
+			Severity: diag.Warning, Code: "not-accepted", Range: u.NameRange,
+			Summary: fmt.Sprintf("nobody has accepted what the upstream %q lists", u.Name),
+			Detail:  "run mcpd lock accept where it can be reached, commit mcpd.lock, and run mcpd compose again: " + until,
+		})
+	}
+	return warnings
+}
+
+// used returns the names of the secrets that the server has a use for: those of
+// grants, of how upstreams are reached, and of OAuth clients. What only a container
+// has is not among them.
+func used(said privdiff.Side) map[string]bool {
+	names := map[string]bool{}
+	use := func(name string) { names[name] = true }
+	for _, g := range grants(said) {
+		for _, name := range g.SecretNames() {
+			use(name)
+		}
+	}
+	for i := range said.Config.Upstreams {
+		u := &said.Config.Upstreams[i]
+		for _, h := range u.Grant.Headers {
+			h.Value.EachSecret(use)
+		}
+	}
+	for _, s := range said.Config.Secrets {
+		if s.OAuth != nil && names[s.Name] {
+			use(s.OAuth.ClientSecret)
+		}
+	}
+	return names
+}
+
+// grants returns what is granted anywhere in the files.
+func grants(said privdiff.Side) []grant.Set {
+	var all []grant.Set
+	hooks := func(list []hclfile.Hook) {
+		for i := range list {
+			all = append(all, list[i].Grant)
+		}
+	}
+	hooks(said.Config.Hooks)
+	for _, f := range said.Files {
+		hooks(f.Hooks)
+		for i := range f.Tools {
+			all = append(all, f.Tools[i].Grant)
+		}
+		for i := range f.Resources {
+			all = append(all, f.Resources[i].Grant)
+		}
+		for i := range f.Templates {
+			all = append(all, f.Templates[i].Grant)
+		}
+		for i := range f.Prompts {
+			all = append(all, f.Prompts[i].Grant)
+		}
+	}
+	return all
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -41,7 +42,7 @@ func open(ctx context.Context, scenario, at string) (*proxy, error) {
 		file = fmt.Sprintf(block, at, header) + secrets
 	}
 	s, err := engine.New(engine.Options{
-		Name: "mcpd", Version: "1.0.0", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(file)}},
+		Name: "mcpd", Version: "1.0.0", Extensions: []engine.Extension{federation.New()}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(file)}},
 		LookupEnv: os.LookupEnv, CheckTool: serve.CheckTool,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

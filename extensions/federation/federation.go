@@ -1,0 +1,20 @@
+// Package federation lets a program offer the tools, resources and prompts of upstream MCP
+// servers, which upstream blocks and engine.Options.Upstreams name. It links an MCP client.
+package federation
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/federation/overlay"
+)
+
+// New returns the extension for the Extensions of [engine.Options].
+func New() engine.Extension { return extension{} }
+
+type extension struct{}
+
+// Name returns the package.
+func (extension) Name() string { return "extensions/federation" }
+
+// Federate returns a federation of no servers.
+func (extension) Federate(o federation.Options) federation.Federation { return overlay.New(o) }

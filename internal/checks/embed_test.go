@@ -1,0 +1,39 @@
+package checks_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+)
+
+// batteries are what a program links only if it imports a package below extensions/.
+var batteries = []string{
+	"github.com/modelcontextprotocol/go-sdk",
+}
+
+func TestEmbed_linksNoBatteries(t *testing.T) {
+	imports := map[string][]string{}
+	for _, file := range goFiles(t) {
+		if !isTest(file) {
+			imports[path.Dir(file)] = append(imports[path.Dir(file)], importsOf(t, file)...)
+		}
+	}
+	from := map[string]string{"examples/embed": ""}
+	for next := []string{"examples/embed"}; len(next) > 0; next = next[1:] {
+		for _, imported := range imports[next[0]] {
+			for _, battery := range batteries {
+				if strings.HasPrefix(imported, battery) {
+					t.Errorf("examples/embed links %s by %s, which %s imports", imported, next[0], from[next[0]])
+				}
+			}
+			ours, ok := strings.CutPrefix(imported, module)
+			if _, seen := from[ours]; ok && !seen {
+				from[ours] = next[0]
+				next = append(next, ours)
+			}
+		}
+	}
+	if len(from) < 20 {
+		t.Errorf("examples/embed imports %d packages of ours: are these all?", len(from))
+	}
+}

@@ -1,0 +1,255 @@
+package overlay
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
+)
+
+// errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),
+// which those that this server makes are not.
+var errTask = errors.New("it can be called as a task alone")
+
+func needsTask(said members) bool {
+	return decoded(said["execution"]).text("taskSupport") == "required"
+}
+
+// tool makes an item of a tool (2026-07-28 server/tools).
+func (m *maker) tool(item *catalog.Item, said members) error {
+	name := said.text("name")
+	item.Name = m.block.Renamed(name)
+	item.Address = item.Name
+	if err := named(item.Name); err != nil {
+		return err
+	}
+	if needsTask(said) {
+		return errTask
+	}
+	annotate(item, said)
+	if o := m.block.Override(name); o != nil {
+		override(item, o)
+	}
+	if err := schemas(item, said); err != nil {
+		return err
+	}
+	if held, pinned := m.held[name]; pinned && !held.Hides() {
+		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
+	}
+	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodTool, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: m.accepts(name)}
+	return nil
+}
+
+// annotate takes over what a server says of how a tool behaves. Of one that it does not
+// call idempotent it is not known.
+func annotate(item *catalog.Item, said members) {
+	hints := decoded(said["annotations"])
+	item.ReadOnly, item.Destructive, item.OpenWorld = hints.flag("readOnlyHint"), hints.flag("destructiveHint"), hints.flag("openWorldHint")
+	if idempotent := hints.flag("idempotentHint"); idempotent != nil {
+		item.Idempotent = *idempotent
+	}
+	if item.Title == "" {
+		item.Title = hints.text("title")
+	}
+}
+
+// override has the block say of a tool what it says.
+func override(item *catalog.Item, o *hclfile.Override) {
+	if o.Title != nil {
+		item.Title = *o.Title
+	}
+	if o.Description != nil {
+		item.Description = o.Description
+	}
+	item.ReadOnly, item.Destructive, item.OpenWorld = cmp.Or(o.ReadOnly, item.ReadOnly), cmp.Or(o.Destructive, item.Destructive), cmp.Or(o.OpenWorld, item.OpenWorld)
+	if o.Idempotent != nil {
+		item.Idempotent = *o.Idempotent
+	}
+	if o.Labels != nil {
+		labels := maps.Clone(item.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, o.Labels)
+		item.Labels = labels
+	}
+	if _, written := o.Ranges["timeout"]; written {
+		item.Timeout = o.Timeout
+	}
+	if o.Output > 0 {
+		item.Bounds.Output = outputOf(o.Output)
+	}
+	if o.Concurrency > 0 {
+		item.Concurrency = o.Concurrency
+	}
+	item.Cache = o.Cache
+}
+
+// schemas compiles the schemas of a tool.
+func schemas(item *catalog.Item, said members) (err error) {
+	input := said["inputSchema"]
+	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
+		return errors.New("its inputSchema is not that of an object")
+	}
+	if item.Input, err = compiled("inputSchema", input); err != nil {
+		return err
+	}
+	item.PolicySchema, item.InputNames = input, sortedNames(decoded(input)["properties"])
+	output := said["outputSchema"]
+	if output == nil || string(output) == "null" {
+		return nil
+	}
+	item.Output, err = compiled("outputSchema", output)
+	return err
+}
+
+// compiled compiles a schema, or says what is wrong with it.
+func compiled(what string, raw []byte) (*schema.Schema, error) {
+	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
+	for _, p := range problems {
+		if p.Severity == diag.Error {
+			return nil, fmt.Errorf("its %s does not do: %s", what, p.Summary)
+		}
+	}
+	return s, nil
+}
+
+// maxListedName bounds the names of resources, in bytes.
+const maxListedName = 256
+
+// resource makes an item of a resource (2026-07-28 server/resources). Its URI is that
+// which its server gives it.
+func (m *maker) resource(item *catalog.Item, said members) error {
+	uri := said.text("uri")
+	if err := addressed(uri); err != nil {
+		return err
+	}
+	item.Address = uri
+	if err := m.readable(item, said); err != nil {
+		return err
+	}
+	item.PolicySchema = stringsSchema(nil, nil)
+	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodRead, ask: m.block.Ask, output: item.Bounds.Output}
+	return nil
+}
+
+// template makes an item of a template.
+func (m *maker) template(item *catalog.Item, said members) error {
+	text := said.text("uriTemplate")
+	if safetext.Hides(text) {
+		return errHidesAddress
+	}
+	parsed, err := uritemplate.Parse(text)
+	if err != nil {
+		return fmt.Errorf("its template does not do: %w", err)
+	}
+	item.Address = text
+	if err := m.readable(item, said); err != nil {
+		return err
+	}
+	item.Offer.Template, item.InputNames = parsed, parsed.Names()
+	required := parsed.Required()
+	for _, name := range item.InputNames {
+		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
+	}
+	item.PolicySchema = stringsSchema(item.InputNames, required)
+	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodRead, ask: m.block.Ask, output: item.Bounds.Output}
+	return nil
+}
+
+// readable takes over what a server says of what can be read.
+func (m *maker) readable(item *catalog.Item, said members) error {
+	name := said.text("name")
+	if name == "" || len(name) > maxListedName {
+		return fmt.Errorf("its name has none or more than %d bytes", maxListedName)
+	}
+	item.Name = m.block.Prefix + name
+	yes, no := true, false
+	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
+	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: said.text("mimeType"), Size: -1, Annotations: annotations(said["annotations"])}
+	var size int64
+	if json.Unmarshal(said["size"], &size) == nil && said["size"] != nil && size >= 0 {
+		item.Offer.Size = size
+	}
+	return nil
+}
+
+// annotations returns those of what is read, nil where they are of another form.
+func annotations(raw json.RawMessage) json.RawMessage {
+	var said struct {
+		Audience     []string `json:"audience,omitempty"`
+		Priority     *float64 `json:"priority,omitempty"`
+		LastModified string   `json:"lastModified,omitempty"`
+	}
+	if !isObject(raw) || json.Unmarshal(raw, &said) != nil {
+		return nil
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(said)
+	return encoded
+}
+
+// prompt makes an item of a prompt (2026-07-28 server/prompts).
+func (m *maker) prompt(item *catalog.Item, said members) error {
+	name := said.text("name")
+	item.Name = m.block.Renamed(name)
+	item.Address = item.Name
+	if err := named(item.Name); err != nil {
+		return err
+	}
+	var arguments []members
+	if list := said["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
+		return errors.New("its arguments are no list of objects")
+	}
+	item.Offer = &catalog.Offer{ListedAs: item.Name, Size: -1}
+	yes, no := true, false
+	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
+	var required []string
+	for _, a := range arguments {
+		argument, must := a.text("name"), a.flag("required")
+		if argument == "" || slices.Contains(item.InputNames, argument) {
+			return errors.New("an argument of it has no name, or that of another")
+		}
+		needed := must != nil && *must
+		if item.InputNames = append(item.InputNames, argument); needed {
+			required = append(required, argument)
+		}
+		item.Offer.Arguments = append(item.Offer.Arguments,
+			catalog.NewArgument(argument, a.text("title"), a.text("description"), needed, m.completion("ref/prompt", "name", name, argument)))
+	}
+	item.PolicySchema = stringsSchema(item.InputNames, required)
+	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
+	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodPrompt, name: name, ask: m.block.Ask, output: item.Bounds.Output}
+	return nil
+}
+
+// completion returns what completes an argument, nil where the server completes nothing.
+func (m *maker) completion(kind, key, of, argument string) catalog.Body {
+	if !m.completes {
+		return nil
+	}
+	return &completion{fleet: m.fleet, server: m.block.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
+}
+
+// stringsSchema is the schema of arguments that are strings.
+func stringsSchema(names, required []string) json.RawMessage {
+	properties := make(map[string]any, len(names))
+	for _, name := range names {
+		properties[name] = map[string]string{"type": "string"}
+	}
+	required = append([]string{}, required...)
+	slices.Sort(required)
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	return encoded
+}

@@ -1,0 +1,197 @@
+package overlay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// result makes an outcome of what a server answers.
+func (l *leg) result(result json.RawMessage) scripting.Outcome {
+	if len(result) > l.output {
+		return scripting.Outcome{Failure: &scripting.Failure{
+			Kind: scripting.Limit, Limit: "output", Message: fmt.Sprintf("the result has more than %d bytes", l.output),
+		}}
+	}
+	said := decoded(l.invocation.Host.Secrets.RedactJSON(result))
+	switch l.method {
+	case upstream.MethodTool:
+		return l.returned(said)
+	case upstream.MethodRead:
+		outcome := passed(said, []string{"contents"}, nil)
+		if outcome.Result != nil {
+			outcome.Result.TTL = said.ttl()
+		}
+		return outcome
+	}
+	return passed(said, []string{"messages"}, []string{"description"})
+}
+
+// passed passes members of a result on: lists of objects, and texts.
+func passed(said members, lists, texts []string) scripting.Outcome {
+	on := map[string]json.RawMessage{}
+	for _, name := range lists {
+		var list []members
+		if json.Unmarshal(said[name], &list) != nil || list == nil {
+			return failed("the server behind this answers without %s", name)
+		}
+		on[name] = said[name]
+	}
+	for _, name := range texts {
+		if text := said.text(name); text != "" {
+			on[name] = said[name]
+		}
+	}
+	// Members that were decoded always encode.
+	encoded, _ := json.Marshal(on)
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
+}
+
+// ttl is how long a result stays so, as its server says (2026-07-28
+// server/utilities/caching); 0 where it does not.
+func (m members) ttl() time.Duration {
+	var ms float64
+	if json.Unmarshal(m["ttlMs"], &ms) != nil {
+		return 0
+	}
+	return time.Duration(min(max(ms, 0), float64(maxTTL/time.Millisecond))) * time.Millisecond
+}
+
+// maxTTL bounds how long a server may say that a result stays so.
+const maxTTL = 24 * time.Hour
+
+// returned makes an outcome of the result of a tool (2026-07-28 server/tools, Tool Result).
+func (l *leg) returned(said members) scripting.Outcome {
+	blocks := said["content"]
+	if blocks == nil {
+		blocks = content.None()
+	}
+	if err := reply.CheckBlocks(blocks); err != nil {
+		return failed("the server behind this returns content that is none: %v", err)
+	}
+	value := said["structuredContent"]
+	if string(value) == "null" {
+		value = nil
+	}
+	if is := said.flag("isError"); is != nil && *is {
+		return scripting.Outcome{Failure: saidNo(blocks, value)}
+	}
+	if value != nil && string(blocks) == "[]" {
+		blocks = content.Value(value) // for clients that know nothing else (2025-11-25 server/tools)
+	}
+	if text := onlyText(blocks); text != nil && value == nil {
+		return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}
+	}
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: value, Content: blocks}}
+}
+
+// onlyText returns the text, as JSON, of content that is one text and nothing else; nil of
+// any other.
+func onlyText(list json.RawMessage) json.RawMessage {
+	var blocks []members
+	if json.Unmarshal(list, &blocks) != nil || len(blocks) != 1 || len(blocks[0]) != 2 || blocks[0].text("type") != "text" {
+		return nil
+	}
+	return blocks[0]["text"]
+}
+
+// saidNo is the failure of a tool that its server reports: its texts are the message.
+func saidNo(list, value json.RawMessage) *scripting.Failure {
+	var blocks []members
+	_ = json.Unmarshal(list, &blocks) // they were checked
+	var texts []string
+	for _, b := range blocks {
+		if b.text("type") == "text" {
+			texts = append(texts, b.text("text"))
+		}
+	}
+	message := clipped(strings.Join(texts, "\n"))
+	if message == "" {
+		message = "the tool failed and does not say why"
+	}
+	f := &scripting.Failure{Kind: scripting.ToolError, Message: message}
+	if isObject(value) {
+		f.Details = value
+	}
+	return f
+}
+
+// completion completes an argument of a prompt, or a variable of a template.
+type completion struct {
+	fleet    *upstream.Fleet
+	server   string
+	ref      map[string]string
+	argument string
+}
+
+// Run asks the server (2026-07-28 server/utilities/completion).
+func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	var typed struct {
+		Value  string
+		Params map[string]string
+	}
+	if err := json.Unmarshal(i.Input, &typed); err != nil {
+		return scripting.Outcome{}, fmt.Errorf("read what is completed: %w", err)
+	}
+	filled := map[string]string{}
+	for name, value := range typed.Params {
+		if name != c.argument {
+			filled[name] = value
+		}
+	}
+	// Plain data always encodes.
+	params, _ := json.Marshal(map[string]any{
+		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
+	})
+	l := &leg{body: &body{fleet: c.fleet, server: c.server, method: upstream.MethodComplete}, invocation: &i}
+	call, err := c.fleet.Begin(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
+	if err != nil {
+		return scripting.Outcome{}, unavailable(err)
+	}
+	answer, err := call.Next(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		call.Cancel(context.Cause(ctx))
+		return scripting.Outcome{}, ctx.Err()
+	case err != nil:
+		return scripting.Outcome{}, unanswered(err)
+	case answer.Fault != nil:
+		return scripting.Outcome{Failure: l.fault(answer.Fault)}, nil
+	case answer.Result == nil:
+		call.Cancel(context.Canceled)
+		return failed("the server behind this asks in the midst of a completion"), nil
+	}
+	return completed(i.Host.Secrets.RedactJSON(answer.Result)), nil
+}
+
+// maxSuggested is how many values a completion has at most (2026-07-28
+// server/utilities/completion).
+const maxSuggested = 100
+
+// completed passes a completion on.
+func completed(result json.RawMessage) scripting.Outcome {
+	said := decoded(decoded(result)["completion"])
+	var values []string
+	if json.Unmarshal(said["values"], &values) != nil || len(values) > maxSuggested {
+		return failed("the server behind this completes with what is no list of texts")
+	}
+	on := map[string]any{"values": append([]string{}, values...), "hasMore": false}
+	if more := said.flag("hasMore"); more != nil {
+		on["hasMore"] = *more
+	}
+	var total int
+	if json.Unmarshal(said["total"], &total) == nil && total >= len(values) {
+		on["total"] = total
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{"completion": on})
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
+}

@@ -1,0 +1,199 @@
+package overlay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/execution/reply"
+)
+
+// sampling returns the parameters of a question to a model (2025-11-25 and 2026-07-28
+// client/sampling). What a server wants to see of other servers, includeContext, is not
+// passed on.
+func (l *leg) sampling(said members) (map[string]any, error) {
+	params, err := known(said, "temperature", "stopSequences", "metadata")
+	if err != nil {
+		return nil, err
+	}
+	params["systemPrompt"] = l.words(said.text("systemPrompt"), safetext.Prompt)
+	params["maxTokens"] = l.tokens(said["maxTokens"])
+	messages, err := each(said["messages"], l.message)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) == 0 {
+		return nil, errors.New("a model is asked by one message or more")
+	}
+	params["messages"] = messages
+	if said["modelPreferences"] != nil {
+		if params["modelPreferences"], err = preferences(given(said["modelPreferences"])); err != nil {
+			return nil, err
+		}
+	}
+	return params, sampledTools(said, params)
+}
+
+// preferences are those for models, with names that hint at them.
+func preferences(said members) (map[string]any, error) {
+	for old, now := range map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"} {
+		if said[now] == nil && said[old] != nil {
+			said[now] = said[old] // names of before the specification
+		}
+	}
+	params, err := known(said, "costPriority", "speedPriority", "intelligencePriority")
+	if err != nil || said["hints"] == nil {
+		return params, err
+	}
+	hints, err := each(said["hints"], func(said members) (map[string]any, error) { return known(said, "name") })
+	if len(hints) > 0 {
+		params["hints"] = hints
+	}
+	return params, err
+}
+
+// sampledTools takes over the tools that a model may use, and how it is to choose of them.
+// An empty list is as good as none, and a client that knows of no tools would refuse it.
+func sampledTools(said members, params map[string]any) error {
+	if said["tools"] == nil {
+		return nil
+	}
+	tools, err := each(said["tools"], sampledTool)
+	if err != nil || len(tools) == 0 {
+		return err
+	}
+	if params["tools"] = tools; said["toolChoice"] != nil {
+		params["toolChoice"], err = known(given(said["toolChoice"]), "mode")
+	}
+	return err
+}
+
+// sampledTool is a tool that a model may use, which the server itself runs.
+func sampledTool(said members) (map[string]any, error) {
+	return known(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
+}
+
+// message is one of those that the model goes on from.
+func (l *leg) message(said members) (map[string]any, error) {
+	role := said.text("role")
+	if role != "user" && role != "assistant" {
+		return nil, errors.New("a message to a model is of the user or of the assistant")
+	}
+	var content any
+	var err error
+	if isObject(said["content"]) {
+		content, err = l.block(given(said["content"]))
+	} else {
+		content, err = each(said["content"], l.block)
+	}
+	return map[string]any{"role": role, "content": content}, err
+}
+
+// blocks are the members of the content of messages by its types: those that it needs, and
+// behind them those that it may have.
+var blocks = map[string]struct{ needs, may []string }{
+	"text":        {[]string{"text"}, []string{"annotations"}},
+	"image":       {[]string{"data", "mimeType"}, []string{"annotations"}},
+	"audio":       {[]string{"data", "mimeType"}, []string{"annotations"}},
+	"tool_use":    {[]string{"id", "name", "input"}, nil},
+	"tool_result": {[]string{"toolUseId", "content"}, []string{"structuredContent", "isError"}},
+}
+
+// block is a piece of the content of a message. Of tools only a client hears that knows of
+// them.
+func (l *leg) block(said members) (map[string]any, error) {
+	kind := said.text("type")
+	of, ok := blocks[kind]
+	switch {
+	case !ok:
+		return nil, errors.New("the content of a message to a model is none that there is")
+	case kind == "tool_use" || kind == "tool_result":
+		if !l.invocation.Host.Asking.Can.SampleTools {
+			return nil, errors.New("the model of this client uses no tools")
+		}
+	}
+	for _, name := range of.needs {
+		if said[name] == nil {
+			return nil, fmt.Errorf("content of the type %s needs the member %s", kind, name)
+		}
+	}
+	params, err := known(said, slices.Concat(of.needs, of.may)...)
+	if err == nil {
+		params["type"] = kind
+	}
+	return params, err
+}
+
+// each makes what clients get of each object of a list.
+func each(list json.RawMessage, make func(said members) (map[string]any, error)) ([]map[string]any, error) {
+	var raw []json.RawMessage
+	if json.Unmarshal(list, &raw) != nil {
+		return nil, errors.New("what a model is asked lacks a list that it needs")
+	}
+	all := []map[string]any{}
+	for _, value := range raw {
+		if !isObject(value) {
+			return nil, errors.New("what a model is asked holds what is no object")
+		}
+		one, err := make(given(value))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// shapes are what the members of a question to a model are, by their names.
+var shapes = map[string]func(json.RawMessage) bool{
+	"text": isText, "data": isText, "mimeType": isText, "id": isText, "toolUseId": isText, "name": isText, "title": isText, "description": isText, "mode": isText,
+	"temperature": isNumber, "costPriority": isNumber, "speedPriority": isNumber, "intelligencePriority": isNumber,
+	"metadata": isObject, "annotations": isObject, "input": isObject, "inputSchema": isObject, "outputSchema": isObject,
+	"structuredContent": func(json.RawMessage) bool { return true },
+	"isError":           func(value json.RawMessage) bool { return string(value) == "true" || string(value) == "false" },
+	"content":           func(value json.RawMessage) bool { return reply.CheckBlocks(value) == nil },
+	"stopSequences": func(value json.RawMessage) bool {
+		var texts []string
+		return json.Unmarshal(value, &texts) == nil
+	},
+}
+
+// known returns those members of the names that are there, each of which has to be what MCP
+// says that it is.
+func known(said members, names ...string) (map[string]any, error) {
+	params := map[string]any{}
+	for _, name := range names {
+		value := said[name]
+		if value == nil {
+			continue
+		}
+		if !shapes[name](value) {
+			return nil, fmt.Errorf("the member %s of what a model is asked is not what MCP says", name)
+		}
+		params[name] = value
+	}
+	return params, nil
+}
+
+func isText(value json.RawMessage) bool {
+	var text *string
+	return json.Unmarshal(value, &text) == nil && text != nil
+}
+
+// defaultTokens is what a sample may have where the block does not say.
+const defaultTokens = 4096
+
+// tokens returns how many tokens a sample may have: no more than the block allows.
+func (l *leg) tokens(wanted json.RawMessage) int {
+	most := l.ask.MaxTokens
+	if most == 0 {
+		most = defaultTokens
+	}
+	var n int
+	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
+		return min(1000, most)
+	}
+	return min(n, most)
+}

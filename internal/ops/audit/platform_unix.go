@@ -1,0 +1,86 @@
+//go:build !windows
+
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// mayWriteIn returns why this process may make nothing in a folder, as far as the system
+// says so before it is tried.
+func mayWriteIn(folder string) error {
+	if synthetic(folder) {
+		return fmt.Errorf("no file can be made in %s, which is of the kernel: %w", folder, fs.ErrPermission)
+	}
+	const write, search = 2, 1 // W_OK and X_OK of access(2)
+	if err := access(folder, write|search); err != nil {
+		return &fs.PathError{Op: "write in", Path: folder, Err: err}
+	}
+	return nil
+}
+
+// lockAttempts and lockPause bound how long [lock] waits for a child of the last holder: one
+// that is between fork and exec has a copy of its file, and so of its lock.
+const (
+	lockAttempts = 20
+	lockPause    = 10 * time.Millisecond
+)
+
+// lock takes a file for this process alone, until it is closed or the process ends.
+func lock(name string) (*os.File, error) {
+	return lockWith(name, func() { time.Sleep(lockPause) })
+}
+
+// lockWith is lock with what passes the time between attempts.
+func lockWith(name string, pause func()) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || attempt == lockAttempts {
+			break
+		}
+		pause()
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%w: %s%s", ErrInUse, name, holder(f)), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: err}, f.Close())
+	}
+	// The id is for people whom another process tells that it cannot have the file.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+	}
+	return f, nil
+}
+
+// holder names the process that has locked a file, as far as the file says.
+func holder(f *os.File) string {
+	var text [20]byte
+	n, _ := f.ReadAt(text[:], 0)
+	if pid, err := strconv.Atoi(string(text[:n])); err == nil && pid > 0 {
+		return fmt.Sprintf(" is held by process %d", pid)
+	}
+	return " is held"
+}
+
+// checkPrivate refuses a file that others may read or write.
+func checkPrivate(f file, name string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if rights := info.Mode().Perm(); rights&0o077 != 0 {
+		return fmt.Errorf("%s is open to other users (%v); take their rights away with chmod go-rwx", name, rights)
+	}
+	return nil
+}

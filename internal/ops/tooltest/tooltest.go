@@ -1,0 +1,285 @@
+// Package tooltest compares what a call did with what the test block beside
+// its tool wants. It runs nothing itself.
+package tooltest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+)
+
+// Outcome is what a call did.
+type Outcome struct {
+	// Code is one of the five error codes, empty on success.
+	Code, Message string
+	// DeniedBy names the policy that denied.
+	DeniedBy string
+	// Cause is what the author of the tool may know beside the message, nil
+	// when there is nothing: the stack of what a body threw, or how a policy failed.
+	Cause error
+	// Value and Content are the result of a tool on success, and Reply is that of
+	// anything else.
+	Value, Content, Reply json.RawMessage
+}
+
+// Judge returns what a test wants and did not get, in words for its author;
+// none means that the test has passed.
+func Judge(want *hclfile.Expect, got Outcome, mocks *host.Mocks) []string {
+	j := &judge{want: want, got: got}
+	if got.Code != "" {
+		j.failure()
+	} else {
+		j.success()
+	}
+	if calls := mocks.Calls(); want.Calls != nil && !slices.Equal(want.Calls, calls) {
+		j.fail("the host calls were [%s], want [%s]", strings.Join(calls, ", "), strings.Join(want.Calls, ", "))
+	}
+	for _, missing := range mocks.Missing() {
+		j.fail("a host call had no mock; add\n%s", missing)
+	}
+	return j.failures
+}
+
+// Notes returns what a test may not have meant: mocks that answered nothing,
+// because the call came to an end without them, or because none asks them.
+func Notes(mocks *host.Mocks) []string {
+	var notes []string
+	for _, m := range mocks.Unused() {
+		notes = append(notes, fmt.Sprintf("nothing asked the mock %q %q", m.Object, m.Request))
+	}
+	return notes
+}
+
+type judge struct {
+	want     *hclfile.Expect
+	got      Outcome
+	failures []string
+}
+
+func (j *judge) fail(format string, args ...any) {
+	j.failures = append(j.failures, fmt.Sprintf(format, args...))
+}
+
+func (j *judge) failure() {
+	if j.want.Error == "" && j.want.DeniedBy == "" {
+		j.fail("the call failed with %s: %s%s", j.got.Code, j.got.Message, j.got.why())
+		return
+	}
+	if j.want.Error != "" && j.want.Error != j.got.Code {
+		j.fail("the error is %s (%s), want %s", j.got.Code, j.got.Message, j.want.Error)
+	}
+	if j.want.DeniedBy != "" && j.want.DeniedBy != j.got.DeniedBy {
+		j.fail("the call was denied by policy %q, want %q", j.got.DeniedBy, j.want.DeniedBy)
+	}
+	if j.want.MessageMatches == "" {
+		return
+	}
+	pattern, err := regexp.Compile(j.want.MessageMatches)
+	switch {
+	case err != nil:
+		j.fail("message_matches is no pattern: %v", err)
+	case !pattern.MatchString(j.got.Message):
+		j.fail("the message %q does not match %q", j.got.Message, j.want.MessageMatches)
+	}
+}
+
+// why tells what the message does not: the policy, the cause, or the stack alone
+// when the cause is the message with one.
+func (o Outcome) why() string {
+	why := ""
+	if o.DeniedBy != "" {
+		why = fmt.Sprintf("\n(policy %q)", o.DeniedBy)
+	}
+	if o.Cause == nil {
+		return why
+	}
+	cause := o.Cause.Error()
+	if at := strings.Index(cause, "\n    at "); at >= 0 {
+		return why + strings.ReplaceAll(cause[at:], "\n    ", "\n")
+	}
+	if cause == o.Message {
+		return why
+	}
+	return why + "\n" + cause
+}
+
+func (j *judge) success() {
+	if j.want.Error != "" || j.want.DeniedBy != "" {
+		j.fail("the call succeeded with %s%s, want an error", j.got.Value, j.got.Reply)
+		return
+	}
+	if j.got.Reply != nil {
+		j.reply()
+		return
+	}
+	if j.want.Output != nil && !sameJSON(j.want.Output, j.got.Value) {
+		j.fail("the output is\n%s\nwant\n%s", indent(j.got.Value), indent(j.want.Output))
+	}
+	if text := textOf(j.got.Content); j.want.Text != nil && *j.want.Text != text {
+		j.fail("the text is %q, want %q", text, *j.want.Text)
+	}
+}
+
+// textOf joins the text blocks of a result.
+func textOf(content json.RawMessage) string {
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &blocks) != nil {
+		return ""
+	}
+	var texts []string
+	for _, block := range blocks {
+		if block.Type == "text" {
+			texts = append(texts, block.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+}
+
+func indent(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, value, "  ", "  ") != nil {
+		return string(value)
+	}
+	return "  " + b.String()
+}
+
+// Caller returns the caller that a test plays, in a session of its own:
+// anonymous unless it says more.
+func Caller(test *hclfile.Test) identity.Caller {
+	caller := identity.Caller{
+		Principal: identity.Anonymous(),
+		Agent:     identity.Agent{AgentID: identity.AnonymousAgent},
+		Source:    identity.Source{Listener: "local", Session: "test"},
+	}
+	if p := test.Principal; p != nil {
+		principal := &caller.Principal
+		principal.ID, principal.Kind, principal.Issuer = p.ID, identity.Kind(p.Kind), p.Issuer
+		principal.Scopes, principal.Groups = append(principal.Scopes, p.Scopes...), append(principal.Groups, p.Groups...)
+		var claims map[string]any
+		if json.Unmarshal(p.Claims, &claims) == nil && claims != nil {
+			principal.Claims = claims
+		}
+	}
+	if a := test.Agent; a != nil {
+		caller.Agent.AgentID, caller.Agent.Model, caller.Agent.Metadata, caller.Agent.Verified = a.ID, a.Model, a.Metadata, a.Verified
+	}
+	if from := test.Source; from != nil {
+		caller.Source.Listener, caller.Source.IP = cmp.Or(from.Listener, caller.Source.Listener), from.IP
+	}
+	return caller
+}
+
+// Arguments returns the arguments of the call of a test. Of a completion they
+// are what was typed, as "value", and what else is filled in, as "params".
+func Arguments(test *hclfile.Test) json.RawMessage {
+	if test.Complete == "" {
+		return test.Input
+	}
+	var params map[string]string
+	_ = json.Unmarshal(test.Input, &params) // it holds strings alone
+	typed := params[test.Complete]
+	delete(params, test.Complete)
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{"value": typed, "params": params})
+	return encoded
+}
+
+// Answers returns the answers of the mocks by the keys of what is asked, and
+// false when one is missing.
+func Answers(mocks *host.Mocks, asked []suspend.Request) (answers map[string]json.RawMessage, ok bool) {
+	answers, ok = make(map[string]json.RawMessage, len(asked)), true
+	for _, r := range asked {
+		example := ""
+		if r.Key == suspend.ConsentKey {
+			example = `json = { action = "accept" } # or "decline"`
+		}
+		answer, known := mocks.Asked(r.Key, r.Method, example)
+		answers[r.Key], ok = answer, ok && known
+	}
+	return answers, ok
+}
+
+// Mocks returns the mocks of a test.
+func Mocks(test *hclfile.Test) *host.Mocks {
+	known := make([]host.Mock, len(test.Mocks))
+	for i, m := range test.Mocks {
+		known[i] = host.Mock{Object: m.Object, Request: m.Request, Status: m.Status, Headers: m.Headers, Body: m.Body, Error: m.Error}
+	}
+	return host.NewMocks(known)
+}
+
+// replied is the result of a resource or a prompt, as far as tests look at it.
+type replied struct {
+	Contents []struct {
+		MIMEType   string `json:"mimeType"`
+		Text, Blob string
+	}
+	Messages   []message
+	Completion struct{ Values []string }
+}
+
+// message is a message of a prompt.
+type message struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+// reply judges what is no tool.
+func (j *judge) reply() {
+	var got replied
+	if err := json.Unmarshal(j.got.Reply, &got); err != nil {
+		j.fail("the result cannot be read: %v", err)
+		return
+	}
+	if text := got.text(); j.want.Text != nil && *j.want.Text != text {
+		j.fail("the text is %q, want %q", text, *j.want.Text)
+	}
+	if want, values := j.want.Values, got.Completion.Values; want != nil && !slices.Equal(want, values) {
+		j.fail("the values are %q, want %q", values, want)
+	}
+	if want := j.want.MIMEType; want != "" {
+		for _, c := range got.Contents {
+			if c.MIMEType != want {
+				j.fail("the type is %q, want %q", c.MIMEType, want)
+			}
+		}
+	}
+	if j.want.Messages == nil {
+		return
+	}
+	// What was decoded from JSON encodes.
+	messages, _ := json.Marshal(got.Messages)
+	if !sameJSON(j.want.Messages, messages) {
+		j.fail("the messages are\n%s\nwant\n%s", indent(messages), indent(j.want.Messages))
+	}
+}
+
+// text joins the texts of a resource, or of the messages of a prompt.
+func (r *replied) text() string {
+	var texts []string
+	for _, c := range r.Contents {
+		texts = append(texts, c.Text)
+	}
+	for _, m := range r.Messages {
+		var block struct{ Type, Text string }
+		if json.Unmarshal(m.Content, &block) == nil && block.Type == "text" {
+			texts = append(texts, block.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}

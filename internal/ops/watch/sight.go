@@ -1,0 +1,214 @@
+package watch
+
+import (
+	"crypto/sha256"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// pollPulse is how often the poller looks.
+	pollPulse = time.Second
+	// fresh is how young a file must be for its content to be read: two saves
+	// within the resolution of its time can leave time and size the same.
+	fresh = 3 * time.Second
+	// sampled is how much of a file is read, in bytes.
+	sampled = 8 << 20
+)
+
+// poller is the eye that needs no notifications: it looks at everything and
+// compares.
+type poller struct {
+	targets []target
+	skip    func(string) bool
+	seen    map[string]sight
+}
+
+// A sight is what one entry looked like.
+type sight struct {
+	info fs.FileInfo
+	link string
+	sum  [sha256.Size]byte // of the content, zero when it was not read
+}
+
+func newPoller(targets []target, skip func(string) bool) *poller {
+	p := &poller{targets: targets, skip: skip}
+	p.seen = p.look()
+	return p
+}
+
+func (p *poller) events() <-chan fsnotify.Event { return nil }
+func (p *poller) errors() <-chan error          { return nil }
+func (p *poller) see(fsnotify.Event) glance     { return glance{} }
+func (p *poller) lost() glance                  { return glance{rescan: true} }
+func (p *poller) pulse() time.Duration          { return pollPulse }
+func (p *poller) close() error                  { return nil }
+
+func (p *poller) check() (glance, error) {
+	now := p.look()
+	var g glance
+	for path, was := range p.seen {
+		if is, ok := now[path]; !ok || !is.same(was) {
+			g.paths = append(g.paths, path)
+		}
+	}
+	for path := range now {
+		if _, ok := p.seen[path]; !ok {
+			g.paths = append(g.paths, path)
+		}
+	}
+	p.seen = now
+	return g, nil
+}
+
+// look returns what is there now, by the names that the user knows.
+func (p *poller) look() map[string]sight {
+	now := map[string]sight{}
+	targets, _ := unfold(p.targets)
+	for _, t := range targets {
+		_, real := follow(t.place())
+		if real == "" || t.kind == globTarget {
+			continue
+		}
+		if t.kind == fileTarget {
+			p.note(now, t.path, real)
+			continue
+		}
+		// An error is of one entry, which then counts as absent.
+		_ = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			if path != real && skipped(d.Name(), p.skip) {
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			p.note(now, filepath.Join(t.path, path[len(real):]), path)
+			return nil
+		})
+	}
+	return now
+}
+
+// note puts down what an entry looks like. The content of a file is read when
+// it is too young for its time to be trusted; a sum once known is kept as long
+// as the time stays the same.
+func (p *poller) note(now map[string]sight, name, real string) {
+	info, err := os.Lstat(real)
+	if err != nil {
+		return
+	}
+	s := sight{info: info}
+	was, known := p.seen[name]
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		s.link, _ = os.Readlink(real)
+	case info.Mode().IsRegular() && time.Since(info.ModTime()) < fresh:
+		s.sum = sum(real)
+	case known && was.stat(s):
+		s.sum = was.sum
+	}
+	now[name] = s
+}
+
+// stat reports whether two sights are the same but for the content.
+func (s sight) stat(t sight) bool {
+	if s.info.Mode() != t.info.Mode() || s.link != t.link || !os.SameFile(s.info, t.info) {
+		return false
+	}
+	return s.info.IsDir() || s.info.Size() == t.info.Size() && s.info.ModTime().Equal(t.info.ModTime())
+}
+
+func (s sight) same(t sight) bool { return s.stat(t) && s.sum == t.sum }
+
+// sum returns the hash of a file, or zero when it cannot be read.
+func sum(path string) (h [sha256.Size]byte) {
+	f, err := os.Open(path)
+	if err != nil {
+		return h
+	}
+	defer func() { _ = f.Close() }()
+	d := sha256.New()
+	if _, err := io.Copy(d, io.LimitReader(f, sampled)); err != nil {
+		return h
+	}
+	return [sha256.Size]byte(d.Sum(nil))
+}
+
+// notifyPulse is how often the notifier looks for what the operating system
+// does not tell: a folder far above a root renamed, a file system mounted.
+const notifyPulse = 2 * time.Second
+
+// notifier is the eye that the operating system tells what happens. Every
+// folder of the trees is watched, and every folder that holds a step to one.
+//
+// A watch belongs to an inode, and keeps reporting under the name that the
+// inode had at first; and fsnotify's own table of the two breaks (it panics)
+// when a name is watched again after folders have changed places. So where
+// folders come, go or move, the whole set of watches is made anew.
+type notifier struct {
+	open    func() (*fsnotify.Watcher, error)
+	targets []target
+	skip    func(string) bool
+	chart   chart
+	set     *watches
+	stale   bool // the set may not be of the folders on disk
+}
+
+func newNotifier(targets []target, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*notifier, error) {
+	n := &notifier{open: open, targets: targets, skip: skip, chart: survey(targets)}
+	var err error
+	n.set, err = watchAll(n.chart, skip, open)
+	return n, err
+}
+
+func (n *notifier) events() <-chan fsnotify.Event { return n.set.fs.Events }
+func (n *notifier) errors() <-chan error          { return n.set.failed }
+func (n *notifier) pulse() time.Duration          { return notifyPulse }
+func (n *notifier) close() error                  { return n.set.close() }
+
+func (n *notifier) lost() glance {
+	n.stale = true
+	return glance{rescan: true, many: true}
+}
+
+func (n *notifier) see(e fsnotify.Event) glance {
+	path := filepath.Clean(e.Name)
+	g := glance{paths: n.chart.spell(path, n.skip)}
+	if n.set.has(path) && e.Op&(fsnotify.Remove|fsnotify.Rename) != 0 {
+		n.stale, g.rescan = true, true
+	}
+	if len(g.paths) == 0 || !n.chart.holds(path) {
+		return g
+	}
+	if filepath.Base(path) == "..data" {
+		g.rescan = true
+	}
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		n.stale, g.rescan = true, true
+	}
+	return g
+}
+
+// check makes the watches anew where they may not fit. The new ones are in
+// place before the old ones go, and a rescan finds what came in between.
+func (n *notifier) check() (glance, error) {
+	now := survey(n.targets)
+	if !n.stale && now.same(n.chart) {
+		return glance{}, nil
+	}
+	set, err := watchAll(now, n.skip, n.open)
+	if err != nil {
+		return glance{}, err
+	}
+	old := n.set
+	n.chart, n.set, n.stale = now, set, false
+	return glance{rescan: true}, old.close()
+}
