@@ -82,19 +82,14 @@ type Diagnostic struct {
 
 // String returns the diagnostic on one line, without the source.
 func (d Diagnostic) String() string {
-	var b strings.Builder
+	text := d.Severity.String() + ": " + d.Summary
 	if where := d.Range.String(); where != "" {
-		b.WriteString(where)
-		b.WriteString(": ")
+		text = where + ": " + text
 	}
-	b.WriteString(d.Severity.String())
-	b.WriteString(": ")
-	b.WriteString(d.Summary)
 	if d.Detail != "" {
-		b.WriteString("; ")
-		b.WriteString(d.Detail)
+		text += "; " + d.Detail
 	}
-	return b.String()
+	return text
 }
 
 // List is a set of diagnostics. The zero List means that nothing is wrong.

@@ -194,10 +194,8 @@ func blank(s string) string {
 	for _, r := range s {
 		if r == '\t' {
 			b.WriteByte('\t')
-			continue
-		}
-		for range runeWidth(r) {
-			b.WriteByte(' ')
+		} else {
+			b.WriteString(strings.Repeat(" ", runeWidth(r)))
 		}
 	}
 	return b.String()

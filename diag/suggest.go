@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,11 +39,14 @@ func Suggest(name string, candidates []string) string {
 // DidYouMean returns the question `did you mean "x"?` for the candidate that
 // [Suggest] finds, or "" when it finds none.
 func DidYouMean(name string, candidates []string) string {
-	s := Suggest(name, candidates)
-	if s == "" {
+	return didYouMean(Suggest(name, candidates))
+}
+
+func didYouMean(candidate string) string {
+	if candidate == "" {
 		return ""
 	}
-	return fmt.Sprintf("did you mean %q?", s)
+	return fmt.Sprintf("did you mean %q?", candidate)
 }
 
 // SuggestLonger returns the candidate that ends in name, behind one of the signs _ - . / that
@@ -66,13 +70,7 @@ func SuggestLonger(name string, candidates []string) string {
 // DidYouMeanLonger is [DidYouMean] for names that are often shortened: where nothing is near
 // it asks for the candidate that [SuggestLonger] finds.
 func DidYouMeanLonger(name string, candidates []string) string {
-	if near := DidYouMean(name, candidates); near != "" {
-		return near
-	}
-	if longer := SuggestLonger(name, candidates); longer != "" {
-		return fmt.Sprintf("did you mean %q?", longer)
-	}
-	return ""
+	return didYouMean(cmp.Or(Suggest(name, candidates), SuggestLonger(name, candidates)))
 }
 
 // maxLonger bounds, in bytes, the names of which one may end in another.

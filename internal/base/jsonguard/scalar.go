@@ -5,7 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // quoted reads the rest of a string, after its opening quote up to and with
@@ -60,114 +61,27 @@ func (s *scanner) plain() {
 
 // escape reads an escape, with both halves of a surrogate pair.
 func (s *scanner) escape() *Error {
-	start := s.at
-	s.at++
-	if s.at == len(s.data) {
-		return syntax(s.at, "the JSON text ends inside a string")
+	r, length := jsontext.Escape(s.data[s.at:])
+	switch {
+	case length > 0 && utf16.IsSurrogate(r) && !s.limits.Halves:
+		return &Error{Kind: BadUTF8, Offset: s.at, Message: "a string escapes half of a surrogate pair without its other half"}
+	case length > 0:
+		s.at += length
+		return nil
+	case s.at+1 == len(s.data):
+		return syntax(s.at+1, "the JSON text ends inside a string")
+	case s.data[s.at+1] == 'u':
+		return syntax(s.at, "an escape in a string needs four hexadecimal digits after \\u")
 	}
-	c := s.data[s.at]
-	s.at++
-	if c == 'u' {
-		first, ok := hex4(s.data[s.at:])
-		if !ok {
-			return syntax(start, "an escape in a string needs four hexadecimal digits after \\u")
-		}
-		s.at += 4
-		if !utf16.IsSurrogate(first) {
-			return nil
-		}
-		if second, ok := escaped4(s.data[s.at:]); ok && utf16.DecodeRune(first, second) != utf8.RuneError {
-			s.at += 6
-			return nil
-		}
-		if s.limits.Halves {
-			return nil
-		}
-		return &Error{Kind: BadUTF8, Offset: start, Message: "a string escapes half of a surrogate pair without its other half"}
-	}
-	if plainEscape(c) == 0 {
-		return syntax(start, "a string holds an escape that JSON does not have")
-	}
-	return nil
-}
-
-// plainEscape returns the byte that a backslash and c stand for, or 0 when
-// there is no such escape.
-func plainEscape(c byte) byte {
-	switch c {
-	case '"', '\\', '/':
-		return c
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return 0
-}
-
-// escaped4 returns the value of the \uXXXX that data begins with.
-func escaped4(data []byte) (rune, bool) {
-	if len(data) < 2 || data[0] != '\\' || data[1] != 'u' {
-		return 0, false
-	}
-	return hex4(data[2:])
-}
-
-// hex4 returns the value of the four hexadecimal digits that data begins with.
-func hex4(data []byte) (rune, bool) {
-	if len(data) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range data[:4] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	return syntax(s.at, "a string holds an escape that JSON does not have")
 }
 
 // unescape returns the name with its escapes resolved. It has been read by
 // quoted, so they are well formed.
 func (s *scanner) unescape(n name) name {
-	inside := s.data[n.start:n.end]
-	start, plain := len(s.unescaped), s.unescaped
-	for at := 0; at < len(inside); {
-		if inside[at] != '\\' {
-			plain = append(plain, inside[at])
-			at++
-			continue
-		}
-		r, ok := escaped4(inside[at:])
-		if !ok {
-			plain = append(plain, plainEscape(inside[at+1]))
-			at += 2
-			continue
-		}
-		at += 6
-		if utf16.IsSurrogate(r) {
-			second, _ := escaped4(inside[at:])
-			r = utf16.DecodeRune(r, second)
-			at += 6
-		}
-		plain = utf8.AppendRune(plain, r)
-	}
-	s.unescaped = plain
-	return name{start: start, end: len(plain), escaped: true}
+	start := len(s.unescaped)
+	s.unescaped, _ = jsontext.AppendUnescaped(s.unescaped, s.data[n.start:n.end])
+	return name{start: start, end: len(s.unescaped), escaped: true}
 }
 
 // overflow is 2^1024 - 2^970, the smallest number that rounds to infinity as a

@@ -1,7 +1,7 @@
 // Package jsontext reads parts of JSON text without decoding or copying the rest, and
 // writes JSON that is not escaped for HTML.
 //
-// The text has passed package jsongate, so that a [Cursor] need not check it; on other
+// The text has passed package jsonguard, so that a [Cursor] need not check it; on other
 // text it stops early. The decoder of encoding/json copies what it skips, and its
 // jsontext is an experiment.
 package jsontext
@@ -9,6 +9,8 @@ package jsontext
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Cursor walks over the members of a JSON object, or the elements of an array.
@@ -203,11 +205,76 @@ func Unquote(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text[1 : len(text)-1]
 	}
-	var s string
-	if json.Unmarshal(text, &s) != nil {
+	s, ok := AppendUnescaped(nil, text[1:len(text)-1])
+	if !ok {
 		return nil
 	}
-	return []byte(s)
+	return s
+}
+
+// AppendUnescaped appends what a string says of which inside stands between the quotes. Half
+// of a surrogate pair becomes U+FFFD. It reports false for an escape that JSON does not have.
+func AppendUnescaped(out, inside []byte) ([]byte, bool) {
+	for {
+		at := bytes.IndexByte(inside, '\\')
+		if at < 0 {
+			return append(out, inside...), true
+		}
+		out = append(out, inside[:at]...)
+		r, n := Escape(inside[at:])
+		if n == 0 {
+			return out, false
+		}
+		out, inside = utf8.AppendRune(out, r), inside[at+n:]
+	}
+}
+
+// Escape returns the character that the escape at the start of text stands for, and the
+// length of the escape, with both halves of a surrogate pair; a half without its other half
+// is returned as it is. The length is 0 for an escape that JSON does not have.
+func Escape(text []byte) (r rune, length int) {
+	if len(text) > 1 && plainEscapes[text[1]] != 0 {
+		return rune(plainEscapes[text[1]]), 2
+	}
+	return escapedUTF16(text)
+}
+
+// plainEscapes maps what follows a backslash to the character that the two stand for.
+var plainEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escapedUTF16 is [Escape] for \u and four digits.
+func escapedUTF16(text []byte) (r rune, length int) {
+	r, ok := escaped4(text)
+	if !ok {
+		return 0, 0
+	}
+	if utf16.IsSurrogate(r) {
+		if second, ok := escaped4(text[6:]); ok {
+			if both := utf16.DecodeRune(r, second); both != utf8.RuneError {
+				return both, 12
+			}
+		}
+	}
+	return r, 6
+}
+
+// escaped4 returns the value of the \uXXXX that text begins with.
+func escaped4(text []byte) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
 }
 
 // Text returns the string that a JSON value is; ok is false when it is no string.

@@ -1,4 +1,4 @@
-package jsontext
+package jsontext_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 func TestGet(t *testing.T) {
@@ -25,7 +26,7 @@ func TestGet(t *testing.T) {
 		{"nothing", ``, "a", ``},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := string(Get([]byte(test.object), test.member)); got != test.want {
+			if got := string(jsontext.Get([]byte(test.object), test.member)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -43,7 +44,7 @@ func FuzzCursor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := map[string]string{}
-		c, isObject := Members(text)
+		c, isObject := jsontext.Members(text)
 		for {
 			name, value, ok := c.Member()
 			if !ok {
@@ -69,7 +70,7 @@ func FuzzCursor(f *testing.F) {
 }
 
 func TestCursor_elements(t *testing.T) {
-	c, ok := Elements([]byte(` [ 1 , "a,]" , [2,[3]] , {"b":[4]} ] `))
+	c, ok := jsontext.Elements([]byte(` [ 1 , "a,]" , [2,[3]] , {"b":[4]} ] `))
 	if !ok {
 		t.Fatal("no array")
 	}

@@ -80,28 +80,16 @@ func edit(out, value []byte, replace func(out []byte, name string, inner []byte)
 	return append(out, value[copied:]...)
 }
 
-// Arguments returns the arguments of a call for others to see: by [Pointers] when
-// they are valid, and else by [Unchecked]. It returns nil for what is no object.
+// Arguments returns the arguments of a call for others to see: by [Pointers] when they are
+// valid. In others, a value may stand elsewhere than it should: members that hold anything
+// sensitive are replaced whole, and so is every member that is not one of names. It returns
+// nil for what is no object.
 func Arguments(raw json.RawMessage, valid bool, pointers, names []string) json.RawMessage {
 	if !jsonguard.IsObject(raw) || !json.Valid(raw) {
 		return nil
 	}
-	if !valid {
-		return Unchecked(raw, pointers, names)
-	}
-	return Pointers(raw, pointers)
-}
-
-// Unchecked is [Pointers] for an object that has not been validated, so that a
-// value may stand elsewhere than it should: members that hold anything
-// sensitive are replaced whole, and so is every member that is not one of
-// names. It returns nil for what is not an object.
-func Unchecked(raw json.RawMessage, pointers, names []string) json.RawMessage {
-	if len(pointers) == 0 || len(raw) == 0 {
-		return raw
-	}
-	if !json.Valid(raw) || !jsonguard.IsObject(raw) {
-		return nil
+	if valid || len(pointers) == 0 {
+		return Pointers(raw, pointers)
 	}
 	return edit(nil, raw, func(out []byte, name string, value []byte) []byte {
 		sensitive := slices.ContainsFunc(pointers, func(p string) bool {

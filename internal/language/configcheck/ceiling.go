@@ -16,20 +16,40 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	if ceiling == nil {
 		return
 	}
-	c.httpCeiling(kind, name, granted, ranges)
-	for _, module := range granted.Modules {
-		if where, written := ranges["modules."+module.Name]; written {
-			c.within(ceiling.Modules, module.Name, where, fmt.Sprintf("%s %q grants the module %q", kind, name, module.Name), "remove it, or ask the operator to add it to ceiling.modules")
+	// A value without a place has an error already, from the decoder of the file.
+	bound := func(place string, list []hclfile.Name, value, grants, detail string) {
+		if where, written := ranges[place]; written {
+			c.within(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
 		}
 	}
-	c.kvCeiling(kind, name, granted, ranges)
-	c.sqlCeiling(kind, name, granted, ranges)
-	for _, asked := range granted.Ask.Names() {
-		where, written := ranges["ask."+asked]
-		if !written {
-			continue // whoever decoded the file has told
+	for _, http := range granted.HTTP {
+		private, reaches := ranges["http."+http.Name+".private_networks"]
+		for i, host := range http.Hosts {
+			grants := fmt.Sprintf("%s %q grants the host %q", kind, name, host)
+			c.within(ceiling.HTTPHosts, host, ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)], grants,
+				"use a host of ceiling.http_hosts, or ask the operator to add this one")
+			if reaches {
+				c.within(ceiling.PrivateNetworks, host, private, grants+" in private networks",
+					"remove private_networks, or ask the operator to add the host to ceiling.private_networks")
+			}
 		}
-		c.within(ceiling.Ask, asked, where, fmt.Sprintf("%s %q grants %q", kind, name, asked), "remove it, or ask the operator to add it to ceiling.ask")
+	}
+	for _, module := range granted.Modules {
+		bound("modules."+module.Name, ceiling.Modules, module.Name, "grants the module", "remove it, or ask the operator to add it to ceiling.modules")
+	}
+	for _, kv := range granted.KV {
+		bound("kv."+kv.Name+".scope", ceiling.KV, kv.Scope, "keeps values in the scope", "use a scope of ceiling.kv, or ask the operator to add this one")
+	}
+	for _, g := range granted.SQL {
+		bound("sql."+g.Name+".driver", ceiling.SQLDrivers, g.Driver, "grants a database of the driver",
+			"use a driver of ceiling.sql_drivers, or ask the operator to add this one")
+		if g.Address != "" {
+			bound("sql."+g.Name+".address", ceiling.SQLHosts, g.Address, "grants a database at",
+				"use a host of ceiling.sql_hosts, or a dsn that is one secret, or ask the operator to add this one")
+		}
+	}
+	for _, asked := range granted.Ask.Names() {
+		bound("ask."+asked, ceiling.Ask, asked, "grants", "remove it, or ask the operator to add it to ceiling.ask")
 	}
 }
 
@@ -77,48 +97,4 @@ func (c *checker) within(list []hclfile.Name, granted string, where diag.Range, 
 		Code: "over-ceiling", Range: where, Summary: summary + ", which the operator's ceiling does not allow", Detail: detail,
 		Notes: []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
 	})
-}
-
-// httpCeiling checks which hosts a definition in a tool file reaches, and which
-// of them at private addresses.
-func (c *checker) httpCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-	for _, http := range granted.HTTP {
-		private, reaches := ranges["http."+http.Name+".private_networks"]
-		for i, host := range http.Hosts {
-			where := ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)]
-			c.within(c.config.Ceiling.HTTPHosts, host, where, fmt.Sprintf("%s %q grants the host %q", kind, name, host),
-				"use a host of ceiling.http_hosts, or ask the operator to add this one")
-			if reaches {
-				c.within(c.config.Ceiling.PrivateNetworks, host, private, fmt.Sprintf("%s %q grants the host %q in private networks", kind, name, host),
-					"remove private_networks, or ask the operator to add the host to ceiling.private_networks")
-			}
-		}
-	}
-}
-
-// kvCeiling checks with whom a definition in a tool file shares values.
-func (c *checker) kvCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-	for _, kv := range granted.KV {
-		where, written := ranges["kv."+kv.Name+".scope"]
-		if !written {
-			continue // whoever decoded the file has told
-		}
-		c.within(c.config.Ceiling.KV, kv.Scope, where, fmt.Sprintf("%s %q keeps values in the scope %q", kind, name, kv.Scope),
-			"use a scope of ceiling.kv, or ask the operator to add this one")
-	}
-}
-
-// sqlCeiling checks of which databases a definition in a tool file runs statements.
-func (c *checker) sqlCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-	ceiling := c.config.Ceiling
-	for _, g := range granted.SQL {
-		if where, written := ranges["sql."+g.Name+".driver"]; written {
-			c.within(ceiling.SQLDrivers, g.Driver, where, fmt.Sprintf("%s %q grants a database of the driver %q", kind, name, g.Driver),
-				"use a driver of ceiling.sql_drivers, or ask the operator to add this one")
-		}
-		if where, written := ranges["sql."+g.Name+".address"]; written && g.Address != "" {
-			c.within(ceiling.SQLHosts, g.Address, where, fmt.Sprintf("%s %q grants a database at %q", kind, name, g.Address),
-				"use a host of ceiling.sql_hosts, or a dsn that is one secret, or ask the operator to add this one")
-		}
-	}
 }

@@ -36,9 +36,9 @@ func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Pl
 	c := &machine{checker: checker{config: config}, places: places}
 	c.gather()
 	c.gatherWritten(files)
-	for i := range config.Hooks {
-		c.judge("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges, false)
-	}
+	eachHookGrant(config.Hooks, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+		c.judge(kind, name, granted, ranges, false)
+	})
 	c.ofUpstreams()
 	for _, f := range files {
 		c.judgeAll(f)
@@ -79,8 +79,12 @@ func eachGrant(f *hclfile.Definitions, do func(kind, name string, granted grant.
 	for i := range f.Prompts {
 		do("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 	}
-	for i := range f.Hooks {
-		do("hook", f.Hooks[i].Name, f.Hooks[i].Grant, f.Hooks[i].GrantRanges)
+	eachHookGrant(f.Hooks, do)
+}
+
+func eachHookGrant(hooks []hclfile.Hook, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+	for i := range hooks {
+		do("hook", hooks[i].Name, hooks[i].Grant, hooks[i].GrantRanges)
 	}
 }
 
@@ -109,11 +113,9 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 	c.revealed(what, granted, ranges)
 	c.ofUsers(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
-		where, written := ranges["env."+variable]
-		if !written {
-			continue // whoever decoded the file has told
+		if where, written := ranges["env."+variable]; written {
+			c.variable(what, variable, where, bounded)
 		}
-		c.variable(what, variable, where, bounded)
 	}
 }
 

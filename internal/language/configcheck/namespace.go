@@ -1,6 +1,7 @@
 package configcheck
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -98,13 +99,9 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		c.offeredName(n, name, where, offerers)
 		return
 	}
-	detail := diag.DidYouMeanLonger(name, n.names())
-	if detail == "" {
-		detail = "define it, or correct the name"
-	}
 	c.report(diag.Diagnostic{
-		Code: "unknown-" + n.kind, Range: where,
-		Summary: fmt.Sprintf("there is no %s named %q", n.kind, name), Detail: detail,
+		Code: "unknown-" + n.kind, Range: where, Summary: fmt.Sprintf("there is no %s named %q", n.kind, name),
+		Detail: cmp.Or(diag.DidYouMeanLonger(name, n.names()), "define it, or correct the name"),
 	})
 }
 
@@ -211,12 +208,9 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 	if _, known := c.grantOf(uri); known || c.incomplete {
 		return
 	}
-	detail := diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris)))
-	if detail == "" {
-		detail = "define it, or correct the URI"
-	}
 	c.report(diag.Diagnostic{
-		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri), Detail: detail,
+		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri),
+		Detail: cmp.Or(diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris))), "define it, or correct the URI"),
 	})
 }
 
@@ -258,9 +252,7 @@ func CheckModules(config *hclfile.Config, files []*hclfile.Definitions, modules 
 			}
 		}
 	}
-	for i := range config.Hooks {
-		look("hook", config.Hooks[i].Name, config.Hooks[i].Grant, config.Hooks[i].GrantRanges)
-	}
+	eachHookGrant(config.Hooks, look)
 	for _, f := range files {
 		eachGrant(f, look)
 	}

@@ -244,18 +244,16 @@ func (c *machine) coversProgram(path, real string) bool {
 
 // gatherWritten notes the folders that scripts may write to.
 func (c *machine) gatherWritten(files []*hclfile.Definitions) {
-	add := func(granted grant.Set) {
+	add := func(_, _ string, granted grant.Set, _ map[string]diag.Range) {
 		for _, g := range granted.FS {
 			if real, _ := c.places.Find(g.Root); g.Write && real != "" {
 				c.written = append(c.written, g.Root, real)
 			}
 		}
 	}
-	for i := range c.config.Hooks {
-		add(c.config.Hooks[i].Grant)
-	}
+	eachHookGrant(c.config.Hooks, add)
 	for _, f := range files {
-		eachGrant(f, func(_, _ string, granted grant.Set, _ map[string]diag.Range) { add(granted) })
+		eachGrant(f, add)
 	}
 }
 

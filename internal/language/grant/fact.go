@@ -124,20 +124,21 @@ func (f *facts) when(is bool, fact Fact) {
 // size adds a bound in bytes.
 func (f *facts) size(of, option string, bytes int64) { f.add(SizeFact(of, option, bytes)) }
 
-// number adds a bound that counts; 0 is one that is not known here.
-func (f *facts) number(of, option string, n int) {
-	fact := Fact{Of: of, Option: option, Sense: UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
-	if n == 0 {
-		fact.Value, fact.Amount = "the default", math.NaN()
-	}
-	f.add(fact)
-}
+func (f *facts) number(of, option string, n int) { f.add(CountFact(of, option, n)) }
 
 // value adds what text with secrets says: the secrets by their names, and the
 // rest to be read.
 func (f *facts) value(of, part, option string, v Value) {
 	f.any(Fact{Of: of, Part: part, Option: secretsOption}, v.secrets()...)
 	f.add(Fact{Of: of, Part: part, Option: option, Sense: Judged, Value: string(encode(v))})
+}
+
+// CountFact returns a bound that counts; 0 is one that is not known here.
+func CountFact(of, option string, n int) Fact {
+	if n == 0 {
+		return Fact{Of: of, Option: option, Sense: UpTo, Value: "the default", Amount: math.NaN()}
+	}
+	return Fact{Of: of, Option: option, Sense: UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
 }
 
 // SizeFact returns a bound in bytes; 0 is one that is not known here.
@@ -180,14 +181,7 @@ func place(path, base string, relative bool) string {
 // secrets returns the names of the secrets in a value, in its order.
 func (v Value) secrets() []string {
 	var names []string
-	for _, part := range v.Parts {
-		if part.Secret != "" {
-			names = append(names, part.Secret)
-		}
-		if part.Base64 != nil {
-			names = append(names, part.Base64.secrets()...)
-		}
-	}
+	v.EachSecret(func(name string) { names = append(names, name) })
 	return names
 }
 

@@ -48,10 +48,7 @@ func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
 		text, info, err := content(fsys, path.Base(name), maxToolFile)
 		c.note(name, info)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.Problems = append(c.Problems, diag.Diagnostic{
-				Code: "unreadable-file", Summary: "the operator's file cannot be read: " + reason(err),
-				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
-			})
+			c.Problems = append(c.Problems, unreadable(name, "the operator's file cannot be read", "", err))
 		}
 		c.Bytes = text
 	}
@@ -135,10 +132,7 @@ func (c *Config) readVars(fsys fs.FS, folder string, values hclfile.VarValues) {
 		text, info, err := content(fsys, base, maxToolFile)
 		c.note(name, info)
 		if err != nil {
-			c.Problems = append(c.Problems, diag.Diagnostic{
-				Code: "unreadable-file", Summary: "these values of variables cannot be read: " + reason(err),
-				Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: name},
-			})
+			c.Problems = append(c.Problems, unreadable(name, "these values of variables cannot be read", "", err))
 			continue
 		}
 		c.Sources[name] = text
@@ -186,10 +180,7 @@ func ReadLock(path string) *Lock {
 	case err == nil:
 		l.Bytes = append([]byte{}, text...)
 	case !errors.Is(err, fs.ErrNotExist):
-		l.Problems = diag.List{{
-			Code: "unreadable-file", Summary: "what was accepted of upstream servers cannot be read: " + reason(err),
-			Detail: "make it a regular file that mcpd may read and that not every user may write", Range: diag.Range{File: l.Name},
-		}}
+		l.Problems = diag.List{unreadable(l.Name, "what was accepted of upstream servers cannot be read", "", err)}
 	}
 	return l
 }

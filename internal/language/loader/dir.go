@@ -19,68 +19,43 @@ type dir string
 
 // Open opens a file below the folder.
 func (d dir) Open(name string) (fs.File, error) {
-	var file fs.File
-	err := d.within(func(root *os.Root) (err error) {
-		file, err = root.FS().Open(name)
-		return err
-	})
-	return file, err
+	return within(d, func(root fs.FS) (fs.File, error) { return root.Open(name) })
 }
 
-// Stat describes a file; it follows links that stay in the folder.
-func (d dir) Stat(name string) (info fs.FileInfo, err error) {
-	err = d.within(func(root *os.Root) (err error) {
-		info, err = fs.Stat(root.FS(), name)
-		return err
-	})
-	return info, err
+// Stat describes a file.
+func (d dir) Stat(name string) (fs.FileInfo, error) {
+	return within(d, func(root fs.FS) (fs.FileInfo, error) { return fs.Stat(root, name) })
 }
 
 // Lstat describes a file, or the link that has its name.
-func (d dir) Lstat(name string) (info fs.FileInfo, err error) {
-	err = d.within(func(root *os.Root) (err error) {
-		info, err = fs.Lstat(root.FS(), name)
-		return err
-	})
-	return info, err
+func (d dir) Lstat(name string) (fs.FileInfo, error) {
+	return within(d, func(root fs.FS) (fs.FileInfo, error) { return fs.Lstat(root, name) })
 }
 
 // ReadLink returns where a link leads.
-func (d dir) ReadLink(name string) (target string, err error) {
-	err = d.within(func(root *os.Root) (err error) {
-		target, err = fs.ReadLink(root.FS(), name)
-		return err
-	})
-	return target, err
+func (d dir) ReadLink(name string) (string, error) {
+	return within(d, func(root fs.FS) (string, error) { return fs.ReadLink(root, name) })
 }
 
 // ReadDir lists a folder in bytewise order.
-func (d dir) ReadDir(name string) (entries []fs.DirEntry, err error) {
-	err = d.within(func(root *os.Root) (err error) {
-		entries, err = fs.ReadDir(root.FS(), name)
-		return err
-	})
-	return entries, err
+func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	return within(d, func(root fs.FS) ([]fs.DirEntry, error) { return fs.ReadDir(root, name) })
 }
 
 // ReadFile reads a file whole.
-func (d dir) ReadFile(name string) (content []byte, err error) {
-	err = d.within(func(root *os.Root) (err error) {
-		content, err = fs.ReadFile(root.FS(), name)
-		return err
-	})
-	return content, err
+func (d dir) ReadFile(name string) ([]byte, error) {
+	return within(d, func(root fs.FS) ([]byte, error) { return fs.ReadFile(root, name) })
 }
 
 // within opens the folder anew, so that each operation sees the folder that
 // has the name now.
-func (d dir) within(use func(*os.Root) error) error {
+func within[T any](d dir, use func(root fs.FS) (T, error)) (found T, err error) {
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
-		return fmt.Errorf("open folder: %w", err)
+		return found, fmt.Errorf("open folder: %w", err)
 	}
 	defer root.Close()
-	return use(root)
+	return use(root.FS())
 }
 
 // File returns the files below the folder of a tool file, of which no other is a

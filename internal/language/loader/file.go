@@ -26,8 +26,7 @@ type unit struct {
 	decoded *decoded
 	// staged is what the file defines with other values of variables, by stages.
 	staged map[string]**decoded
-	// foreign says that the file is another user's, shared that its group may write it.
-	foreign, shared bool
+	ownership
 }
 
 // incomplete reports whether the file may define more than is known of it.
@@ -45,8 +44,7 @@ type ref struct {
 	err   error
 	// used is the last load that read the file for what it serves.
 	used uint64
-	// foreign says that the file is another user's, shared that its group may write it.
-	foreign, shared bool
+	ownership
 }
 
 // read reads a tool file. It keeps before when the content is unchanged, and
@@ -57,17 +55,13 @@ func (t *Tree) read(name string, before *unit) {
 		delete(t.units, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), foreign: foreign(info), shared: writableByGroup(info)}
+	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
-		u.parsed = diag.List{{
-			Code: "unreadable-file", Summary: "this file cannot be used: " + reason(err),
-			Detail: "make it a regular file of at most 1 MiB that mcpd may read and that not every user may write",
-			Range:  diag.Range{File: t.display(name)},
-		}}
+		u.parsed = diag.List{unreadable(t.display(name), "this file cannot be used", " of at most 1 MiB", err)}
 	}
 	if before != nil && before.hash == u.hash {
-		before.foreign, before.shared = u.foreign, u.shared
+		before.ownership = u.ownership
 		t.units[name] = before
 		return
 	}
@@ -120,7 +114,7 @@ func (t *Tree) open(name string) *ref {
 	default:
 		var info fs.FileInfo
 		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
-		r.foreign, r.shared = foreign(info), writableByGroup(info)
+		r.ownership = ownershipOf(info)
 	}
 	if t.held += len(r.bytes); t.held > maxHeld {
 		t.held -= len(r.bytes)
@@ -207,6 +201,14 @@ func Hidden(base string) bool {
 }
 
 func writableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
+
+// unreadable reports a file that cannot be read, and why.
+func unreadable(name, summary, size string, err error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: "unreadable-file", Summary: summary + ": " + reason(err), Range: diag.Range{File: name},
+		Detail: "make it a regular file" + size + " that mcpd may read and that not every user may write",
+	}
+}
 
 // reason returns what went wrong without the path, which the diagnostic names anyway.
 func reason(err error) string {

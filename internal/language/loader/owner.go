@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -11,45 +12,42 @@ import (
 // Foreign reports the folders and files that this load has read and that belong to another
 // user than the one that runs mcpd, and not to root. It is asked once everything is read.
 func (t *Tree) Foreign() diag.List {
-	names := slices.Clone(t.foreign)
-	for name, u := range t.units {
-		if u.foreign {
-			names = append(names, name)
-		}
-	}
-	for _, name := range t.used() {
-		if t.refs[name].foreign {
-			names = append(names, name)
-		}
-	}
-	for i := range names {
-		names[i] = t.display(names[i])
-	}
-	return ofOthers(names)
+	return ofOthers(t.displayed(t.foreign, func(o ownership) bool { return o.foreign }))
 }
 
-// Shared warns of the folders and files that this load has read and that their group may
-// write: its members decide what mcpd runs. One warning is about all of them.
-func (t *Tree) Shared() diag.List {
-	names := slices.Clone(t.shared)
+// ownership says that a file is another user's, or that its group may write it.
+type ownership struct{ foreign, shared bool }
+
+func ownershipOf(info fs.FileInfo) ownership { return ownership{foreign(info), writableByGroup(info)} }
+
+// displayed returns how diagnostics call these folders and the files that this load has read
+// of which is holds, each once, in bytewise order.
+func (t *Tree) displayed(folders []string, is func(ownership) bool) []string {
+	names := slices.Clone(folders)
 	for name, u := range t.units {
-		if u.shared {
+		if is(u.ownership) {
 			names = append(names, name)
 		}
 	}
 	for _, name := range t.used() {
-		if t.refs[name].shared {
+		if is(t.refs[name].ownership) {
 			names = append(names, name)
 		}
-	}
-	if len(names) == 0 {
-		return nil
 	}
 	for i := range names {
 		names[i] = t.display(names[i])
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
+	return slices.Compact(names)
+}
+
+// Shared warns of the folders and files that this load has read and that their group may
+// write: its members decide what mcpd runs. One warning is about all of them.
+func (t *Tree) Shared() diag.List {
+	names := t.displayed(t.shared, func(o ownership) bool { return o.shared })
+	if len(names) == 0 {
+		return nil
+	}
 	summary := "this is writable by its group"
 	if more := len(names) - 1; more > 0 {
 		summary = fmt.Sprintf("this and %d more of what is loaded are writable by their groups", more)

@@ -222,22 +222,8 @@ func (t *Tree) apply(paths []string) bool {
 
 // holds reports whether something was known below a path that is gone.
 func (t *Tree) holds(name string) bool {
-	for known := range t.units {
-		if strings.HasPrefix(known, name+"/") {
-			return true
-		}
-	}
-	for known := range t.warnings {
-		if strings.HasPrefix(known, name+"/") {
-			return true
-		}
-	}
-	for known := range t.refs {
-		if strings.HasPrefix(known, name+"/") {
-			return true
-		}
-	}
-	return false
+	known := slices.Concat(slices.Collect(maps.Keys(t.units)), slices.Collect(maps.Keys(t.warnings)), slices.Collect(maps.Keys(t.refs)))
+	return slices.ContainsFunc(known, func(known string) bool { return isBelow(known, name) })
 }
 
 func (t *Tree) refuse(name, code, summary, detail string) {
@@ -402,13 +388,10 @@ func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *l
 // forget drops what was listed of the folders that hold a path, or lie below it.
 func (t *Tree) forget(name string) {
 	for root := range t.listings {
-		if within(name, root) || within(root, name) {
+		if name == root || isBelow(name, root) || isBelow(root, name) {
 			delete(t.listings, root)
 		}
 	}
 }
 
-// within reports whether a path is a folder or lies below it.
-func within(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, folder+"/")
-}
+func isBelow(name, folder string) bool { return strings.HasPrefix(name, folder+"/") }

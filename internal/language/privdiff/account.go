@@ -48,19 +48,15 @@ func (a *account) encoded(sense grant.Sense, option string, value any) {
 
 // number adds a bound that counts; 0 stands for otherwise, which is +Inf or NaN.
 func (a *account) number(option string, n int, otherwise float64) {
-	f := grant.Fact{Option: option, Sense: grant.UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
-	if n == 0 {
-		f.Value, f.Amount = unbounded(otherwise), otherwise
-	}
-	a.add(f, a.where)
+	a.add(orUnbounded(grant.CountFact("", option, n), otherwise), a.where)
 }
 
-// unbounded says what stands in the place of a bound that is not written.
-func unbounded(amount float64) string {
-	if math.IsNaN(amount) {
-		return "the default"
+// orUnbounded returns a bound; one that is not known becomes otherwise, which is +Inf or NaN.
+func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
+	if math.IsNaN(f.Amount) && math.IsInf(otherwise, 1) {
+		f.Value, f.Amount = "no bound", otherwise
 	}
-	return "no bound"
+	return f
 }
 
 // body adds code, which is told and never shown.
@@ -105,9 +101,7 @@ func (a *account) bounds(b hclfile.Bounds, otherwise float64) {
 	a.number("concurrency", b.Concurrency, math.Inf(1))
 	for i := range a.facts[at:] {
 		f := &a.facts[at+i]
-		if math.IsNaN(f.Amount) {
-			f.Value, f.Amount = unbounded(otherwise), otherwise
-		}
+		f.Fact = orUnbounded(f.Fact, otherwise)
 		if where, written := b.Ranges[f.Option]; written {
 			f.where = where
 		}
@@ -141,22 +135,13 @@ func (a *account) leads(of, path, led string, ranges map[string]diag.Range) {
 // rangeOf returns the place of a fact, or of the object that it is of.
 func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) diag.Range {
 	for _, place := range []string{f.Place, f.Of} {
-		for ; place != ""; place, _, _ = cutLast(place) {
+		for ; place != ""; place = place[:max(0, strings.LastIndexByte(place, '.'))] {
 			if where, ok := ranges[place]; ok {
 				return where
 			}
 		}
 	}
 	return otherwise
-}
-
-// cutLast cuts the last element off a place.
-func cutLast(place string) (before, after string, found bool) {
-	at := strings.LastIndexByte(place, '.')
-	if at < 0 {
-		return "", place, false
-	}
-	return place[:at], place[at+1:], true
 }
 
 // encode returns plain data as JSON.
