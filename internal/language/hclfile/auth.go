@@ -13,63 +13,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Auth is an auth block: a way in which callers prove who they are. It holds the
-// one of Keys, Tokens, Certificates and Peers that its kind says; none of them
-// lets in callers without a credential.
-type Auth struct {
-	// Kind is "api_key", "oidc", "mtls", "unix" or "anonymous".
-	Kind, Name   string
-	Keys         *AuthKeys
-	Tokens       *AuthTokens
-	Certificates *AuthCertificates
-	Peers        *AuthPeers
-	Range        diag.Range
-}
-
-// AuthKeys lets the holders of API keys in.
-type AuthKeys struct {
-	// File is a path, relative to the folder of the operator's file.
-	File string
-}
-
-// AuthTokens lets in whom an identity provider has issued a token to.
-type AuthTokens struct {
-	// Issuer is an https URL, or an http one of this machine.
-	Issuer   string
-	Audience string
-	// Resource is the URL of this server, "" for the audience.
-	Resource string
-	// Algorithms is nil for the usual ones.
-	Algorithms []string
-	// ID, Scopes, Groups and Agent name claims, "" for the usual ones.
-	ID, Scopes, Groups, Agent string
-	RequiredScopes            []string
-	// ImpliedScopes are the scopes that a broader one implies.
-	ImpliedScopes map[string][]string
-	// Skew is how far the clocks may differ.
-	Skew time.Duration
-}
-
-// AuthCertificates lets the holders of client certificates in.
-type AuthCertificates struct {
-	// Allow are patterns of names; nil is every name.
-	Allow []string
-	// Agent binds a certificate to the agent of its name.
-	Agent bool
-}
-
-// AuthPeers lets users of this machine in.
-type AuthPeers struct{ UIDs, GIDs []uint32 }
-
-// ListenTLS is the tls block of a listen block. Paths are relative to the folder
-// of the operator's file.
-type ListenTLS struct {
-	CertFile, KeyFile string
-	// ClientCAFile is empty where clients show no certificates.
-	ClientCAFile string
-	Range        diag.Range
-}
-
 // keysFile is the file of keys of a block that names none.
 const keysFile = "keys.json"
 
@@ -78,32 +21,6 @@ const maxSkew = time.Minute
 
 // tokenAlgorithms are those that tokens may be signed by: all are asymmetric.
 var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-
-// authKinds are the kinds of auth blocks, and authRules what each may hold.
-var (
-	authKinds = []string{"api_key", "oidc", "mtls", "unix", "anonymous"}
-	authRules = map[string]*rule{
-		"api_key": {args: args("file")},
-		"oidc": {args: join(required("issuer", "audience"),
-			args("resource", "algorithms", "id", "scopes", "groups", "agent", "required_scopes", "implied_scopes", "skew"))},
-		"mtls":      {args: args("allow", "agent")},
-		"unix":      {args: args("uids", "gids")},
-		"anonymous": {},
-	}
-)
-
-// authArgs are the arguments of auth blocks of any kind.
-func authArgs() []argument {
-	var all []argument
-	for _, kind := range authKinds {
-		for _, a := range authRules[kind].args {
-			if !slices.ContainsFunc(all, func(b argument) bool { return a.name == b.name }) {
-				all = append(all, argument{name: a.name})
-			}
-		}
-	}
-	return all
-}
 
 // auths decodes the auth blocks.
 func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
@@ -238,16 +155,6 @@ func (d *decoder) authCertificates(body *hclsyntax.Body) *AuthCertificates {
 	c.Allow = textsOf(allow)
 	c.Agent, _ = d.boolean(body, "agent", false)
 	return c
-}
-
-// filled decodes a text that is not empty, "" when it is absent or was reported.
-func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
-	text, ok := d.text(body, name)
-	if ok && strings.TrimSpace(text) == "" {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is empty", name), detail)
-		return ""
-	}
-	return text
 }
 
 // ids decodes a list of numbers of users or groups.

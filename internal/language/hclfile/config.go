@@ -1,128 +1,286 @@
 package hclfile
 
-import "github.com/mcpd/mcpd/diag"
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
-// Config is what the operator's file says, defaults filled in.
-type Config struct {
-	Server Server
-	Listen Listen
-	// Auths are the auth blocks, nil where there are none: then nobody has to prove
-	// anything.
-	Auths   []Auth
-	Reload  Reload
-	Limits  Limits
-	Ceiling *Ceiling
-	// Audit is nil when nothing is written down.
-	Audit     *Audit
-	Variables map[string]Variable
-	Secrets   []Secret
-	Policies  []Policy
-	// RateLimits are the limit blocks; Limits is the limits block.
-	RateLimits []Limit
-	Hooks      []Hook
-	Upstreams  []Upstream
-	// Codeact is nil where agents may write no code.
-	Codeact *Codeact
-	Range   diag.Range
-	// Incomplete says that the file may say more: a block could not be parsed, or
-	// the whole file.
-	Incomplete bool
-}
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-// The values of [Server.Mode].
-const (
-	Development = "development"
-	Production  = "production"
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// The values of [Server.DefaultDecision].
+// maxConcurrency bounds limits.concurrency.
+const maxConcurrency = 1 << 16
+
+// DecodeConfig evaluates the operator's file, with the given values for its
+// variables. The config is complete only when the list holds no error.
+func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
+	d := newDecoder(f, Scope{})
+	r := fileRules[ConfigKind]
+	d.check(f.body, r, "the operator's file", f.body.SrcRange)
+	all := blocks(f.body, r)
+	c := &Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
+	c.Variables = d.variables(all, values)
+	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all), Incomplete: f.broken}
+	c.Secrets = d.secrets(all)
+	c.Server = d.server(first(f.body, "server"))
+	c.Listen = d.listen(first(f.body, "listen"))
+	c.Auths = d.auths(all, c.Listen)
+	d.checkVisitors(c.Secrets, all)
+	c.Reload = d.reload(first(f.body, "reload"))
+	c.Limits = d.limits(first(f.body, "limits"))
+	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
+	c.Audit = d.audit(first(f.body, "audit"))
+	c.Upstreams = d.upstreams(all, c.Secrets)
+	c.Codeact = d.codeact(first(f.body, "codeact"))
+	policies, limits, hooks := named{}, named{}, named{}
+	for _, b := range all {
+		switch b.Type {
+		case "policy":
+			d.claim(policies, b)
+			c.Policies = append(c.Policies, d.policy(b))
+		case "limit":
+			d.claim(limits, b)
+			c.RateLimits = append(c.RateLimits, d.limit(b))
+		case "hook":
+			d.claim(hooks, b)
+			c.Hooks = append(c.Hooks, d.hook(b))
+		}
+	}
+	return c, f.finish(d.problems)
+}
+
+func (d *decoder) server(b *hclsyntax.Block) Server {
+	s := Server{Mode: Development, DefaultDecision: DecideAllow}
+	if b == nil {
+		return s
+	}
+	d.checkBody(b)
+	s.Range = d.f.rng(b.DefRange())
+	s.Name, _ = d.text(b.Body, "name")
+	s.Title, _ = d.text(b.Body, "title")
+	s.Version, _ = d.text(b.Body, "version")
+	s.Description, _ = d.text(b.Body, "description")
+	s.Instructions, _ = d.text(b.Body, "instructions")
+	s.Icons = d.icons(b.Body, rules["server"])
+	if mode, ok := d.oneOf(b.Body, "mode", Development, Production); ok {
+		s.Mode = mode
+	}
+	if s.Mode == Production {
+		s.DefaultDecision = DecideDeny
+	}
+	if decision, ok := d.oneOf(b.Body, "default_decision", DecideAllow, DecideDeny); ok {
+		if s.Mode == Production && decision == DecideAllow {
+			d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
+		}
+		s.DefaultDecision = decision
+	}
+	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
+	if s.Mode == Production && s.ExposeTraces {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode no caller is told where a body failed", "remove \"expose_traces\", or the mode; the log tells, and mcpd call does")
+	}
+	strict, _ := d.boolean(b.Body, "strict_lifecycle", true)
+	s.LenientLifecycle = !strict
+	return s
+}
+
+func (d *decoder) listen(b *hclsyntax.Block) Listen {
+	if b == nil {
+		return Listen{}
+	}
+	d.checkBody(b)
+	l := Listen{Range: d.f.rng(b.DefRange())}
+	d.listenAddress(b, &l)
+	hosts, _ := d.strings(b.Body, "hosts")
+	for _, e := range hosts {
+		d.checkListenHost(e)
+	}
+	l.Hosts = textsOf(hosts)
+	origins, _ := d.strings(b.Body, "origins")
+	for _, e := range origins {
+		d.checkOrigin(e)
+	}
+	l.Origins = textsOf(origins)
+	l.TLS = d.listenTLS(first(b.Body, "tls"))
+	return l
+}
+
+// listenAddress reads where to listen: at an address, or on a socket.
+func (d *decoder) listenAddress(b *hclsyntax.Block, l *Listen) {
+	if address, ok := d.text(b.Body, "address"); ok {
+		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
+		host, port, err := net.SplitHostPort(address)
+		n, portErr := strconv.ParseUint(port, 10, 16)
+		switch {
+		case err != nil || strings.ContainsAny(host, "/@ "):
+			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
+		case portErr != nil || strconv.FormatUint(n, 10) != port:
+			d.fail("bad-value", l.AddressRange, "this is not a port to listen on", "write a port from 0 to 65535, such as \"127.0.0.1:8080\"; 0 is any that is free")
+		}
+	}
+	path, ok := d.text(b.Body, "unix")
+	if !ok {
+		return
+	}
+	where := d.f.rng(b.Body.Attributes["unix"].Expr.Range())
+	if l.Address != "" {
+		d.fail("contradiction", where, "the listen block has both \"address\" and \"unix\"", "keep one of the two")
+	}
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		d.fail("bad-value", where, "this is not the path of a socket", "write an absolute path, such as \"/run/mcpd/mcpd.sock\"")
+	}
+	l.Address, l.AddressRange = "unix:"+path, where
+}
+
+// checkListenHost reports what is not a name, with a port or without.
+func (d *decoder) checkListenHost(e element) {
+	name, port, hasPort := cutPort(e.text)
+	_, err := strconv.ParseUint(port, 10, 16)
+	if !isHostName(name) || strings.Contains(name, "*") || hasPort && err != nil {
+		d.fail("bad-value", d.f.rng(e.where), "this is not the name of a host", "write a name, such as \"mcp.internal\", without scheme and path")
+	}
+}
+
+// checkOrigin reports what is not the origin of a page (RFC 6454 section 6.2).
+func (d *decoder) checkOrigin(e element) {
+	u, err := url.Parse(e.text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.Contains(e.text, "*") {
+		d.fail("bad-value", d.f.rng(e.where), "this is not an origin", "write scheme, host and perhaps port, such as \"https://app.example.com\"")
+	}
+}
+
+func (d *decoder) reload(b *hclsyntax.Block) Reload {
+	l := Reload{Watch: true}
+	if b == nil {
+		return l
+	}
+	d.checkBody(b)
+	l.Range = d.f.rng(b.DefRange())
+	l.Watch, _ = d.boolean(b.Body, "watch", true)
+	l.RequireTests, _ = d.boolean(b.Body, "require_tests", false)
+	return l
+}
+
+func (d *decoder) limits(b *hclsyntax.Block) Limits {
+	if b == nil {
+		return Limits{}
+	}
+	d.checkBody(b)
+	bounds := d.bounds(b.Body)
+	return Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
+}
+
+func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
+	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
+	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
+	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
+	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
+	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
+	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
+	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
+	return c
+}
+
+// ceilingHosts decodes the hosts that may be reached, nil when the ceiling does
+// not say. Advice has the port that is usual there.
+func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
+		host := strings.ToLower(e.text)
+		problem, detail := hostShape(host)
+		if problem != "" {
+			d.fail("bad-grant", d.f.rng(e.where), problem, strings.ReplaceAll(detail, ":443", port))
+		}
+		return host, problem == ""
+	})
+}
+
+// ceilingWords decodes which of the words grants may have at most, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []Name {
+	if body.Attributes[name] == nil {
+		return nil
+	}
+	names := []Name{}
+	for _, e := range d.choices(body, name, words, wrongWord{"bad-grant", wrong, "write some of"}) {
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// What an audit block may say at most.
 const (
-	DecideAllow = "allow"
-	DecideDeny  = "deny"
+	maxAuditFile  = 16 << 30
+	maxAuditFiles = 10_000
+	maxAuditAge   = 10 * 365 * 24 * time.Hour
 )
 
-// Server is the server block.
-type Server struct {
-	Name, Title, Version, Description, Instructions string
-	// Mode is [Development] or [Production].
-	Mode string
-	// DefaultDecision is what becomes of a call that no policy covers:
-	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
-	DefaultDecision string
-	// ExposeTraces tells callers where in the files a body failed. Never in
-	// production mode.
-	ExposeTraces bool
-	// LenientLifecycle is set by strict_lifecycle = false: sessions are served
-	// before their clients have sent notifications/initialized.
-	LenientLifecycle bool
-	Icons            []Icon
-	Range            diag.Range
+// audit decodes the audit block, nil when there is none.
+func (d *decoder) audit(b *hclsyntax.Block) *Audit {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	a := &Audit{Mode: AuditRelaxed, Range: d.f.rng(b.DefRange())}
+	d.auditPath(b.Body, a)
+	if mode, ok := d.oneOf(b.Body, "mode", AuditRelaxed, AuditStrict); ok {
+		a.Mode = mode
+	}
+	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
+	a.Keep, _ = d.whole(b.Body, "keep", 1, maxAuditFiles)
+	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
+	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
+		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
+	return a
 }
 
-// Listen is the listen block.
-type Listen struct {
-	// Address is host:port, or "unix:" and an absolute path, "" when the file
-	// does not say.
-	Address      string
-	AddressRange diag.Range
-	// Hosts are names that requests may carry beside the loopback ones.
-	Hosts []string
-	// Origins are the browser origins that may send requests.
-	Origins []string
-	// TLS is nil where connections are not encrypted.
-	TLS   *ListenTLS
-	Range diag.Range
+// auditPath reads the path of the file.
+func (d *decoder) auditPath(body *hclsyntax.Body, a *Audit) {
+	path, ok := d.text(body, "path")
+	if !ok {
+		return
+	}
+	a.Path, a.PathRange = path, d.f.rng(body.Attributes["path"].Expr.Range())
+	if path == "" || strings.HasSuffix(path, "/") || strings.ContainsRune(path, 0) || strings.Trim(path, "./") == "" {
+		d.fail("bad-value", a.PathRange, "this is not the path of a file", "write where the records go, such as \"audit/mcpd.jsonl\"")
+	}
 }
 
-// Reload is the reload block.
-type Reload struct {
-	// Watch is true unless the file says otherwise.
-	Watch        bool
-	RequireTests bool
-	Range        diag.Range
-}
-
-// Limits is the limits block.
-type Limits struct {
-	// Concurrency is how many calls run at once; 0 means the default.
-	Concurrency int
-	// Memory is what a process that runs bodies may have, in bytes; 0 means the
-	// default.
-	Memory int64
-	Range  diag.Range
-}
-
-// Ceiling is the ceiling block: nothing a tool file grants can exceed it.
-type Ceiling struct {
-	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
-	// is no bound; an empty list allows no host.
-	HTTPHosts []Name
-	// PrivateNetworks are "host:port" as in HTTPHosts: the hosts of grants that
-	// reach private networks. Nil is no bound; an empty list allows no such grant.
-	PrivateNetworks []Name
-	// FSRoots are absolute paths, within which roots lie. Nil is no bound; an
-	// empty list allows no root.
-	FSRoots []Name
-	// Env are names of variables, in which * matches any run of characters. Nil
-	// is no bound; an empty list allows none.
-	Env []Name
-	// Ask is what grants may ask of clients. Nil is no bound; an empty list
-	// allows nothing.
-	Ask []Name
-	// KV is which scopes grants of kept values may have. Nil is no bound; an
-	// empty list allows none.
-	KV []Name
-	// ExecPaths are absolute paths of programs, in which * matches any run of
-	// characters. Nil is no bound; an empty list allows no program.
-	ExecPaths []Name
-	// SQLDrivers are the databases that grants may be of, SQLRoots absolute paths
-	// within which SQLite files and their roots lie, and SQLHosts "host:port" of
-	// PostgreSQL, in which * matches any run of characters. Nil is no bound; an
-	// empty list allows none.
-	SQLDrivers, SQLRoots, SQLHosts []Name
-	// Modules are those of the embedding program, in whose names * matches any run
-	// of characters. Nil is no bound; an empty list allows none.
-	Modules []Name
-	Bounds
-	Range diag.Range
+// codeact decodes the codeact block, nil where there is none.
+func (d *decoder) codeact(b *hclsyntax.Block) *Codeact {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	d.begin(b)
+	c := &Codeact{
+		MaxCalls: DefaultCodeCalls, MaxParallel: DefaultCodeParallel, MaxStdout: DefaultCodeStdout,
+		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
+	}
+	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
+	if n, ok := d.whole(b.Body, "max_calls", 1, MaxCodeCalls); ok {
+		c.MaxCalls = n
+	}
+	if n, ok := d.whole(b.Body, "max_parallel", 1, MaxCodeParallel); ok {
+		c.MaxParallel = n
+	}
+	if n := d.size(b.Body, "max_stdout", MaxCodeStdout); n > 0 {
+		c.MaxStdout = int(n)
+	}
+	c.Search, _ = d.boolean(b.Body, "search", true)
+	if _, written := c.Ranges["timeout"]; !written {
+		c.Timeout = DefaultCodeTimeout
+	}
+	c.AskTimeout = d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout)
+	c.Hashes = d.hashes()
+	return c
 }

@@ -16,43 +16,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Container is a container block: how the server of an upstream is run beside this
-// one, which reaches it by its host name. Zero members are not said.
-type Container struct {
-	Image string
-	Port  int
-	// Path is that of its MCP endpoint, with [container.DefaultPath] filled in.
-	Path string
-	// Command takes the place of the command of the image, behind its entry point.
-	Command []string
-	// Env are its variables. The value of each is one literal, or one secret that comes
-	// from the environment.
-	Env []grant.Variable
-	// Reads are the names of secrets that it reads as files.
-	Reads    []string
-	User     int
-	Internet bool
-	// Health is a program of the image, with its arguments.
-	Health []string
-	Memory int64 // bytes
-	CPU    int   // thousandths of a processor
-	// Writable are folders that are empty when it starts.
-	Writable []string
-	Volumes  []ContainerVolume
-	Range    diag.Range
-}
-
-// ContainerVolume is a volume block: a folder that outlives its container. Those of one
-// name are one volume, of one Host and Size.
-type ContainerVolume struct {
-	Name, Target string
-	// Host is a path of the machine on which Compose runs, "" for a volume of its own.
-	Host      string
-	ReadOnly  bool
-	Size      int64 // bytes
-	NameRange diag.Range
-}
-
 // neighbours are what the container blocks of a file may not have twice, and what they
 // refer to.
 type neighbours struct {
@@ -200,11 +163,6 @@ func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []Se
 	}
 	d.fail("misplaced-secret", d.f.rng(x.Range()), fmt.Sprintf("the secret %q does not come from the environment", secrets[i].Name), detail, diag.Note{Range: secrets[i].Range, Message: "the secret"})
 	return false
-}
-
-// Unsaid reports whether the block does not say where the secret comes from.
-func (s *Secret) Unsaid() bool {
-	return s.Env == "" && s.File == "" && s.Command == nil && s.OAuth == nil
 }
 
 // containerReads decodes the names of the secrets that a container reads as files.

@@ -1,7 +1,10 @@
 package hclfile
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"hash"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -59,26 +62,12 @@ func (d *decoder) claimName(taken named, key string, where hcl.Range, format, na
 	return true
 }
 
-// maxName is the length of a name in bytes.
-const maxName = 64
-
 // checkName reports a name that is not like ^[A-Za-z0-9_.-]{1,64}$.
 func (d *decoder) checkName(what, name string, where hcl.Range) {
 	if !IsName(name) {
 		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
 			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", maxName))
 	}
-}
-
-// IsName reports whether a definition may have the name: 1 to 64 letters,
-// digits, dots, dashes and underscores.
-func IsName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isWord(c) && c != '.' && c != '-' || c >= 0x80 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxName
 }
 
 // checkIdentifier reports a name that cannot be written in an expression, as
@@ -148,4 +137,56 @@ func (d *decoder) claimDefinition(taken map[string]named, b *hclsyntax.Block) {
 		taken[kind] = named{}
 	}
 	d.claimName(taken[kind], b.Labels[0], b.LabelRanges[0], "there is a second "+kind+" %q", b.Labels[0])
+}
+
+// hasher makes the hashes of one definition.
+type hasher struct{ placed, meant hash.Hash }
+
+// Write adds bytes to both hashes. It never fails.
+func (h *hasher) Write(b []byte) (int, error) {
+	h.meant.Write(b)
+	return h.placed.Write(b)
+}
+
+// definition checks the name and the block of a definition, which what calls it, and
+// begins its hashes. It returns the places of the block and of its name.
+func (d *decoder) definition(b *hclsyntax.Block, what string) (at, name diag.Range) {
+	d.checkName(what, b.Labels[0], b.LabelRanges[0])
+	d.checkBody(b)
+	d.begin(b)
+	return d.f.rng(blockRange(b)), d.f.rng(b.LabelRanges[0])
+}
+
+// begin begins the hashes of a definition: where it stands and its source
+// text. What its expressions read until [decoder.hashes] is added.
+func (d *decoder) begin(b *hclsyntax.Block) {
+	where := blockRange(b)
+	if isJSON(d.f.path) {
+		where.Start = b.OpenBraceRange.Start // the blocks of one type share its name
+	}
+	r := d.f.rng(where)
+	h := &hasher{placed: sha256.New(), meant: sha256.New()}
+	writeField(h.placed, d.f.path)
+	var at [24]byte
+	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
+	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))
+	binary.BigEndian.PutUint64(at[16:], uint64(r.Start.Column))
+	h.placed.Write(at[:])
+	for _, field := range append([]string{b.Type}, b.Labels...) {
+		writeField(h, field)
+	}
+	writeField(h, d.f.source[r.Start.Byte:r.End.Byte])
+	d.eval.reads = h
+}
+
+// hashes ends the hashes of a definition and returns them.
+func (d *decoder) hashes() Hashes {
+	h := d.eval.reads
+	d.eval.reads = nil
+	return Hashes{Hash: Hash(h.placed.Sum(nil)), Meaning: Hash(h.meant.Sum(nil))}
+}
+
+// blockRange returns the range of a whole block.
+func blockRange(b *hclsyntax.Block) hcl.Range {
+	return hcl.RangeBetween(b.TypeRange, b.CloseBraceRange)
 }

@@ -92,3 +92,134 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 	}
 	return v, true
 }
+
+// loop computes a for expression. The first item that cannot be computed ends
+// it, so that one mistake is told once.
+func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
+	v, ok := e.value(x.CollExpr)
+	if !ok {
+		return v, false
+	}
+	if v.IsNull() || !v.CanIterateElements() {
+		return e.fail("wrong-type", x.CollExpr.Range(), fmt.Sprintf("only a list or an object can be looped over, not %s", typeOf(v)), "write what is looped over in brackets: [ … ]")
+	}
+	depth := len(e.loops)
+	defer func() { e.loops = e.loops[:depth] }()
+	result := loopResult{grouped: x.Group}
+	for it := v.ElementIterator(); it.Next(); {
+		key, item := it.Element()
+		e.loops = e.loops[:depth]
+		if x.KeyVar != "" {
+			e.loops = append(e.loops, binding{x.KeyVar, key})
+		}
+		e.loops = append(e.loops, binding{x.ValVar, item})
+		if !e.round(x, &result) {
+			return cty.NilVal, false
+		}
+	}
+	return result.value(x.KeyExpr != nil), true
+}
+
+// loopResult is what a for expression has made so far.
+type loopResult struct {
+	grouped bool
+	items   []cty.Value
+	attrs   map[string]cty.Value
+	groups  map[string][]cty.Value
+}
+
+// round computes one item of a for expression.
+func (e *evaluator) round(x *hclsyntax.ForExpr, result *loopResult) bool {
+	if x.CondExpr != nil {
+		if wanted, ok := e.condition(x.CondExpr); !ok || !wanted {
+			return ok
+		}
+	}
+	key := ""
+	if x.KeyExpr != nil {
+		k, ok := e.value(x.KeyExpr)
+		if !ok {
+			return false
+		}
+		if key, ok = e.text(k, x.KeyExpr.Range()); !ok {
+			return false
+		}
+	}
+	v, ok := e.value(x.ValExpr)
+	if !ok {
+		return false
+	}
+	if x.KeyExpr == nil {
+		result.items = append(result.items, v)
+		return true
+	}
+	if !result.set(key, v) {
+		e.fail("duplicate", x.KeyExpr.Range(), "two items have the key "+e.show(key),
+			"write ... after the value to collect the items of each key in a list")
+		return false
+	}
+	return true
+}
+
+// set adds an item to the object; it reports false for a second one of the same key.
+func (r *loopResult) set(key string, v cty.Value) bool {
+	if r.grouped {
+		if r.groups == nil {
+			r.groups = map[string][]cty.Value{}
+		}
+		r.groups[key] = append(r.groups[key], v)
+		return true
+	}
+	if r.attrs == nil {
+		r.attrs = map[string]cty.Value{}
+	}
+	if _, again := r.attrs[key]; again {
+		return false
+	}
+	r.attrs[key] = v
+	return true
+}
+
+func (r *loopResult) value(object bool) cty.Value {
+	switch {
+	case !object:
+		return cty.TupleVal(r.items)
+	case r.grouped:
+		attrs := make(map[string]cty.Value, len(r.groups))
+		for key, items := range r.groups {
+			attrs[key] = cty.TupleVal(items)
+		}
+		return cty.ObjectVal(attrs)
+	default:
+		return cty.ObjectVal(r.attrs)
+	}
+}
+
+// splat computes list[*].name. A value that is no list counts as a list of it
+// alone, and null as an empty one.
+func (e *evaluator) splat(x *hclsyntax.SplatExpr) (cty.Value, bool) {
+	v, ok := e.value(x.Source)
+	if !ok {
+		return v, false
+	}
+	if v.IsNull() {
+		return cty.EmptyTupleVal, true
+	}
+	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		v = cty.TupleVal([]cty.Value{v})
+	}
+	if e.items == nil {
+		e.items = map[*hclsyntax.AnonSymbolExpr]cty.Value{}
+	}
+	defer delete(e.items, x.Item)
+	items := make([]cty.Value, 0, v.LengthInt())
+	for it := v.ElementIterator(); it.Next(); {
+		_, e.items[x.Item] = it.Element()
+		item, ok := e.value(x.Each)
+		if !ok {
+			return cty.NilVal, false
+		}
+		items = append(items, item)
+	}
+	return cty.TupleVal(items), true
+}

@@ -1,24 +1,20 @@
 package hclfile
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
-	"slices"
-	"strconv"
+	"path/filepath"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/grant"
-)
-
-// Bounds of an http grant.
-const (
-	maxResponse  = 64 << 20
-	maxRedirects = 10
 )
 
 // allow decodes an allow block. ranges maps each object to its block.
@@ -61,38 +57,6 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		}
 	}
 	return set, ranges
-}
-
-func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.HTTP {
-	r := rules["http"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
-	g := grant.HTTP{Name: b.Labels[0]}
-	hosts := d.hosts(body)
-	g.Methods = d.methods(body)
-	g.Paths = d.paths(body)
-	g.MaxResponse = d.size(body, "max_response", maxResponse)
-	g.Timeout = d.duration(body, "timeout", 0)
-	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
-	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
-	for i, host := range hosts {
-		g.Hosts = append(g.Hosts, host.text)
-		ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)] = d.f.rng(host.where)
-		d.checkReach(host, g.PrivateNetworks || d.meant(body, r, "private_networks"))
-	}
-	if g.PrivateNetworks {
-		ranges["http."+g.Name+".private_networks"] = d.f.rng(body.Attributes["private_networks"].Expr.Range())
-		for _, host := range hosts {
-			d.checkPattern(host)
-		}
-	}
-	taken := named{}
-	for _, inner := range blocks(b.Body, r) {
-		if h, ok := d.header(inner, taken); ok {
-			g.Headers = append(g.Headers, h)
-		}
-	}
-	return g
 }
 
 // literalOnly reports each argument of a grant that is computed, and returns
@@ -160,156 +124,284 @@ func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []elem
 	return list
 }
 
-// hosts decodes the list of hosts with ports, in lower case.
-func (d *decoder) hosts(body *hclsyntax.Body) []element {
-	list := d.grantList(body, "hosts", "name at least one host with its port, such as \"api.example.com:443\"")
-	hosts := make([]element, 0, len(list))
-	for _, e := range list {
-		e.text = strings.ToLower(e.text)
-		if problem, detail := checkHost(e.text); problem != "" {
-			d.fail("bad-grant", d.f.rng(e.where), problem, detail)
-			continue
+// env decodes an env block. It notes the place of the block as "env", and of
+// each name as "env.NAME".
+func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
+	return d.grantNames(b, ranges, "name at least one variable of the environment, such as \"LANG\"", func(e element) bool {
+		switch {
+		case strings.Contains(e.text, "*"):
+			d.fail("bad-grant", d.f.rng(e.where), "a grant names each variable of the environment", "write the names out")
+		case !isIdentifier(e.text):
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as \"LANG\"")
+		case strings.HasPrefix(strings.ToLower(e.text), strings.ToLower(envPrefix)):
+			d.fail("bad-grant", d.f.rng(e.where), e.text+" gives a value to a variable block", "read it as vars.NAME")
+		default:
+			return true
 		}
-		hosts = append(hosts, e)
-	}
-	return hosts
-}
-
-// checkHost says what is wrong with a host of a grant.
-func checkHost(host string) (problem, detail string) {
-	name, port, _ := cutPort(host)
-	if strings.Trim(name, "*.") == "" {
-		return "a grant for every host gives a script the whole network", "name the hosts, or a domain such as \"*.example.com:443\""
-	}
-	if problem, detail = hostShape(host); problem != "" {
-		return problem, detail
-	}
-	switch {
-	case port == "*":
-		return "the port of a host must be a number", fmt.Sprintf("write %q", name+":443")
-	case strings.Contains(strings.TrimPrefix(name, "*."), "*"):
-		return "a * can stand only for the whole first part of a host", "write it as in \"*.example.com:443\""
-	}
-	return "", ""
-}
-
-// hostShape says what keeps a text from being host:port. The port may be *.
-func hostShape(host string) (problem, detail string) {
-	if scheme, rest, found := strings.Cut(host, "://"); found {
-		return "a host has no scheme and no path", fmt.Sprintf("write %q", clip(withPort(rest, scheme)))
-	}
-	if strings.ContainsAny(host, "/@?# ") {
-		return "this is not a host", "write a name and a port, such as \"api.example.com:443\""
-	}
-	name, port, ok := cutPort(host)
-	if !ok && strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
-		return "this is not a host and a port", "write an IPv6 address in brackets, such as \"[2001:db8::1]:443\""
-	}
-	if !ok {
-		return "the host has no port", fmt.Sprintf("write %q", clip(host)+":443")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); port != "*" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
-		return "the port of the host is not a number from 1 to 65535", "write the host and its port, such as \"api.example.com:443\""
-	}
-	if !isHostName(name) {
-		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"
-	}
-	return "", ""
-}
-
-// withPort returns the host at the beginning of what follows a scheme, with
-// the port of the scheme where it says none.
-func withPort(address, scheme string) string {
-	host, _, _ := strings.Cut(address, "/")
-	if _, _, ok := cutPort(host); ok {
-		return host
-	}
-	if scheme == "http" {
-		return host + ":80"
-	}
-	return host + ":443"
-}
-
-// cutPort splits host:port; an IPv6 address stands in brackets.
-func cutPort(host string) (name, port string, ok bool) {
-	i := strings.LastIndexByte(host, ':')
-	if i <= 0 || i == len(host)-1 || strings.HasSuffix(host, "]") {
-		return host, "", false
-	}
-	if strings.Contains(host[:i], ":") && !strings.HasPrefix(host, "[") {
-		return host, "", false
-	}
-	return host[:i], host[i+1:], true
-}
-
-// maxHost is the length of a DNS name (RFC 1035 section 2.3.4).
-const maxHost = 253
-
-func isHostName(name string) bool {
-	if inner, ok := strings.CutPrefix(name, "["); ok {
-		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
-		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(name, "]")
-	}
-	if name == "" || len(name) > maxHost {
 		return false
-	}
-	for part := range strings.SplitSeq(name, ".") {
-		if part == "" || len(part) > 63 || part[0] == '-' || part[len(part)-1] == '-' {
-			return false
-		}
-		for i := range len(part) {
-			if c := part[i]; c >= 0x80 || !isWord(c) && c != '-' && c != '*' {
-				return false
-			}
-		}
-	}
-	return true
+	})
 }
 
-// httpMethods are the methods that a grant may name.
-var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+// grantNames decodes a block of a grant that is a list of names, each of which
+// accept reports or lets pass. It notes the place of the block as its type, and
+// of each name as "TYPE.NAME".
+func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
+	r := rules[b.Type]
+	d.checkBody(b)
+	ranges[b.Type] = d.f.rng(b.DefRange())
+	taken := named{}
+	var names []string
+	for _, e := range d.grantList(d.literalOnly(b.Body, r), "names", whenEmpty) {
+		if accept(e) && d.claimName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
+			names = append(names, e.text)
+			ranges[b.Type+"."+e.text] = d.f.rng(e.where)
+		}
+	}
+	return names
+}
 
-func (d *decoder) methods(body *hclsyntax.Body) []string {
-	list := d.grantList(body, "methods", "name at least one method, or remove the list to grant GET and HEAD")
+// ceilingEnv decodes the variables that may be granted, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingEnv(body *hclsyntax.Body) []Name {
+	return d.ceilingList(body, "env", func(e element) (string, bool) {
+		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
+		if !ok {
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits, _ and *, such as \"APP_*\"")
+		}
+		return e.text, ok
+	})
+}
+
+// revealed decodes a secrets block: which secrets a script may read. Whether the
+// operator lets them be read is for package crossref to say.
+func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
+	return d.grantNames(b, ranges, "name at least one secret that the script may read", func(e element) bool {
+		_, ok := d.secret(e.text, e.where)
+		return ok
+	})
+}
+
+// tools decodes a call block: the names and patterns of the tools that may be
+// called. It notes the place of each as "tools.NAME".
+func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
+	r := rules["call"]
+	d.checkBody(b)
+	body := d.literalOnly(b.Body, r)
+	ranges["call"] = d.f.rng(b.DefRange())
+	taken := named{}
+	var names []string
+	list := d.grantList(body, "tools", "name at least one tool, or a pattern such as \"crm_*\"")
 	for _, e := range list {
-		if slices.Contains(httpMethods, e.text) {
+		switch {
+		case !isPattern(e.text):
+			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
+		case d.claimName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
+			names = append(names, e.text)
+			ranges["tools."+e.text] = d.f.rng(e.where)
+		}
+	}
+	if len(names) == 0 || len(names) < len(list) {
+		return append(names, "*") // nothing is told of calls that what was reported may grant
+	}
+	return names
+}
+
+// Bounds of an ask grant.
+const (
+	maxAskRounds = 100
+	maxAskTokens = 1 << 20
+)
+
+// askNames are what an ask grant may give, and what a ceiling may name.
+var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
+
+// ask decodes an ask block. It notes the places of the block as "ask", and of
+// what it grants as "ask.elicit" and so on.
+func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
+	r := rules["ask"]
+	d.checkBody(b)
+	body := d.literalOnly(b.Body, r)
+	ranges["ask"] = d.f.rng(b.DefRange())
+	a := &grant.Ask{}
+	reported := false
+	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
+		attr := b.Body.Attributes[name]
+		if attr == nil {
+			*granted = d.meant(b.Body, r, name) // it is reported, and what uses it need not be
+			reported = reported || *granted
 			continue
 		}
-		detail := diag.DidYouMean(strings.ToUpper(e.text), httpMethods)
-		if upper := strings.ToUpper(e.text); upper != e.text && isToken(e.text) {
-			detail = fmt.Sprintf("methods are in upper case: %q", upper)
-		}
-		d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a method that can be granted", orList(detail, "write one of", httpMethods))
+		ranges["ask."+name] = d.f.rng(attr.SrcRange)
+		ok := false
+		*granted, ok = d.boolean(body, name, true)
+		reported = reported || !ok
 	}
-	return textsOf(list)
+	a.MaxRounds, _ = d.whole(body, "max_rounds", 1, maxAskRounds)
+	a.MaxTokens, _ = d.whole(body, "max_tokens", 1, maxAskTokens)
+	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
+	}
+	if a.Names() == nil && !reported {
+		d.fail("bad-grant", d.f.rng(b.DefRange()), "the block grants nothing to ask", "write elicit = true, sample = true or roots = true")
+	}
+	return a
 }
 
-func (d *decoder) paths(body *hclsyntax.Body) []string {
-	list := d.grantList(body, "paths", "name at least one path, such as \"/customers/*\", or remove the list to grant every path")
+// module decodes a module block, whose arguments are the module's to judge. It
+// notes the place of the block as "modules.NAME", unless one of them was reported.
+func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Module {
+	d.checkBody(b)
+	g := grant.Module{Name: b.Labels[0]}
+	options := make(map[string]json.RawMessage, len(b.Body.Attributes))
+	for name, attr := range b.Body.Attributes {
+		if value := d.json(b.Body, name); !d.computed(attr) && value != nil {
+			options[name] = value
+		}
+	}
+	if len(options) == len(b.Body.Attributes) {
+		ranges["modules."+g.Name] = d.f.rng(b.DefRange())
+	}
+	// What was encoded before encodes again.
+	g.Options, _ = json.Marshal(options)
+	return g
+}
+
+// ceilingModules decodes the modules that may be granted, nil when the ceiling
+// does not say.
+func (d *decoder) ceilingModules(body *hclsyntax.Body) []Name {
+	return d.ceilingList(body, "modules", func(e element) (string, bool) {
+		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
+		if !ok {
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a module", "use letters, digits, _ and *, such as \"ledger\"")
+		}
+		return e.text, ok
+	})
+}
+
+// Bounds of an fs grant.
+const (
+	maxGrantedFile  = 16 << 20
+	maxGrantedTotal = 64 << 20
+	maxRoot         = 4096
+)
+
+// fs decodes an fs block. It notes the place of its root as "fs.NAME.root".
+func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS {
+	r := rules["fs"]
+	d.checkBody(b)
+	body := d.literalOnly(b.Body, r)
+	g := grant.FS{Name: b.Labels[0]}
+	if written, ok := d.text(body, "root"); ok {
+		where := d.f.rng(body.Attributes["root"].Expr.Range())
+		g.Root, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
+		ranges["fs."+g.Name+".root"] = where
+	}
+	mode, _ := d.oneOf(body, "mode", "ro", "rw")
+	g.Write = mode == "rw"
+	g.MaxFile = d.size(body, "max_file", maxGrantedFile)
+	g.MaxTotal = d.size(body, "max_total", maxGrantedTotal)
+	if g.MaxTotal > 0 && g.MaxFile > g.MaxTotal {
+		d.fail("contradiction", d.f.rng(body.Attributes["max_file"].Expr.Range()), "one file may have more than all that a call reads and writes", "raise \"max_total\", or lower \"max_file\"")
+	}
+	return g
+}
+
+// folderPath returns the path of a folder that is written in the file, absolute
+// where that can be known, "" for one that it reports.
+func (d *decoder) folderPath(written string, where diag.Range) string {
+	switch {
+	case written == "":
+		d.fail("bad-grant", where, "the path is empty", "write a path relative to the folder of this file, such as \"logs\", or an absolute one")
+	case strings.HasPrefix(written, "~"):
+		d.fail("bad-grant", where, "~ means no folder here", "write the path out")
+	case len(written) > maxRoot || strings.ContainsFunc(written, unicode.IsControl):
+		d.fail("bad-grant", where, "this is not the path of a folder", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
+	case filepath.IsAbs(written):
+		return filepath.Clean(written)
+	default:
+		return filepath.Join(d.f.folder, filepath.FromSlash(written))
+	}
+	return ""
+}
+
+// ceilingRoots decodes the folders within which roots may lie, nil when the
+// ceiling does not say.
+func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
+		path := d.folderPath(e.text, d.f.rng(e.where))
+		return path, path != ""
+	})
+}
+
+// ceilingList decodes a list of a ceiling, nil when the ceiling does not say.
+// accept returns what an item says, and false for one that it reports.
+func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(element) (string, bool)) []Name {
+	if attr := body.Attributes[name]; attr == nil {
+		return nil
+	}
+	names := []Name{}
+	list, _ := d.strings(body, name)
 	for _, e := range list {
-		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "*") || strings.ContainsAny(e.text, "?# ") {
-			d.fail("bad-grant", d.f.rng(e.where), "this is not a path", "write a path that begins with /, such as \"/customers/*\"; * matches any run of characters")
+		if text, ok := accept(e); ok {
+			names = append(names, Name{Text: text, Range: d.f.rng(e.where)})
 		}
 	}
-	return textsOf(list)
+	return names
 }
 
-// checkPattern refuses a pattern of hosts in a grant that reaches private
-// networks: whoever owns the domain says where a name below it leads.
-func (d *decoder) checkPattern(host element) {
-	if strings.Contains(host.text, "*") {
-		d.fail("bad-grant", d.f.rng(host.where), "a * together with private_networks reaches whatever the owner of the domain points a name at",
-			"name each host that is in a private network, and grant the others of the domain in an http block of their own")
+// What a kv grant gives unless it says otherwise, and at most.
+const (
+	defaultKeys  = 1000
+	maxKeys      = 100_000
+	defaultKept  = 64 << 10
+	maxKept      = 1 << 20
+	defaultStore = 10 << 20
+	maxStore     = 256 << 20
+	maxKeep      = 365 * 24 * time.Hour
+	// defaultSession is how long a session's values are kept: nobody comes back
+	// for them once the session has ended.
+	defaultSession = 24 * time.Hour
+)
+
+// kv decodes a kv block. It notes the place of its scope as "kv.NAME.scope",
+// which is that of the block where none is written.
+func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
+	r := rules["kv"]
+	d.checkBody(b)
+	body := d.literalOnly(b.Body, r)
+	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
+	scoped := "kv." + g.Name + ".scope"
+	ranges[scoped] = d.f.rng(b.DefRange())
+	if attr := b.Body.Attributes["scope"]; attr != nil {
+		ranges[scoped] = d.f.rng(attr.Expr.Range())
 	}
+	if scope, ok := d.oneOf(body, "scope", grant.Scopes()...); ok {
+		g.Scope = scope
+	}
+	g.TTL = d.durationWithin(body, "ttl", 0, maxKeep)
+	if g.TTL == 0 && g.Scope == grant.ScopeSession {
+		g.TTL = defaultSession
+	}
+	keys, _ := d.whole(body, "max_keys", 1, maxKeys)
+	g.MaxKeys = cmp.Or(keys, defaultKeys)
+	g.MaxValue = cmp.Or(d.size(body, "max_value", maxKept), defaultKept)
+	g.MaxTotal = cmp.Or(d.size(body, "max_total", maxStore), defaultStore)
+	if attr := body.Attributes["max_value"]; attr != nil && g.MaxValue > g.MaxTotal {
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "one value may be larger than all of them together",
+			"raise \"max_total\", which is 10MiB unless it says otherwise, or lower \"max_value\"")
+	}
+	return g
 }
 
-// checkReach warns of a host that is private by its very name, in a grant that
-// does not reach private networks.
-func (d *decoder) checkReach(host element, private bool) {
-	name, _, _ := cutPort(host.text)
-	addr, _ := netip.ParseAddr(strings.Trim(name, "[]"))
-	local := name == "localhost" || strings.HasSuffix(name, ".localhost")
-	if !private && (local || addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()) {
-		d.warn("bad-grant", d.f.rng(host.where), "this host is in a private network, which the grant does not reach", "add private_networks = true to the grant")
+// callerless reports grants that need a caller, where there is none.
+func (d *decoder) callerless(set grant.Set, ranges map[string]diag.Range) {
+	for _, g := range set.KV {
+		if g.Scope == grant.ScopePrincipal || g.Scope == grant.ScopeSession {
+			d.fail("bad-grant", ranges["kv."+g.Name+".scope"], fmt.Sprintf("a hook runs for no caller, so it keeps no values in the scope %q", g.Scope),
+				"write scope = \"tool\" for values of the hook alone, or scope = \"server\" for values that it shares")
+		}
+	}
+	if where, written := ranges["call"]; written {
+		d.fail("bad-grant", where, "a hook runs for no caller, so it can call no tools", "remove the block, and do in the hook what the tool would do")
 	}
 }

@@ -2,7 +2,11 @@ package hclfile
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -143,4 +147,244 @@ func hasTemplate(line []byte) bool {
 		}
 	}
 	return false
+}
+
+// quoted reads one piece of a quoted string.
+func (s *scanner) quoted() {
+	switch s.src[s.at] {
+	case '"':
+		s.pop(len(s.levels) - 1)
+		s.at++
+	case '\\':
+		s.at++
+		if s.at < len(s.src) && s.src[s.at] != '\n' && s.src[s.at] != '\r' {
+			s.at++
+		}
+	case '\n':
+		s.unclosedString()
+	case '$', '%':
+		s.sequence()
+	default:
+		s.literal(`"\$%` + "\n")
+	}
+}
+
+// unclosedString refuses a string that goes on behind its line. A quote with
+// nothing behind it was meant to close the string around a template sequence.
+func (s *scanner) unclosedString() {
+	open := s.top().at
+	if outer := s.levels[len(s.levels)-2]; (outer.kind == '$' || outer.kind == '%') && len(bytes.TrimSpace(s.src[open+1:s.at])) == 0 {
+		s.refuse("syntax", outer.at, fmt.Sprintf(`this "%c{" is never closed`, outer.kind), fmt.Sprintf(`add the "}" that ends it, or write %[1]c%[1]c{ for the text %[1]c{`, outer.kind))
+		s.problem.end = outer.at + 2
+		return
+	}
+	s.refuse("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
+	s.problem.end = s.at
+}
+
+// heredocText reads one piece of a heredoc that holds templates.
+func (s *scanner) heredocText() {
+	if s.top().tag != nil && s.lineStart() {
+		line, _, _ := bytes.Cut(s.src[s.at:], []byte("\n"))
+		if bytes.Equal(bytes.TrimSpace(line), s.top().tag) {
+			s.at += len(line)
+			s.pop(len(s.levels) - 1)
+			return
+		}
+	}
+	switch s.src[s.at] {
+	case '\n':
+		s.piece(1)
+		s.at++
+	case '$', '%':
+		s.sequence()
+	default:
+		s.literal("$%\n")
+	}
+}
+
+// lineStart reports whether the heredoc's text begins a line here.
+func (s *scanner) lineStart() bool { return s.at > 0 && s.src[s.at-1] == '\n' }
+
+// literal skips to the next byte that is one of stops.
+func (s *scanner) literal(stops string) {
+	i := bytes.IndexAny(s.src[s.at+1:], stops)
+	if i < 0 {
+		s.at = len(s.src)
+		return
+	}
+	s.at += 1 + i
+}
+
+// sequence reads a $ or %: the start of a template sequence, an escape of it,
+// or the plain sign.
+func (s *scanner) sequence() {
+	c := s.src[s.at]
+	switch {
+	case s.peek(1) == '{':
+		s.piece(1)
+		s.push(c)
+		s.at += 2
+		if s.peek(0) == '~' {
+			s.at++
+		}
+	case s.peek(1) == c && s.peek(2) == '{':
+		s.piece(2)
+		s.at += 3
+	default:
+		s.piece(2)
+		s.at++
+	}
+}
+
+// piece counts parts of the innermost template, which HCL joins pairwise.
+func (s *scanner) piece(n int) {
+	top := s.top()
+	if top.pieces += n; top.pieces > maxPieces {
+		s.refuse("too-large", top.at, fmt.Sprintf("the template has more than %d lines, signs and sequences", maxPieces),
+			"put the text into a file and read it with file(), or into a heredoc without templates")
+	}
+}
+
+// openHeredoc reads <<TAG or <<-TAG with its line end. A heredoc without
+// templates is noted and skipped to its closing line.
+func (s *scanner) openHeredoc() {
+	open := s.at
+	at := open + 2
+	flush := at < len(s.src) && s.src[at] == '-'
+	if flush {
+		at++
+	}
+	tag := asciiWord(s.src[at:])
+	if len(tag) == 0 {
+		s.operator(1)
+		return
+	}
+	newline := lineEnd(s.src[at+len(tag):])
+	if newline == 0 {
+		s.refuse("syntax", at+len(tag), "something follows the tag of the heredoc on its line",
+			fmt.Sprintf("end the line after %s; a tag holds ASCII letters, digits, _ and - only", s.src[open:at+len(tag)]))
+		return
+	}
+	s.separate()
+	start := at + len(tag) + newline
+	_, raw := rawLanguage(string(tag))
+	end, found := heredocEnd(s.src, start, tag, raw)
+	switch found {
+	case heredocOpen:
+		s.neverClosed(open, at, tag)
+	case heredocTemplate:
+		s.push('<')
+		s.top().tag = tag
+		s.at = start
+	default:
+		if raw && opensAgain(s.src[start:end], tag) {
+			s.neverClosed(open, at, tag)
+			return
+		}
+		s.heredocs = append(s.heredocs, heredoc{tag: string(tag), raw: raw, flush: flush, open: open, start: start, end: end})
+		s.at = end + bytes.Index(s.src[end:], tag) + len(tag)
+		s.operand, s.newline = true, false
+	}
+}
+
+// neverClosed refuses a heredoc whose tag stands at an offset.
+func (s *scanner) neverClosed(open, at int, tag []byte) {
+	s.refuse("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line that holds %s alone", tag))
+	s.problem.end = at + len(tag)
+}
+
+// opensAgain reports whether a text of code holds a line on which a heredoc of
+// the same tag begins, as no code does: its end is that of the other one.
+func opensAgain(text, tag []byte) bool {
+	for opener := append([]byte("<<"), tag...); ; {
+		n := bytes.Index(text, opener)
+		if n < 0 {
+			return false
+		}
+		line := bytes.TrimSpace(text[bytes.LastIndexByte(text[:n], '\n')+1 : n])
+		name, equals := bytes.CutSuffix(line, []byte("="))
+		name = bytes.TrimSpace(name)
+		if text = text[n+len(opener):]; equals && len(name) > 0 && len(asciiWord(name)) == len(name) && lineEnd(bytes.TrimLeft(text, " \t")) > 0 {
+			return true
+		}
+	}
+}
+
+// asciiWord returns the identifier of ASCII characters that src begins with.
+func asciiWord(src []byte) []byte {
+	n := 0
+	for n < len(src) && src[n] < utf8.RuneSelf && (isWord(src[n]) || n > 0 && src[n] == '-') {
+		n++
+	}
+	if n > 0 && isDigit(src[0]) {
+		return nil
+	}
+	return src[:n]
+}
+
+// lineEnd returns the length of the line end that src begins with, or 0.
+func lineEnd(src []byte) int {
+	switch {
+	case len(src) > 0 && src[0] == '\n':
+		return 1
+	case len(src) > 1 && src[0] == '\r' && src[1] == '\n':
+		return 2
+	default:
+		return 0
+	}
+}
+
+// Format returns a file in canonical form: indents, spaces, aligned equals
+// signs, and a line end at its end. The text of raw and other literal heredocs is kept byte for byte. A
+// file with a syntax error is not formatted. JSON is returned as it is.
+func Format(src Source) ([]byte, diag.List) {
+	if isJSON(src.Path) {
+		return src.Bytes, nil
+	}
+	f := &File{path: src.Path}
+	if problem := checkBytes(src); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
+	if problems := f.parseHCL(src.Bytes); f.body == nil || f.broken {
+		return nil, f.finish(problems)
+	}
+	out := hclwrite.Format(f.withoutTexts())
+	again, problem := scan(out)
+	if problem != nil || len(again) != len(f.heredocs) {
+		return nil, diag.List{{Code: "syntax", Summary: "the file cannot be formatted", Range: diag.Range{File: f.path}}}
+	}
+	return f.withTexts(out, again), nil
+}
+
+// withoutTexts returns the source without the texts of its heredocs, and with
+// a line end at its end.
+func (f *File) withoutTexts() []byte {
+	out := make([]byte, 0, len(f.source))
+	at := 0
+	if bytes.HasPrefix([]byte(f.source), []byte(byteOrderMark)) {
+		at = len(byteOrderMark)
+	}
+	for _, h := range f.heredocs {
+		out = append(out, f.source[at:h.start]...)
+		at = h.end
+	}
+	out = append(out, f.source[at:]...)
+	if n := len(out); n > 0 && out[n-1] != '\n' {
+		out = append(out, '\n')
+	}
+	return out
+}
+
+// withTexts puts the texts of the heredocs back where they were cut out.
+func (f *File) withTexts(out []byte, cuts []heredoc) []byte {
+	result := make([]byte, 0, len(out)+len(f.source))
+	at := 0
+	for i, h := range cuts {
+		result = append(result, out[at:h.start]...)
+		result = append(result, f.source[f.heredocs[i].start:f.heredocs[i].end]...)
+		at = h.start
+	}
+	return append(result, out[at:]...)
 }

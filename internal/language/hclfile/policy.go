@@ -3,9 +3,12 @@ package hclfile
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -122,4 +125,171 @@ func seemsComputed(text string) bool {
 		return false
 	}
 	return slices.ContainsFunc([]string{"args.", "args[", "principal.", "agent.", "tool.", "call.", "vars."}, joins)
+}
+
+// targets decodes what a policy, a limit or a hook, whose rule is r, is about. One whose
+// list is written wrong covers nothing: it was not meant to cover everything.
+func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
+	t := Targets{
+		Tools:     d.names(body, "tools", patternCharacters),
+		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
+		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
+	}
+	if d.meant(body, r, "tools", "resources", "prompts") {
+		for _, list := range []*[]Name{&t.Tools, &t.Resources, &t.Prompts} {
+			if *list == nil {
+				*list = []Name{}
+			}
+		}
+	}
+	return t
+}
+
+func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []Name {
+	return d.patterns(body, argument, patternTexts{
+		wrong: "this is not the name of a " + strings.TrimSuffix(argument, "s"), characters: characters,
+		empty: "the list of " + argument + " is empty", detail: fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument),
+	})
+}
+
+func (d *decoder) toolPatterns(body *hclsyntax.Body, argument, characters string) []Name {
+	return d.patterns(body, argument, patternTexts{
+		wrong: "this is not the name of a tool", characters: characters,
+		empty: fmt.Sprintf("the list %q is empty", argument), detail: "name tools or patterns of them, or remove it",
+	})
+}
+
+// patternCharacters says what a name or a pattern of tools holds.
+const patternCharacters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"
+
+// patternTexts say what is wrong with an item of a list, and with a list without items.
+type patternTexts struct{ wrong, characters, empty, detail string }
+
+// patterns decodes names and patterns, nil when the argument is absent.
+func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternTexts) []Name {
+	attr := body.Attributes[argument]
+	if attr == nil {
+		return nil
+	}
+	list, ok := d.strings(body, argument)
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), texts.empty, texts.detail)
+	}
+	names := make([]Name, 0, len(list))
+	for _, e := range list {
+		if !isPattern(e.text) {
+			d.fail("bad-name", d.f.rng(e.where), texts.wrong, texts.characters)
+			continue
+		}
+		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+	}
+	return names
+}
+
+// maxCalls bounds the calls of a rate and of a burst.
+const maxCalls = 1_000_000
+
+// rateForms says how a rate is written.
+const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
+
+// limit decodes a limit block.
+func (d *decoder) limit(b *hclsyntax.Block) Limit {
+	at, nameAt := d.definition(b, "the limit")
+	l := Limit{
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
+	}
+	l.Calls, l.Per = d.rate(b.Body)
+	l.Burst = l.Calls
+	if burst, ok := d.whole(b.Body, "burst", 1, maxCalls); ok {
+		l.Burst = burst
+	}
+	l.Concurrency, _ = d.whole(b.Body, "concurrency", 1, maxConcurrency)
+	l.Reason = d.limitReason(b.Body)
+	switch {
+	case !d.meant(b.Body, rules["limit"], "rate", "concurrency"):
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
+	case b.Body.Attributes["burst"] != nil && !d.meant(b.Body, rules["limit"], "rate"):
+		d.fail("missing-argument", d.f.rng(b.Body.Attributes["burst"].NameRange), "a burst is one of a rate, and there is none", "write a rate beside it, such as rate = \"60/m\", or remove it")
+	}
+	l.Hashes = d.hashes()
+	return l
+}
+
+// limitReason decodes what a refused caller is told, "" when the limit does not say.
+func (d *decoder) limitReason(body *hclsyntax.Body) string {
+	text, ok := d.text(body, "reason")
+	if ok && text == "" {
+		d.fail("bad-value", d.f.rng(body.Attributes["reason"].Expr.Range()), "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
+	}
+	return text
+}
+
+// rate decodes a rate, 0 when there is none or it was reported.
+func (d *decoder) rate(body *hclsyntax.Body) (calls int, per time.Duration) {
+	text, where, ok := d.word(body, "rate", "a string", func(cty.Value) string { return rateForms })
+	if !ok {
+		return 0, 0
+	}
+	count, unit, _ := strings.Cut(text, "/")
+	per = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
+	calls, err := strconv.Atoi(count)
+	switch {
+	case per == 0 || err != nil || strings.Trim(count, "0123456789") != "":
+		d.fail("bad-value", where, "this is not a rate", meantRate(text))
+	case calls < 1 || calls > maxCalls:
+		d.fail("bad-value", where, "\"rate\" is out of bounds", fmt.Sprintf("write 1 to %d calls", maxCalls))
+	default:
+		return calls, per
+	}
+	return 0, 0
+}
+
+// meantRate asks whether a rate was meant by what is none, such as "60 per minute".
+func meantRate(written string) string {
+	text := strings.NewReplacer(" ", "", "per", "/", "rps", "/s", "rpm", "/m", "rph", "/h").Replace(strings.ToLower(written))
+	count, unit, _ := strings.Cut(text, "/")
+	unit = strings.TrimPrefix(unit, "1")
+	n, err := strconv.ParseUint(count, 10, 32)
+	if err != nil || unit == "" {
+		return rateForms
+	}
+	for _, word := range []string{"seconds", "minutes", "hours"} {
+		if strings.HasPrefix(word, unit) || unit == "hr" && word == "hours" {
+			return fmt.Sprintf("did you mean \"%d/%s\"?", n, word[:1])
+		}
+	}
+	return rateForms
+}
+
+// hook decodes a hook block.
+func (d *decoder) hook(b *hclsyntax.Block) Hook {
+	at, nameAt := d.definition(b, "the hook")
+	h := Hook{
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
+		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
+	}
+	if attr := b.Body.Attributes["timeout"]; attr != nil {
+		h.TimeoutRange = d.f.rng(attr.Expr.Range())
+	}
+	if allow := first(b.Body, "allow"); allow != nil {
+		h.Grant, h.GrantRanges = d.allow(allow)
+		if where, asks := h.GrantRanges["ask"]; asks {
+			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
+		}
+		d.callerless(h.Grant, h.GrantRanges)
+	}
+	if run := d.run(b); run != nil {
+		h.Run = *run
+	}
+	h.Hashes = d.hashes()
+	return h
+}
+
+func (d *decoder) events(body *hclsyntax.Body) []string {
+	if list, ok := d.strings(body, "on"); ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
+	}
+	return textsOf(d.choices(body, "on", []string{OnStart, OnEnd, OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))
 }

@@ -2,7 +2,11 @@ package hclfile
 
 import (
 	"encoding/base64"
+	"fmt"
+	"maps"
 	"math"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -77,14 +81,6 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *Content {
 	return c
 }
 
-// settle says what the content of a file is sent as.
-func (c *Content) settle() {
-	if c.MIMEType == "" {
-		c.MIMEType = typeOfFile(c.Path, c.Bytes)
-	}
-	c.Binary = !isText(c.Bytes) || !isTextual(c.MIMEType)
-}
-
 // base64 decodes bytes in standard base64, which may be broken into lines.
 func (d *decoder) base64(body *hclsyntax.Body, name string) ([]byte, bool) {
 	s, ok := d.text(body, name)
@@ -112,4 +108,98 @@ func (d *decoder) file(body *hclsyntax.Body, name string) (path string, content 
 		return "", nil, false
 	}
 	return d.eval.readFile(written, attr.Expr.Range())
+}
+
+// Bounds of a resource folder.
+const (
+	defaultFolderFile = 1 << 20
+	maxFolderFile     = 4 << 20
+	maxGlobs          = 64
+)
+
+// folder decodes a resource_folder block.
+func (d *decoder) folder(b *hclsyntax.Block) Folder {
+	r := rules["resource_folder"]
+	at, nameAt := d.definition(b, "the folder")
+	f := Folder{
+		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
+		MIMETypes: d.extensions(b.Body), Labels: d.textMap(b.Body, "labels"),
+		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r),
+		MaxFile: defaultFolderFile,
+	}
+	f.Description, _ = d.text(b.Body, "description")
+	if f.Glob == nil {
+		f.Glob = []string{"**"}
+	}
+	if n := d.size(b.Body, "max_file", maxFolderFile); n > 0 {
+		f.MaxFile = n
+	}
+	d.root(b.Body, &f)
+	d.uriPrefix(b.Body, &f)
+	f.Hashes = d.hashes()
+	return f
+}
+
+// root decodes the path of the folder.
+func (d *decoder) root(body *hclsyntax.Body, f *Folder) {
+	written, ok := d.text(body, "root")
+	if !ok {
+		return
+	}
+	f.RootRange = d.f.rng(body.Attributes["root"].Expr.Range())
+	f.Root = path.Join(d.f.dir, written)
+	if !isInside(written, f.Root) {
+		f.Root = ""
+		d.fail("bad-path", f.RootRange, "the path is no folder within the tools folder", "write a path relative to the folder of this file, with forward slashes; the tools folder itself is never a resource")
+	}
+}
+
+func (d *decoder) uriPrefix(body *hclsyntax.Body, f *Folder) {
+	if prefix, ok := d.text(body, "uri_prefix"); ok {
+		f.URIPrefix, f.PrefixRange = prefix, d.f.rng(body.Attributes["uri_prefix"].Expr.Range())
+		if problem, detail := checkURI(prefix + "x"); problem != "" {
+			d.fail("bad-uri", f.PrefixRange, problem, detail)
+		} else if !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, ":") {
+			d.fail("bad-uri", f.PrefixRange, "the paths of files would run into the prefix", fmt.Sprintf("end it with a slash: %q", clip(prefix)+"/"))
+		}
+	}
+}
+
+// globs decodes a list of patterns of paths, nil when it is absent.
+func (d *decoder) globs(body *hclsyntax.Body, name string) []string {
+	list, ok := d.strings(body, name)
+	if attr := body.Attributes[name]; ok && (len(list) == 0 || len(list) > maxGlobs) {
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q holds %s", name, count(len(list), "pattern")), fmt.Sprintf("write 1 to %d of them, or remove it", maxGlobs))
+	}
+	for _, e := range list {
+		if !isGlob(e.text) {
+			d.fail("bad-value", d.f.rng(e.where), "this is not a pattern of paths", "write a path relative to \"root\", with * within a name and ** for any folders, such as \"**/*.md\"")
+		}
+	}
+	return textsOf(list)
+}
+
+// extensions decodes the types of files by their extension.
+func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
+	written := d.textMap(body, "mime_types")
+	if written == nil {
+		return nil
+	}
+	whole := body.Attributes["mime_types"].Expr
+	members := d.memberExprs(whole)
+	types := make(map[string]string, len(written))
+	for _, extension := range slices.Sorted(maps.Keys(written)) {
+		key, value, mimeType := whole, whole, written[extension]
+		if m, ok := members[extension]; ok {
+			key, value = m.KeyExpr, m.ValueExpr
+		}
+		if !strings.HasPrefix(extension, ".") || strings.ContainsAny(extension, "/*") || path.Ext(extension) != extension {
+			d.fail("bad-value", d.f.rng(key.Range()), d.eval.show(extension)+" is no extension", "write the last dot and what follows, such as { \".md\" = \"text/markdown\" }")
+		} else if !isMIMEType(mimeType) {
+			d.fail("bad-value", d.f.rng(value.Range()), "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
+		}
+		types[strings.ToLower(extension)] = mimeType
+	}
+	return types
 }

@@ -132,13 +132,6 @@ func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
 // maxSuggested is how many values a file may list for completion.
 const maxSuggested = 1000
 
-// Complete says how a value that is being typed is completed. Exactly one of
-// Values and Run is set.
-type Complete struct {
-	Values []string
-	Run    *Body
-}
-
 // complete decodes a complete block, nil when it was reported.
 func (d *decoder) complete(b *hclsyntax.Block) *Complete {
 	d.checkBody(b)

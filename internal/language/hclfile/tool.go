@@ -2,12 +2,14 @@ package hclfile
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // tool decodes a tool block.
@@ -134,3 +136,207 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
 	t.SensitiveOutput = sensitivePointers(fields, "")
 	t.BigIntOutput = bigintPointers(fields, "")
 }
+
+// task decodes whether a tool runs as a task, from when on, and how long its
+// result is kept.
+func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
+	t.Task, _ = d.oneOf(b.Body, "task", TaskOptional, TaskRequired)
+	for _, name := range []string{"task_ttl", "ask_first"} {
+		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
+			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
+		}
+	}
+	if t.Task == "" {
+		return
+	}
+	t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	if attr := b.Body.Attributes["timeout"]; attr != nil && t.Timeout > t.TaskTTL {
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the tool may run for longer than its task is kept",
+			"raise \"task_ttl\", which is 1h unless it says otherwise, or lower \"timeout\"")
+	}
+	t.AskFirst, _ = d.boolean(b.Body, "ask_first", false)
+	if t.AskFirst && t.Grant.Ask == nil {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["ask_first"].NameRange), "the tool has \"ask_first\", and may ask nobody", "grant it an allow { ask } block, or remove it")
+	}
+}
+
+// dryRun decodes what a tool does in a rehearsal.
+func (d *decoder) dryRun(b *hclsyntax.Block, t *Tool) {
+	attr := b.Body.Attributes["dry_run"]
+	if attr == nil {
+		return
+	}
+	t.DryRun = d.code(attr, JavaScript, TypeScript)
+	if t.ReadOnly != nil && *t.ReadOnly {
+		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("%q is what a tool does in a rehearsal that writes, and this one is read-only", "dry_run"),
+			"remove it: a rehearsal runs what is read-only as it is")
+	}
+}
+
+// cache decodes the cache block of a tool, nil when there is none. A result is
+// given again only where nobody can tell it from that of another run: by a tool
+// that changes nothing, asks nobody and keeps nothing for its caller alone.
+func (d *decoder) cache(b *hclsyntax.Block, t *Tool) *Cache {
+	c := d.cacheBlock(b)
+	if c == nil {
+		return nil
+	}
+	d.cacheable(b, t, c)
+	return c
+}
+
+// cacheBlock decodes the cache block within another one, nil when there is none.
+func (d *decoder) cacheBlock(b *hclsyntax.Block) *Cache {
+	block := first(b.Body, "cache")
+	if block == nil {
+		return nil
+	}
+	d.checkBody(block)
+	c := &Cache{Scope: CachePrincipal, Range: d.f.rng(block.DefRange())}
+	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
+	if scope, ok := d.oneOf(block.Body, "scope", CachePrincipal, CacheServer); ok {
+		c.Scope = scope
+	}
+	return c
+}
+
+// overrideCache decodes the cache block of an override block, nil when there is none. It is
+// the operator who says that the tool only reads: the word of its server is not enough.
+func (d *decoder) overrideCache(b *hclsyntax.Block, o *Override) *Cache {
+	c := d.cacheBlock(b)
+	if c != nil {
+		d.repeatable(b, c, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
+	}
+	return c
+}
+
+// overridesCacheable reports caches of tools whose server may ask its client.
+func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *Upstream) {
+	attr := b.Body.Attributes["ask"]
+	if attr == nil || len(u.Ask.Names()) == 0 {
+		return
+	}
+	for i := range u.Overrides {
+		if c := u.Overrides[i].Cache; c != nil {
+			d.fail("contradiction", c.Range, "the tool has a cache, and its server may ask the client", "remove one of the two: what one user answers is not for another call",
+				diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it may ask here"})
+		}
+	}
+}
+
+// repeatable reports that a tool with a cache does not say that it only reads, or that a
+// second call of it is like the first.
+func (d *decoder) repeatable(b *hclsyntax.Block, c *Cache, readOnly *bool, idempotent bool) {
+	switch attr := b.Body.Attributes["read_only"]; {
+	case attr == nil && !d.meant(b.Body, rules[b.Type], "read_only"):
+		d.fail("contradiction", c.Range, "the tool has a cache, and does not say that it only reads", "write read_only = true if that is so; a call that changes something has to be made each time")
+	case readOnly != nil && !*readOnly:
+		d.fail("contradiction", c.Range, "the tool has a cache, and does more than to read", "remove the cache: a call that changes something has to be made each time",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not read-only here"})
+	}
+	if attr := b.Body.Attributes["idempotent"]; attr != nil && !idempotent {
+		d.fail("contradiction", c.Range, "the tool has a cache, and a second call of it is not like the first", "remove the cache, or idempotent = false",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not idempotent here"})
+	}
+}
+
+// cacheable reports what keeps the results of a tool from being given again.
+func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
+	d.repeatable(b, c, t.ReadOnly, t.Idempotent)
+	if t.Grant.Ask != nil {
+		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
+			diag.Note{Range: t.GrantRanges["ask"], Message: "it may ask here"})
+	}
+	if t.Grant.Call != nil {
+		d.fail("contradiction", c.Range, "the tool has a cache, and calls other tools", "remove one of the two: what another tool answers is for its own cache to keep, and for its own policies to give",
+			diag.Note{Range: t.GrantRanges["call"], Message: "it may call here"})
+	}
+	for _, m := range t.Grant.Modules {
+		d.fail("contradiction", c.Range, "the tool has a cache, and uses an object of the program, which knows who calls", "remove one of the two",
+			diag.Note{Range: t.GrantRanges["modules."+m.Name], Message: "it is granted here"})
+	}
+	for _, kv := range t.Grant.KV {
+		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == CacheServer {
+			d.fail("contradiction", c.Range, fmt.Sprintf("the tool keeps values of each %s, and a cache would give what they made to another one", kv.Scope), "remove the cache, or use a wider scope of values, or a narrower one of the cache",
+				diag.Note{Range: t.GrantRanges["kv."+kv.Name+".scope"], Message: "whose values it keeps"})
+		}
+	}
+}
+
+// annotationsOf decodes the annotations block in body, nil when there is none.
+func (d *decoder) annotationsOf(body *hclsyntax.Body) *Annotations {
+	b := first(body, "annotations")
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	a := &Annotations{}
+	a.Audience = textsOf(d.choices(b.Body, "audience", []string{User, Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
+	if v, ok := d.typed(b.Body, "priority", numberKind); ok {
+		n, _ := v.AsBigFloat().Float64()
+		if n < 0 || n > 1 {
+			d.fail("bad-value", d.f.rng(b.Body.Attributes["priority"].Expr.Range()), "\"priority\" must lie from 0 to 1", "write 1 for what must not be left out, 0 for what may")
+		}
+		a.Priority = &n
+	}
+	return a
+}
+
+// icons decodes the icon blocks in body, without those that have no source:
+// that is told where they stand.
+func (d *decoder) icons(body *hclsyntax.Body, r *rule) []Icon {
+	var icons []Icon
+	for _, b := range blocks(body, r) {
+		if b.Type != "icon" {
+			continue
+		}
+		if i := d.icon(b); i.Src != "" {
+			icons = append(icons, i)
+		}
+	}
+	return icons
+}
+
+func (d *decoder) icon(b *hclsyntax.Block) Icon {
+	d.checkBody(b)
+	i := Icon{MIMEType: d.mimeType(b.Body, "mime_type"), Range: d.f.rng(b.DefRange())}
+	if src, ok := d.text(b.Body, "src"); ok {
+		i.Src = src
+		if problem, detail := checkIcon(src); problem != "" {
+			d.fail("bad-uri", d.f.rng(b.Body.Attributes["src"].Expr.Range()), problem, detail)
+		}
+	}
+	list, _ := d.strings(b.Body, "sizes")
+	for _, e := range list {
+		if !iconSize.MatchString(e.text) {
+			d.fail("bad-value", d.f.rng(e.where), "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
+		}
+	}
+	i.Sizes = textsOf(list)
+	i.Theme, _ = d.oneOf(b.Body, "theme", LightTheme, DarkTheme)
+	return i
+}
+
+// checkIcon says what keeps a text from being the source of an icon. Clients
+// load it by themselves, so that only these two schemes are safe to show them.
+func checkIcon(src string) (problem, detail string) {
+	const wanted = "write an https URI, or the image itself as data:image/png;base64,…"
+	scheme, rest, _ := strings.Cut(src, ":")
+	switch strings.ToLower(scheme) {
+	case "https":
+		if host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/"); !strings.HasPrefix(rest, "//") || host == "" {
+			return "the URI of the icon names no host", wanted
+		}
+		return checkURI(src)
+	case "data":
+		if badURIByte(src) >= 0 || !strings.HasPrefix(strings.ToLower(rest), "image/") || !strings.Contains(rest, ",") {
+			return "the data of the icon are no image", wanted
+		}
+		return "", ""
+	default:
+		return "an icon is loaded from nowhere else but https and data URIs", wanted
+	}
+}
+
+// iconSize is WIDTHxHEIGHT or any.
+var iconSize = regexp.MustCompile(`^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any)$`)

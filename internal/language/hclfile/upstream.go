@@ -1,7 +1,9 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,111 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/wildcard"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
-
-// Upstream is an upstream block: another MCP server, whose tools, resources and prompts
-// this server offers as its own. Exactly one of Command and URL is set; that of a Container
-// is where it can be reached beside this server.
-type Upstream struct {
-	Name string
-	// Command is a program and its arguments. A program with a slash in its path is
-	// relative to the folder of the operator's file, as Dir is, and any other one is
-	// looked for in PATH. Env are its variables, beside the few that every program gets.
-	Command []string
-	Dir     string
-	Env     []grant.Variable
-	// Container is nil where others see to it that the server runs.
-	Container *Container
-	// URL is that of a server over HTTP, and Grant what it is reached under. Private says
-	// that the file itself calls its host one of a private network.
-	URL     string
-	Grant   grant.HTTP
-	Private bool
-	// PlaceRange is where the program of Command is written, or URL.
-	PlaceRange diag.Range
-	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
-	Transport string
-	// Prefix is what the names of its tools and prompts begin with here.
-	Prefix string
-	// Offer are the kinds of what is offered: [OfferTools] and the like, each once.
-	Offer []string
-	// Instructions adds those of the server to our own, behind its name.
-	Instructions bool
-	// Escape are names, URIs and patterns of its resources, templates and prompts that are
-	// offered although they hold invisible characters, with these as escapes;
-	// "instructions" stands for its instructions.
-	Escape []string
-	// Include and Exclude are names and patterns of its tools, as it calls them itself. A
-	// nil Include is all of them.
-	Include, Exclude []Name
-	// Rename maps names of its tools and prompts, as it calls them itself, to those that
-	// they have here, to which no prefix is added.
-	Rename map[string]string
-	// renamed are the places of the entries of Rename, by their names here.
-	renamed   map[string]diag.Range
-	Overrides []Override
-	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
-	// accepted of them says.
-	Pin string
-	// Lazy has it reached when it is called first, and not before: until then its tools are
-	// those that were accepted.
-	Lazy bool
-	// Ask is what it may ask of the clients of its calls.
-	Ask grant.Ask
-	// Bounds are those of its calls.
-	Bounds
-	AskTimeout time.Duration
-	// Start is how long it may take until it is ready, 0 for the default. MaxMessage is
-	// what it may send at once, in bytes, 0 for the default.
-	Start      time.Duration
-	MaxMessage int64
-	// Labels are those of all that it offers.
-	Labels map[string]string
-
-	Range, NameRange diag.Range
-	Hashes
-}
-
-// Override is an override block: what is said of a tool in the place of what its server
-// says. Nil members leave that as it is.
-type Override struct {
-	// Tool is its name, as the server calls it.
-	Tool                                         string
-	Title, Description                           *string
-	ReadOnly, Destructive, Idempotent, OpenWorld *bool
-	Labels                                       map[string]string
-	// Cache is nil where each call reaches the server.
-	Cache *Cache
-	Bounds
-	Range diag.Range
-}
-
-// The values of [Upstream.Transport].
-const (
-	UpstreamStreamable = "streamable"
-	UpstreamSSE        = "sse"
-)
-
-// The values of [Upstream.Pin].
-const (
-	// PinFirst accepts all that is there when the server is first seen, and nothing later.
-	PinFirst = "first"
-	// PinStrict accepts nothing that nobody has accepted.
-	PinStrict = "strict"
-	// PinOff accepts everything.
-	PinOff = "off"
-)
-
-// The values of [Upstream.Offer].
-const (
-	OfferTools     = "tools"
-	OfferResources = "resources"
-	OfferPrompts   = "prompts"
-)
-
-var offerKinds = []string{OfferTools, OfferResources, OfferPrompts}
 
 const (
 	// DefaultUpstreamTimeout is the timeout of calls of an upstream that does not say.
@@ -124,58 +23,6 @@ const (
 	// maxCommand bounds the words of a command.
 	maxCommand = 256
 )
-
-// Gives reports whether the block gives something of the server a name.
-func (u *Upstream) Gives(name string) bool {
-	for _, given := range u.Rename {
-		if given == name {
-			return true
-		}
-	}
-	return false
-}
-
-// RenamedAt returns where the block gives something of the server a name: the entry of
-// Rename, as far as that has a place.
-func (u *Upstream) RenamedAt(name string) diag.Range {
-	if at, written := u.renamed[name]; written {
-		return at
-	}
-	return u.NameRange
-}
-
-// Renamed returns what a tool or a prompt is called here that the server calls name.
-func (u *Upstream) Renamed(name string) string {
-	if renamed, ok := u.Rename[name]; ok {
-		return renamed
-	}
-	return u.Prefix + name
-}
-
-// Includes reports whether a tool is offered that the server calls name.
-func (u *Upstream) Includes(name string) bool {
-	return u.Offers(OfferTools) && Covers(u.Include, name) && (u.Exclude == nil || !Covers(u.Exclude, name))
-}
-
-// Offers reports whether what is of a kind is offered.
-func (u *Upstream) Offers(kind string) bool { return slices.Contains(u.Offer, kind) }
-
-// Escapes reports whether something is offered with its invisible characters as escapes
-// that the server calls name.
-func (u *Upstream) Escapes(name string) bool {
-	return slices.ContainsFunc(u.Escape, func(pattern string) bool { return wildcard.Matches(pattern, name) })
-}
-
-// Override returns what the file says of a tool that the server calls name; nil for
-// nothing.
-func (u *Upstream) Override(name string) *Override {
-	for i := range u.Overrides {
-		if u.Overrides[i].Tool == name {
-			return &u.Overrides[i]
-		}
-	}
-	return nil
-}
 
 // upstreams decodes the upstream blocks, whose containers may have some of the secrets.
 func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream {
@@ -277,4 +124,130 @@ func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string,
 		return "", false
 	}
 	return v.AsString(), d.claimName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
+}
+
+// upstreamNames decodes what of the server is offered, and by which names.
+func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
+	u.Prefix = u.Name + "_"
+	if prefix, ok := d.text(b.Body, "prefix"); ok {
+		if prefix != "" && !IsToolName(prefix) {
+			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not what a name begins with", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
+		}
+		u.Prefix = prefix
+	}
+	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
+	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
+	u.Offer = offerKinds
+	if d.meant(b.Body, rules["upstream"], "offer") {
+		u.Offer = textsOf(d.choices(b.Body, "offer", offerKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
+	}
+	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
+	u.Escape = d.escapes(b.Body)
+	u.Rename = d.textMap(b.Body, "rename")
+	entries := d.entries(b.Body, "rename")
+	u.renamed = make(map[string]diag.Range, len(entries))
+	given := map[string]string{}
+	for _, from := range slices.Sorted(maps.Keys(u.Rename)) {
+		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
+		u.renamed[to] = where
+		switch first, twice := given[to]; {
+		case !IsToolName(to):
+			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", maxPatternName))
+		case twice:
+			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "give each a name of its own")
+		}
+		given[to] = from
+	}
+	taken := named{}
+	for _, inner := range blocks(b.Body, rules["upstream"]) {
+		if inner.Type == "override" && d.claim(taken, inner) {
+			u.Overrides = append(u.Overrides, d.override(inner))
+		}
+	}
+}
+
+// escapes decodes what is offered although it holds invisible characters.
+func (d *decoder) escapes(body *hclsyntax.Body) []string {
+	list, ok := d.strings(body, "escape")
+	if ok && len(list) == 0 {
+		d.fail("bad-value", d.f.rng(body.Attributes["escape"].Expr.Range()), "the list \"escape\" is empty", "name URIs of resources, names of prompts, or patterns of them, or remove it")
+	}
+	taken := named{}
+	for _, e := range list {
+		if e.text == "" {
+			d.fail("bad-name", d.f.rng(e.where), "this is the name of nothing", "write a URI, the name of a prompt, \"instructions\", or a pattern such as \"docs://*\"")
+		} else {
+			d.claimName(taken, e.text, e.where, "%q stands twice in \"escape\"", e.text)
+		}
+	}
+	return textsOf(list)
+}
+
+// override decodes what is said of a tool in the place of its server.
+func (d *decoder) override(b *hclsyntax.Block) Override {
+	d.checkBody(b)
+	o := Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	for name, to := range map[string]**string{"title": &o.Title, "description": &o.Description} {
+		if text, ok := d.text(b.Body, name); ok {
+			*to = &text
+		}
+	}
+	o.ReadOnly, o.Destructive = d.flag(b.Body, "read_only"), d.flag(b.Body, "destructive")
+	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
+	o.Labels = d.textMap(b.Body, "labels")
+	o.Bounds = d.boundsAway(b)
+	o.Cache = d.overrideCache(b, &o)
+	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
+	}
+	return o
+}
+
+// upstreamAsk decodes what the server may ask of the clients of its calls: nothing
+// unless the block says so.
+func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *Upstream) {
+	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s cannot stand in \"ask\"", "write some of"}) {
+		switch word.text {
+		case grant.Elicit:
+			u.Ask.Elicit = true
+		case grant.Sample:
+			u.Ask.Sample = true
+		case grant.Roots:
+			u.Ask.Roots = true
+		}
+	}
+	u.Ask.MaxRounds, _ = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
+	u.Ask.MaxTokens, _ = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
+	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.meant(b.Body, rules["upstream"], "ask") {
+		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which the server may not ask for", "write ask = [\"sample\"], or remove it")
+	}
+}
+
+// upstreamURL decodes where the server is reached, and how.
+func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
+	u.Private, _ = d.boolean(b.Body, "private_networks", false)
+	u.PlaceRange = d.f.rng(b.Body.Attributes["url"].Expr.Range())
+	if text, ok := d.text(b.Body, "url"); ok {
+		if problem, detail := u.reach(text, u.Private); problem != "" {
+			d.fail("bad-value", u.PlaceRange, problem, detail)
+		}
+	}
+	d.upstreamHTTP(b, u)
+}
+
+// upstreamHTTP decodes how the server is spoken to over HTTP.
+func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *Upstream) {
+	for _, name := range []string{"dir", "env"} {
+		d.onlyWith(b, name, "command")
+	}
+	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
+	taken := named{}
+	for _, inner := range blocks(b.Body, rules["upstream"]) {
+		if inner.Type != "header" {
+			continue
+		}
+		if h, ok := d.header(inner, taken); ok {
+			u.Grant.Headers = append(u.Grant.Headers, h)
+		}
+	}
 }

@@ -1,10 +1,15 @@
 package hclfile
 
 import (
+	"encoding/json"
 	"errors"
+	"math/big"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
@@ -105,4 +110,204 @@ func nameOf(t cty.Type) string {
 	default:
 		return strings.TrimSpace("a " + t.FriendlyName())
 	}
+}
+
+// appendJSON appends v as JSON. The keys of an object are in bytewise order.
+// The caller has measured v.
+func appendJSON(b []byte, v cty.Value) []byte {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return append(b, "null"...)
+	}
+	switch t := v.Type(); {
+	case t == cty.String:
+		return appendString(b, v.AsString())
+	case t == cty.Number:
+		return appendNumber(b, v)
+	case t == cty.Bool && v.True():
+		return append(b, "true"...)
+	case t == cty.Bool:
+		return append(b, "false"...)
+	case t.IsObjectType() || t.IsMapType():
+		return appendItems(b, v, '{', '}')
+	case v.CanIterateElements():
+		return appendItems(b, v, '[', ']')
+	default:
+		return append(b, "null"...)
+	}
+}
+
+func appendItems(b []byte, v cty.Value, open, end byte) []byte {
+	b = append(b, open)
+	first := true
+	for it := v.ElementIterator(); it.Next(); {
+		k, item := it.Element()
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		if open == '{' {
+			b = append(appendString(b, k.AsString()), ':')
+		}
+		b = appendJSON(b, item)
+	}
+	return append(b, end)
+}
+
+// plainBits is the size up to which a whole number is written without exponent.
+const plainBits = 512
+
+// appendNumber appends a number: whole ones to the digit, others as the
+// nearest float64.
+func appendNumber(b []byte, v cty.Value) []byte {
+	f := v.AsBigFloat()
+	if n, accuracy := f.Int64(); accuracy == big.Exact {
+		return strconv.AppendInt(b, n, 10)
+	}
+	if f.IsInt() && f.MantExp(nil) < plainBits {
+		return f.Append(b, 'f', 0)
+	}
+	n, _ := f.Float64()
+	return strconv.AppendFloat(b, n, 'g', -1, 64)
+}
+
+// appendString appends s as a JSON string. Like encoding/json without HTML
+// escapes, it keeps everything but quotes, backslashes and control characters.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		b = append(b, s[start:i]...)
+		b = appendEscape(b, c)
+		i++
+		start = i
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	const hex = "0123456789abcdef"
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	default:
+		if c >= utf8.RuneSelf {
+			return append(b, `\ufffd`...)
+		}
+		return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+	}
+}
+
+// jsonOf computes x as JSON. Objects that x writes out keep the order in which
+// their keys are declared. visit, if any, is told the place of every value by
+// its JSON pointer.
+func (e *evaluator) jsonOf(x hclsyntax.Expression, visit func(pointer string, where hcl.Range)) (json.RawMessage, bool) {
+	w := jsonWriter{e: e, visit: visit}
+	ok := w.write(x, "")
+	if len(w.out) > maxValue {
+		e.tooLarge(x.Range())
+		return nil, false
+	}
+	return w.out, ok
+}
+
+type jsonWriter struct {
+	e     *evaluator
+	visit func(pointer string, where hcl.Range)
+	out   []byte
+}
+
+func (w *jsonWriter) write(x hclsyntax.Expression, pointer string) bool {
+	if w.visit != nil {
+		w.visit(pointer, x.Range())
+	}
+	switch x := x.(type) {
+	case *hclsyntax.ParenthesesExpr:
+		return w.write(x.Expression, pointer)
+	case *hclsyntax.TupleConsExpr:
+		return w.tuple(x, pointer)
+	case *hclsyntax.ObjectConsExpr:
+		return w.object(x, pointer)
+	}
+	v, ok := w.e.value(x)
+	if !ok {
+		return false
+	}
+	if _, ok := w.e.measure(v, x.Range()); !ok {
+		return false
+	}
+	w.out = appendJSON(w.out, v)
+	return true
+}
+
+func (w *jsonWriter) tuple(x *hclsyntax.TupleConsExpr, pointer string) bool {
+	all := true
+	w.out = append(w.out, '[')
+	for i, item := range x.Exprs {
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		all = w.write(item, w.child(pointer, i, "")) && all
+	}
+	w.out = append(w.out, ']')
+	return all
+}
+
+func (w *jsonWriter) object(x *hclsyntax.ObjectConsExpr, pointer string) bool {
+	all := true
+	seen := make(map[string]bool, len(x.Items))
+	w.out = append(w.out, '{')
+	for i, item := range x.Items {
+		key, ok := w.e.key(item.KeyExpr)
+		if ok && seen[key] {
+			w.e.fail("duplicate", item.KeyExpr.Range(), "the key "+w.e.show(key)+" stands twice in this object", "keep one of the two")
+			ok = false
+		}
+		seen[key] = true
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		w.out = append(appendString(w.out, key), ':')
+		all = w.write(item.ValueExpr, w.child(pointer, -1, key)) && ok && all
+	}
+	w.out = append(w.out, '}')
+	return all
+}
+
+// child returns the pointer of an item or a member; pointers are made only
+// when someone wants them.
+func (w *jsonWriter) child(pointer string, index int, key string) string {
+	switch {
+	case w.visit == nil:
+		return ""
+	case index >= 0:
+		return pointer + "/" + strconv.Itoa(index)
+	default:
+		return pointer + "/" + escapePointer(key)
+	}
+}
+
+// escapePointer returns a step of a JSON pointer (RFC 6901 section 3).
+func escapePointer(key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

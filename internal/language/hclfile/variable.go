@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,38 +13,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 )
-
-// Variable is a variable block with its value.
-type Variable struct {
-	Name        string
-	Description string
-	// Type is the JSON Schema of the values.
-	Type json.RawMessage
-	// Value is the JSON value: the one given from outside, else the default.
-	Value json.RawMessage
-	// Given is the value as it was given from outside, nil for the default.
-	Given *string
-	// Sensitive keeps the value out of messages and logs.
-	Sensitive bool
-	Range     diag.Range
-	// typ is what Type says, nil when the type cannot be read.
-	typ *valueType
-}
-
-// VarValues are values for variables that come from outside, by name.
-type VarValues map[string]VarValue
-
-// VarValue is one value for a variable.
-type VarValue struct {
-	// Text is the value as it was given: the string itself for a variable of
-	// type string or any, else a literal in the notation of HCL or JSON.
-	Text string
-	// JSON is a value that is known to be of the type of its variable. Text is not
-	// looked at then.
-	JSON json.RawMessage
-	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
-	Origin string
-}
 
 // envPrefix begins the names of environment variables that give values. Those
 // for undeclared variables are ignored: they may be meant for someone else.
@@ -169,47 +136,6 @@ func givenHint(t *valueType) string {
 	default:
 		return "write it as in HCL or JSON, such as [\"a\", \"b\"]"
 	}
-}
-
-// VarsSchema returns the JSON Schema of the object of all variables. That of an
-// incomplete config allows any, since more may be declared.
-func (c *Config) VarsSchema() json.RawMessage {
-	if c.Incomplete {
-		return json.RawMessage("{}")
-	}
-	out := []byte(`{"type":"object","properties":{`)
-	names := slices.Sorted(maps.Keys(c.Variables))
-	for i, name := range names {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Type, "{}")...)
-	}
-	out = append(out, '}')
-	if len(names) > 0 {
-		out = append(out, `,"required":`...)
-		out = appendStrings(out, names)
-	}
-	return append(out, `,"additionalProperties":false}`...)
-}
-
-// VarsJSON returns the object of all variables as JSON.
-func (c *Config) VarsJSON() json.RawMessage {
-	out := []byte{'{'}
-	for i, name := range slices.Sorted(maps.Keys(c.Variables)) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Value, "null")...)
-	}
-	return append(out, '}')
-}
-
-func orDefault(raw json.RawMessage, otherwise string) []byte {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return []byte(otherwise)
-	}
-	return raw
 }
 
 // ParseVars reads a *.mcpdvars file: one NAME = literal on each line, in HCL.

@@ -170,22 +170,6 @@ func orList(suggestion, lead string, names []string) string {
 	return lead + " " + strings.Join(names, ", ")
 }
 
-// header returns how a block of the type and the rule begins.
-func header(block string, r *rule) string {
-	for _, l := range r.labels {
-		block += fmt.Sprintf(" %q", strings.ToUpper(l))
-	}
-	return block
-}
-
-// article returns "a tool block", "an input block".
-func article(block string) string {
-	if strings.ContainsRune("aeio", rune(block[0])) || block == "http" || block == "fs" || block == "upstream" {
-		return "an " + block + " block"
-	}
-	return "a " + block + " block"
-}
-
 func countLabels(n int) string {
 	switch n {
 	case 0:

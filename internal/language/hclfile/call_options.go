@@ -4,16 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
 )
-
-// callArgs are the arguments that [Call] is made of.
-func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
 
 // call decodes what a block says of every call of it.
 func (d *decoder) call(b *hclsyntax.Block) Call {
@@ -96,37 +92,6 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 			diag.Note{Range: d.f.rng(found[0].where), Message: fmt.Sprintf("%q stands here", found[0].name)})
 	}
 	return found[0].name
-}
-
-// What bounds may be.
-const (
-	// MaxMemory and MaxOutput are in bytes.
-	MaxMemory = 4 << 30
-	MaxOutput = 16 << 20
-	minMemory = 32 << 20
-	// DefaultMemory and DefaultOutput hold where nothing is said.
-	DefaultMemory = 256 << 20
-	DefaultOutput = 4 << 20
-)
-
-// Bounds are those of a call. A zero member is not said.
-type Bounds struct {
-	Timeout time.Duration
-	// Memory is what the process of a call may have, in bytes.
-	Memory int64
-	// Output is how much JSON a result may be, in bytes.
-	Output int64
-	// Concurrency is how many calls may run at once.
-	Concurrency int
-	// Ranges are those of the arguments that are written, by their names.
-	Ranges map[string]diag.Range
-}
-
-func (b *Bounds) locate(name string, where diag.Range) {
-	if b.Ranges == nil {
-		b.Ranges = map[string]diag.Range{}
-	}
-	b.Ranges[name] = where
 }
 
 // bounds decodes what a block says of calls.

@@ -3,27 +3,8 @@ package hclfile
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
-
-// form says how the value of an argument is written, which matters to
-// HCL's JSON syntax, where every one of them is a string.
-type form int
-
-const (
-	// expression is an ordinary expression; its strings are templates.
-	expression form = iota
-	// code is literal text in another language.
-	code
-	// typeName is a type such as list(string).
-	typeName
-)
-
-// argument is an argument that a block may hold.
-type argument struct {
-	name     string
-	form     form
-	required bool
-}
 
 // rule says what a block of one type may hold.
 type rule struct {
@@ -41,6 +22,26 @@ type rule struct {
 	// own are the rules of blocks that differ here from their like elsewhere.
 	own map[string]*rule
 }
+
+// argument is an argument that a block may hold.
+type argument struct {
+	name     string
+	form     form
+	required bool
+}
+
+// form says how the value of an argument is written, which matters to
+// HCL's JSON syntax, where every one of them is a string.
+type form int
+
+const (
+	// expression is an ordinary expression; its strings are templates.
+	expression form = iota
+	// code is literal text in another language.
+	code
+	// typeName is a type such as list(string).
+	typeName
+)
 
 func (r *rule) arg(name string) *argument {
 	for i := range r.args {
@@ -285,4 +286,49 @@ func described(all map[string]*rule) map[string]*rule {
 		r.what = article(name)
 	}
 	return all
+}
+
+// authKinds are the kinds of auth blocks, and authRules what each may hold.
+var (
+	authKinds = []string{"api_key", "oidc", "mtls", "unix", "anonymous"}
+	authRules = map[string]*rule{
+		"api_key": {args: args("file")},
+		"oidc": {args: join(required("issuer", "audience"),
+			args("resource", "algorithms", "id", "scopes", "groups", "agent", "required_scopes", "implied_scopes", "skew"))},
+		"mtls":      {args: args("allow", "agent")},
+		"unix":      {args: args("uids", "gids")},
+		"anonymous": {},
+	}
+)
+
+// authArgs are the arguments of auth blocks of any kind.
+func authArgs() []argument {
+	var all []argument
+	for _, kind := range authKinds {
+		for _, a := range authRules[kind].args {
+			if !slices.ContainsFunc(all, func(b argument) bool { return a.name == b.name }) {
+				all = append(all, argument{name: a.name})
+			}
+		}
+	}
+	return all
+}
+
+// callArgs are the arguments that [Call] is made of.
+func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
+
+// article returns "a tool block", "an input block".
+func article(block string) string {
+	if strings.ContainsRune("aeio", rune(block[0])) || block == "http" || block == "fs" || block == "upstream" {
+		return "an " + block + " block"
+	}
+	return "a " + block + " block"
+}
+
+// header returns how a block of the type and the rule begins.
+func header(block string, r *rule) string {
+	for _, l := range r.labels {
+		block += fmt.Sprintf(" %q", strings.ToUpper(l))
+	}
+	return block
 }

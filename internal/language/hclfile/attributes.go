@@ -2,8 +2,10 @@ package hclfile
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/big"
+	"mime"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,4 +316,85 @@ func (d *decoder) entries(body *hclsyntax.Body, name string) map[string]diag.Ran
 		}
 	}
 	return places
+}
+
+// filled decodes a text that is not empty, "" when it is absent or was reported.
+func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
+	text, ok := d.text(body, name)
+	if ok && strings.TrimSpace(text) == "" {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is empty", name), detail)
+		return ""
+	}
+	return text
+}
+
+// objectArg decodes an argument that is an object of a known type.
+func (d *decoder) objectArg(body *hclsyntax.Body, name string, t *valueType) (cty.Value, bool) {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return cty.NilVal, false
+	}
+	v, ok := d.eval.value(attr.Expr)
+	if !ok || !d.bounded(attr.Expr, v) || !d.conform(attr.Expr, v, t, fmt.Sprintf("%q", name)) {
+		return cty.NilVal, false
+	}
+	return v, true
+}
+
+// jsonObject decodes an argument that is an object, as JSON.
+func (d *decoder) jsonObject(body *hclsyntax.Body, name string) json.RawMessage {
+	raw := d.json(body, name)
+	if raw == nil {
+		return nil
+	}
+	if raw[0] != '{' {
+		d.fail("wrong-type", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q must be an object", name), "write it in braces: { key = value }")
+		return nil
+	}
+	return raw
+}
+
+// json decodes an argument of any type as JSON, or returns nil.
+func (d *decoder) json(body *hclsyntax.Body, name string) json.RawMessage {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return nil
+	}
+	raw, ok := d.eval.jsonOf(attr.Expr, nil)
+	if !ok {
+		return nil
+	}
+	return raw
+}
+
+// optional returns an object type whose attributes may all be absent.
+func optional(attrs map[string]*valueType, order ...string) *valueType {
+	t := &valueType{kind: objectKind}
+	for _, name := range order {
+		t.attrs = append(t.attrs, attrType{name: name, typ: attrs[name], optional: true})
+	}
+	return t
+}
+
+// mimeType decodes an argument that is a media type, "" when it is absent or
+// was reported.
+func (d *decoder) mimeType(body *hclsyntax.Body, name string) string {
+	s, ok := d.text(body, name)
+	if !ok {
+		return ""
+	}
+	if !isMIMEType(s) {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
+		return ""
+	}
+	return s
+}
+
+// maxMIMEType bounds a media type, in bytes.
+const maxMIMEType = 128
+
+// isMIMEType reports whether s is a media type (RFC 9110 section 8.3.1).
+func isMIMEType(s string) bool {
+	base, _, err := mime.ParseMediaType(s)
+	return err == nil && strings.Contains(base, "/") && len(s) <= maxMIMEType
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
 const (
@@ -118,75 +119,36 @@ func (d *decoder) placeOf(x hclsyntax.Expression, text string, start, end int) d
 	return d.f.span(at-len(part), at)
 }
 
-// MaxFilled is how many bytes of text and of files a reply that stands in the
-// files holds, with its values filled in.
-const MaxFilled = 4 << 20
-
-// Phrase is text in which {{name}} stands for a value.
-type Phrase []Piece
-
-// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
-type Piece struct{ Text, Name string }
-
-// Fill returns the text with the values inserted as they are. A name without a
-// value leaves nothing.
-func (p Phrase) Fill(values map[string]string) string {
-	var b strings.Builder
-	for _, piece := range p {
-		b.WriteString(piece.Text)
-		if piece.Name != "" {
-			b.WriteString(values[piece.Name])
-		}
+// uri decodes an argument that is an absolute URI.
+func (d *decoder) uri(body *hclsyntax.Body, name string) (string, bool) {
+	s, ok := d.text(body, name)
+	if !ok {
+		return "", false
 	}
-	return b.String()
+	if problem, detail := checkURI(s); problem != "" {
+		d.fail("bad-uri", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
+		return "", false
+	}
+	return s, true
 }
 
-// FillURI is Fill for a URI: what of the values no URI can hold is
-// percent-encoded. It reports false when the URI is not absolute.
-func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for _, piece := range p {
-		b.WriteString(piece.Text)
-		for value := values[piece.Name]; value != ""; {
-			bad := badURIByte(value)
-			if bad < 0 {
-				b.WriteString(value)
-				break
-			}
-			b.WriteString(value[:bad])
-			b.Write([]byte{'%', hex[value[bad]>>4], hex[value[bad]&15]})
-			value = value[bad+1:]
+// checkURI says what keeps s from being an absolute URI (RFC 3986 section 3).
+func checkURI(s string) (problem, detail string) {
+	if len(s) > uritemplate.MaxURI {
+		return "the URI is too long", fmt.Sprintf("write at most %d bytes", uritemplate.MaxURI)
+	}
+	if i := badURIByte(s); i >= 0 {
+		switch {
+		case s[i] == '{' || s[i] == '}':
+			return "a URI holds no braces", "write a resource_template block for URIs with variables in {…}"
+		case s[i] == '%':
+			return "a % in the URI is not followed by two hexadecimal digits", "write %25 for the sign itself"
+		default:
+			return "the URI holds a character that no URI can hold", "percent-encode it, as in %20 for a space"
 		}
 	}
-	uri = b.String()
-	return uri, hasScheme(uri)
-}
-
-// Len returns how long the text is with the values inserted.
-func (p Phrase) Len(values map[string]string) int {
-	n := 0
-	for _, piece := range p {
-		n += len(piece.Text) + len(values[piece.Name])
+	if !hasScheme(s) {
+		return "the URI is not absolute", "begin it with a scheme, such as \"docs://handbook\""
 	}
-	return n
-}
-
-// Len returns how many bytes of text and of files the message holds with the
-// values inserted.
-func (m *Message) Len(values map[string]string) int {
-	n := m.Text.Len(values)
-	if m.Media != nil {
-		n += len(m.Media.Bytes)
-	}
-	if r := m.Resource; r != nil {
-		n += r.URI.Len(values) + r.Text.Len(values)
-		if r.Content != nil {
-			n += len(r.Content.Bytes)
-		}
-	}
-	if l := m.Link; l != nil {
-		n += l.URI.Len(values) + l.Name.Len(values) + l.Title.Len(values) + l.Description.Len(values)
-	}
-	return n
+	return "", ""
 }

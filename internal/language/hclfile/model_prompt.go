@@ -1,0 +1,147 @@
+package hclfile
+
+import (
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Prompt is a prompt block. It has Messages or Run.
+type Prompt struct {
+	Name, Title, Description string
+	Arguments                []Argument
+	Icons                    []Icon
+	Call
+
+	Messages []Message
+	Run      *Body
+
+	Range, NameRange diag.Range
+	Hashes
+}
+
+// Argument is an argument of a [Prompt], which is always a string.
+type Argument struct {
+	Name, Title, Description string
+	Required                 bool
+	// Complete is nil when nothing completes the value.
+	Complete *Complete
+	Range    diag.Range
+}
+
+// Message is a message of a [Prompt]. Exactly one of Text, Media, Resource and
+// Link is set. A [Phrase] in it holds names of arguments.
+type Message struct {
+	// Role is [User] or [Assistant].
+	Role        string
+	Text        Phrase
+	Media       *Media
+	Resource    *Embedded
+	Link        *Link
+	Annotations *Annotations
+	Range       diag.Range
+}
+
+// The values of [Media.Kind].
+const (
+	Image = "image"
+	Audio = "audio"
+)
+
+// Media is an image or a sound.
+type Media struct {
+	// Kind is [Image] or [Audio].
+	Kind string
+	Content
+}
+
+// Embedded is a resource that a message holds. Exactly one of Text and Content
+// is set.
+type Embedded struct {
+	URI Phrase
+	// MIMEType is never empty.
+	MIMEType string
+	Text     Phrase
+	Content  *Content
+}
+
+// Link is a link to a resource.
+type Link struct {
+	URI, Name, Title, Description Phrase
+	MIMEType                      string
+	// Size is in bytes; nil means that the file does not say.
+	Size *int64
+}
+
+// MaxFilled is how many bytes of text and of files a reply that stands in the
+// files holds, with its values filled in.
+const MaxFilled = 4 << 20
+
+// Phrase is text in which {{name}} stands for a value.
+type Phrase []Piece
+
+// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
+type Piece struct{ Text, Name string }
+
+// Fill returns the text with the values inserted as they are. A name without a
+// value leaves nothing.
+func (p Phrase) Fill(values map[string]string) string {
+	var b strings.Builder
+	for _, piece := range p {
+		b.WriteString(piece.Text)
+		if piece.Name != "" {
+			b.WriteString(values[piece.Name])
+		}
+	}
+	return b.String()
+}
+
+// FillURI is Fill for a URI: what of the values no URI can hold is
+// percent-encoded. It reports false when the URI is not absolute.
+func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, piece := range p {
+		b.WriteString(piece.Text)
+		for value := values[piece.Name]; value != ""; {
+			bad := badURIByte(value)
+			if bad < 0 {
+				b.WriteString(value)
+				break
+			}
+			b.WriteString(value[:bad])
+			b.Write([]byte{'%', hex[value[bad]>>4], hex[value[bad]&15]})
+			value = value[bad+1:]
+		}
+	}
+	uri = b.String()
+	return uri, hasScheme(uri)
+}
+
+// Len returns how long the text is with the values inserted.
+func (p Phrase) Len(values map[string]string) int {
+	n := 0
+	for _, piece := range p {
+		n += len(piece.Text) + len(values[piece.Name])
+	}
+	return n
+}
+
+// Len returns how many bytes of text and of files the message holds with the
+// values inserted.
+func (m *Message) Len(values map[string]string) int {
+	n := m.Text.Len(values)
+	if m.Media != nil {
+		n += len(m.Media.Bytes)
+	}
+	if r := m.Resource; r != nil {
+		n += r.URI.Len(values) + r.Text.Len(values)
+		if r.Content != nil {
+			n += len(r.Content.Bytes)
+		}
+	}
+	if l := m.Link; l != nil {
+		n += l.URI.Len(values) + l.Name.Len(values) + l.Title.Len(values) + l.Description.Len(values)
+	}
+	return n
+}

@@ -1,0 +1,278 @@
+package hclfile
+
+import (
+	"bytes"
+	"net/url"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
+)
+
+// Annotations tell clients what content is good for.
+type Annotations struct {
+	// Audience holds [User] and [Assistant], each at most once.
+	Audience []string
+	// Priority lies from 0 to 1; nil means that the file does not say.
+	Priority *float64
+}
+
+// Content is what stays the same until the files change.
+type Content struct {
+	Bytes []byte
+	// Binary content is sent in base64. What is not binary is UTF-8.
+	Binary bool
+	// MIMEType is never empty.
+	MIMEType string
+	// Path is the file that the content was read from, relative to the tools
+	// root, and "" for content that stands in the definition itself.
+	Path string
+}
+
+// Resource is a resource block. Exactly one of Content and Run is set.
+type Resource struct {
+	Name, URI, Title, Description string
+	// MIMEType is "" only when the body decides.
+	MIMEType string
+	// Size is in bytes, nil when the body decides.
+	Size        *int64
+	Annotations *Annotations
+	Icons       []Icon
+	Call
+
+	Content *Content
+	Run     *Body
+
+	Range, NameRange, URIRange diag.Range
+	Hashes
+}
+
+// Folder is a resource_folder block: the files of a folder as resources.
+type Folder struct {
+	Name, Description string
+	// Root is relative to the tools root; empty when it was reported.
+	Root string
+	// Glob and Exclude are patterns of paths below Root; see [Folder.Offers].
+	Glob, Exclude []string
+	// URIPrefix stands before the path in the URI of each file.
+	URIPrefix string
+	// MIMETypes are types by extension, in lower case with the dot, that win
+	// over those that are known.
+	MIMETypes map[string]string
+	// MaxFile is in bytes. Larger files are not offered.
+	MaxFile     int64
+	Labels      map[string]string
+	Annotations *Annotations
+	Icons       []Icon
+
+	Range, NameRange, RootRange, PrefixRange diag.Range
+	Hashes
+}
+
+// Template is a resource_template block. Exactly one of Text and Run is set.
+type Template struct {
+	Name, Title, Description string
+	URITemplate              *uritemplate.Template
+	// Params are the variables of URITemplate in its order.
+	Params []Param
+	// MIMEType is "" only when the body decides.
+	MIMEType    string
+	Annotations *Annotations
+	Icons       []Icon
+	Call
+
+	// Text holds the names of Params.
+	Text Phrase
+	Run  *Body
+
+	Range, NameRange, URIRange diag.Range
+	Hashes
+}
+
+// Param is a variable of a [Template].
+type Param struct {
+	Name, Description string
+	// Pattern is an RE2 pattern that the value must match, "" for any value.
+	Pattern string
+	// Complete is nil when nothing completes the value.
+	Complete *Complete
+	// Range is that of the param block, or else of the template.
+	Range diag.Range
+}
+
+// settle says what the content of a file is sent as.
+func (c *Content) settle() {
+	if c.MIMEType == "" {
+		c.MIMEType = typeOfFile(c.Path, c.Bytes)
+	}
+	c.Binary = !isText(c.Bytes) || !isTextual(c.MIMEType)
+}
+
+// The types of content whose file says nothing else.
+const (
+	plainType  = "text/plain"
+	binaryType = "application/octet-stream"
+)
+
+// mimeTypes are the types of files by their extension. The table is our own, so
+// that a folder means the same on every machine.
+var mimeTypes = map[string]string{
+	".txt": plainType, ".log": plainType, ".md": "text/markdown", ".html": "text/html", ".htm": "text/html",
+	".css": "text/css", ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".xml": "application/xml",
+	".js": "text/javascript", ".mjs": "text/javascript", ".ts": "text/typescript", ".py": "text/x-python",
+	".go": "text/x-go", ".java": "text/x-java", ".rs": "text/x-rust", ".sh": "application/x-sh", ".sql": "application/sql",
+	".json": "application/json", ".jsonl": "application/jsonl", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".toml": "application/toml", ".hcl": "text/x-hcl", ".proto": "text/x-protobuf", ".graphql": "application/graphql",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".svg": "image/svg+xml", ".avif": "image/avif", ".ico": "image/x-icon", ".bmp": "image/bmp", ".tiff": "image/tiff",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4",
+	".mp4": "video/mp4", ".webm": "video/webm", ".pdf": "application/pdf", ".zip": "application/zip", ".gz": "application/gzip",
+	".wasm": "application/wasm", ".woff2": "font/woff2",
+}
+
+// typeOfFile returns the type of a file by its name, or else by its content.
+func typeOfFile(name string, content []byte) string {
+	if known := mimeTypes[strings.ToLower(path.Ext(name))]; known != "" {
+		return known
+	}
+	if isText(content) {
+		return plainType
+	}
+	return binaryType
+}
+
+func isText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
+
+// isTextual reports whether content of a type is for reading.
+func isTextual(mimeType string) bool {
+	base, _, _ := strings.Cut(mimeType, ";")
+	base = strings.ToLower(strings.TrimSpace(base))
+	if strings.HasPrefix(base, "text/") || strings.HasSuffix(base, "+json") || strings.HasSuffix(base, "+xml") {
+		return true
+	}
+	kind, name, _ := strings.Cut(base, "/")
+	switch strings.TrimPrefix(name, "x-") {
+	case "json", "jsonl", "ndjson", "xml", "yaml", "toml", "sql", "graphql", "javascript", "typescript", "sh":
+		return kind == "application"
+	}
+	return false
+}
+
+// Offers reports whether a file of the folder is a resource, by its path below
+// Root. Tool files never are, nor is one whose URI would be too long to read.
+func (f *Folder) Offers(name string) bool {
+	if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
+		return false
+	}
+	matches := func(patterns []string) bool {
+		for _, p := range patterns {
+			if matchGlob(p, name) {
+				return true
+			}
+		}
+		return false
+	}
+	return matches(f.Glob) && !matches(f.Exclude) && len(f.URI(name)) <= uritemplate.MaxURI
+}
+
+// URI returns the URI of a file, by its path below Root.
+func (f *Folder) URI(name string) string {
+	const hex = "0123456789ABCDEF"
+	uri := []byte(f.URIPrefix)
+	for i := range len(name) {
+		if c := name[i]; c < 0x80 && (isWord(c) || strings.IndexByte("-.~/", c) >= 0) {
+			uri = append(uri, c)
+		} else {
+			uri = append(uri, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(uri)
+}
+
+// File returns the path below Root that a URI stands for, if it stands for one.
+func (f *Folder) File(uri string) (string, bool) {
+	rest, ok := strings.CutPrefix(uri, f.URIPrefix)
+	if !ok {
+		return "", false
+	}
+	name, err := url.PathUnescape(rest)
+	if err != nil || !isInside(name, path.Clean(name)) || path.Clean(name) != name || !f.Offers(name) {
+		return "", false
+	}
+	return name, true
+}
+
+// Content returns what a file of the folder is served as.
+func (f *Folder) Content(name string, content []byte) Content {
+	c := Content{Bytes: content, Path: path.Join(f.Root, name), MIMEType: f.MIMETypes[strings.ToLower(path.Ext(name))]}
+	c.settle()
+	return c
+}
+
+// isGlob reports whether s is a pattern of paths: relative, with * for a run
+// of characters and ? for one within a name, and ** alone for any folders.
+func isGlob(s string) bool {
+	if s == "" || len(s) > maxPatternName || strings.ContainsAny(s, "\\\x00") {
+		return false
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" || part == "." || part == ".." || part != "**" && strings.Contains(part, "**") {
+			return false
+		}
+	}
+	return true
+}
+
+// matchGlob reports whether a path matches a pattern of [isGlob].
+func matchGlob(pattern, path string) bool {
+	parts, names := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return matchRun(len(parts), len(names),
+		func(i int) bool { return parts[i] == "**" },
+		func(i, j int) bool { return matchName(parts[i], names[j]) })
+}
+
+func matchName(pattern, name string) bool {
+	p, n := []rune(pattern), []rune(name)
+	return matchRun(len(p), len(n),
+		func(i int) bool { return p[i] == '*' },
+		func(i, j int) bool { return p[i] == '?' || p[i] == n[j] })
+}
+
+// matchRun reports whether n items match a pattern of m, of which those that
+// are stars stand for any run of items. It asks fits at most m times n times.
+func matchRun(m, n int, star func(i int) bool, fits func(i, j int) bool) bool {
+	i, j, behind, from := 0, 0, -1, 0
+	for j < n {
+		switch {
+		case i < m && star(i):
+			i++
+			behind, from = i, j
+		case i < m && fits(i, j):
+			i, j = i+1, j+1
+		case behind >= 0:
+			from++
+			i, j = behind, from
+		default:
+			return false
+		}
+	}
+	for i < m && star(i) {
+		i++
+	}
+	return i == m
+}
+
+// Complete says how a value that is being typed is completed. Exactly one of
+// Values and Run is set.
+type Complete struct {
+	Values []string
+	Run    *Body
+}
+
+// The roles of a conversation, in audiences and in messages.
+const (
+	User      = "user"
+	Assistant = "assistant"
+)

@@ -1,0 +1,80 @@
+package hclfile
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// hasScheme reports whether s begins with a scheme, and goes on behind it.
+func hasScheme(s string) bool {
+	scheme, rest, found := strings.Cut(s, ":")
+	if !found || rest == "" || scheme == "" || !isWord(scheme[0]) || isDigit(scheme[0]) || scheme[0] == '_' {
+		return false
+	}
+	for i := range len(scheme) {
+		if c := scheme[i]; c >= 0x80 || c == '_' || !isWord(c) && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// badURIByte returns the offset of the first byte that cannot stand where it
+// does in a URI (RFC 3986 section 2), or -1.
+func badURIByte(s string) int {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == '%':
+			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+				return i
+			}
+		case c <= ' ', c >= 0x7f, strings.IndexByte("\"<>\\^`{|}", c) >= 0:
+			return i
+		}
+	}
+	return -1
+}
+
+func isHex(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+// hostOf returns the host of a URL, an IPv6 address in brackets.
+func hostOf(u *url.URL) string {
+	if strings.Contains(u.Hostname(), ":") {
+		return "[" + u.Hostname() + "]"
+	}
+	return u.Hostname()
+}
+
+// isLoopback reports whether a host is this machine by its very name.
+func isLoopback(host string) bool {
+	addr, _ := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || addr.IsLoopback()
+}
+
+// maxHost is the length of a DNS name (RFC 1035 section 2.3.4).
+const maxHost = 253
+
+func isHostName(name string) bool {
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(name, "]")
+	}
+	if name == "" || len(name) > maxHost {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || len(part) > 63 || part[0] == '-' || part[len(part)-1] == '-' {
+			return false
+		}
+		for i := range len(part) {
+			if c := part[i]; c >= 0x80 || !isWord(c) && c != '-' && c != '*' {
+				return false
+			}
+		}
+	}
+	return true
+}
