@@ -193,6 +193,7 @@ func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
 }
 
 func TestAProbeFailsWithWhatItProbes(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"lies", "dies"} {
 		if report, err := probe(t.Context(), t, program); err == nil {
 			t.Errorf("%s: %s", program, report)

@@ -176,6 +176,7 @@ func (e *Executor) Report(ctx context.Context) (Report, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
+		p.end(endClosed)
 		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
 	}
 	e.mu.Lock()

@@ -33,10 +33,7 @@ func (e *Executor) look() {
 		return
 	}
 	e.looks.Add(1)
-	if e.bare {
-		e.bare = false
-		e.reaping.Go(e.prepare)
-	}
+	e.restock()
 	beyond := len(e.peers) - e.options.Processes
 	for _, p := range e.peers {
 		if p.isDoomed() {

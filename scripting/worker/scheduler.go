@@ -250,6 +250,14 @@ func (e *Executor) makeRoom(n need, instead *peer) bool {
 	return true
 }
 
+// restock has a spare started in place of one that was taken. The caller holds mu.
+func (e *Executor) restock() {
+	if e.bare {
+		e.bare = false
+		e.reaping.Go(e.prepare)
+	}
+}
+
 // prepare starts a spare, also where there are as many processes as may be: it
 // takes the place of the next that dies.
 func (e *Executor) prepare() {
