@@ -38,7 +38,7 @@ func (g *guarded) dial(header http.Header) *websocket.Conn {
 // until waits for a status of REST.
 func (g *guarded) until(want int, header http.Header) {
 	g.t.Helper()
-	for end := time.Now().Add(patience); g.status(routes[8], header) != want; {
+	for end := time.Now().Add(patience); g.status(routes[8], header) != want; time.Sleep(pollPause) {
 		if time.Now().After(end) {
 			g.t.Fatalf("the status is never %d", want)
 		}
@@ -54,6 +54,7 @@ func pingsUntilClosed(socket *websocket.Conn) error {
 		if _, _, err := socket.ReadMessage(); err != nil {
 			return err
 		}
+		time.Sleep(pollPause)
 	}
 }
 
@@ -172,6 +173,7 @@ func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
 func (g *guarded) tellUntil(ended <-chan error) {
 	g.t.Helper()
 	for i, end := 0, time.Now().Add(patience); time.Now().Before(end); i++ {
+		time.Sleep(pollPause)
 		select {
 		case err := <-ended:
 			if err != nil {

@@ -26,6 +26,9 @@ import (
 // failsafe: nothing is judged by it.
 const patience = 2 * time.Minute
 
+// pollPause is how long a test waits before it looks again, where nothing tells it when to.
+const pollPause = 10 * time.Millisecond
+
 // daemon is a background mcpd serve. Its log is read as it is written, so that
 // tests wait for what happened instead of for time to pass.
 type daemon struct {

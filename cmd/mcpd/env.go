@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/ops/systemd"
 	"github.com/mcpd/mcpd/internal/process/timerslack"
+	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
@@ -56,8 +57,8 @@ type env struct {
 	disk disk
 	// program finds a program by its path or, where that has no slash, in PATH.
 	program func(name string) error
-	// probe asks a process that runs bodies what confines it.
-	probe func(ctx context.Context, path string, argv ...string) (worker.Report, error)
+	// workers starts processes that run bodies, and says what confines them.
+	workers func(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error)
 	// libraryLog sets where package log, to which libraries write, sends its lines.
 	libraryLog func(io.Writer)
 }
@@ -95,7 +96,7 @@ func processEnv() env {
 		screen:  term.IsTerminal(int(os.Stdout.Fd())),
 		typed:   term.IsTerminal(int(os.Stdin.Fd())),
 		signals: processSignals, manager: manager, pid: os.Getpid(),
-		now: time.Now, probe: worker.Probe,
+		now: time.Now, workers: startWorkers,
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,

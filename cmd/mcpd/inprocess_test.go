@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcpd/mcpd/internal/ops/systemd"
+	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
@@ -102,7 +103,7 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	e.stdin = strings.NewReader("")
 	e.colour, e.screen, e.typed = false, false, false
 	e.disk = e.disk.in(dir)
-	e.probe = func(context.Context, string, ...string) (worker.Report, error) { return probed() }
+	e.workers = sharedWorkers
 	e.beginLate = func() {}
 	e.signals = func() (context.Context, <-chan os.Signal, func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -112,11 +113,31 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	return e, err
 }
 
-// probed is what confines the processes of bodies, which is the same for all verbs.
-var probed = sync.OnceValues(func() (worker.Report, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return worker.Probe(ctx, self(), "mcpd", workerVerb)
+// shared are the processes of all verbs in this process. They end with it.
+type shared struct {
+	*worker.Executor
+	report worker.Report
+}
+
+// Close does nothing: other verbs run bodies.
+func (shared) Close() error { return nil }
+
+// sharedWorkers starts no processes where those of other verbs will do: to start them is
+// most of what the verbs of scenarios cost.
+func sharedWorkers(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error) {
+	if o.Logger = nil; path != self() || o != (worker.Options{}) {
+		return startWorkers(o, path, argv...)
+	}
+	s, err := workersOfAll()
+	return s, s.report, err
+}
+
+var workersOfAll = sync.OnceValues(func() (shared, error) {
+	x, report, err := startWorkers(worker.Options{}, self(), "mcpd", workerVerb)
+	if err != nil {
+		return shared{}, err
+	}
+	return shared{x.(*worker.Executor), report}, nil
 })
 
 // setsVariable finds the variables that a script sets.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"flag"
 	"log"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +24,23 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	time.Local = time.UTC // as main has it
+	if err := overlap(); err != nil {
+		log.Fatal(err)
+	}
 	os.Exit(runTests(m))
+}
+
+// overlap has twice as many tests run at once as there are processors, unless -parallel
+// says how many: most of them wait for processes half of their time.
+func overlap() error {
+	flag.Parse()
+	const name = "test.parallel"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return nil
+	}
+	return flag.Set(name, strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
 // runTests runs all tests, with the commands in PATH, and leaves nothing behind.

@@ -95,15 +95,20 @@ func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	if e.self == "" {
 		return nil, nil, errors.New("mcpd cannot find its own program, which it does by /proc on Linux")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
-	report, err := e.probe(ctx, e.self, e.name, workerVerb)
+	return e.workers(o, e.self, e.name, workerVerb)
+}
+
+// startWorkers returns an executor whose processes can do their work, and what confines them.
+func startWorkers(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error) {
+	x, err := worker.NewExecutor(o, path, argv...)
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := worker.NewExecutor(o, e.self, e.name, workerVerb)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	report, err := x.Report(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, x.Close())
 	}
 	return x, report, nil
 }

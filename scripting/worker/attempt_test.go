@@ -108,6 +108,7 @@ return seen.length;
 // every call has its result, and has made every request and sent every message
 // once.
 func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
+	t.Parallel()
 	const calls, requests, between = 30, 24, 20
 	e := executor(t, Options{Processes: 3})
 	p := program(t, bystander)
@@ -173,6 +174,7 @@ func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
 // TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone: the others are run again,
 // each by itself.
 func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
+	t.Parallel()
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20})
 	e.resident = func(int) int64 { return 0 } // so that the system ends it
 	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1.6e7) + all.length) }")

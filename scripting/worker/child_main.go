@@ -34,7 +34,7 @@ const (
 // errProcessor ends a process whose trial takes too long.
 var errProcessor = errors.New("a trial takes more than its processor time")
 
-// Main serves one [Pool], [Executor] or [Probe] on in and out, until in ends or
+// Main serves one [Pool] or [Executor] on in and out, until in ends or
 // a limit is met. It confines the whole process for good, to what is open and
 // to its bounds, and is meant to be all that the process does: when it returns,
 // what it began may still run.
@@ -67,7 +67,11 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:
-			return sendReport(out, report)
+			content, err := json.Marshal(report)
+			if err != nil {
+				return err
+			}
+			return writeFrame(out, frameReport, content)
 		case frameTrial:
 			return within(maxProcessor, func() error { return try(lines, out, content) })
 		}

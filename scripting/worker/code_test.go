@@ -66,6 +66,7 @@ func TestCodeRunsInAProcess(t *testing.T) {
 // TestCodeThatTriesToEscapeEndsAsItDoesInline runs what the package above has of it:
 // whatever it does to what it returns, no process ends for it.
 func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../testdata/escapes/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)

@@ -173,7 +173,12 @@ func probe(ctx context.Context, t *testing.T, program string) (Report, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Probe(ctx, path, program)
+	e, err := NewExecutor(Options{}, path, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	return e.Report(ctx)
 }
 
 func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
@@ -188,6 +193,7 @@ func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
 }
 
 func TestAProbeFailsWithWhatItProbes(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"lies", "dies"} {
 		if report, err := probe(t.Context(), t, program); err == nil {
 			t.Errorf("%s: %s", program, report)

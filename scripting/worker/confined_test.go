@@ -143,6 +143,7 @@ func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
 
 // TestAToolIsHeldToItsOwnMemory, where bodies may usually have more.
 func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
+	t.Parallel()
 	if resident(os.Getpid(), 0) == 0 {
 		t.Skip("NOT TESTED on this machine: it does not tell what memory a process has")
 	}

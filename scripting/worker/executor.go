@@ -4,7 +4,7 @@
 // kills one that is over a limit. [Main] is what they run. All that crosses
 // between the two are frames of bytes on the standard streams; a process can do
 // nothing but compute, and what it says counts for what it was given alone. What
-// the system offers to confine it is told by [Probe].
+// the system offers to confine it is told by [Executor.Report].
 //
 // They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
 // recurse on what they read, some take quadratic time on it, and none can be
@@ -21,6 +21,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -106,6 +107,8 @@ type Executor struct {
 	mu      sync.Mutex
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
+	asked   *peer // the spare of which Report asks, whose end is an error of Report alone
+	bare    bool  // the spare was taken, and the next look prepares another: who makes one call needs none
 	waiting []*waiter
 	placed  uint64 // calls that waited for a process and got one
 	// spared are the nested calls that have a process beyond the bound, by their depth.
@@ -153,6 +156,58 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	}
 	e.spare = spare
 	return e, nil
+}
+
+// Report says what confines a process, and what the system lacks for it.
+type Report = sandbox.Report
+
+// Report asks a process what confines it, which holds for all of them. The error says that
+// it cannot do its work: every call would fail as if it had brought its process down.
+// Report may be called once, before the first Run, which gets the process.
+func (e *Executor) Report(ctx context.Context) (Report, error) {
+	e.mu.Lock()
+	p := e.spare
+	e.spare, e.asked = nil, p
+	p.give(e.options.Memory, e.allowance)
+	e.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { p.end(endClosed) })()
+	report, err := p.report()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		p.end(endClosed)
+		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked = nil; !p.isDoomed() {
+		e.spare = p
+	}
+	return report, nil
+}
+
+// report asks a process without calls what confines it.
+func (p *peer) report() (report Report, err error) {
+	if _, ok := p.reader.acquire(); !ok {
+		return nil, errClosed
+	}
+	defer p.reader.release()
+	if err := writeFrame(p.stream, frameReport, nil); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(p.reader.in, maxName)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind != frameReport:
+		return nil, errFrame
+	}
+	if err := gated(content); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(content, &report)
+	return report, err
 }
 
 // sizeOf returns how many bytes a program has; 0 when that is not known, and all of it

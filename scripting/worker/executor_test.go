@@ -105,6 +105,7 @@ var everyEnd = []string{
 }
 
 func TestACallEndsAsItDoesInline(t *testing.T) {
+	t.Parallel()
 	// A process that is slow today, or large with the detector of races, must not
 	// be killed for it.
 	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30})
@@ -177,6 +178,7 @@ var bombs = []string{
 // TestABombCostsItsOwnCall sets off what neither Interrupt nor a limit in the
 // process can stop, beside calls that wait for their host.
 func TestABombCostsItsOwnCall(t *testing.T) {
+	t.Parallel()
 	e := executor(t, Options{Processes: 2, Computing: 2 * (20 + len(bombs))}) // none is refused on a busy machine
 	var posts atomic.Int64
 	slow := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
@@ -314,6 +316,7 @@ func (u untimed) Workers() scripting.Workers {
 }
 
 func TestDeathsAreCountedByTheirCause(t *testing.T) {
+	t.Parallel()
 	for why, want := range map[cause]scripting.Workers{
 		endOverdue: {Lost: 1, Overdue: 1}, endMemory: {Lost: 1, Memory: 1}, endProtocol: {Lost: 1, Protocol: 1}, endUnknown: {Lost: 1, Crashed: 1},
 	} {

@@ -171,6 +171,7 @@ func limited(out scripting.Outcome, name string) bool {
 }
 
 func TestAnOutcomeThatNoBodyHasIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	for name := range forged {
 		t.Run(name, func(t *testing.T) {
 			if _, out := run(t, "forges "+name, silent); !limited(out, "process") {
@@ -273,6 +274,7 @@ func awaitDeaths(e *Executor) {
 // TestAProcessThatLeavesAnotherBehindIsOver when the executor ends it: nothing
 // keeps it from that where there is no seccomp.
 func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
+	t.Parallel()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -365,6 +367,7 @@ func init() {
 
 // TestAMalformedFrameEndsItsProcessAndReachesNobody, however deep or long it is.
 func TestAMalformedFrameEndsItsProcessAndReachesNobody(t *testing.T) {
+	t.Parallel()
 	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		t.Errorf("heard %.100s with %d bytes", op, len(payload))
 		return []byte("{}"), nil

@@ -25,7 +25,7 @@ func (e *Executor) watch() {
 }
 
 // look ends processes that have too much memory, or nothing to do, gives the others
-// time, and finds those that are stuck.
+// time, finds those that are stuck, and has a spare started in place of one that was taken.
 func (e *Executor) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,6 +33,7 @@ func (e *Executor) look() {
 		return
 	}
 	e.looks.Add(1)
+	e.restock()
 	beyond := len(e.peers) - e.options.Processes
 	for _, p := range e.peers {
 		if p.isDoomed() {

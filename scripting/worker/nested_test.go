@@ -56,6 +56,7 @@ func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
 // TestACallThatANestedOneKillsGoesOn has a call make one that ends the process of
 // both: the first is run again, and what it had asked before is not asked again.
 func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
+	t.Parallel()
 	e := executor(t, Options{Processes: 1, Memory: 64 << 20})
 	e.resident = func(int) int64 { return 0 } // so that the system ends it
 	hungry := program(t, "const all = []; for (;;) { await null; all.push('x'.repeat(1.6e7) + all.length) }")

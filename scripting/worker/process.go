@@ -37,7 +37,7 @@ type peer struct {
 	busy atomic.Int64
 
 	// guarded by the mutex of the executor
-	memory  int64         // how much it may have, in bytes; 0 while it is the spare
+	memory  int64         // how much it may have, in bytes; 0 before it is given any
 	allowed time.Duration // how much processor time it may spend
 	calls   int
 	alone   bool

@@ -23,6 +23,7 @@ func dense(t testing.TB, n int) *scripting.Program {
 // TestLargeProgramsCostNoCallItsProcess has more of them than there is room for in
 // one process, whatever its calls do, one after the other and then all at once.
 func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
+	t.Parallel()
 	ends := make(endings, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
 	all := make([]*scripting.Program, 20)
@@ -161,6 +162,7 @@ func TestProcess_forgetsOldestProgram(t *testing.T) {
 // TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome: who reads stops with that,
 // and nobody waits for more.
 func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
+	t.Parallel()
 	ours, theirs, err := connect(&exec.Cmd{})
 	if err != nil {
 		t.Fatal(err)

@@ -219,13 +219,14 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 	if len(e.peers) >= most && !e.makeRoom(n, instead) {
 		return nil, nil
 	}
-	if p = e.spare; p != nil {
-		e.spare = nil
-		e.reaping.Go(e.prepare)
+	if p = e.spare; p != nil && (p.memory == 0 || p.memory == n.memory) {
+		e.spare, e.bare = nil, true
 	} else if p, err = e.start(); err != nil {
 		return nil, err
 	}
-	p.give(n.memory, e.allowance)
+	if p.memory == 0 {
+		p.give(n.memory, e.allowance)
+	}
 	e.peers = append(e.peers, p)
 	return p, nil
 }
@@ -247,6 +248,14 @@ func (e *Executor) makeRoom(n need, instead *peer) bool {
 	e.peers[longest].end(endRested)
 	e.peers = slices.Delete(e.peers, longest, longest+1)
 	return true
+}
+
+// restock has a spare started in place of one that was taken. The caller holds mu.
+func (e *Executor) restock() {
+	if e.bare {
+		e.bare = false
+		e.reaping.Go(e.prepare)
+	}
 }
 
 // prepare starts a spare, also where there are as many processes as may be: it
@@ -310,7 +319,7 @@ func (e *Executor) forget(p *peer) {
 		e.spare = nil
 	}
 	e.wake()
-	if d := p.death(); !e.closed && d.cause != endRested {
+	if d := p.death(); !e.closed && d.cause != endRested && p != e.asked {
 		e.counts.Lost++
 		*d.counted(&e.counts)++
 		e.options.Logger.Warn("a process that runs bodies has ended", slog.String("cause", d.Error()), slog.Int("calls", d.left))

@@ -48,6 +48,7 @@ func awaitSpare(t *testing.T, e *Executor, before *peer) *peer {
 	defer cancel()
 	for ctx.Err() == nil {
 		e.mu.Lock()
+		e.restock() // as the next look does
 		spare := e.spare
 		e.mu.Unlock()
 		if spare != nil && spare != before {
@@ -124,6 +125,7 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 // TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd: where there is always
 // work they never do.
 func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
 	own, err := e.choose(need{memory: e.options.Memory, alone: true})
@@ -142,6 +144,7 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 
 // TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd, either.
 func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
+	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
 	large, err := e.choose(need{memory: 2 * e.options.Memory})
