@@ -42,7 +42,7 @@ func (s *Server) newUpstreams() *federation.Federation {
 		Environment: func() ([]string, int) { return federation.Environment(s.options.LookupEnv) }, Propagate: s.observed.propagate,
 		Supervisor: s.options.Supervisor, Logger: s.options.Logger,
 	}
-	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.LockFixed, Offline: s.options.Offline, Eager: s.options.Eager, Audit: s.Audit, Logger: s.options.Logger}
+	pins := federation.Pins{Path: s.options.LockPath, Fixed: s.options.Mode != Serving, Offline: s.options.Mode.offline(), Eager: s.options.Mode == Eager, Audit: s.Audit, Logger: s.options.Logger}
 	return federation.New(o, pins, s.brokers.Secrets, s.relist, s.audience.Tell)
 }
 

@@ -62,7 +62,7 @@ func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
 	const keys = "auth \"api_key\" \"people\" {}\n"
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
-	s, err := engine.New(engine.Options{Name: "test", Config: config, CheckListen: serve.CheckListen})
+	s, err := engine.New(engine.Options{Name: "test", Config: config, Front: serve.Checks{}})
 	if err != nil {
 		t.Fatal(err)
 	}
