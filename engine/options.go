@@ -100,8 +100,6 @@ type Options struct {
 	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
-	// CallerPolicies are told the principal, too. They are asked in order, after Policies.
-	CallerPolicies []CallerPolicy
 	// Limits has the limit blocks of the files counted by a store of the program, which
 	// several servers may share. Nil counts in the memory of this server.
 	Limits *SharedLimits
@@ -222,7 +220,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies) + len(o.CallerPolicies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
@@ -241,11 +239,8 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 
 // policies returns the policies as the pipeline asks them.
 func (o Options) policies() []pipeline.Policy {
-	asked := make([]pipeline.Policy, 0, len(o.Policies)+len(o.CallerPolicies))
+	asked := make([]pipeline.Policy, 0, len(o.Policies))
 	for _, policy := range o.Policies {
-		asked = append(asked, policy.ask)
-	}
-	for _, policy := range o.CallerPolicies {
 		asked = append(asked, policy.ask)
 	}
 	return asked
