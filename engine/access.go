@@ -25,5 +25,5 @@ func (s *Server) AuthsMended() bool {
 	s.mu.Lock()
 	refused := s.last.refused
 	s.mu.Unlock()
-	return len(refused) > 0 && s.options.CheckAuth(refused) == nil
+	return len(refused) > 0 && s.options.Front.CheckAuth(refused) == nil
 }

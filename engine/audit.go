@@ -16,7 +16,7 @@ import (
 
 // openAudit opens the log that the first snapshot wants calls to be written to.
 func (s *Server) openAudit(block *hclfile.Audit) error {
-	if block == nil || s.options.Unaudited {
+	if block == nil || s.options.Mode != Serving {
 		return nil
 	}
 	if err := checkAuditPath(block.Path, s.options.Tools); err != nil {
@@ -74,7 +74,7 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}
-	if c.Server.Mode != hclfile.Production || s.options.Unaudited || s.audit.Load() != nil {
+	if c.Server.Mode != hclfile.Production || s.options.Mode != Serving || s.audit.Load() != nil {
 		return nil
 	}
 	return diag.List{{
@@ -107,7 +107,7 @@ func (s *Server) keepAudit(block *hclfile.Audit) diag.List {
 // auditOutdated reports whether a block wants calls to be written down otherwise than
 // they are. The first snapshot has been made.
 func (s *Server) auditOutdated(block *hclfile.Audit) bool {
-	return !s.options.Unaudited && !sameAudit(block, s.audited)
+	return s.options.Mode == Serving && !sameAudit(block, s.audited)
 }
 
 // sameAudit reports whether two blocks open one log in the same way, wherever they stand.

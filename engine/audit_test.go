@@ -207,7 +207,7 @@ func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
 		t.Errorf("got %v", err)
 	}
-	o.Unaudited = true
+	o.Mode = engine.Beside
 	if _, err := unloaded(t, o).Load(t.Context()); err != nil {
 		t.Errorf("beside the server: %v", err)
 	}

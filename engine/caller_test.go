@@ -105,12 +105,12 @@ tool "outer" {
 	}
 }
 
-func TestCallerPolicy(t *testing.T) {
+func TestPolicy_caller(t *testing.T) {
 	for name, test := range callers {
 		var seen engine.PolicyInput
 		s := server(t, engine.Options{
 			Tools: files("add.hcl", addTool),
-			CallerPolicies: []engine.CallerPolicy{
+			Policies: []engine.Policy{
 				func(in engine.PolicyInput) engine.Decision {
 					in.Args["a"] = 40.0 // in a copy
 					if in.Caller.Principal.ID == "ada" {
@@ -139,8 +139,8 @@ func TestCallerPolicy(t *testing.T) {
 	}
 }
 
-func TestCallerPolicy_panicDenies(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool), CallerPolicies: []engine.CallerPolicy{
+func TestPolicy_panicDenies(t *testing.T) {
+	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Policies: []engine.Policy{
 		func(engine.PolicyInput) engine.Decision { panic("hunter2") },
 	}})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})

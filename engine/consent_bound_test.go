@@ -16,7 +16,6 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 )
 
 // wipe asks for approval with a reason that is the given one.
@@ -88,7 +87,7 @@ func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
 func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	legs := 0
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Policies: []engine.Policy{func(identity.Agent, string, map[string]any) engine.Decision {
+	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
 		legs++
 		cancel()
 		return engine.Allow()

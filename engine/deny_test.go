@@ -20,7 +20,7 @@ import (
 func TestWhatNoPolicyCoversIsNeitherListedNorLookedAt(t *testing.T) {
 	s := server(t, engine.Options{
 		Config:   files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"),
-		Policies: []engine.Policy{func(identity.Agent, string, map[string]any) engine.Decision { return engine.Allow() }},
+		Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision { return engine.Allow() }},
 		Tools: files("t.hcl", addTool+`
 tool "open" {
   run = <<JS
@@ -96,11 +96,11 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	s := server(t, engine.Options{
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Logger: log.logger(),
 		Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
-		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
+		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			switch {
-			case tool != "half":
+			case in.Tool != "half":
 				return engine.Allow()
-			case args["n"] == 3.0:
+			case in.Args["n"] == 3.0:
 				panic("hunter2")
 			}
 			return engine.Deny("Closed")

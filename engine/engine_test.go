@@ -343,9 +343,9 @@ policy "file" {
   reason = "file"
 }
 `),
-		Policies: []engine.Policy{func(_ identity.Agent, tool string, args map[string]any) engine.Decision {
-			asked = append(asked, tool)
-			if args["a"] == int64(2) {
+		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+			asked = append(asked, in.Tool)
+			if in.Args["a"] == int64(2) {
 				return engine.Deny("go")
 			}
 			return engine.Allow()

@@ -29,7 +29,7 @@ func staffOnly(in engine.PolicyInput) engine.Decision {
 }
 
 func ExampleCallerFromContext() {
-	server, err := engine.New(engine.Options{Name: "shop", CallerPolicies: []engine.CallerPolicy{staffOnly}})
+	server, err := engine.New(engine.Options{Name: "shop", Policies: []engine.Policy{staffOnly}})
 	if err != nil {
 		panic(err)
 	}

@@ -97,8 +97,8 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 		now := time.Date(2026, 7, 28, c.IntN(24), 0, 0, 0, time.UTC)
 		s := unloaded(t, engine.Options{
 			Config: files("mcpd.hcl", config), Tools: files("pay.hcl", courtTools+c.policies("last")), Now: func() time.Time { return now },
-			Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-				if args["amount"] == int64(3) {
+			Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+				if in.Args["amount"] == int64(3) {
 					return engine.Deny("three is too much")
 				}
 				return engine.Allow()

@@ -307,7 +307,7 @@ func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// What was accepted tells of what is served, and of nothing that is left out.
-	offline := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock, Offline: true})
+	offline := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock, Mode: engine.Offline})
 	if diff := cmp.Diff([]string{`the upstream "lab" lists nothing that is called "raed", which include names; did you mean "read"?`}, told(offline)); diff != "" {
 		t.Errorf("offline (-want +got)\n%s", diff)
 	}

@@ -21,45 +21,28 @@ func Allow() Decision { return Decision{allowed: true} }
 // Deny returns the decision that ends a call with [PolicyDenied] and the reason.
 func Deny(reason string) Decision { return Decision{reason: reason} }
 
-// Policy is a Go policy. It is asked before every execution, after the
-// policies of the operator's file and before those of tool files. The arguments
-// are a copy, complete with defaults: integers are int64, and *big.Int beyond that where
-// the tool takes them; other numbers are float64. A policy that panics denies.
-type Policy func(agent identity.Agent, tool string, args map[string]any) Decision
+// Policy is a Go policy. It is asked before every execution, after the policies of the
+// operator's file and before those of tool files. A policy that panics denies.
+type Policy func(in PolicyInput) Decision
 
-// PolicyInput is what a [CallerPolicy] decides about. Later versions may add members.
+// PolicyInput is what a [Policy] decides about. Later versions may add members.
 type PolicyInput struct {
 	// Caller is a copy. A principal that nothing was proved about is [identity.Anonymous].
 	Caller identity.Caller
 	// Tool is the name of the tool, or KIND:NAME of what is none, as "resource:NAME".
 	Tool string
-	// Args are a copy, complete with defaults.
+	// Args are a copy, complete with defaults: integers are int64, and *big.Int beyond that
+	// where the tool takes them; other numbers are float64.
 	Args map[string]any
 }
 
-// CallerPolicy is a Go policy that is told who calls. It is asked when a [Policy] is. One
-// that panics denies.
-type CallerPolicy func(in PolicyInput) Decision
-
-// ask runs the policy on a copy of the arguments.
+// ask runs the policy, which may panic, on copies.
 func (p Policy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
-	return decided(func() Decision { return p(caller.Agent.Clone(), tool, identity.CloneValue(args).(map[string]any)) })
-}
-
-// ask runs the policy on copies of what it is told.
-func (p CallerPolicy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
-	return decided(func() Decision {
-		return p(PolicyInput{Caller: caller.Explicit().Clone(), Tool: tool, Args: identity.CloneValue(args).(map[string]any)})
-	})
-}
-
-// decided returns what a policy decides, which may panic.
-func decided(policy func() Decision) (allowed bool, reason string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			allowed, reason, err = false, "", fmt.Errorf("go policy panicked: %v", cause)
 		}
 	}()
-	decision := policy()
+	decision := p(PolicyInput{Caller: caller.Explicit().Clone(), Tool: tool, Args: identity.CloneValue(args).(map[string]any)})
 	return decision.allowed, decision.reason, nil
 }

@@ -17,9 +17,9 @@ func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
 		name, message string
 		policy        engine.Policy
 	}{
-		{"with a reason", "Blocked in prod", func(identity.Agent, string, map[string]any) engine.Decision { return engine.Deny("Blocked in prod") }},
-		{"with the zero decision", "", func(identity.Agent, string, map[string]any) engine.Decision { return engine.Decision{} }},
-		{"with a panic, which nobody is told of", "denied: a policy failed", func(identity.Agent, string, map[string]any) engine.Decision { panic("hunter2") }},
+		{"with a reason", "Blocked in prod", func(engine.PolicyInput) engine.Decision { return engine.Deny("Blocked in prod") }},
+		{"with the zero decision", "", func(engine.PolicyInput) engine.Decision { return engine.Decision{} }},
+		{"with a panic, which nobody is told of", "denied: a policy failed", func(engine.PolicyInput) engine.Decision { panic("hunter2") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log := &logBuffer{}
@@ -47,13 +47,13 @@ tool "echo" {
 }
 `),
 		Policies: []engine.Policy{
-			func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-				args["id"] = "changed"
-				args["tags"].([]any)[0] = "changed"
+			func(in engine.PolicyInput) engine.Decision {
+				in.Args["id"] = "changed"
+				in.Args["tags"].([]any)[0] = "changed"
 				return engine.Allow()
 			},
-			func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-				saw = args
+			func(in engine.PolicyInput) engine.Decision {
+				saw = in.Args
 				return engine.Allow()
 			},
 		},
@@ -72,8 +72,8 @@ tool "echo" {
 
 func TestAGoPolicyIsToldTheAgent(t *testing.T) {
 	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Policies: []engine.Policy{
-		func(agent identity.Agent, _ string, _ map[string]any) engine.Decision {
-			if agent.AgentID == "bot" && agent.Metadata["team"] == "qa" && agent.RequestID != "" {
+		func(in engine.PolicyInput) engine.Decision {
+			if in.Caller.Agent.AgentID == "bot" && in.Caller.Agent.Metadata["team"] == "qa" && in.Caller.Agent.RequestID != "" {
 				return engine.Allow()
 			}
 			return engine.Deny("not you")

@@ -66,8 +66,8 @@ func (s *Server) register(item *catalog.Item) error {
 			return fmt.Errorf("a tool of this name is defined at %s", e.Where)
 		}
 	}
-	if check := s.options.CheckTool; check != nil {
-		if err := check(metadataOf(item)); err != nil {
+	if front := s.options.Front; front != nil {
+		if err := front.CheckTool(metadataOf(item)); err != nil {
 			return err
 		}
 	}

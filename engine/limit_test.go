@@ -72,8 +72,8 @@ func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
 	s := server(t, engine.Options{
 		Tools:  files("t.hcl", echo),
 		Config: files("mcpd.hcl", perCaller+"policy \"no_eight\" {\n  tools = [\"echo\"]\n  deny = \"args.n == 8\"\n  reason = \"not eight\"\n}\n"),
-		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-			if fmt.Sprint(args["n"]) == "9" {
+		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+			if fmt.Sprint(in.Args["n"]) == "9" {
 				return engine.Deny("not nine")
 			}
 			return engine.Allow()

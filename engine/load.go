@@ -97,8 +97,8 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 		err = s.checkAudit(snap.catalog)
 		files = slices.Concat(files, problemsOf(err)).Sort()
 	}
-	if err == nil && before == nil && s.options.CheckVacant != nil {
-		if err := s.options.CheckVacant(snap.Listen()); err != nil {
+	if err == nil && before == nil && s.options.Front != nil {
+		if err := s.options.Front.CheckVacant(snap.Listen()); err != nil {
 			return report, err // which is no fault of the files
 		}
 	}
@@ -184,7 +184,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 // serve has a snapshot serve.
 func (s *Server) serve(snap *Snapshot) {
 	s.current.Store(snap)
-	if !s.options.Offline {
+	if !s.options.Mode.offline() {
 		s.upstreams.Keep(snap.catalog)
 	}
 	if metrics := s.observed.metrics; metrics != nil {

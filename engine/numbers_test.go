@@ -17,7 +17,6 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 )
 
 // numberPlaces are the places of one call that hold a number, as the caller, CEL and the
@@ -434,11 +433,11 @@ func TestNumbers_toldByServer(t *testing.T) {
 		return fmt.Sprintf("tool %q {\n  input \"v\" {\n    type = %s\n    from = \"%s\"\n  }\n  run = \"return typeof input.v + ' ' + String(input.v)\"\n}\n", name, inputType, from)
 	}
 	s := server(t, engine.Options{
-		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-			if b, ok := args["b"].(*big.Int); ok {
+		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+			if b, ok := in.Args["b"].(*big.Int); ok {
 				b.SetInt64(0) // of its own copy
 			}
-			inGo = append(inGo, args["v"])
+			inGo = append(inGo, in.Args["v"])
 			return engine.Allow()
 		}},
 		Tools: files("n.hcl", tool("safe", "integer", "9007199254740991")+tool("unsafe", "integer", "9007199254740993")+tool("free", "any", "9007199254740993")+

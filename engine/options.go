@@ -55,39 +55,11 @@ type Options struct {
 	// with a warning in the log.
 	StateOptional bool
 
-	// CheckTool refuses tools that a front cannot show, with an error for the
-	// tool's author; serve.CheckTool is the one of package serve. Nil accepts all.
-	CheckTool func(Metadata) error
-
-	// CheckAuth refuses auth blocks that a front cannot apply together, such as one whose
-	// file cannot be read, with an error for the operator; serve.CheckAuth is the one of
-	// package serve. Nil accepts all.
-	CheckAuth func([]Auth) error
-
-	// CheckTLS refuses a tls block by which a front could not listen now, with an error for
-	// the operator; serve.CheckTLS is the one of package serve. A front that listens goes on
-	// with what it has read, so that a program which has one should accept all from then on.
-	// Nil accepts all.
-	CheckTLS func(ListenTLS) error
-
-	// CheckListen refuses an address of the operator's file that a front would not listen
-	// on, as the auth blocks are, with an error for the operator; serve.CheckListen is the
-	// one of package serve. Nil accepts all.
-	CheckListen func(Listen, []Auth) error
-
-	// CheckVacant refuses to load files for the first time that have no mistakes, before
-	// anything of them serves, another server is reached or the audit log is opened; Load
-	// returns its error. serve.CheckVacant is for it. It is given what the operator's file
-	// has for a front to listen on. Nil accepts all.
-	CheckVacant func(Listen) error
-
-	// CheckAudit has loads look at what would keep the log of the audit block from being
-	// opened, for programs that check files beside the server. Nothing is made.
-	CheckAudit bool
-
-	// Unaudited leaves the audit block aside, for programs beside the server that writes
-	// the log.
-	Unaudited bool
+	// Front looks at what the files have for a front, such as package serve: serve.Checks is
+	// its own. Nil accepts everything.
+	Front Front
+	// Mode says what the program is for. The zero Mode serves.
+	Mode Mode
 
 	// Pending says that the program calls [Server.Began] once clients can come in. Until
 	// then the audit log is told nothing of the server: a start that fails leaves no
@@ -105,17 +77,9 @@ type Options struct {
 	// upstream blocks of the operator's file name.
 	Upstreams []Upstream
 	// LockPath is the file of the tools of upstreams as they were accepted: none is served
-	// otherwise. What is seen first is written there before it is served, unless LockFixed
-	// has nothing written, for programs beside the server. Empty pins nothing.
-	LockPath  string
-	LockFixed bool
-	// Eager is for programs that compare with LockPath, or are about to change it: all upstream
-	// servers are reached, also those that are else reached when they are called first, and
-	// the rules of files are not held to what was accepted.
-	Eager bool
-	// Offline reaches no upstream server, for programs that look at the files alone: what is
-	// known of one are its tools in the file of LockPath.
-	Offline bool
+	// otherwise. A tool that is seen for the first time is written there before it is served,
+	// in the mode Serving. Empty pins nothing.
+	LockPath string
 
 	// Executor runs the bodies of files. Nil means [scripting.Inline], of which [New] warns
 	// when there may be files: a body then runs in this process, and can end or hang it.
@@ -136,8 +100,6 @@ type Options struct {
 	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
-	// CallerPolicies are told the principal, too. They are asked in order, after Policies.
-	CallerPolicies []CallerPolicy
 	// Limits has the limit blocks of the files counted by a store of the program, which
 	// several servers may share. Nil counts in the memory of this server.
 	Limits *SharedLimits
@@ -154,6 +116,51 @@ type Options struct {
 	Veil *Veil
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+}
+
+// Mode says what a program does with a server.
+type Mode int
+
+const (
+	// Serving is for the program whose calls the audit log records. It writes to the file of
+	// [Options].LockPath.
+	Serving Mode = iota
+	// Beside is for programs beside the one that serves: they leave the audit block aside,
+	// and write nothing to the file of LockPath.
+	Beside
+	// Offline is Beside for programs that look at the files alone: no upstream server is
+	// reached, and the tools of one are those in the file of LockPath.
+	Offline
+	// Checking is Offline, and loads look at what would keep the audit log from being opened.
+	Checking
+	// Eager is Beside for programs that compare with the file of LockPath, or are about to
+	// change it: all upstream servers are reached, also those that are else reached when they
+	// are called first, and the rules of files are not held to what was accepted.
+	Eager
+)
+
+// offline reports whether no upstream server is reached.
+func (m Mode) offline() bool { return m == Offline || m == Checking }
+
+// Front says which parts of the files a front that serves the engine could not show or
+// apply. Its errors are for the author of a tool or for the operator, and do not name the
+// place.
+type Front interface {
+	// CheckTool returns why the front cannot show a tool.
+	CheckTool(Metadata) error
+	// CheckAuth returns why auth blocks cannot be applied together now, such as one whose
+	// file cannot be read.
+	CheckAuth([]Auth) error
+	// CheckTLS returns why the front cannot listen by a tls block now. One that listens goes
+	// on with what it has read, and accepts all from then on.
+	CheckTLS(ListenTLS) error
+	// CheckListen returns why the front would not listen on an address of the operator's
+	// file, as the auth blocks are.
+	CheckListen(Listen, []Auth) error
+	// CheckVacant refuses the first load of files that have no mistakes, before anything of
+	// them serves, another server is reached or the audit log is opened; Load returns its
+	// error. The front may find that another program has the address.
+	CheckVacant(Listen) error
 }
 
 // VarValue is the value that was given to a variable, and where it came from,
@@ -213,31 +220,27 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
-		Trial: o.Trial, GoPolicies: len(o.Policies) + len(o.CallerPolicies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
+		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
 	}
-	c.CheckAuth, c.CheckTLS, c.Production = o.CheckAuth, o.CheckTLS, o.Production
-	if o.CheckListen != nil {
-		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error { return o.CheckListen(listenOf(l), auths) }
-	}
-	if o.CheckAudit {
+	c.Production = o.Production
+	if o.Mode == Checking {
 		c.CheckAudit = func(a hclfile.Audit) error { return checkAuditPath(a.Path, o.Tools) }
 	}
-	if o.CheckTool != nil {
-		c.Check = func(i *catalog.Item) error { return o.CheckTool(metadataOf(i)) }
+	if front := o.Front; front != nil {
+		c.CheckAuth, c.CheckTLS = front.CheckAuth, front.CheckTLS
+		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error { return front.CheckListen(listenOf(l), auths) }
+		c.Check = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }
 	}
 	return c
 }
 
 // policies returns the policies as the pipeline asks them.
 func (o Options) policies() []pipeline.Policy {
-	asked := make([]pipeline.Policy, 0, len(o.Policies)+len(o.CallerPolicies))
+	asked := make([]pipeline.Policy, 0, len(o.Policies))
 	for _, policy := range o.Policies {
-		asked = append(asked, policy.ask)
-	}
-	for _, policy := range o.CallerPolicies {
 		asked = append(asked, policy.ask)
 	}
 	return asked

@@ -292,7 +292,7 @@ func TestALockFileWithAMistakeKeepsAServerFromBeginning(t *testing.T) {
 	if err := os.WriteFile(lock, []byte("mcpd.lock 2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]engine.Options{"a server": {}, "a check": {Offline: true}} {
+	for name, o := range map[string]engine.Options{"a server": {}, "a check": {Mode: engine.Offline}} {
 		o.LockPath = lock
 		if _, err := unloaded(t, o).Load(t.Context()); err == nil || !strings.Contains(err.Error(), lock+":1:1") {
 			t.Errorf("%s: the load ends with %v", name, err)
@@ -341,7 +341,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 
 func TestAProgramBesideTheServerChecksAgainstTheLockFileAndWritesNothing(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock, LockFixed: true}
+	o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock, Mode: engine.Beside}
 	s := server(t, o)
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

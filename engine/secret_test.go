@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 )
 
 // reader is an operator's file and a tool that reads a secret in two legs.
@@ -137,8 +136,8 @@ func TestAPanicShowsNoSecret(t *testing.T) {
 		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig),
 		LookupEnv: func(string) (string, bool) { return value, true },
 		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
-		Policies: []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-			if args["service"] == "panic" {
+		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+			if in.Args["service"] == "panic" {
 				panic("the header is Bearer " + value)
 			}
 			return engine.Allow()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 )
 
 func TestSensitiveVariablesStayOutOfMessagesAndLogs(t *testing.T) {
@@ -173,8 +172,8 @@ func openedUnder(t *testing.T, policy, password string) map[string]string {
 		Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n")),
 	}
 	if strings.HasPrefix(policy, "# in Go") {
-		o.Policies = []engine.Policy{func(_ identity.Agent, _ string, args map[string]any) engine.Decision {
-			said := "Go knows " + args["password"].(string)
+		o.Policies = []engine.Policy{func(in engine.PolicyInput) engine.Decision {
+			said := "Go knows " + in.Args["password"].(string)
 			if strings.HasSuffix(policy, "fails") {
 				panic(said)
 			}

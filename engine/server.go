@@ -81,7 +81,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: the name is empty")
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
-	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }), slices.ContainsFunc(o.CallerPolicies, func(p CallerPolicy) bool { return p == nil }):
+	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
@@ -97,7 +97,6 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
-	o.CallerPolicies = slices.Clone(o.CallerPolicies)
 	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
 	watch, err := o.observe(parts.Telemetry)
 	if err != nil {

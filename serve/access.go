@@ -197,10 +197,6 @@ func (a *access) metadata(w http.ResponseWriter, r *http.Request) {
 	a.roster.ServeMetadata(w, r)
 }
 
-// CheckAuth returns why auth blocks could not be applied together now, for
-// [engine.Options].
-func CheckAuth(blocks []engine.Auth) error { return authn.Check(methodsOf(blocks)) }
-
 // methodsOf returns what auth blocks say as methods.
 func methodsOf(blocks []engine.Auth) (o authn.Options) {
 	for _, b := range blocks {

@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -47,7 +46,7 @@ policy "covers" {
 // TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides reads resources
 // as a modern client, whose intermediaries may keep what they are told that they may.
 func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) {
-	allow := func(identity.Agent, string, map[string]any) engine.Decision { return engine.Allow() }
+	allow := func(engine.PolicyInput) engine.Decision { return engine.Allow() }
 	const shared, private, anew = `60000 "public"`, `60000 "private"`, `0 "private"`
 	for _, server := range []struct {
 		name, config string

@@ -65,7 +65,7 @@ func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
 	t.Helper()
 	s := &cancelScene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), began: make(chan bool, 100), ended: make(chan call.Event, 100)}
 	e, err := engine.New(engine.Options{
-		Name: "test", CheckTool: serve.CheckTool,
+		Name: "test", Front: serve.Checks{},
 		Logger: slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Hooks: []engine.Hook{func(_ context.Context, event call.Event) {
 			if event.Phase == call.Start {

@@ -51,7 +51,7 @@ func newEvidence(t *testing.T, tools string) *evidence {
 	t.Helper()
 	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), told: make(chan bool), names: map[string]string{}}
 	s, err := engine.New(engine.Options{
-		Name: "test", CheckTool: serve.CheckTool, Hooks: []engine.Hook{v.hook},
+		Name: "test", Front: serve.Checks{}, Hooks: []engine.Hook{v.hook},
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &v.console})},
 		LookupEnv:  func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
 		Tools:      fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},

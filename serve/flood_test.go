@@ -61,7 +61,7 @@ func floodSite(t *testing.T, auths string) *flooded {
 	t.Helper()
 	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
 	s, err := engine.New(engine.Options{
-		Name: "test", Logger: slog.New(slog.DiscardHandler), CheckTool: serve.CheckTool,
+		Name: "test", Logger: slog.New(slog.DiscardHandler), Front: serve.Checks{},
 		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
 		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(auths), Mode: 0o644}},
 	})

@@ -14,7 +14,7 @@ import (
 
 func TestFrontPage_answersPeopleAlone(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "secret_tool" { run = "return 1;" }`), Mode: 0o644}}
-	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, Tools: tools})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: tools})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // TestAServerIsReadyWhileItTakesCalls, and not while it ends.
 func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func lifecycleFront(t *testing.T, log *hookLog, server string) (*serve.Front, *e
 	t.Helper()
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(server), Mode: 0o644}}
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: []engine.Hook{log.hook}, CheckTool: serve.CheckTool, Config: config,
+		Name: "test", Hooks: []engine.Hook{log.hook}, Front: serve.Checks{}, Config: config,
 		Tools: fstest.MapFS{"t.hcl": {Data: []byte("tool \"open\" {\n  run = \"return 1;\"\n}\n"), Mode: 0o644}},
 	})
 	if err != nil {

@@ -1,15 +1,11 @@
 package serve
 
 import (
-	"cmp"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/auth/authn"
@@ -56,36 +52,6 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		listener = tls.NewListener(listener, encrypted.Config())
 	}
 	return listener, nil
-}
-
-// CheckListen returns why a front would not listen where the operator's file says, as who
-// proves nothing could come in from elsewhere, for [engine.Options].
-func CheckListen(l engine.Listen, auths []engine.Auth) error {
-	if httpguard.CheckListen(l.Address, true) != nil {
-		return nil // what is no address is a mistake of its own
-	}
-	if httpguard.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
-		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
-	}
-	return nil
-}
-
-// CheckTLS returns why nobody could listen with the files of a tls block now, for
-// [engine.Options].
-func CheckTLS(t engine.ListenTLS) error {
-	_, err := authn.NewTLS(tlsOptions(t))
-	return err
-}
-
-// CheckVacant returns why nobody could listen at an address, "host:port" or "unix:PATH", as
-// somebody does: an error that is [syscall.EADDRINUSE]. "" stands for [DefaultAddress]. What
-// else is wrong with an address is for who listens.
-func CheckVacant(address string) error {
-	err := httpguard.CheckVacant(cmp.Or(address, DefaultAddress))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return err
-	}
-	return nil
 }
 
 func tlsOptions(t engine.ListenTLS) authn.TLSOptions {

@@ -57,12 +57,22 @@ func TestTheOperatorsFileMayNameASocket(t *testing.T) {
 	}
 }
 
+// addressChecks looks at the address, and not at the files of the auth blocks.
+type addressChecks struct{ withoutTLS }
+
+func (addressChecks) CheckAuth([]engine.Auth) error { return nil }
+
+// withoutTLS does not look at the files of a tls block.
+type withoutTLS struct{ serve.Checks }
+
+func (withoutTLS) CheckTLS(engine.ListenTLS) error { return nil }
+
 // TestAnEditThatOpensTheAddressIsRefused, be it of the address or of what guards it.
 func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
 	const keys = "auth \"api_key\" \"people\" {}\n"
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
-	s, err := engine.New(engine.Options{Name: "test", Config: config, CheckListen: serve.CheckListen})
+	s, err := engine.New(engine.Options{Name: "test", Config: config, Front: addressChecks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix 
 		config += fmt.Sprintf("auth \"oidc\" %q {\n  issuer   = %q\n  audience = %q\n  agent    = \"agent\"\n}\n", name, i.Issuer(), matrixAudience)
 	}
 	s, err := engine.New(engine.Options{
-		Name: "test", CheckTool: serve.CheckTool, CheckAuth: serve.CheckAuth, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})},
+		Name: "test", Front: withoutTLS{}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})},
 		Logger: slog.New(slog.NewTextHandler(&m.log, nil)), Hooks: []engine.Hook{m.hook},
 		Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, matrixTools, m.corp.Issuer()), Mode: 0o644}},
 		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},

@@ -32,7 +32,7 @@ func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
 	certtest.WritePair(t, filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), by.Issue(t, "127.0.0.1"))
 	certtest.Write(t, filepath.Join(folder, "ca.pem"), by.Cert)
 	s, err := engine.New(engine.Options{
-		Name: "test", ConfigPath: filepath.ToSlash(filepath.Join(folder, "mcpd.hcl")), CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS,
+		Name: "test", ConfigPath: filepath.ToSlash(filepath.Join(folder, "mcpd.hcl")), Front: serve.Checks{},
 		Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte("listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file = \"key.pem\"\n    client_ca_file = \"ca.pem\"\n  }\n}\nauth \"mtls\" \"fleet\" {}\n")}},
 	})
 	if err != nil {

@@ -236,7 +236,7 @@ func checkSpread(t *testing.T, calls []oneCall, at func(int) outcome) {
 func newFront(t *testing.T, log *hookLog) *serve.Front {
 	t.Helper()
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: []engine.Hook{log.hook}, CheckTool: serve.CheckTool,
+		Name: "test", Hooks: []engine.Hook{log.hook}, Front: serve.Checks{},
 		Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}},
 	})
 	if err != nil {

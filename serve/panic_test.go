@@ -23,7 +23,7 @@ func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
 	var log synced
 	var broken atomic.Bool
 	s, err := engine.New(engine.Options{
-		Name: "test", CheckTool: serve.CheckTool, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		LookupEnv: func(string) (string, bool) { return value, true },
 		Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\n"), Mode: 0o644}},
 		Tools:     fstest.MapFS{"t.hcl": {Data: []byte("tool \"reads\" {\n  allow {\n    secrets { names = [\"key\"] }\n  }\n  run = \"return secrets.key.length;\"\n}\n"), Mode: 0o644}},

@@ -19,7 +19,7 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 	keys, path := keytest.Valid(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
-	s, err := engine.New(engine.Options{Name: "test", CheckTool: serve.CheckTool, CheckAuth: serve.CheckAuth, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
 	var log synced
 	var told synced
 	s, err := engine.New(engine.Options{
-		Name: "test", CheckTool: serve.CheckTool, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			fmt.Fprintf(&told, "%s %s %v\n", e.Phase, e.Result, e.Err)
 		}},

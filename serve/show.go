@@ -92,7 +92,7 @@ func (s *show) tool(tool *engine.Tool) *mcp.Tool {
 }
 
 // encodeTool is tool with mu held. A tool that cannot be put on the wire is
-// left out, and the log says why: [CheckTool] would have found it at load.
+// left out, and the log says why: [Checks] would have found it at load.
 func (s *show) encodeTool(tool *engine.Tool) *mcp.Tool {
 	if encoded := s.tools[tool]; encoded != nil {
 		return encoded
@@ -125,13 +125,6 @@ func (s *show) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	}
 	s.offers[offer] = encoded
 	return encoded
-}
-
-// CheckTool reports whether a tool can be put on the wire, for
-// [engine.Options].CheckTool.
-func CheckTool(m engine.Metadata) error {
-	_, err := mcp.NewTool(toolInfo(m))
-	return err
 }
 
 func toolInfo(m engine.Metadata) mcp.ToolInfo {

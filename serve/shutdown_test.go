@@ -31,7 +31,7 @@ type daemon struct {
 func run(t *testing.T, tools string, grace time.Duration, log io.Writer, hooks ...engine.Hook) *daemon {
 	t.Helper()
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: hooks, Logger: slog.New(slog.NewTextHandler(log, nil)), CheckTool: serve.CheckTool,
+		Name: "test", Hooks: hooks, Logger: slog.New(slog.NewTextHandler(log, nil)), Front: serve.Checks{},
 		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
 	})
 	if err != nil {

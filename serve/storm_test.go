@@ -48,7 +48,7 @@ func TestNoCallEverSeesHalfAReload(t *testing.T) {
 		reloads = 50
 	}
 	folder := assembled(0)
-	s, err := engine.New(engine.Options{Name: "storm", Tools: folder, CheckTool: serve.CheckTool})
+	s, err := engine.New(engine.Options{Name: "storm", Tools: folder, Front: serve.Checks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
 					config = "server {\n  expose_traces = true\n}\n"
 				}
 				s, err := engine.New(engine.Options{
-					Name: "test", CheckTool: serve.CheckTool,
+					Name: "test", Front: serve.Checks{},
 					Tools:  fstest.MapFS{"t.hcl": {Data: []byte(failingTools), Mode: 0o644}},
 					Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
 				})

@@ -31,10 +31,7 @@ audit log, and an address that strangers reach. It makes nothing.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			o := engine.Options{Production: production, CheckAuth: serve.CheckAuth, CheckTLS: serve.CheckTLS, CheckAudit: true, Offline: true}
-			if !insecure {
-				o.CheckListen = serve.CheckListen
-			}
+			o := engine.Options{Production: production, Front: fileChecks{serve.Checks{InsecureListen: insecure}}, Mode: engine.Checking}
 			return check(cmd, e, &f, o, asJSON)
 		},
 	}
@@ -44,6 +41,12 @@ audit log, and an address that strangers reach. It makes nothing.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the mistakes as JSON on standard output")
 	return cmd
 }
+
+// fileChecks looks at all that serve would refuse to start with, but for an address that is
+// taken.
+type fileChecks struct{ serve.Checks }
+
+func (fileChecks) CheckVacant(engine.Listen) error { return nil }
 
 func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) error {
 	s, err := f.open(e, o)

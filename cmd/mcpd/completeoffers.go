@@ -91,7 +91,7 @@ func beginning(lines []line, typed string, given []string) []cobra.Completion {
 
 // loaded shows the files, loaded, unless they have mistakes.
 func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
-	s, err := f.open(e, engine.Options{Offline: true})
+	s, err := f.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
 		return
 	}

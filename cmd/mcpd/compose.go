@@ -75,7 +75,7 @@ func (c *composition) add(cmd *cobra.Command) {
 }
 
 func (c *composition) run(ctx context.Context, e env) error {
-	s, err := c.open(e, engine.Options{Offline: true})
+	s, err := c.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (d *difference) side(ctx context.Context, e env, tools, config string) (*en
 
 // openEither is open for a folder, or for one tool file.
 func (f *files) openEither(e env) (*engine.Server, error) {
-	o := engine.Options{Offline: true}
+	o := engine.Options{Mode: engine.Offline}
 	if info, err := e.disk.stat(f.tools); err == nil && !info.IsDir() {
 		if !strings.HasSuffix(f.tools, ".hcl") && !strings.HasSuffix(f.tools, ".hcl.json") {
 			return nil, usage("%s is no tool file: its name ends neither in .hcl nor in .hcl.json", f.tools)

@@ -70,7 +70,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.Offline {
+	if o.Mode != engine.Offline && o.Mode != engine.Checking {
 		if o.Upstreams, err = f.upstreams.servers(e); err != nil {
 			return nil, err
 		}
@@ -89,10 +89,23 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
 	o.Config, o.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
-	o.Unaudited, o.LockPath, o.LockFixed = !f.serving, e.at(f.lockPath()), !f.serving
-	o.Vars, o.LookupEnv, o.CheckTool = vars, e.lookup, serve.CheckTool
+	if o.Mode == engine.Serving && !f.serving {
+		o.Mode = engine.Beside
+	}
+	if o.Front == nil {
+		o.Front = toolChecks{}
+	}
+	o.Vars, o.LookupEnv, o.LockPath = vars, e.lookup, e.at(f.lockPath())
 	return engine.New(o)
 }
+
+// toolChecks looks at tools alone: it is the front of programs that do not listen.
+type toolChecks struct{ serve.Checks }
+
+func (toolChecks) CheckAuth([]engine.Auth) error                  { return nil }
+func (toolChecks) CheckTLS(engine.ListenTLS) error                { return nil }
+func (toolChecks) CheckListen(engine.Listen, []engine.Auth) error { return nil }
+func (toolChecks) CheckVacant(engine.Listen) error                { return nil }
 
 // roots are the folders to watch.
 func (f *files) roots(e env) []string {

@@ -51,7 +51,7 @@ func (l *locking) add(cmd *cobra.Command) {
 // drifts returns how the tools of all upstreams differ from the lock file, or those of one,
 // or some of these.
 func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engine.Drift, error) {
-	s, err := l.files.open(e, engine.Options{Eager: true})
+	s, err := l.files.open(e, engine.Options{Mode: engine.Eager})
 	if err != nil {
 		return nil, err
 	}

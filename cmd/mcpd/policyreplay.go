@@ -74,7 +74,7 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 	if path, err = logAt(e, path); err != nil {
 		return err
 	}
-	s, err := x.files.open(e, engine.Options{Offline: true})
+	s, err := x.files.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
 		return err
 	}

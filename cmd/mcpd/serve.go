@@ -131,12 +131,12 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), CheckAuth: serve.CheckAuth, Extensions: []engine.Extension{e.telemetry()},
+		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), Extensions: []engine.Extension{e.telemetry()},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
 	var s *engine.Server
-	f.checkListen(&options, func() bool { return s.Snapshot() != nil })
+	options.Front = serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: func() bool { return s.Snapshot() != nil }}
 	s, err := f.files.open(e, options)
 	if err != nil {
 		return err
@@ -183,32 +183,41 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	err = o.front.Run(ctx)
 	stopBeside()
-	return errors.Join(served(err, listens.Load()), o.close())
+	return errors.Join(exit(err, listens.Load()), o.close())
 }
 
-// checkListen has each load look at what the server listens with, but for what a flag or
-// stdio says otherwise, and for files of TLS once it listens: it goes on with what it has
-// read.
-func (f *serveFlags) checkListen(o *engine.Options, listens func() bool) {
-	if f.stdio {
-		return
-	}
-	o.CheckTLS = func(t engine.ListenTLS) error {
-		if listens() {
-			return nil
-		}
-		return serve.CheckTLS(t)
-	}
-	o.CheckVacant = func(l engine.Listen) error {
-		return served(serve.CheckVacant(cmp.Or(f.listen, l.Address)), false)
-	}
-	if !f.insecure && f.listen == "" {
-		o.CheckListen = serve.CheckListen
-	}
+// serveChecks has each load look at what the server listens with, unless it listens to stdio.
+type serveChecks struct {
+	serve.Checks
+	stdio   bool
+	listens func() bool
 }
 
-// served returns the exit code of a server that has ended; it may never have listened.
-func served(err error, listened bool) error {
+// CheckTLS accepts all once the server listens: it goes on with what it has read.
+func (s serveChecks) CheckTLS(t engine.ListenTLS) error {
+	if s.stdio || s.listens() {
+		return nil
+	}
+	return s.Checks.CheckTLS(t)
+}
+
+func (s serveChecks) CheckListen(l engine.Listen, auths []engine.Auth) error {
+	if s.stdio {
+		return nil
+	}
+	return s.Checks.CheckListen(l, auths)
+}
+
+func (s serveChecks) CheckVacant(l engine.Listen) error {
+	if s.stdio {
+		return nil
+	}
+	l.Address = cmp.Or(l.Address, serve.DefaultAddress)
+	return exit(s.Checks.CheckVacant(l), false)
+}
+
+// exit returns the exit code of a server that has ended; it may never have listened.
+func exit(err error, listened bool) error {
 	switch {
 	case err == nil:
 		return nil

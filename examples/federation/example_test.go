@@ -67,7 +67,7 @@ func TestAPlanTellsWhatAProgramWouldDo(t *testing.T) {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Offline: true}), 2)
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Mode: engine.Offline}), 2)
 }
 
 // ran is what a program has come to.

@@ -279,7 +279,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.Checks{}, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

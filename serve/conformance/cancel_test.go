@@ -198,7 +198,7 @@ func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan call.Event, 1)
 		e, err := engine.New(engine.Options{
-			Name: "test", CheckTool: serve.CheckTool,
+			Name: "test", Front: serve.Checks{},
 			Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
 tool "sleeps" {
   timeout = "5m"

@@ -27,7 +27,7 @@ type site struct {
 // under way by then.
 func open(t *testing.T, o engine.Options) *site {
 	t.Helper()
-	o.CheckTool = serve.CheckTool
+	o.Front = serve.Checks{}
 	e, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

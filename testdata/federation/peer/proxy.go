@@ -43,7 +43,7 @@ func open(ctx context.Context, scenario, at string) (*proxy, error) {
 	}
 	s, err := engine.New(engine.Options{
 		Name: "mcpd", Version: "1.0.0", Extensions: []engine.Extension{federation.New()}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(file)}},
-		LookupEnv: os.LookupEnv, CheckTool: serve.CheckTool,
+		LookupEnv: os.LookupEnv, Front: serve.Checks{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
