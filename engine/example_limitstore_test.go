@@ -21,11 +21,11 @@ type window struct {
 	places map[string]map[string]time.Time // by key and place: when the place ends
 }
 
-func (w *window) Take(_ context.Context, charges []engine.LimitCharge) (engine.LimitVerdict, error) {
+func (w *window) Take(_ context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	verdict := engine.LimitVerdict{Taken: true}
+	verdict := call.LimitVerdict{Taken: true}
 	for i, c := range charges {
 		for place, ends := range w.places[c.Key] {
 			if now.After(ends) {
@@ -35,10 +35,10 @@ func (w *window) Take(_ context.Context, charges []engine.LimitCharge) (engine.L
 		switch {
 		case c.Calls > 0 && w.calls[w.name(c, now)] >= c.Calls:
 			if wait := c.Per - now.Sub(w.began)%c.Per; wait > verdict.Wait {
-				verdict = engine.LimitVerdict{Over: i, Wait: wait}
+				verdict = call.LimitVerdict{Over: i, Wait: wait}
 			}
 		case c.Concurrency > 0 && len(w.places[c.Key]) >= c.Concurrency && verdict.Taken:
-			verdict = engine.LimitVerdict{Over: i, Busy: true}
+			verdict = call.LimitVerdict{Over: i, Busy: true}
 		}
 	}
 	if !verdict.Taken {
@@ -58,7 +58,7 @@ func (w *window) Take(_ context.Context, charges []engine.LimitCharge) (engine.L
 	return verdict, nil
 }
 
-func (w *window) Release(_ context.Context, charges []engine.LimitCharge) error {
+func (w *window) Release(_ context.Context, charges []call.LimitCharge) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range charges {
@@ -67,7 +67,7 @@ func (w *window) Release(_ context.Context, charges []engine.LimitCharge) error 
 	return nil
 }
 
-func (w *window) name(c engine.LimitCharge, now time.Time) string {
+func (w *window) name(c call.LimitCharge, now time.Time) string {
 	return fmt.Sprint(c.Key, " ", now.Sub(w.began)/c.Per)
 }
 
@@ -77,7 +77,7 @@ func ExampleLimitStore() {
 tool "hello" { run = "return 'hello'" }
 limit "scarce" { rate = "3/h" }
 `), Mode: 0o644}}
-	limits := &engine.SharedLimits{
+	limits := &call.SharedLimits{
 		Store:  &window{began: time.Now(), calls: map[string]int{}, places: map[string]map[string]time.Time{}},
 		Secret: []byte("sixteen bytes that are random"),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -87,7 +88,7 @@ func (c court) request() call.Request {
 // such of which parts are not, against what becomes of the calls.
 func TestExplainAgreesWithTheCall(t *testing.T) {
 	c := court{rand.New(rand.NewPCG(3, 9))}
-	seen := map[engine.Verdict]int{}
+	seen := map[pipeline.Verdict]int{}
 	for range 150 {
 		config := ""
 		if c.IntN(3) == 0 {
@@ -115,7 +116,7 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 		}
 	}
 	t.Logf("%v", seen)
-	for _, v := range []engine.Verdict{engine.Allowed, engine.Denied, engine.NeedsApproval, engine.Refused, engine.Undecided} {
+	for _, v := range []pipeline.Verdict{pipeline.Allowed, pipeline.Denied, pipeline.NeedsApproval, pipeline.Refused, pipeline.Undecided} {
 		if seen[v] < 20 {
 			t.Errorf("the calls hardly ever end as %s: the test shows nothing", v)
 		}
@@ -123,21 +124,21 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 }
 
 // agree holds the explanation of a call against its result.
-func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[engine.Verdict]int) {
+func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[pipeline.Verdict]int) {
 	t.Helper()
-	x := explain(t, s, engine.Case{Request: request, Returned: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
+	x := explain(t, s, pipeline.Case{Request: request, Returned: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
 	seen[x.Verdict]++
 	switch {
-	case x.Verdict == engine.Undecided || x.Shown == engine.Undecided:
+	case x.Verdict == pipeline.Undecided || x.Shown == pipeline.Undecided:
 		t.Errorf("%s: all is known, and the verdict is not", request.Arguments)
-	case x.Verdict == engine.NeedsApproval:
-		asks := slices.ContainsFunc(x.Rulings, func(r engine.Ruling) bool {
+	case x.Verdict == pipeline.NeedsApproval:
+		asks := slices.ContainsFunc(x.Rulings, func(r pipeline.Ruling) bool {
 			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.Consent
 		})
 		if !asks {
 			t.Errorf("%s: held for approval, and the call ends with %v", request.Arguments, result.Err)
 		}
-	case x.Verdict == engine.Allowed && (x.Shown == "" || x.Shown == engine.Allowed):
+	case x.Verdict == pipeline.Allowed && (x.Shown == "" || x.Shown == pipeline.Allowed):
 		if result.Err != nil || x.Error != nil {
 			t.Errorf("%s: allowed, and the call ends with %v", request.Arguments, result.Err)
 		}
@@ -152,9 +153,9 @@ func agree(t *testing.T, s *engine.Server, request call.Request, result call.Res
 
 // soundWithout holds the explanation of a call of which parts are not known, and are
 // something else, against its result: it says the same or nothing.
-func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[engine.Verdict]int) {
+func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[pipeline.Verdict]int) {
 	t.Helper()
-	of := engine.Case{Request: request, Unknown: lacking}
+	of := pipeline.Case{Request: request, Unknown: lacking}
 	for part, hide := range map[policylang.Parts]func(){
 		policylang.PartArgs:      func() { of.Request.Arguments = nil },
 		policylang.PartPrincipal: func() { of.Request.Caller.Principal = identity.Anonymous() },
@@ -171,13 +172,13 @@ func soundWithout(t *testing.T, s *engine.Server, request call.Request, result c
 	fits := result.Err == nil || result.Err.Code != call.InvalidInput
 	denied := result.Err != nil && (result.Err.Code == call.PolicyDenied || result.Err.DeniedBy != "")
 	switch {
-	case x.Verdict == engine.Denied && !denied && fits:
+	case x.Verdict == pipeline.Denied && !denied && fits:
 		t.Errorf("%s without %s: denied by %v, and the call ends with %v", request.Arguments, lacking, x.Error, result.Err)
-	case x.Verdict == engine.Allowed && x.Shown != engine.Undecided && x.Shown != engine.Denied && denied:
+	case x.Verdict == pipeline.Allowed && x.Shown != pipeline.Undecided && x.Shown != pipeline.Denied && denied:
 		t.Errorf("%s without %s: allowed, and the call is denied by %s", request.Arguments, lacking, result.Err.DeniedBy)
-	case x.Verdict == engine.Allowed && x.Shown == engine.Denied && !denied && fits:
+	case x.Verdict == pipeline.Allowed && x.Shown == pipeline.Denied && !denied && fits:
 		t.Errorf("%s without %s: what it returns is denied, and the call ends with %v", request.Arguments, lacking, result.Err)
-	case x.Verdict == engine.NeedsApproval && !denied && fits:
+	case x.Verdict == pipeline.NeedsApproval && !denied && fits:
 		t.Errorf("%s without %s: held for approval, and the call ends with %v", request.Arguments, lacking, result.Err)
 	}
 }
@@ -188,9 +189,9 @@ func amountOf(r call.Request) (amount int) {
 	return args.Amount
 }
 
-func explain(t *testing.T, s *engine.Server, of engine.Case) engine.Explanation {
+func explain(t *testing.T, s *engine.Server, of pipeline.Case) pipeline.Explanation {
 	t.Helper()
-	x, err := s.Explain(t.Context(), of)
+	x, err := s.Inside().Explain(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ limit "once" {
 		Hooks: []engine.Hook{func(context.Context, call.Event) { told++ }},
 	})
 	for range 3 {
-		if x := explain(t, s, engine.Case{Request: call.Request{Name: "once", Caller: anonymous()}}); x.Verdict != engine.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
+		if x := explain(t, s, pipeline.Case{Request: call.Request{Name: "once", Caller: anonymous()}}); x.Verdict != pipeline.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
 			t.Fatalf("%+v", x)
 		}
 	}
@@ -226,7 +227,7 @@ limit "once" {
 
 func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
 	s := unloaded(t, engine.Options{Tools: files("a.hcl", `tool "broken" {}`)})
-	if _, err := s.Explain(t.Context(), engine.Case{Request: call.Request{Name: "broken"}}); err == nil {
+	if _, err := s.Inside().Explain(t.Context(), pipeline.Case{Request: call.Request{Name: "broken"}}); err == nil {
 		t.Error("there is an explanation of what is not served")
 	}
 }

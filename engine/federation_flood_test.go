@@ -59,7 +59,7 @@ func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
 	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
 		t.Errorf("the status tells of %d: %q", lab.Left, lab.LeftOut)
 	}
-	if drifts := s.Drifts(); len(drifts[0].Changes) > 0 {
+	if drifts := s.Inside().Drifts(); len(drifts[0].Changes) > 0 {
 		t.Errorf("what is not offered differs from the lock: %v", drifts[0].Changes)
 	}
 }

@@ -17,16 +17,16 @@ import (
 
 // broken is a store that does as its functions say.
 type broken struct {
-	take     func(context.Context) (engine.LimitVerdict, error)
+	take     func(context.Context) (call.LimitVerdict, error)
 	release  func() error
 	released atomic.Int64
 }
 
-func (b *broken) Take(ctx context.Context, _ []engine.LimitCharge) (engine.LimitVerdict, error) {
+func (b *broken) Take(ctx context.Context, _ []call.LimitCharge) (call.LimitVerdict, error) {
 	return b.take(ctx)
 }
 
-func (b *broken) Release(context.Context, []engine.LimitCharge) error {
+func (b *broken) Release(context.Context, []call.LimitCharge) error {
 	b.released.Add(1)
 	if b.release != nil {
 		return b.release()
@@ -40,25 +40,25 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 	hang := make(chan struct{})
 	for _, c := range []struct {
 		name    string
-		take    func(context.Context) (engine.LimitVerdict, error)
+		take    func(context.Context) (call.LimitVerdict, error)
 		timeout time.Duration // of the store
 		bound   string        // of the tool
 		cause   string
 	}{
-		{"by a store that fails", func(context.Context) (engine.LimitVerdict, error) {
-			return engine.LimitVerdict{Taken: true}, errors.New("no route to host")
+		{"by a store that fails", func(context.Context) (call.LimitVerdict, error) {
+			return call.LimitVerdict{Taken: true}, errors.New("no route to host")
 		}, time.Minute, "1m", "limit store: no route to host"},
-		{"by a store that panics", func(context.Context) (engine.LimitVerdict, error) { panic("oh") }, time.Minute, "1m", "limit store: it panicked: oh"},
-		{"by a store that hangs", func(context.Context) (engine.LimitVerdict, error) {
+		{"by a store that panics", func(context.Context) (call.LimitVerdict, error) { panic("oh") }, time.Minute, "1m", "limit store: it panicked: oh"},
+		{"by a store that hangs", func(context.Context) (call.LimitVerdict, error) {
 			<-hang
-			return engine.LimitVerdict{Taken: true}, nil
+			return call.LimitVerdict{Taken: true}, nil
 		}, 10 * time.Millisecond, "1m", "limit store: the store has not answered in time"},
-		{"by a store that has longer than the call", func(ctx context.Context) (engine.LimitVerdict, error) {
+		{"by a store that has longer than the call", func(ctx context.Context) (call.LimitVerdict, error) {
 			<-ctx.Done()
-			return engine.LimitVerdict{Taken: true}, ctx.Err()
+			return call.LimitVerdict{Taken: true}, ctx.Err()
 		}, time.Hour, "20ms", "limit store: the store has not answered in time"},
-		{"by a store that refuses what was not asked", func(context.Context) (engine.LimitVerdict, error) {
-			return engine.LimitVerdict{Over: 1}, nil
+		{"by a store that refuses what was not asked", func(context.Context) (call.LimitVerdict, error) {
+			return call.LimitVerdict{Over: 1}, nil
 		}, time.Minute, "1m", "limit store: it refuses charge 1 of 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,19 +99,19 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 // TestAStoreThatRefusesSaysWhenToComeBack, or a second where it does not say so.
 func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
 	for _, c := range []struct {
-		verdict engine.LimitVerdict
+		verdict call.LimitVerdict
 		want    string
 		wait    time.Duration
 	}{
-		{engine.LimitVerdict{Wait: 90 * time.Second}, "over the limit of 60 calls a minute; try again in 90 s", 90 * time.Second},
-		{engine.LimitVerdict{Over: 1, Busy: true, Wait: 1}, "over the limit of 2 calls at once; try again in 1 s", 1},
-		{engine.LimitVerdict{}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
-		{engine.LimitVerdict{Wait: -1}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
-		{engine.LimitVerdict{Wait: 1<<63 - 1}, "over the limit of 60 calls a minute; try again in 31536000 s", 365 * 24 * time.Hour},
+		{call.LimitVerdict{Wait: 90 * time.Second}, "over the limit of 60 calls a minute; try again in 90 s", 90 * time.Second},
+		{call.LimitVerdict{Over: 1, Busy: true, Wait: 1}, "over the limit of 2 calls at once; try again in 1 s", 1},
+		{call.LimitVerdict{}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
+		{call.LimitVerdict{Wait: -1}, "over the limit of 60 calls a minute; try again in 1 s", time.Second},
+		{call.LimitVerdict{Wait: 1<<63 - 1}, "over the limit of 60 calls a minute; try again in 31536000 s", 365 * 24 * time.Hour},
 	} {
 		s := server(t, engine.Options{
 			Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"rate\" { rate = \"60/m\" }\nlimit \"at_once\" { concurrency = 2 }\n"),
-			Limits: shared(&broken{take: func(context.Context) (engine.LimitVerdict, error) { return c.verdict, nil }}),
+			Limits: shared(&broken{take: func(context.Context) (call.LimitVerdict, error) { return c.verdict, nil }}),
 		})
 		r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
 		if came(r) != "POLICY_DENIED: "+c.want || r.Err.RetryAfter != c.wait || !r.Err.Limited {
@@ -122,10 +122,10 @@ func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
 
 func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 	asked := make(chan struct{})
-	store := &broken{take: func(ctx context.Context) (engine.LimitVerdict, error) {
+	store := &broken{take: func(ctx context.Context) (call.LimitVerdict, error) {
 		close(asked)
 		<-ctx.Done()
-		return engine.LimitVerdict{}, ctx.Err()
+		return call.LimitVerdict{}, ctx.Err()
 	}}
 	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 // TestAStoreThatNeverAnswersKeepsNoServerFromClosing, though whoever closes it would wait.
 func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	hang := make(chan struct{})
-	store := &broken{take: func(context.Context) (engine.LimitVerdict, error) { <-hang; return engine.LimitVerdict{}, nil }}
+	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
 	limits := shared(store)
 	limits.Timeout = time.Millisecond
 	s, err := engine.New(engine.Options{Name: "test", Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: limits})

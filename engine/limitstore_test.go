@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -21,23 +22,23 @@ type tally struct {
 	mu     sync.Mutex
 	spent  map[string]int
 	places map[string]map[string]bool
-	asked  []engine.LimitCharge // all that came to Take
+	asked  []call.LimitCharge // all that came to Take
 }
 
 func newTally() *tally {
 	return &tally{spent: map[string]int{}, places: map[string]map[string]bool{}}
 }
 
-func (l *tally) Take(_ context.Context, charges []engine.LimitCharge) (engine.LimitVerdict, error) {
+func (l *tally) Take(_ context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, charges...)
 	for i, c := range charges {
 		switch {
 		case c.Calls > 0 && l.spent[c.Key] >= c.Burst:
-			return engine.LimitVerdict{Over: i, Wait: c.Per / time.Duration(c.Calls)}, nil
+			return call.LimitVerdict{Over: i, Wait: c.Per / time.Duration(c.Calls)}, nil
 		case c.Concurrency > 0 && len(l.places[c.Key]) >= c.Concurrency:
-			return engine.LimitVerdict{Over: i, Busy: true}, nil
+			return call.LimitVerdict{Over: i, Busy: true}, nil
 		}
 	}
 	for _, c := range charges {
@@ -51,10 +52,10 @@ func (l *tally) Take(_ context.Context, charges []engine.LimitCharge) (engine.Li
 			l.places[c.Key][c.Place] = true
 		}
 	}
-	return engine.LimitVerdict{Taken: true}, nil
+	return call.LimitVerdict{Taken: true}, nil
 }
 
-func (l *tally) Release(_ context.Context, charges []engine.LimitCharge) error {
+func (l *tally) Release(_ context.Context, charges []call.LimitCharge) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range charges {
@@ -76,8 +77,8 @@ func (l *tally) held() (n int) {
 const limitSecret = "0123456789abcdef0123456789abcdef"
 
 // shared counts by a store.
-func shared(store engine.LimitStore) *engine.SharedLimits {
-	return &engine.SharedLimits{Store: store, Secret: []byte(limitSecret), Timeout: time.Minute}
+func shared(store call.LimitStore) *call.SharedLimits {
+	return &call.SharedLimits{Store: store, Secret: []byte(limitSecret), Timeout: time.Minute}
 }
 
 const fiftyAnHour = "limit \"fifty\" {\n  key   = \"principal.id\"\n  rate  = \"60/h\"\n  burst = 50\n}\n"
@@ -115,7 +116,7 @@ func TestTwoServersGiveTogetherWhatALimitSays(t *testing.T) {
 
 func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 	const config = "limit \"by_number\" {\n  key = \"principal.id + string(args.n)\"\n  rate = \"10/m\"\n  concurrency = 3\n}\n"
-	told := func(config, who, n string, secret string) engine.LimitCharge {
+	told := func(config, who, n string, secret string) call.LimitCharge {
 		store := newTally()
 		limits := shared(store)
 		limits.Secret = []byte(secret)
@@ -132,7 +133,7 @@ func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 	if text := fmt.Sprintf("%+v", first); strings.Contains(text, "ada") || strings.Contains(text, "4711") || !regexp.MustCompile(`^[\w-]{43}$`).MatchString(first.Key) {
 		t.Errorf("told is %s", text)
 	}
-	want := engine.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 65 * time.Second}
+	want := call.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 65 * time.Second}
 	if diff := cmp.Diff(want, first); diff != "" || first.Place == "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -258,7 +259,7 @@ func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
 }
 
 func TestASharedStoreWantsASecret(t *testing.T) {
-	for want, limits := range map[string]*engine.SharedLimits{
+	for want, limits := range map[string]*call.SharedLimits{
 		"new server: the store of the limits is nil":                                         {Secret: []byte(limitSecret)},
 		"new server: the secret of the limits has 15 bytes; give it 16 random ones at least": {Store: newTally(), Secret: []byte(limitSecret[:15])},
 		"new server: the timeout of the limits is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},

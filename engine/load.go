@@ -117,7 +117,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: built.Refused}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: authsOf(built.Refused)}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Offer is what a [Snapshot] offers beside its tools: a resource, a template of
@@ -43,14 +44,29 @@ type Argument struct {
 }
 
 // Icon is an image that clients may show.
-type Icon = catalog.Icon
+type Icon struct {
+	// Source is an https or data URI.
+	Source string
+	// MIMEType, and Theme, which is "light" or "dark", may be empty.
+	MIMEType, Theme string
+	// Sizes are such as "48x48", or "any".
+	Sizes []string
+}
+
+func iconsOf(icons []hclfile.Icon) []Icon {
+	var list []Icon
+	for _, i := range catalog.IconsOf(icons) {
+		list = append(list, Icon(i))
+	}
+	return list
+}
 
 // Metadata returns what the offer says of itself. It is a copy.
 func (o *Offer) Metadata() OfferMetadata {
 	i := o.item
 	m := OfferMetadata{
 		Kind: i.Kind, Address: i.Address, Name: i.Offer.ListedAs, Title: i.Title, MIMEType: i.Offer.MIMEType, Size: i.Offer.Size,
-		Annotations: bytes.Clone(i.Offer.Annotations), Icons: catalog.IconsOf(i.Icons),
+		Annotations: bytes.Clone(i.Offer.Annotations), Icons: iconsOf(i.Icons),
 	}
 	if i.Description != nil {
 		m.Description = *i.Description

@@ -2,12 +2,13 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"time"
 
-	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
@@ -102,7 +103,7 @@ type Options struct {
 	Policies []Policy
 	// Limits has the limit blocks of the files counted by a store of the program, which
 	// several servers may share. Nil counts in the memory of this server.
-	Limits *SharedLimits
+	Limits *call.SharedLimits
 	// Hooks fire in order, in line, before the hooks in files.
 	Hooks []Hook
 	// OnEvent is told what happens to the server. Of the server's methods it may
@@ -163,9 +164,17 @@ type Front interface {
 	CheckVacant(Listen) error
 }
 
-// VarValue is the value that was given to a variable, and where it came from,
-// for messages.
-type VarValue = hclfile.VarValue
+// VarValue is the value that was given to a variable.
+type VarValue struct {
+	// Text is the value as it was given: the string itself for a variable of
+	// type string or any, else a literal in the notation of HCL or JSON.
+	Text string
+	// JSON is a value that is known to be of the type of its variable. Text is not
+	// looked at then.
+	JSON json.RawMessage
+	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
+	Origin string
+}
 
 func (o Options) withDefaults() Options {
 	o.ToolsPath = cmp.Or(o.ToolsPath, "tools.d")
@@ -219,8 +228,12 @@ func (o *Options) closeExecutors() error {
 func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
 		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
-		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath, Values: o.Vars,
+		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath,
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
+	}
+	c.Values = make(hclfile.VarValues, len(o.Vars))
+	for name, value := range o.Vars {
+		c.Values[name] = hclfile.VarValue(value)
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
@@ -230,8 +243,10 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 		c.CheckAudit = func(a hclfile.Audit) error { return checkAuditPath(a.Path, o.Tools) }
 	}
 	if front := o.Front; front != nil {
-		c.CheckAuth, c.CheckTLS = front.CheckAuth, front.CheckTLS
-		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error { return front.CheckListen(listenOf(l), auths) }
+		c.CheckAuth, c.CheckTLS = func(blocks []hclfile.Auth) error { return front.CheckAuth(authsOf(blocks)) }, func(t hclfile.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }
+		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error {
+			return front.CheckListen(listenOf(l), authsOf(auths))
+		}
 		c.Check = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }
 	}
 	return c
@@ -263,13 +278,3 @@ func Dir(path string) fs.FS { return loader.Dir(path) }
 // File returns the files that one tool file of the disk may refer to, and of all
 // tool files that one alone.
 func File(path string) fs.FS { return loader.File(path) }
-
-// Shown returns an HCL file as diagnostics may show it: with stars in the place of
-// literals where secrets belong.
-func Shown(name string, content []byte) []byte { return hclfile.Shown(name, content) }
-
-// Format returns an HCL file in canonical layout, with its raw bodies byte for
-// byte. name is how diagnostics call the file.
-func Format(name string, content []byte) ([]byte, diag.List) {
-	return hclfile.Format(hclfile.Source{Path: name, Bytes: content})
-}

@@ -47,7 +47,7 @@ func accept(t *testing.T, s *engine.Server, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range s.Drifts() {
+	for _, d := range s.Inside().Drifts() {
 		lock = lock.Accept(d.Changes...)
 	}
 	if err := lockfile.Write(path, lock); err != nil {

@@ -102,7 +102,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := gomodule.New(o.Modules, o.Logger)
+	objects, err := gomodule.New(modulesOf(o.Modules), o.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
@@ -178,7 +178,9 @@ func (s *Server) Status() Status {
 		status.Revision, status.Since = snap.Revision(), snap.since
 		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
-		status.Upstreams = s.upstreams.States(snap.catalog)
+		for _, u := range s.upstreams.States(snap.catalog) {
+			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))
+		}
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
 		status.Resources, status.Templates, status.Prompts = len(snap.offers[call.Resources]), len(snap.offers[call.Templates]), len(snap.offers[call.Prompts])
 	}
@@ -214,10 +216,6 @@ func (s *Server) Close(ctx context.Context) error {
 // function that it gives knows who answers such a request of a browser, which needs no
 // credential and may name any host, and is nil for all others.
 func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.Returns() }
-
-// State returns the store of what outlives calls, which is opened when it is
-// first needed, for fronts that keep more in it. [Server.Close] closes it.
-func (s *Server) State() (state.Store, error) { return s.states.Open() }
 
 // ErrStateInUse is the error of a state whose file another process has.
 var ErrStateInUse = state.ErrInUse

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
-	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
@@ -47,21 +46,6 @@ func (s *Snapshot) counted(took time.Duration) []any {
 	}
 }
 
-// PowerChange is one thing that the files of two snapshots say otherwise.
-type PowerChange = privdiff.Change
-
-// Compare returns how the files differ from those before, what adds power first.
-func (s *Snapshot) Compare(before *Snapshot) []PowerChange {
-	return privdiff.Compare(before.catalog.Said, s.catalog.Said)
-}
-
-// Said returns what the files say, for the verbs of mcpd.
-func (s *Snapshot) Said() privdiff.Side { return s.catalog.Said }
-
-// Upstreams returns the upstream blocks with paths as the process opens them, for the verbs
-// of mcpd.
-func (s *Snapshot) Upstreams() []hclfile.Upstream { return s.catalog.Upstreams }
-
 // Info is what a server says of itself.
 type Info struct {
 	Name, Title, Version, Description, Instructions string
@@ -90,14 +74,14 @@ func (s *Snapshot) Revision() string { return s.catalog.Revision }
 // Info returns what the server says of itself.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: catalog.IconsOf(said.Icons), ExposesTraces: said.ExposeTraces, LenientLifecycle: said.LenientLifecycle}
+	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces, LenientLifecycle: said.LenientLifecycle}
 }
 
 // Listen returns what the operator's file says of the address to serve on.
 func (s *Snapshot) Listen() Listen { return listenOf(s.catalog.Listen) }
 
 func listenOf(l hclfile.Listen) Listen {
-	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied(l.TLS)}
+	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied((*ListenTLS)(l.TLS))}
 }
 
 // Watch reports whether the operator's file lets changed files be loaded by themselves.

@@ -46,13 +46,10 @@ type Status struct {
 	Upstreams []UpstreamStatus
 	// Workers are the processes that run bodies, or, where these run in this one, programs of
 	// agents alone; nil where there are none for either.
-	Workers *Workers
+	Workers *scripting.Workers
 
 	sources catalog.Sources
 }
-
-// Workers are the processes of an executor.
-type Workers = scripting.Workers
 
 // Shown returns the files with problems, by the names that Problems use, for a
 // [diag.Printer]: literals where secrets belong are masked.
@@ -69,7 +66,7 @@ func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refu
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
 	health, unrecorded := s.health(), "the audit log cannot be written"
-	if ails := federation.Ailing(s.Upstreams); ails != "" && !s.Draining {
+	if ails := s.ailing(); ails != "" && !s.Draining {
 		health = strings.TrimPrefix(health+"; "+ails, Healthy+"; ")
 	}
 	if s.Refusing {
@@ -82,6 +79,15 @@ func (s Status) Health() string {
 		return unrecorded
 	}
 	return unrecorded + "; " + health
+}
+
+// ailing says what is wrong with upstream servers, "" for nothing.
+func (s Status) ailing() string {
+	var states []federation.State
+	for _, u := range s.Upstreams {
+		states = append(states, federation.State(u))
+	}
+	return federation.Ailing(states)
 }
 
 // health is Health without a look at the audit log and at upstream servers.

@@ -44,16 +44,26 @@ func (t *Tool) Name() string { return t.item.Name }
 func (t *Tool) Metadata() Metadata { return metadataOf(t.item) }
 
 // Task says whether the calls of a tool may go on as tasks.
-type Task = catalog.Task
+type Task struct {
+	// TTL is how long a task is kept from its beginning on; 0 means that no
+	// call of the tool is one.
+	TTL time.Duration
+	// Required says that the tool runs in no other way, as far as its client
+	// has a choice.
+	Required bool
+	// AskFirst says that a call becomes a task when it comes back with the
+	// answers to what it asked first, and not before.
+	AskFirst bool
+}
 
 // Task returns whether the tool's calls may go on as tasks. The engine makes
 // none: it runs the legs of a task like any other call.
-func (t *Tool) Task() Task { return t.item.Task }
+func (t *Tool) Task() Task { return Task(t.item.Task) }
 
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
 		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
-		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: catalog.IconsOf(i.Icons),
+		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: iconsOf(i.Icons),
 		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
 	}
 	if i.Output != nil {

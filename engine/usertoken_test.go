@@ -21,7 +21,7 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 		Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "audit { path = \""+filepath.ToSlash(path)+"\" }\n"),
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	store, err := s.State()
+	store, err := s.Inside().State()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), engine.TokenDropped); n != 3 || !strings.Contains(string(text), `"https://i"`) {
+	if n := strings.Count(string(text), "token.dropped"); n != 3 || !strings.Contains(string(text), `"https://i"`) {
 		t.Errorf("%d drops are written down:\n%s", n, text)
 	}
 	if n := strings.Count(log.String(), "dropped the token of a user"); n != 3 {

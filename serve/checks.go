@@ -59,3 +59,21 @@ func (c Checks) CheckVacant(l engine.Listen) error {
 	}
 	return nil
 }
+
+// ToolChecks is the [engine.Front] of programs that do not listen: it looks at tools alone.
+type ToolChecks struct{}
+
+// CheckTool returns why a tool cannot be put on the wire.
+func (ToolChecks) CheckTool(m engine.Metadata) error { return Checks{}.CheckTool(m) }
+
+// CheckAuth accepts all.
+func (ToolChecks) CheckAuth([]engine.Auth) error { return nil }
+
+// CheckTLS accepts all.
+func (ToolChecks) CheckTLS(engine.ListenTLS) error { return nil }
+
+// CheckListen accepts all.
+func (ToolChecks) CheckListen(engine.Listen, []engine.Auth) error { return nil }
+
+// CheckVacant accepts all.
+func (ToolChecks) CheckVacant(engine.Listen) error { return nil }

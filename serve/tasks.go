@@ -20,7 +20,7 @@ const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 func newTasks(e *engine.Server) *tasks.Tasks {
 	return tasks.New(tasks.Options{
-		Store:  func() (tasks.Store, error) { return e.State() },
+		Store:  func() (tasks.Store, error) { return e.Inside().State() },
 		Runner: runner{e}, Logger: e.Logger(),
 	})
 }

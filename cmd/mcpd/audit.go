@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
@@ -59,9 +60,13 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	vars := hclfile.VarValues{}
+	for name, value := range values {
+		vars[name] = hclfile.VarValue(value)
+	}
 	folder := filepath.Dir(l.files.config)
 	name := filepath.ToSlash(filepath.Clean(l.files.config))
-	read := loader.ReadConfig(engine.Dir(e.at(folder)), name, values)
+	read := loader.ReadConfig(engine.Dir(e.at(folder)), name, vars)
 	if read.Problems.HasErrors() {
 		if err := (diag.Printer{Sources: read.Sources, Color: e.colour}).Print(e.stderr, read.Problems); err != nil {
 			return "", err

@@ -11,7 +11,7 @@ import (
 // missingPrograms warns of upstreams whose programs this machine does not have. It may not
 // be the one that is to run them.
 func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
-	upstreams := s.Upstreams()
+	upstreams := s.Inside().Upstreams()
 	for i := range upstreams {
 		u := &upstreams[i]
 		if len(u.Command) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/deployment"
@@ -91,7 +92,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	said := s.Snapshot().Said()
+	said := s.Snapshot().Inside().Said()
 	d, problems := deployment.Complete(d, said, c.secrets)
 	if len(problems) > 0 {
 		return c.refuse(e, d, problems)
@@ -126,7 +127,7 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 		return nil
 	}
 	path := filepath.ToSlash(filepath.Clean(c.config))
-	printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, d.ConfigText)}, Color: e.colour}
+	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.colour}
 	return printer.Print(e.stderr, problems)
 }
 

@@ -75,7 +75,7 @@ func (d *difference) run(cmd *cobra.Command, e env, before, after string) error 
 	if err != nil {
 		return err
 	}
-	changes := is.Compare(was)
+	changes := privdiff.Compare(was.Inside().Said(), is.Inside().Said())
 	if err := d.print(e, changes); err != nil {
 		return err
 	}

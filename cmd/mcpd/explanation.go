@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // printExplanation prints an explanation for people: a policy a paragraph, and at the end
 // what comes of them.
-func printExplanation(w io.Writer, x *engine.Explanation) error {
+func printExplanation(w io.Writer, x *pipeline.Explanation) error {
 	var b strings.Builder
 	if x.Found {
 		fmt.Fprintf(&b, "%s %q, where default_decision is %q\n\n", x.Kind, x.Name, defaultDecision(x))
@@ -34,7 +34,7 @@ func printExplanation(w io.Writer, x *engine.Explanation) error {
 }
 
 // writeRuling writes what one policy says.
-func writeRuling(b *strings.Builder, mark string, x *engine.Explanation, r engine.Ruling) {
+func writeRuling(b *strings.Builder, mark string, x *pipeline.Explanation, r pipeline.Ruling) {
 	p := r.Policy
 	if p.Compiled == nil {
 		fmt.Fprintf(b, "%s policies of the program, in Go\n    %s\n\n", mark, saysIn(x, r))
@@ -62,7 +62,7 @@ func shownValue(v fmt.Stringer) string {
 }
 
 // traits says what is not usual about a policy.
-func traits(r engine.Ruling) string {
+func traits(r pipeline.Ruling) string {
 	var traits []string
 	if r.Policy.Operator {
 		traits = append(traits, "of the operator")
@@ -89,7 +89,7 @@ var outcomes = map[string][2]string{
 }
 
 // saysIn is what a policy does, in words.
-func saysIn(x *engine.Explanation, r engine.Ruling) string {
+func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	outcome := outcomes[r.Decision.Outcome.String()]
 	does := outcome[0]
 	switch {
@@ -107,13 +107,13 @@ func saysIn(x *engine.Explanation, r engine.Ruling) string {
 }
 
 // ended says why a call did not come to a policy.
-func ended(x *engine.Explanation) string {
+func ended(x *pipeline.Explanation) string {
 	switch {
 	case x.Decider >= 0:
 		return called(x.Rulings[x.Decider]) + " has denied the call"
 	case x.ByDefault:
 		return "no policy allows the call"
-	case x.Verdict == engine.Refused:
+	case x.Verdict == pipeline.Refused:
 		return "the arguments are refused"
 	default:
 		return "the call has ended"
@@ -121,25 +121,25 @@ func ended(x *engine.Explanation) string {
 }
 
 // summaryOfExplanation says what comes of all policies.
-func summaryOfExplanation(x *engine.Explanation) []string {
+func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
 	if x.Shown != "" && x.Decider < 0 {
-		lines = append(lines, map[engine.Verdict]string{
-			engine.Allowed: "what it returns may be seen", engine.Denied: "what it returns is denied", engine.Refused: "what it returns is refused",
-			engine.Undecided: "what it returns is judged when it has returned; --result tries that",
+		lines = append(lines, map[pipeline.Verdict]string{
+			pipeline.Allowed: "what it returns may be seen", pipeline.Denied: "what it returns is denied", pipeline.Refused: "what it returns is refused",
+			pipeline.Undecided: "what it returns is judged when it has returned; --result tries that",
 		}[x.Shown])
 	}
 	if x.Error != nil {
 		lines = append(lines, fmt.Sprintf("the caller is told %s: %s", x.Error.Code, x.Error.Message))
 	}
-	if len(x.Limits) > 0 && x.Verdict == engine.Allowed {
+	if len(x.Limits) > 0 && x.Verdict == pipeline.Allowed {
 		lines = append(lines, fmt.Sprintf("not counted here: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
 	}
 	return lines
 }
 
 // verdictLine says whether the call may be made, and who decides it.
-func verdictLine(x *engine.Explanation) string {
+func verdictLine(x *pipeline.Explanation) string {
 	switch {
 	case x.Decider >= 0 && x.Rulings[x.Decider].OnResult:
 		return fmt.Sprintf("allowed, and what it returns is denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
@@ -147,20 +147,20 @@ func verdictLine(x *engine.Explanation) string {
 		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
 	case x.ByDefault:
 		return "denied: no policy allows it, and default_decision is \"deny\""
-	case x.Verdict == engine.NeedsApproval:
+	case x.Verdict == pipeline.NeedsApproval:
 		return "held until the user approves, for " + namesOfDeciders(x)
-	case x.Verdict == engine.Undecided:
+	case x.Verdict == pipeline.Undecided:
 		return "unknown"
-	case x.Verdict == engine.Allowed && x.DenyByDefault:
+	case x.Verdict == pipeline.Allowed && x.DenyByDefault:
 		return "allowed"
-	case x.Verdict == engine.Allowed:
+	case x.Verdict == pipeline.Allowed:
 		return "allowed: no policy denies it"
 	}
 	return string(x.Verdict)
 }
 
 // namesOfDeciders names the policies that decide.
-func namesOfDeciders(x *engine.Explanation) string {
+func namesOfDeciders(x *pipeline.Explanation) string {
 	var names []string
 	for i, r := range x.Rulings {
 		if x.Decides(i) {
@@ -171,7 +171,7 @@ func namesOfDeciders(x *engine.Explanation) string {
 }
 
 // called names a policy, without its place.
-func called(r engine.Ruling) string {
+func called(r pipeline.Ruling) string {
 	if r.Policy.Compiled == nil {
 		return "a policy in Go"
 	}
@@ -179,7 +179,7 @@ func called(r engine.Ruling) string {
 }
 
 // nameOfPolicy names a policy, with its place.
-func nameOfPolicy(r engine.Ruling) string {
+func nameOfPolicy(r pipeline.Ruling) string {
 	if r.Policy.Compiled == nil {
 		return called(r)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // explanationRow is what policy explain says to machines.
@@ -62,7 +62,7 @@ type placeRow struct {
 
 func placeOf(r diag.Range) placeRow { return placeRow{r.File, r.Start.Line, r.Start.Column} }
 
-func explanationRowOf(x *engine.Explanation) explanationRow {
+func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	row := explanationRow{
 		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.Shown)),
 		DefaultDecision: defaultDecision(x), ByDefault: x.ByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
@@ -81,14 +81,14 @@ func explanationRowOf(x *engine.Explanation) explanationRow {
 
 // defaultDecision is what becomes of calls that no policy covers, in the words of the
 // operator's file.
-func defaultDecision(x *engine.Explanation) string {
+func defaultDecision(x *pipeline.Explanation) string {
 	if x.DenyByDefault {
 		return "deny"
 	}
 	return "allow"
 }
 
-func rulingRowOf(r engine.Ruling) rulingRow {
+func rulingRowOf(r pipeline.Ruling) rulingRow {
 	d, p := r.Decision, r.Policy
 	row := rulingRow{
 		Name: p.Name, Operator: p.Operator, On: "call", Disclose: p.Disclose,

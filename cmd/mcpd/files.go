@@ -93,19 +93,11 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 		o.Mode = engine.Beside
 	}
 	if o.Front == nil {
-		o.Front = toolChecks{}
+		o.Front = serve.ToolChecks{}
 	}
 	o.Vars, o.LookupEnv, o.LockPath = vars, e.lookup, e.at(f.lockPath())
 	return engine.New(o)
 }
-
-// toolChecks looks at tools alone: it is the front of programs that do not listen.
-type toolChecks struct{ serve.Checks }
-
-func (toolChecks) CheckAuth([]engine.Auth) error                  { return nil }
-func (toolChecks) CheckTLS(engine.ListenTLS) error                { return nil }
-func (toolChecks) CheckListen(engine.Listen, []engine.Auth) error { return nil }
-func (toolChecks) CheckVacant(engine.Listen) error                { return nil }
 
 // roots are the folders to watch.
 func (f *files) roots(e env) []string {

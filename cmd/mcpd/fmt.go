@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 func newFmt(e env) *cobra.Command {
@@ -80,9 +80,9 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 		return 0, findings("%v", err)
 	}
 	path := filepath.ToSlash(name)
-	formatted, problems := engine.Format(path, source)
+	formatted, problems := hclfile.Format(hclfile.Source{Path: path, Bytes: source})
 	if problems.HasErrors() {
-		printer := diag.Printer{Sources: map[string][]byte{path: engine.Shown(path, source)}, Color: e.colour}
+		printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, source)}, Color: e.colour}
 		return -1, printer.Print(e.stderr, problems)
 	}
 	if bytes.Equal(formatted, source) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
@@ -50,7 +51,7 @@ func (l *locking) add(cmd *cobra.Command) {
 
 // drifts returns how the tools of all upstreams differ from the lock file, or those of one,
 // or some of these.
-func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engine.Drift, error) {
+func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]federation.Drift, error) {
 	s, err := l.files.open(e, engine.Options{Mode: engine.Eager})
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engin
 	if err != nil {
 		return nil, cmp.Or(printProblems(e, report), loadError(report, l.files.config, err))
 	}
-	drifts := s.Drifts()
+	drifts := s.Inside().Drifts()
 	if len(operands) == 0 {
 		return drifts, nil
 	}
@@ -73,7 +74,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engin
 			if err := namedByServer(s.Snapshot(), drifts[i], operands[1:]); err != nil {
 				return nil, err
 			}
-			return []engine.Drift{ofTools(drifts[i], operands[1:])}, nil
+			return []federation.Drift{ofTools(drifts[i], operands[1:])}, nil
 		}
 	}
 	hint := diag.DidYouMean(operands[0], names)
@@ -82,8 +83,8 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]engin
 
 // namedByServer refuses names that tools of an upstream have here alone, where its server
 // calls them otherwise.
-func namedByServer(s *engine.Snapshot, d engine.Drift, names []string) error {
-	upstreams := s.Said().Config.Upstreams
+func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error {
+	upstreams := s.Inside().Said().Config.Upstreams
 	for i := range upstreams {
 		if upstreams[i].Name != d.Upstream {
 			continue
@@ -98,7 +99,7 @@ func namedByServer(s *engine.Snapshot, d engine.Drift, names []string) error {
 }
 
 // ofTools returns of a drift what is of some tools; no names are those of all.
-func ofTools(d engine.Drift, names []string) engine.Drift {
+func ofTools(d federation.Drift, names []string) federation.Drift {
 	if len(names) > 0 {
 		d.Refused = nil
 		d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return !slices.Contains(names, c.Name) })
@@ -108,7 +109,7 @@ func ofTools(d engine.Drift, names []string) engine.Drift {
 
 // tellUncompared says which upstreams could not be compared, and of which tools nothing can
 // be accepted.
-func tellUncompared(e env, drifts []engine.Drift) (uncompared int) {
+func tellUncompared(e env, drifts []federation.Drift) (uncompared int) {
 	for _, d := range drifts {
 		if d.Err != nil {
 			uncompared++

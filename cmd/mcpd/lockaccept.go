@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
@@ -100,7 +100,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 
 // expose makes the changes of drifts raw, and adds the tools that were accepted and are
 // served with escapes.
-func expose(lock *lockfile.Lock, drifts []engine.Drift, operands []string) {
+func expose(lock *lockfile.Lock, drifts []federation.Drift, operands []string) {
 	for i := range drifts {
 		d := &drifts[i]
 		differing := map[string]bool{}
@@ -118,7 +118,7 @@ func expose(lock *lockfile.Lock, drifts []engine.Drift, operands []string) {
 }
 
 // check refuses what the user does not mean, or cannot have seen.
-func (a *accepting) check(drifts []engine.Drift, operands []string) error {
+func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	differing := map[string]lockfile.Change{}
 	for _, d := range drifts {
 		for _, c := range d.Changes {
@@ -143,7 +143,7 @@ func (a *accepting) check(drifts []engine.Drift, operands []string) error {
 }
 
 // tellAccepted says what was accepted.
-func tellAccepted(e env, drifts []engine.Drift) error {
+func tellAccepted(e env, drifts []federation.Drift) error {
 	accepted := 0
 	for _, d := range drifts {
 		for _, c := range d.Changes {
@@ -166,7 +166,7 @@ func tellAccepted(e env, drifts []engine.Drift) error {
 	switch {
 	case accepted > 0:
 		return nil
-	case len(drifts) > 0 && !slices.ContainsFunc(drifts, func(d engine.Drift) bool { return d.Err == nil }):
+	case len(drifts) > 0 && !slices.ContainsFunc(drifts, func(d federation.Drift) bool { return d.Err == nil }):
 		_, err := fmt.Fprintln(e.stdout, "nothing could be compared")
 		return err
 	}

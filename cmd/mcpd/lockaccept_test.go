@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
@@ -23,14 +23,14 @@ func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
 		}
 		return tool
 	}
-	drift := func(text string) []engine.Drift {
-		return []engine.Drift{{Upstream: "up", Changes: []lockfile.Change{{Kind: lockfile.Changed, Upstream: "up", Name: "a", Old: described("One."), New: described(text)}}}}
+	drift := func(text string) []federation.Drift {
+		return []federation.Drift{{Upstream: "up", Changes: []lockfile.Change{{Kind: lockfile.Changed, Upstream: "up", Name: "a", Old: described("One."), New: described(text)}}}}
 	}
 	long := drift(strings.Repeat("And more. ", 3000))
 	for _, row := range []struct {
 		name    string
 		a       accepting
-		drifts  []engine.Drift
+		drifts  []federation.Drift
 		refusal string
 	}{
 		{"short", accepting{}, drift("Two."), ""},

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
@@ -73,7 +73,7 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 }
 
 // compared refuses the name of a tool that nobody lists, and nobody has accepted.
-func compared(d engine.Drift, tool string) error {
+func compared(d federation.Drift, tool string) error {
 	if d.Err != nil || slices.Contains(d.Tools, tool) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func pinRowOf(t lockfile.Tool) *pinRow {
 }
 
 // printDrifts prints for machines what differs.
-func (l *locking) printDrifts(e env, drifts []engine.Drift) error {
+func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
 	out := struct {
 		OK        bool       `json:"ok"`
 		Upstreams []driftRow `json:"upstreams"`

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // policyExplain are the flags of policy explain.
@@ -68,7 +69,7 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	if err != nil {
 		return err
 	}
-	explained, err := s.Explain(ctx, of)
+	explained, err := s.Inside().Explain(ctx, of)
 	if err != nil {
 		return untold(err)
 	}
@@ -77,7 +78,7 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	} else {
 		err = printExplanation(e.text(), &explained)
 	}
-	if err == nil && outcomeOf(&explained) != engine.Allowed {
+	if err == nil && outcomeOf(&explained) != pipeline.Allowed {
 		return &exitError{code: exitFindings} // the explanation has said it
 	}
 	return err
@@ -88,8 +89,8 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 func untold(err error) error { return &exitError{code: exitUsage, text: err.Error()} }
 
 // outcomeOf returns what policies say of a call, and of what it returns where that is known.
-func outcomeOf(x *engine.Explanation) engine.Verdict {
-	if x.Verdict == engine.Allowed && (x.Shown == engine.Denied || x.Shown == engine.Refused) {
+func outcomeOf(x *pipeline.Explanation) pipeline.Verdict {
+	if x.Verdict == pipeline.Allowed && (x.Shown == pipeline.Denied || x.Shown == pipeline.Refused) {
 		return x.Shown
 	}
 	return x.Verdict

@@ -117,7 +117,7 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 
 // compare judges the calls of a log up to a record, and prints those that are decided otherwise.
 func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
-	r := &replay.Replay{Judge: s.Explain}
+	r := &replay.Replay{Judge: s.Inside().Explain}
 	out := changesPrinter(e, x.asJSON)
 	strange, err := audit.Calls(e.at(path), last, func(c *audit.Call) error {
 		if !span.Holds(c.Began) {

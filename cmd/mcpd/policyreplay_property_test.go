@@ -14,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/replay"
 )
@@ -98,27 +99,27 @@ func legs(t *testing.T, s *engine.Server, request call.Request, reply string, vi
 
 // judgement is what the policies of a server decide of a call, which its user approves
 // where they want that. Who approved the call sees whether its result may be shown.
-func judgement(t *testing.T, s *engine.Server, request call.Request, approved bool) (v engine.Verdict) {
+func judgement(t *testing.T, s *engine.Server, request call.Request, approved bool) (v pipeline.Verdict) {
 	t.Helper()
 	asked := false
 	legs(t, s, request, approves, func(r call.Result) {
 		switch v = ending(r); {
-		case r.Ask != nil, asked && (v == engine.Allowed || !approved):
-			asked, v = true, engine.NeedsApproval
+		case r.Ask != nil, asked && (v == pipeline.Allowed || !approved):
+			asked, v = true, pipeline.NeedsApproval
 		}
 	})
 	return v
 }
 
 // ending is how a call ended, as far as policies go.
-func ending(r call.Result) engine.Verdict {
+func ending(r call.Result) pipeline.Verdict {
 	switch {
 	case r.Err == nil:
-		return engine.Allowed
+		return pipeline.Allowed
 	case r.Err.Code == call.PolicyDenied, r.Err.DeniedBy != "":
-		return engine.Denied
+		return pipeline.Denied
 	default:
-		return engine.Refused
+		return pipeline.Refused
 	}
 }
 
@@ -136,7 +137,7 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			today = then
 		}
 		server, twin := judging(t, then, path, now), judging(t, then, "", now)
-		requests, ended, approved := map[string]call.Request{}, map[string]engine.Verdict{}, map[string]bool{}
+		requests, ended, approved := map[string]call.Request{}, map[string]pipeline.Verdict{}, map[string]bool{}
 		for range 12 {
 			request := call.Request{
 				Name: []string{"kept", "told"}[r.IntN(2)], Arguments: json.RawMessage([]string{`{"n":1}`, `{"n":2}`, `{}`, `{"n":"x"}`}[r.IntN(4)]),
@@ -157,7 +158,7 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := judging(t, today, "", now)
-		counts := &replay.Replay{Judge: fresh.Explain}
+		counts := &replay.Replay{Judge: fresh.Inside().Explain}
 		strange, err := audit.Calls(path, 0, func(c *audit.Call) error {
 			unknown := counts.Counts.Unknown
 			change, err := counts.Compare(t.Context(), c)

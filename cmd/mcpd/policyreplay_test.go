@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/replay"
 )
@@ -254,7 +255,7 @@ func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
 // comparison compares one call and says what came of it.
 func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 	t.Helper()
-	r := &replay.Replay{Judge: s.Explain}
+	r := &replay.Replay{Judge: s.Inside().Explain}
 	change, err := r.Compare(t.Context(), c)
 	n := r.Counts
 	switch {
@@ -272,7 +273,7 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 
 // TestReasonsAreCountedApartUpToABound keeps what a long log takes small.
 func TestReasonsAreCountedApartUpToABound(t *testing.T) {
-	r := &replay.Replay{Judge: func(context.Context, engine.Case) (engine.Explanation, error) { return engine.Explanation{}, nil }}
+	r := &replay.Replay{Judge: func(context.Context, pipeline.Case) (pipeline.Explanation, error) { return pipeline.Explanation{}, nil }}
 	for i := range 1000 {
 		c := &audit.Call{Record: audit.Record{Kind: "tool", Name: strings.Repeat("x", i), Outcome: "ok"}, WholeName: true}
 		if _, err := r.Compare(t.Context(), c); err != nil {

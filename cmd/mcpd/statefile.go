@@ -59,7 +59,7 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	if _, err := e.disk.stat(path); optional && err != nil {
 		return nil // it is made when it is needed
 	}
-	if _, err := s.State(); err != nil {
+	if _, err := s.Inside().State(); err != nil {
 		return unstarted(fmt.Errorf("--state %s: %w", path, err))
 	}
 	return nil

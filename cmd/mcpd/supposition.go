@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
 // supposition are the flags that describe a call which is not made.
@@ -52,7 +53,7 @@ func (p *supposition) check(cmd *cobra.Command) error {
 }
 
 // of returns the case that the flags describe, of what is called by a name.
-func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of engine.Case, err error) {
+func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.Case, err error) {
 	if of.Began, err = timeOf("--at", p.at); err != nil {
 		return of, err
 	}
@@ -61,7 +62,7 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 		return of, err
 	}
 	of.Request.Caller = callerOf(e, "mcpd-call")
-	for _, read := range []func(*engine.Case) error{p.whoCalls, p.whichAgent, p.bind, p.fromWhere, p.how, p.returns} {
+	for _, read := range []func(*pipeline.Case) error{p.whoCalls, p.whichAgent, p.bind, p.fromWhere, p.how, p.returns} {
 		if err := read(&of); err != nil {
 			return of, err
 		}
@@ -124,7 +125,7 @@ func argsFlag(err error) error {
 	return err
 }
 
-func (p *supposition) whoCalls(of *engine.Case) error {
+func (p *supposition) whoCalls(of *pipeline.Case) error {
 	if p.principal == "" {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (p *supposition) whoCalls(of *engine.Case) error {
 }
 
 // bind takes the agent for the one that the credential of the principal is bound to.
-func (p *supposition) bind(of *engine.Case) (err error) {
+func (p *supposition) bind(of *pipeline.Case) (err error) {
 	caller := &of.Request.Caller
 	if caller.Principal.Agent == "" {
 		return nil
@@ -157,7 +158,7 @@ func (p *supposition) bind(of *engine.Case) (err error) {
 	return nil
 }
 
-func (p *supposition) whichAgent(of *engine.Case) error {
+func (p *supposition) whichAgent(of *pipeline.Case) error {
 	if p.agent == "" {
 		return nil
 	}
@@ -175,7 +176,7 @@ func (p *supposition) whichAgent(of *engine.Case) error {
 	return nil
 }
 
-func (p *supposition) fromWhere(of *engine.Case) error {
+func (p *supposition) fromWhere(of *pipeline.Case) error {
 	if p.source == "" {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (p *supposition) fromWhere(of *engine.Case) error {
 	return nil
 }
 
-func (p *supposition) how(of *engine.Case) error {
+func (p *supposition) how(of *pipeline.Case) error {
 	if p.calls == "" {
 		return nil
 	}
@@ -206,7 +207,7 @@ func (p *supposition) how(of *engine.Case) error {
 	return nil
 }
 
-func (p *supposition) returns(of *engine.Case) error {
+func (p *supposition) returns(of *pipeline.Case) error {
 	if p.result == "" {
 		return nil
 	}

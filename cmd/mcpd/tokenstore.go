@@ -72,7 +72,7 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 			err = findings("close %s: %v", t.at, failed)
 		}
 	}()
-	if _, err := s.State(); err != nil {
+	if _, err := s.Inside().State(); err != nil {
 		return got, findings("%v; a server that runs and has it is asked by its socket, which --control names", err)
 	}
 	got, err = tokensOf(s, r)

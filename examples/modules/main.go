@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -60,7 +61,7 @@ func count(_ context.Context, call engine.HostCall, in place) (int, error) {
 		return 0, err
 	}
 	if !slices.Contains(t.Warehouses, in.Warehouse) {
-		return 0, &engine.HostError{Code: "DENIED", Message: "this warehouse is not granted"}
+		return 0, &scripting.HostError{Code: "DENIED", Message: "this warehouse is not granted"}
 	}
 	return stock[in.Warehouse][in.Article], nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/extensions/federation"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -205,7 +206,7 @@ func (d *document) add(t *testing.T, b block, name string) {
 	if !strings.HasPrefix(b.info, "hcl") {
 		return
 	}
-	if formatted, _ := engine.Format(name, []byte(b.text)); string(formatted) != b.text {
+	if formatted, _ := hclfile.Format(hclfile.Source{Path: name, Bytes: []byte(b.text)}); string(formatted) != b.text {
 		t.Errorf("%s:%d: mcpd fmt would change %s (-page +mcpd):\n%s", d.page, b.line, name, cmp.Diff(b.text, string(formatted)))
 	}
 }
@@ -279,7 +280,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.Checks{}, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.ToolChecks{}, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ const module = "github.com/mcpd/mcpd/"
 // layout says what each group of packages may import beside itself: it is the table of
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
+	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
 	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/language/hclfile", "internal/ops/telemetry"},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},

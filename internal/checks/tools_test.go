@@ -172,7 +172,7 @@ func TestTheTableOfToolsIsComplete(t *testing.T) {
 
 func shipped(t *testing.T) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "mcpd", Tools: engine.Dir("tools.d"), Front: serve.Checks{}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Tools: engine.Dir("tools.d"), Front: serve.ToolChecks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // errLimitSilence is why a store is waited for no longer.
@@ -51,7 +53,7 @@ func guarded(ctx context.Context, question func(context.Context) error) (err err
 }
 
 // giveBack has the store take places back.
-func (c *counter) giveBack(held []Charge) {
+func (c *counter) giveBack(held []call.LimitCharge) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errLimitSilence)
 	defer cancel()
 	if err := c.ask(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }, func() {}); err != nil {
@@ -61,7 +63,7 @@ func (c *counter) giveBack(held []Charge) {
 
 // drop has the store take places back that it may have given, on the goroutine that
 // asked for them.
-func (c *counter) drop(held []Charge) {
+func (c *counter) drop(held []call.LimitCharge) {
 	if len(held) == 0 {
 		return
 	}

@@ -14,11 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 )
 
 const (
-	// limitPatience is the default of [Shared].Timeout.
+	// limitPatience is the default of [call.SharedLimits].Timeout.
 	limitPatience = time.Second
 	// limitSecret is how many bytes a secret has at least.
 	limitSecret = 16
@@ -32,7 +33,7 @@ const (
 
 // New returns what counts the limits of a server: in memory, and by a store of the program
 // unless shared is nil.
-func New(shared *Shared, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
+func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
 	memory := ratelimit.NewMemory(now)
 	if shared == nil {
 		return memory, nil
@@ -49,7 +50,7 @@ func New(shared *Shared, now func() time.Time, logger *slog.Logger) (ratelimit.S
 		own.Timeout = limitPatience
 	}
 	own.Secret = slices.Clone(own.Secret)
-	return &counter{Shared: own, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: logger}, nil
+	return &counter{SharedLimits: own, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: logger}, nil
 }
 
 // Close waits until a store is asked nothing any more, for as long as a question
@@ -79,7 +80,7 @@ func Close(ctx context.Context, limits ratelimit.Store) error {
 // counter counts by a store of the program, and in memory what is local.
 type counter struct {
 	// Fixed at creation.
-	Shared
+	call.SharedLimits
 	memory *ratelimit.Memory
 	prefix string // what the names of places begin with
 	logger *slog.Logger
@@ -143,7 +144,7 @@ func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelim
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].Hold), errLimitSilence)
 	defer cancel()
-	var verdict Verdict
+	var verdict call.LimitVerdict
 	held := places(asked)
 	err := c.ask(ctx, func(ctx context.Context) (err error) {
 		verdict, err = c.Store.Take(ctx, asked)
@@ -166,14 +167,14 @@ func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelim
 
 // asked returns charges as a store knows them, and their limits. A call that has paid
 // is nothing to those that count a rate alone.
-func (c *counter) asked(shared []ratelimit.Charge) (asked []Charge, limits []*ratelimit.Limit) {
+func (c *counter) asked(shared []ratelimit.Charge) (asked []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
 		if charge.Paid && l.Concurrency == 0 {
 			continue
 		}
-		a := Charge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
+		a := call.LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
 		if !charge.Paid {
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
@@ -195,6 +196,6 @@ func (c *counter) key(charge *ratelimit.Charge) string {
 }
 
 // places returns the charges that hold a place.
-func places(asked []Charge) []Charge {
-	return slices.DeleteFunc(slices.Clone(asked), func(a Charge) bool { return a.Place == "" })
+func places(asked []call.LimitCharge) []call.LimitCharge {
+	return slices.DeleteFunc(slices.Clone(asked), func(a call.LimitCharge) bool { return a.Place == "" })
 }

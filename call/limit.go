@@ -1,11 +1,11 @@
-package limitstore
+package call
 
 import (
 	"context"
 	"time"
 )
 
-// Shared says how the limit blocks of files are counted elsewhere than in the
+// SharedLimits say how the limit blocks of files are counted elsewhere than in the
 // memory of one server, so that several servers give together what a limit says.
 //
 // Calls that cannot be counted are denied: with POLICY_DENIED, what to tell the
@@ -14,18 +14,18 @@ import (
 //
 // What the limits block of a tool says of its calls at once bounds the process that
 // runs them, and is counted there all the same.
-type Shared struct {
+type SharedLimits struct {
 	// Store counts. The server does not close it.
-	Store Store
+	Store LimitStore
 	// Secret is what keys are made with: 16 random bytes at least, the same in all
-	// servers that count together. See [Charge].
+	// servers that count together. See [LimitCharge].
 	Secret []byte
 	// Timeout is how long a call waits for the store at most, and never longer than
 	// it may run itself. Default 1 s.
 	Timeout time.Duration
 }
 
-// Store counts calls for servers, of which there may be many at the same time,
+// LimitStore counts calls for servers, of which there may be many at the same time,
 // in this process and in others. Its methods are called from many goroutines.
 //
 // Both methods have until their ctx ends; nobody waits for them any longer, and
@@ -40,19 +40,19 @@ type Shared struct {
 // before, and those of others are not asked for again. So what a key holds should
 // end by itself once it is as good as new: places after their Hold, and a rate when
 // Burst calls have become possible again, which Burst * Per / Calls is enough for.
-type Store interface {
+type LimitStore interface {
 	// Take makes all charges, which have different keys, or none of them, in one step:
 	// of two calls for which there is room once, by whatever servers, one is taken.
-	Take(ctx context.Context, charges []Charge) (Verdict, error)
+	Take(ctx context.Context, charges []LimitCharge) (LimitVerdict, error)
 	// Release gives the Place of each charge back: that of a call which has ended, and
 	// of one that was denied because its Take failed or came too late, so that nobody
 	// knows what became of it. A place that is not held is no error. Only charges with
 	// a place are passed, and what was charged to a rate stays charged.
-	Release(ctx context.Context, charges []Charge) error
+	Release(ctx context.Context, charges []LimitCharge) error
 }
 
-// Charge is one call under one key of a limit.
-type Charge struct {
+// LimitCharge is one call under one key of a limit.
+type LimitCharge struct {
 	// Limit is the name of the limit, for people.
 	Limit string
 	// Key tells apart what is counted apart: limits of another name, rate or kind of
@@ -77,8 +77,8 @@ type Charge struct {
 	Hold time.Duration
 }
 
-// Verdict says whether a call may be made. The zero verdict refuses it.
-type Verdict struct {
+// LimitVerdict says whether a call may be made. The zero verdict refuses it.
+type LimitVerdict struct {
 	// Taken says that all charges are made, and nothing else counts.
 	Taken bool
 	// Over is the index of the charge whose limit is against the call: of several the
