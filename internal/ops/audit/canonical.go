@@ -195,15 +195,10 @@ func (w *walker) scalar(dst []byte) []byte {
 		f, _ := strconv.ParseFloat(string(word), 64)
 		return appendFloat(dst, f)
 	}
-	return append(dst, bytes.TrimPrefix(word, minusOf(word))...)
-}
-
-// minusOf returns the sign of a zero that has one.
-func minusOf(number []byte) []byte {
-	if string(number) == "-0" {
-		return number[:1]
+	if string(word) == "-0" {
+		word = word[1:]
 	}
-	return nil
+	return append(dst, word...)
 }
 
 // word goes over a number, a bool or null.

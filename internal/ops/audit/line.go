@@ -115,6 +115,22 @@ func (l *Line) String() string {
 	return strings.Join(parts, "  ")
 }
 
+// eachLine calls visit for each record of the log at a path, the oldest first, and counts the
+// lines that are none. what says for an error what the log is opened for.
+func eachLine(path, what string, visit func(*Line) error) (strange int, err error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return 0, fmt.Errorf("%s the audit log: %w", what, err)
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	err = f.each(func(_ string, _ bool, file *os.File) error {
+		n, err := readLines(file, visit)
+		strange += n
+		return err
+	})
+	return strange, err
+}
+
 // readLines calls visit for each line of a file that is a record, and counts
 // those that are not. What is not finished at the end of a file is neither.
 func readLines(file *os.File, visit func(*Line) error) (strange int, err error) {
@@ -155,22 +171,12 @@ type Call struct {
 // is until; 0 is no bound. It returns how many lines are no records. It takes the memory
 // of one line, however long the log is.
 func Calls(path string, until uint64, visit func(*Call) error) (strange int, err error) {
-	f, err := openFiles(path)
-	if err != nil {
-		return 0, fmt.Errorf("read the audit log: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	err = f.each(func(_ string, _ bool, file *os.File) error {
-		n, err := readLines(file, func(l *Line) error {
-			if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
-				return nil
-			}
-			return visit(l.call())
-		})
-		strange += n
-		return err
+	return eachLine(path, "read", func(l *Line) error {
+		if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
+			return nil
+		}
+		return visit(l.call())
 	})
-	return strange, err
 }
 
 // call returns what an outcome says.

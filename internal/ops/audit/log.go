@@ -66,6 +66,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,7 +132,7 @@ func Open(o Options) (*Log, error) {
 		err = Check(o.Path)
 	}
 	if err == nil {
-		err = os.MkdirAll(folderOf(o.Path), 0o700)
+		err = os.MkdirAll(filepath.Dir(o.Path), 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)

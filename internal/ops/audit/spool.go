@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // maxUnsynced is how many bytes may be in memory because the disk has not
@@ -145,7 +146,7 @@ func (s *spool) reopen() (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.disk.syncFolder(folderOf(s.path)); err != nil {
+	if err := s.disk.syncFolder(filepath.Dir(s.path)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
