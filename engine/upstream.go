@@ -40,7 +40,7 @@ func (s *Server) Drifts() []Drift { return s.upstreams.Drifts(s.current.Load().c
 // that has it.
 func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	if x == nil {
-		return federation.None{}
+		return federation.None()
 	}
 	o := s.options
 	return x.Federate(federation.Options{

@@ -125,7 +125,6 @@ func (w *walker) sort(text []byte, members []member, from int) {
 	copy(text[from:], w.scratch)
 }
 
-// text appends the next string.
 func (w *walker) text(dst []byte) []byte {
 	dst = append(dst, '"')
 	w.at++
@@ -141,7 +140,6 @@ func (w *walker) text(dst []byte) []byte {
 	}
 }
 
-// escape reads what follows a backslash.
 func (w *walker) escape() rune {
 	c := w.raw[w.at]
 	w.at++
@@ -167,7 +165,6 @@ func (w *walker) escape() rune {
 	return rune(c)
 }
 
-// unit reads four hexadecimal digits.
 func (w *walker) unit() rune {
 	n, _ := strconv.ParseUint(string(w.raw[w.at:w.at+4]), 16, 16)
 	w.at += 4

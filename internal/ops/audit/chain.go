@@ -142,7 +142,6 @@ func (h head) encode(c *chain) []byte {
 
 var errHead = errors.New("the head was not written with this key")
 
-// decodeHead reads the text of a head.
 func decodeHead(c *chain, text []byte) (h head, err error) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	if !c.signed(text) {

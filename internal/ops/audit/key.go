@@ -78,7 +78,6 @@ func (k keyFile) expectsLog() bool {
 // chain returns the chain that signs marks. It is not the one of the lines.
 func (k keyFile) chain() *chain { return newChain(derived(k.key, "mcpd audit mark")) }
 
-// encode returns the text of the file.
 func (k keyFile) encode() []byte {
 	mark := []byte(`{"unused":true`)
 	if k.state == keyUsed {

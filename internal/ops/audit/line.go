@@ -79,7 +79,6 @@ func (l *Line) text(path ...string) string {
 	return ""
 }
 
-// name returns what was called.
 func (l *Line) name() string {
 	for _, member := range []string{"gen_ai.tool.name", "gen_ai.prompt.name", "name", "mcp.resource.uri"} {
 		if name := l.text(member); name != "" {
@@ -179,7 +178,6 @@ func Calls(path string, until uint64, visit func(*Call) error) (strange int, err
 	})
 }
 
-// call returns what an outcome says.
 func (l *Line) call() *Call {
 	c := &Call{Seq: l.Seq, Record: Record{
 		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),
@@ -250,7 +248,6 @@ func (l *Line) values() (values json.RawMessage, all bool) {
 	return values, err == nil && !strings.Contains(string(values), redact.Mark)
 }
 
-// texts returns the texts of a list.
 func texts(list any) []string {
 	items, _ := list.([]any)
 	all := make([]string, 0, len(items))

@@ -250,7 +250,6 @@ func (l *Log) queue(e *entry) error {
 	return nil
 }
 
-// rouse wakes the writer.
 func (l *Log) rouse() {
 	select {
 	case l.wake <- struct{}{}:

@@ -45,7 +45,6 @@ type spool struct {
 	broken bool
 }
 
-// add adds a line in memory.
 func (s *spool) add(body []byte) {
 	s.unsynced, s.last = s.chain.append(s.unsynced, s.last, body)
 }
@@ -197,7 +196,6 @@ func (s *spool) head() head {
 	return head{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }
 
-// close closes the file.
 func (s *spool) close() error {
 	if s.file == nil {
 		return nil

@@ -69,7 +69,6 @@ func (w *writer) begin(told []Event) error {
 	return nil
 }
 
-// run writes until the log is closed.
 func (w *writer) run() {
 	defer close(w.log.done)
 	timer := time.NewTimer(headEvery)
@@ -143,7 +142,6 @@ func (w *writer) upkeep(err error) {
 	w.neglected = err != nil
 }
 
-// commit writes a batch.
 func (w *writer) commit(batch []*entry) {
 	if len(batch) == 0 {
 		return
@@ -188,7 +186,6 @@ func (w *writer) commitStrict(batch []*entry) {
 	}
 }
 
-// sync makes all lines durable.
 func (w *writer) sync() error {
 	if len(w.spool.unsynced) > 0 {
 		w.log.counters.syncs.Add(1)
