@@ -63,7 +63,7 @@ type UpstreamStatus struct {
 // that has it.
 func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	if x == nil {
-		return federation.None{}
+		return federation.None()
 	}
 	o := s.options
 	return x.Federate(federation.Options{

@@ -83,14 +83,17 @@ type Pins struct {
 	Audit func(event string, attributes map[string]string)
 }
 
-// None is the federation of a program without extensions/federation. It refuses all blocks.
-type None struct{}
+// None returns the federation of a program without extensions/federation. It refuses all
+// blocks, and has no servers.
+func None() Federation { return none{} }
+
+type none struct{}
 
 // Package is the package that a program imports to have upstream servers.
 const Package = "github.com/mcpd/mcpd/extensions/federation"
 
 // Accepted accepts nothing; its problems are the blocks.
-func (None) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
+func (none) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
 	for i := range blocks {
 		accepted.Problems = append(accepted.Problems, diag.Diagnostic{
 			Code: "missing-extension", Range: blocks[i].Range,
@@ -101,29 +104,14 @@ func (None) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted ca
 	return accepted
 }
 
-// Offered returns nothing.
-func (None) Offered([]hclfile.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
-
-// Served does nothing.
-func (None) Served(*catalog.Catalog) {}
-
-// Keep does nothing.
-func (None) Keep(*catalog.Catalog) {}
-
-// Settle returns false: there are no servers.
-func (None) Settle(context.Context) bool { return false }
-
-// States returns nothing.
-func (None) States(*catalog.Catalog) []State { return nil }
-
-// Drifts returns nothing.
-func (None) Drifts(*catalog.Catalog) []Drift { return nil }
-
-// Follow does nothing.
-func (None) Follow(string) (leave func()) { return func() {} }
-
-// Close does nothing.
-func (None) Close() {}
+func (none) Offered([]hclfile.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
+func (none) Served(*catalog.Catalog) {}
+func (none) Keep(*catalog.Catalog) {}
+func (none) Settle(context.Context) bool { return false }
+func (none) States(*catalog.Catalog) []State { return nil }
+func (none) Drifts(*catalog.Catalog) []Drift { return nil }
+func (none) Follow(string) (leave func()) { return func() {} }
+func (none) Close() {}
 
 // State is how an upstream server is, for operators.
 type State struct {

@@ -78,7 +78,6 @@ func (c Change) Whole() bool {
 	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return shortened(line) != line })
 }
 
-// lines returns the hunks of the diff.
 func (c Change) lines() []string {
 	text := string(diff.Diff("", textOf(c.Old), "", textOf(c.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

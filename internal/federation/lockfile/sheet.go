@@ -78,7 +78,6 @@ func (s *sheet) value(value any, depth int) {
 	}
 }
 
-// string writes a text in its pieces.
 func (s *sheet) string(text string, depth int) {
 	behind := false
 	for piece := range pieces(text) {
@@ -109,7 +108,6 @@ func (s *sheet) end(bracket byte, n, depth int) {
 	s.text = append(s.text, bracket)
 }
 
-// line begins a line.
 func (s *sheet) line(depth int) {
 	s.text = append(s.text, '\n')
 	for range depth {
@@ -148,7 +146,6 @@ const maxMarks = 3
 // quoted returns a text as a JSON string of one line, that shows each of its characters.
 func quoted(text string) string { return string(appendQuoted(nil, text)) }
 
-// appendQuoted appends what [quoted] returns.
 func appendQuoted(dst []byte, text string) []byte {
 	var e eye
 	return appendText(dst, text, e.hides)

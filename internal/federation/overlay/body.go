@@ -50,7 +50,6 @@ type leg struct {
 	listener   *listener
 }
 
-// ends has nothing more reach the caller.
 func (l *leg) ends() {
 	if l.listener != nil {
 		l.listener.end()
@@ -67,7 +66,6 @@ func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, er
 	return l.resume(ctx, kept, answers)
 }
 
-// request is that of the call.
 func (l *leg) request(responses map[string]json.RawMessage, state string) upstream.Request {
 	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Debug: l.invocation.Host.Debug, Responses: responses, State: state, Accepts: l.accepts}
 	switch l.method {
@@ -79,7 +77,6 @@ func (l *leg) request(responses map[string]json.RawMessage, state string) upstre
 	return r
 }
 
-// send sends a request.
 func (l *leg) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
 	c, err := l.fleet.Begin(ctx, l.server, r, l.listener)
 	if err != nil {
@@ -181,14 +178,12 @@ type listener struct {
 	cut   bool // something was not told
 }
 
-// end has nothing more be told.
 func (l *listener) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
 }
 
-// tell passes one thing on.
 func (l *listener) tell(op string, payload any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

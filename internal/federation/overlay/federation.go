@@ -344,7 +344,6 @@ func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool,
 	}
 }
 
-// judge returns that of an upstream.
 func (f *Federation) judge(upstream string) *judge {
 	j := f.judges[upstream]
 	if j == nil {

@@ -294,7 +294,6 @@ func showsAll(list string) bool {
 	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
-// bounds takes over numbers by their names.
 func bounds(said members, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
 	for name, to := range to {
 		if *to = said[name]; *to != nil && !fits(*to) {

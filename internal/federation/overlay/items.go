@@ -95,7 +95,6 @@ func override(item *catalog.Item, o *hclfile.Override) {
 	item.Cache = o.Cache
 }
 
-// schemas compiles the schemas of a tool.
 func schemas(item *catalog.Item, said members) (err error) {
 	input := said["inputSchema"]
 	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
@@ -143,7 +142,6 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 	return nil
 }
 
-// template makes an item of a template.
 func (m *maker) template(item *catalog.Item, said members) error {
 	text := said.text("uriTemplate")
 	if safetext.Hides(text) {

@@ -78,7 +78,6 @@ func (m *maker) out(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	return &m.left[len(m.left)-1]
 }
 
-// tell warns of what cannot be offered.
 func (m *maker) tell(code, what string) {
 	if len(m.problems) == maxTold {
 		m.untold++

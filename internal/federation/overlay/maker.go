@@ -249,7 +249,6 @@ func sortedNames(object json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// isObject reports whether JSON is an object.
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
 // unknown warns of names in the block that the server lists nothing by: a tool that is meant

@@ -113,7 +113,6 @@ func (c *Call) end(err error) {
 	close(c.done)
 }
 
-// progress tells how far the call is.
 func (c *Call) progress(params json.RawMessage) {
 	var p struct {
 		Progress float64
@@ -177,7 +176,6 @@ func (c *Call) Next(ctx context.Context) (Reply, error) {
 // streamError is why a call ends whose stream was of no use.
 type streamError struct{ error }
 
-// Unwrap returns the reason.
 func (e streamError) Unwrap() error { return e.error }
 
 // breaks ends the call for what has come on its stream.

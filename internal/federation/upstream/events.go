@@ -37,10 +37,8 @@ func newEvents(body io.ReadCloser, w *wire, on *stream, resumes bool) *events {
 	return &events{from: bufio.NewReader(body), source: body, wire: w, on: on, resumes: resumes}
 }
 
-// Close ends the stream.
 func (e *events) Close() error { return e.source.Close() }
 
-// Read reads what is let through.
 func (e *events) Read(p []byte) (int, error) {
 	for len(e.ready) == 0 {
 		if e.err != nil {

@@ -72,7 +72,6 @@ type ending struct {
 	end func()
 }
 
-// Close closes the body.
 func (e *ending) Close() error {
 	defer e.end()
 	return e.ReadCloser.Close()
@@ -364,5 +363,4 @@ func (w way) client(t *watched) mcp.Transport {
 	return &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: web, MaxEventSize: -1}
 }
 
-// stay has no redirect followed.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -92,7 +92,6 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	return l, nil
 }
 
-// connect opens a session with the server.
 func (l *Link) connect(ctx context.Context, known way) error {
 	if len(l.place.Command) == 0 {
 		return l.find(ctx, known)
@@ -105,7 +104,6 @@ func (l *Link) connect(ctx context.Context, known way) error {
 	return l.shake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
 }
 
-// shake opens a session.
 func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: l.options.Version}, &mcp.ClientOptions{
 		Capabilities:               l.place.Ask.capabilities(),

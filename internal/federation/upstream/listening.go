@@ -53,7 +53,6 @@ func (t *watched) listensLater(out *http.Request, on *stream) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, ContentLength: -1, Body: body, Request: out}
 }
 
-// Read reads what is let through.
 func (l *listening) Read(p []byte) (int, error) {
 	for {
 		n, err := l.ReadCloser.Read(p)

@@ -162,7 +162,6 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 	return err
 }
 
-// meta returns the _meta of a request.
 func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
 	l.trace(ctx, meta)
@@ -211,5 +210,4 @@ type response struct {
 	text             json.RawMessage
 }
 
-// MarshalJSON returns the answer as it came.
 func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }

@@ -45,7 +45,6 @@ type program struct {
 // errDeep says that too many servers stand before this one.
 var errDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
 
-// start starts the program of the place.
 func (l *Link) start(ctx context.Context) (*program, error) {
 	var inherited []string
 	var depth int

@@ -46,7 +46,6 @@ func (s *subscriptions) add(uri string) {
 	}
 }
 
-// remove takes back an add.
 func (s *subscriptions) remove(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -107,7 +107,6 @@ func (w *wire) open(c *Call) error {
 	return w.cause
 }
 
-// close ends that.
 func (w *wire) close(c *Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,7 +281,6 @@ func (w *wire) judge(c *Call, cause, err error) {
 	}
 }
 
-// fail ends the connection for all calls.
 func (w *wire) fail(cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -365,7 +363,6 @@ type heard struct {
 	by *breaker
 }
 
-// Read reads on.
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if n > 0 {

@@ -125,7 +125,6 @@ func (w *walker) sort(text []byte, members []member, from int) {
 	copy(text[from:], w.scratch)
 }
 
-// text appends the next string.
 func (w *walker) text(dst []byte) []byte {
 	dst = append(dst, '"')
 	w.at++
@@ -141,7 +140,6 @@ func (w *walker) text(dst []byte) []byte {
 	}
 }
 
-// escape reads what follows a backslash.
 func (w *walker) escape() rune {
 	c := w.raw[w.at]
 	w.at++
@@ -167,7 +165,6 @@ func (w *walker) escape() rune {
 	return rune(c)
 }
 
-// unit reads four hexadecimal digits.
 func (w *walker) unit() rune {
 	n, _ := strconv.ParseUint(string(w.raw[w.at:w.at+4]), 16, 16)
 	w.at += 4
@@ -195,15 +192,10 @@ func (w *walker) scalar(dst []byte) []byte {
 		f, _ := strconv.ParseFloat(string(word), 64)
 		return appendFloat(dst, f)
 	}
-	return append(dst, bytes.TrimPrefix(word, minusOf(word))...)
-}
-
-// minusOf returns the sign of a zero that has one.
-func minusOf(number []byte) []byte {
-	if string(number) == "-0" {
-		return number[:1]
+	if string(word) == "-0" {
+		word = word[1:]
 	}
-	return nil
+	return append(dst, word...)
 }
 
 // word goes over a number, a bool or null.

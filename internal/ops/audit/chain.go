@@ -53,6 +53,31 @@ func (c *chain) mac(text []byte) []byte {
 	return c.sum
 }
 
+// sign appends the last member of an object that has no end yet: the code of what precedes it.
+func (c *chain) sign(text []byte) []byte {
+	mac := c.mac(text)
+	return append(hex.AppendEncode(append(text, macMember...), mac), "\"}\n"...)
+}
+
+// signed reports whether an object ends with its own code, as [chain.sign] writes it.
+func (c *chain) signed(text []byte) bool {
+	_, _, ok := c.open(text, nil)
+	return ok
+}
+
+// open returns what precedes the code of an object, and appends that code to mac. It reports
+// false where the code is another.
+func (c *chain) open(text, mac []byte) (body, code []byte, ok bool) {
+	body, ok = bytes.CutSuffix(text, []byte(lineEnd))
+	if !ok || len(body) < macDigits+len(macMember) {
+		return nil, nil, false
+	}
+	body, digits := body[:len(body)-macDigits], body[len(body)-macDigits:]
+	body, ok = bytes.CutSuffix(body, []byte(macMember))
+	code, err := hex.AppendDecode(mac, digits)
+	return body, code, ok && err == nil && hmac.Equal(code, c.mac(body))
+}
+
 // append appends the line that follows a place and holds body, the members of
 // an object without its braces. It returns the place of the new line.
 func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
@@ -69,13 +94,8 @@ func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
 // read returns the place of a line, which has no newline, and the mac that it
 // says the line before it has. It reports false for what nobody with the key wrote.
 func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bool) {
-	body, ok := bytes.CutSuffix(line, []byte(lineEnd))
-	if !ok || len(body) < macDigits+len(macMember) {
-		return at, prev, false
-	}
-	body, digits := body[:len(body)-macDigits], body[len(body)-macDigits:]
-	body, ok = bytes.CutSuffix(body, []byte(macMember))
-	if _, err := hex.Decode(at.mac[:], digits); !ok || err != nil || !hmac.Equal(at.mac[:], c.mac(body)) {
+	body, _, ok := c.open(line, at.mac[:0])
+	if !ok {
 		return at, prev, false
 	}
 	// What is authentic was written by append, and has its form.
@@ -117,22 +137,14 @@ func (h head) encode(c *chain) []byte {
 	text = strconv.AppendUint(append(text, `,"file":`...), h.file, 10)
 	text = strconv.AppendInt(append(text, `,"offset":`...), h.offset, 10)
 	text = append(hex.AppendEncode(append(text, `,"last":"`...), h.last.mac[:]), '"')
-	mac := c.mac(text)
-	return append(hex.AppendEncode(append(text, macMember...), mac), "\"}\n"...)
+	return c.sign(text)
 }
 
 var errHead = errors.New("the head was not written with this key")
 
-// decodeHead reads the text of a head.
 func decodeHead(c *chain, text []byte) (h head, err error) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
-	body, ok := bytes.CutSuffix(text, []byte(lineEnd))
-	if !ok || len(body) < macDigits+len(macMember) {
-		return h, errHead
-	}
-	signed := body[:len(body)-macDigits-len(macMember)]
-	mac, err := hex.DecodeString(string(body[len(body)-macDigits:]))
-	if err != nil || !hmac.Equal(mac, c.mac(signed)) {
+	if !c.signed(text) {
 		return h, errHead
 	}
 	if err := jsonguard.Check(text, jsonguard.Limits{Bytes: maxHead}); err != nil {

@@ -120,8 +120,6 @@ func readAll(d disk, name string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-func folderOf(path string) string { return filepath.Dir(path) }
-
 // aside is a file that was put aside, or the one that is being written.
 type aside struct {
 	path string
@@ -141,7 +139,7 @@ func asidePath(path string, first uint64) string {
 
 // asides returns the files of a log that were put aside, the oldest first.
 func asides(path string) ([]aside, error) {
-	entries, err := os.ReadDir(folderOf(path))
+	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -155,7 +153,7 @@ func asides(path string) ([]aside, error) {
 		if !ok || !isLog || err != nil || len(number) != seqDigits {
 			continue
 		}
-		found = append(found, aside{filepath.Join(folderOf(path), entry.Name()), first})
+		found = append(found, aside{filepath.Join(filepath.Dir(path), entry.Name()), first})
 	}
 	slices.SortFunc(found, func(a, b aside) int { return strings.Compare(a.path, b.path) })
 	return found, nil

@@ -35,7 +35,6 @@ func newEncoder(digestKey []byte, veil redact.Veil) *encoder {
 	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil, pen: pen{veil}}
 }
 
-// begin starts a line.
 func (e *encoder) begin(kind string, now time.Time) {
 	e.body = append(e.body[:0], `"time":"`...)
 	e.body = now.UTC().AppendFormat(e.body, timeForm)
@@ -97,7 +96,6 @@ func (e *encoder) flag(name string, value bool) {
 	}
 }
 
-// event writes what is no call.
 func (e *encoder) event(v *Event, now time.Time) {
 	e.begin(eventKind, now)
 	e.text("event.name", v.Name)
@@ -115,7 +113,6 @@ func (e *encoder) intent(r *Record, now time.Time) {
 	e.call(r)
 }
 
-// outcome writes what became of a call.
 func (e *encoder) outcome(r *Record, now time.Time) {
 	e.begin(outcomeKind, now)
 	e.call(r)
@@ -250,7 +247,6 @@ func (e *encoder) values(values []byte) {
 	e.cover(from)
 }
 
-// reset points the walker at other text.
 func (e *encoder) reset(raw []byte) {
 	e.walk.raw, e.walk.at, e.walk.masked = raw, 0, false
 	e.walk.members = e.walk.members[:0]

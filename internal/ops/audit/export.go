@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,25 +47,13 @@ func Export(out io.Writer, path string, format Format, span Span) (strange int, 
 	if err != nil {
 		return 0, err
 	}
-	f, err := openFiles(path)
-	if err != nil {
-		return 0, fmt.Errorf("export the audit log: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	err = f.each(func(_ string, _ bool, file *os.File) error {
-		n, err := readLines(file, func(l *Line) error {
-			if !span.Holds(l.Time) {
-				return nil
-			}
-			return add(l)
-		})
-		strange += n
-		return err
+	strange, err = eachLine(path, "export", func(l *Line) error {
+		if !span.Holds(l.Time) {
+			return nil
+		}
+		return add(l)
 	})
-	if err := errors.Join(err, flush(), buffered.Flush()); err != nil {
-		return strange, fmt.Errorf("export the audit log: %w", err)
-	}
-	return strange, nil
+	return strange, errors.Join(err, flush(), buffered.Flush())
 }
 
 // exporter returns what writes a line in a format, and what ends the output.

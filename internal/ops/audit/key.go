@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -77,28 +78,19 @@ func (k keyFile) expectsLog() bool {
 // chain returns the chain that signs marks. It is not the one of the lines.
 func (k keyFile) chain() *chain { return newChain(derived(k.key, "mcpd audit mark")) }
 
-// encode returns the text of the file.
 func (k keyFile) encode() []byte {
 	mark := []byte(`{"unused":true`)
 	if k.state == keyUsed {
 		mark = strconv.AppendUint([]byte(`{"signed":`), k.last.seq, 10)
 		mark = append(hex.AppendEncode(append(mark, `,"last":"`...), k.last.mac[:]), '"')
 	}
-	mac := k.chain().mac(mark)
-	mark = append(hex.AppendEncode(append(mark, macMember...), mac), "\"}\n"...)
-	return append(append(hex.AppendEncode(nil, k.key), '\n'), mark...)
+	return append(append(hex.AppendEncode(nil, k.key), '\n'), k.chain().sign(mark)...)
 }
 
 // decodeMark reads the second line of a key file.
 func (k *keyFile) decodeMark(text []byte) {
 	k.state = keyForged
-	body, ok := bytes.CutSuffix(text, []byte(lineEnd))
-	if !ok || len(body) < macDigits+len(macMember) {
-		return
-	}
-	signed := body[:len(body)-macDigits-len(macMember)]
-	mac, err := hex.DecodeString(string(body[len(body)-macDigits:]))
-	if err != nil || !hmac.Equal(mac, k.chain().mac(signed)) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxKeyFile}) != nil {
+	if !k.chain().signed(text) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxKeyFile}) != nil {
 		return
 	}
 	var read struct {
@@ -171,7 +163,7 @@ func makeKey(d disk, path string) (keyFile, error) {
 	if err := k.write(d, path); err != nil {
 		return k, err
 	}
-	return k, d.syncFolder(folderOf(path))
+	return k, d.syncFolder(filepath.Dir(path))
 }
 
 // ownKey returns the key beside a log, and makes it where there is neither a
@@ -202,7 +194,7 @@ func (m *marker) begin(at link) (writable bool, err error) {
 	}
 	if m.file.state != keyUsed {
 		// The mark says that there is a head, also after a loss of power.
-		if err := m.disk.syncFolder(folderOf(m.path)); err != nil {
+		if err := m.disk.syncFolder(filepath.Dir(m.path)); err != nil {
 			return true, err
 		}
 	}

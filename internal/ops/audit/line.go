@@ -79,7 +79,6 @@ func (l *Line) text(path ...string) string {
 	return ""
 }
 
-// name returns what was called.
 func (l *Line) name() string {
 	for _, member := range []string{"gen_ai.tool.name", "gen_ai.prompt.name", "name", "mcp.resource.uri"} {
 		if name := l.text(member); name != "" {
@@ -113,6 +112,22 @@ func (l *Line) String() string {
 		}
 	}
 	return strings.Join(parts, "  ")
+}
+
+// eachLine calls visit for each record of the log at a path, the oldest first, and counts the
+// lines that are none. what says for an error what the log is opened for.
+func eachLine(path, what string, visit func(*Line) error) (strange int, err error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return 0, fmt.Errorf("%s the audit log: %w", what, err)
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	err = f.each(func(_ string, _ bool, file *os.File) error {
+		n, err := readLines(file, visit)
+		strange += n
+		return err
+	})
+	return strange, err
 }
 
 // readLines calls visit for each line of a file that is a record, and counts
@@ -155,25 +170,14 @@ type Call struct {
 // is until; 0 is no bound. It returns how many lines are no records. It takes the memory
 // of one line, however long the log is.
 func Calls(path string, until uint64, visit func(*Call) error) (strange int, err error) {
-	f, err := openFiles(path)
-	if err != nil {
-		return 0, fmt.Errorf("read the audit log: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	err = f.each(func(_ string, _ bool, file *os.File) error {
-		n, err := readLines(file, func(l *Line) error {
-			if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
-				return nil
-			}
-			return visit(l.call())
-		})
-		strange += n
-		return err
+	return eachLine(path, "read", func(l *Line) error {
+		if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
+			return nil
+		}
+		return visit(l.call())
 	})
-	return strange, err
 }
 
-// call returns what an outcome says.
 func (l *Line) call() *Call {
 	c := &Call{Seq: l.Seq, Record: Record{
 		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),
@@ -244,7 +248,6 @@ func (l *Line) values() (values json.RawMessage, all bool) {
 	return values, err == nil && !strings.Contains(string(values), redact.Mark)
 }
 
-// texts returns the texts of a list.
 func texts(list any) []string {
 	items, _ := list.([]any)
 	all := make([]string, 0, len(items))

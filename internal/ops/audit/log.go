@@ -66,6 +66,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,7 +132,7 @@ func Open(o Options) (*Log, error) {
 		err = Check(o.Path)
 	}
 	if err == nil {
-		err = os.MkdirAll(folderOf(o.Path), 0o700)
+		err = os.MkdirAll(filepath.Dir(o.Path), 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -249,7 +250,6 @@ func (l *Log) queue(e *entry) error {
 	return nil
 }
 
-// rouse wakes the writer.
 func (l *Log) rouse() {
 	select {
 	case l.wake <- struct{}{}:

@@ -112,7 +112,7 @@ func (o Options) complete() (Options, error) {
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err == nil {
-		err = checkFolder(folderOf(path))
+		err = checkFolder(filepath.Dir(path))
 	}
 	for _, name := range []string{path, keyPath(path), headPath(path)} {
 		if err != nil {

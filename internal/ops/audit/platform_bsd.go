@@ -13,5 +13,4 @@ func synthetic(string) bool { return false }
 // access asks for the user who has started the process.
 func access(name string, to uint32) error { return syscall.Access(name, to) }
 
-// syncData makes content and size durable.
 func syncData(f *os.File) error { return f.Sync() }

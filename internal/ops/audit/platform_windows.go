@@ -32,5 +32,4 @@ func lock(name string) (*os.File, error) {
 // new files inherit from their folder.
 func checkPrivate(file, string) error { return nil }
 
-// syncData makes content and size durable.
 func syncData(f *os.File) error { return f.Sync() }

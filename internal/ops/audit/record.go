@@ -124,7 +124,6 @@ const (
 // or is none. It may have been answered since, to somebody else who came with it.
 const AskedAgain = "again"
 
-// approval writes what became of an approval.
 func (e *encoder) approval(a *Approval) {
 	if a == nil {
 		return

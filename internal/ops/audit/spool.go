@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // maxUnsynced is how many bytes may be in memory because the disk has not
@@ -44,7 +45,6 @@ type spool struct {
 	broken bool
 }
 
-// add adds a line in memory.
 func (s *spool) add(body []byte) {
 	s.unsynced, s.last = s.chain.append(s.unsynced, s.last, body)
 }
@@ -145,7 +145,7 @@ func (s *spool) reopen() (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.disk.syncFolder(folderOf(s.path)); err != nil {
+	if err := s.disk.syncFolder(filepath.Dir(s.path)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -196,7 +196,6 @@ func (s *spool) head() head {
 	return head{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }
 
-// close closes the file.
 func (s *spool) close() error {
 	if s.file == nil {
 		return nil

@@ -135,7 +135,6 @@ type pen struct {
 	veil redact.Veil // nil hides nothing
 }
 
-// text appends a text, cut at [maxText].
 func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
 
 func (p pen) string(dst []byte, s string, most int) []byte {

@@ -35,7 +35,6 @@ func Verify(path string, key []byte) (*Report, error) {
 	}
 }
 
-// run reads the log once.
 func (v *verifier) run(path string) (err error) {
 	// The key and the head come first: the log may go on meanwhile, and never ends before them.
 	if v.key.state == keyForged {
@@ -86,7 +85,6 @@ func (v *verifier) readHead(path string) (err error) {
 	return nil
 }
 
-// file goes over one file.
 func (v *verifier) file(path string, current bool, file *os.File) error {
 	v.report.Files++
 	in := newLines(file)
@@ -105,7 +103,6 @@ func (v *verifier) file(path string, current bool, file *os.File) error {
 	}
 }
 
-// line goes over one line.
 func (v *verifier) line(path string, number int, line rawLine) {
 	at, prev, authentic := v.chain.read(line.text)
 	if !authentic || line.partial {
@@ -183,7 +180,6 @@ func (v *verifier) missing(from, to uint64) string {
 	return fmt.Sprintf("%d of the records %d to %d %s", n, from, to, verb)
 }
 
-// span names records, with their verb.
 func span(from, to uint64) string {
 	if from >= to {
 		return fmt.Sprintf("record %d is", to)
@@ -244,7 +240,6 @@ type Report struct {
 	More     int       `json:"more,omitempty"`
 }
 
-// add adds a finding, or counts it.
 func (r *Report) add(file string, line int, format string, args ...any) {
 	if len(r.Findings) >= maxFindings {
 		r.More++

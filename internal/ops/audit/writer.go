@@ -43,10 +43,8 @@ type writer struct {
 
 // begin writes what was found when the log was opened, and looks after old files.
 func (w *writer) begin(told []Event) error {
-	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
-	for i := range told {
-		e.event(&told[i], w.log.o.Now())
-		w.spool.add(e.body)
+	for _, event := range told {
+		w.tell(event.Name, event.Attributes)
 	}
 	if err := w.sync(); err != nil {
 		return err
@@ -71,7 +69,6 @@ func (w *writer) begin(told []Event) error {
 	return nil
 }
 
-// run writes until the log is closed.
 func (w *writer) run() {
 	defer close(w.log.done)
 	timer := time.NewTimer(headEvery)
@@ -145,7 +142,6 @@ func (w *writer) upkeep(err error) {
 	w.neglected = err != nil
 }
 
-// commit writes a batch.
 func (w *writer) commit(batch []*entry) {
 	if len(batch) == 0 {
 		return
@@ -190,7 +186,6 @@ func (w *writer) commitStrict(batch []*entry) {
 	}
 }
 
-// sync makes all lines durable.
 func (w *writer) sync() error {
 	if len(w.spool.unsynced) > 0 {
 		w.log.counters.syncs.Add(1)
@@ -226,20 +221,22 @@ func (w *writer) tellLost() {
 	if lost == w.told || w.retry > 0 {
 		return
 	}
-	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
-	e.event(&Event{lostEvent, map[string]string{"records": strconv.FormatUint(lost-w.told, 10)}}, w.log.o.Now())
-	w.spool.add(e.body)
+	w.tell(lostEvent, map[string]string{"records": strconv.FormatUint(lost-w.told, 10)})
 	w.told = lost
 }
 
 // tellRefused adds an event for records that were refused since the last one. It counts as
 // told once it is durable.
 func (w *writer) tellRefused() {
-	if w.refused == 0 {
-		return
+	if w.refused > 0 {
+		w.tell(refusedEvent, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
 	}
+}
+
+// tell adds an event of the log itself.
+func (w *writer) tell(name string, attributes map[string]string) {
 	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
-	e.event(&Event{refusedEvent, map[string]string{"records": strconv.FormatUint(w.refused, 10)}}, w.log.o.Now())
+	e.event(&Event{name, attributes}, w.log.o.Now())
 	w.spool.add(e.body)
 }
 

@@ -27,7 +27,6 @@ func (p *problems) add(format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf(p.about+format, args...))
 }
 
-// of returns the problems of a part.
 func (p *problems) of(kind, name string, look func(*problems)) {
 	part := problems{about: fmt.Sprintf("%s%s %s: ", p.about, kind, clipped(name))}
 	look(&part)
@@ -56,7 +55,6 @@ func check(d *Deployment) error {
 	return errors.Join(p.errs...)
 }
 
-// server looks at what is mcpd's own.
 func (p *problems) server(d *Deployment) {
 	p.name("name", d.Name)
 	p.image(d.Image)

@@ -176,7 +176,6 @@ func (d Deployment) completed() Deployment {
 	return d
 }
 
-// fill sets what is not set.
 func fill[T comparable](v *T, to T) {
 	var none T
 	if *v == none {

@@ -262,7 +262,6 @@ func each[T any](items []T, f func(T) any) []any {
 	return list
 }
 
-// texts returns a list of texts.
 func texts(items ...string) []any {
 	return each(items, func(text string) any { return text })
 }

@@ -78,7 +78,6 @@ func (d *Deployment) probe(path string, period, failures int) *yaml.Map {
 	)
 }
 
-// pod returns the pod of an upstream.
 func (u *Upstream) pod(d *Deployment) pod {
 	how := is("tcpSocket", mapping(is("port", "http")))
 	if len(u.Health) > 0 {
@@ -125,7 +124,6 @@ func secretMount(names []string) []mount {
 	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
 }
 
-// podEnvironment returns the environment of a container.
 func (d *Deployment) podEnvironment(list []Variable) []any {
 	return each(list, func(v Variable) any {
 		if v.Secret != "" {

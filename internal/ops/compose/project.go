@@ -35,7 +35,6 @@ func joined(m *yaml.Map, more member) *yaml.Map {
 	return m
 }
 
-// service returns the service of mcpd.
 func (d *Deployment) service() *yaml.Map {
 	networks := mapping(is("front", mapping()))
 	for i := range d.Upstreams {

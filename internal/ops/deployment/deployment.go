@@ -113,7 +113,6 @@ func (r *reading) read(file string, where diag.Range) {
 	}
 }
 
-// know adds a secret once.
 func (r *reading) know(s compose.Secret) {
 	if !slices.Contains(r.d.Secrets, s) {
 		r.d.Secrets = append(r.d.Secrets, s)
@@ -158,7 +157,6 @@ func (r *reading) secrets(used map[string]bool) {
 	}
 }
 
-// upstream adds the container of an upstream.
 func (r *reading) upstream(u *hclfile.Upstream) {
 	c := u.Container
 	switch {

@@ -239,7 +239,6 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// reply judges what is no tool.
 func (j *judge) reply() {
 	var got replied
 	if err := json.Unmarshal(j.got.Reply, &got); err != nil {

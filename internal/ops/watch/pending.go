@@ -105,7 +105,6 @@ func (p *pending) unlock(now time.Time) {
 	p.first, p.last = now, now
 }
 
-// change returns what to report.
 func (p *pending) change() Change {
 	return Change{Paths: slices.Sorted(maps.Keys(p.paths)), Rescan: p.rescan}
 }
@@ -120,7 +119,6 @@ type lock struct {
 	info fs.FileInfo
 }
 
-// same reports whether two locks are one.
 func (l lock) same(m lock) bool {
 	return l.info != nil && m.info != nil && os.SameFile(l.info, m.info) && l.info.ModTime().Equal(m.info.ModTime())
 }

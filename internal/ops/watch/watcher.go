@@ -95,7 +95,6 @@ func newWatcher(o Options, open func() (*fsnotify.Watcher, error)) (*Watcher, er
 	return w, nil
 }
 
-// aim adds targets of one kind.
 func (w *Watcher) aim(paths []string, k kind) error {
 	var errs []error
 	for _, path := range paths {
