@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -49,7 +50,7 @@ func Copy(t *testing.T) (dir string) {
 // has all extensions.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
-	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New()}
+	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), typescript.New()}
 	server, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)
