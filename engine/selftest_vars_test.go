@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/typescript"
 )
 
 // staged is the operator's file of a server in production, whose rules depend on its stage.
@@ -163,7 +164,7 @@ test "cannot be" {
 }
 `
 	required := files("mcpd.hcl", staged)
-	strict, err := engine.New(engine.Options{Name: "t", Tools: stagedFiles(broken), Config: required, ConfigPath: "mcpd.hcl"})
+	strict, err := engine.New(engine.Options{Name: "t", Extensions: []engine.Extension{typescript.New()}, Tools: stagedFiles(broken), Config: required, ConfigPath: "mcpd.hcl"})
 	if err != nil {
 		t.Fatal(err)
 	}

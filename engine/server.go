@@ -118,8 +118,13 @@ func New(o Options) (*Server, error) {
 	s.upstreams = s.newUpstreams(parts.Federation)
 	made := o.catalog(s.hooks, s.brokers)
 	made.Accepted = s.upstreams.Accepted
+	if parts.TypeScript != nil {
+		made.Transpiler = parts.TypeScript.Transpiler()
+	}
 	if code := parts.CodeMode; code != nil {
-		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return code.CodeItems(block, o.programs(), o.Trial) }
+		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item {
+			return code.CodeItems(block, o.programs(), o.Trial, made.Transpiler)
+		}
 	}
 	s.builder = catalog.New(made)
 	s.pipeline = s.newPipeline()

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/internal/base/cputime"
 	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 )
@@ -132,7 +133,7 @@ func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
 // loadSwept loads a file and reports whether it was refused.
 func loadSwept(t *testing.T, name, text string) (refused bool) {
 	t.Helper()
-	s, err := engine.New(engine.Options{Name: "sweep", Tools: files("t.hcl", text)})
+	s, err := engine.New(engine.Options{Name: "sweep", Extensions: []engine.Extension{typescript.New()}, Tools: files("t.hcl", text)})
 	if err != nil {
 		t.Fatal(err)
 	}

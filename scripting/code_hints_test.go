@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
 // everything is code that may call the tools of a server whose names are no identifiers, and
 // of one that has names which other languages have.
 func everything(text string) Source {
-	src := Source{Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text)}
+	src := Source{Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New()}
 	for _, m := range []Member{
 		{"ev", "get-sum", "ev_get-sum"}, {"ev", "get-annotated-message", "ev_get-annotated-message"}, {"ev", "echo", "ev_echo"}, {"ev", "log", "ev_log"},
 		{"two", "get", "two_get"}, {"two", "get-sum", "two_get-sum"}, {"two", "a.b", "two_a.b"}, {"fetch", "fetch", "fetch_fetch"},

@@ -239,8 +239,7 @@ func FuzzCode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again Program
-		if err := again.UnmarshalBinary(data); err != nil || again.Hash() != p.Hash() {
+		if again, err := UnmarshalProgram(data, src.Transpiler); err != nil || again.Hash() != p.Hash() {
 			t.Fatalf("%q in another process: %v", text, err)
 		}
 	})

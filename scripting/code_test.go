@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
 // codeOf returns the source of code that may call a few tools.
 func codeOf(text string) Source {
 	src := Source{
-		Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text),
+		Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New(),
 		Members: []Member{{"crm", "get_customer", "crm_get_customer"}, {"crm", "list", "crm_list"}, {"crm", "gone", "crm_gone"}, {"console", "log", "crm_list"}},
 	}
 	for _, name := range []string{"search_web", "read_file", "crm_get_customer", "crm_list", "any-name", "JSON", "delete", "screenshot", "fail", "print", "crm"} {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/evanw/esbuild/pkg/api"
-
 	"github.com/mcpd/mcpd/diag"
 )
 
@@ -32,7 +30,7 @@ func Compile(src Source) (*Program, diag.List) {
 	program := c.run()
 	switch {
 	case !c.broken || program != nil || src.Language != JS: // what can be parsed is JavaScript
-	case src.Kind == Code:
+	case src.Kind == Code && src.Transpiler != nil:
 		c, program = c.typed()
 	default:
 		c.suggestTypeScript()
@@ -121,17 +119,15 @@ func (c *compilation) run() *Program {
 		c.exporting(features.exports[0])
 		return nil
 	}
-	if c.early(features) || !c.tried(features) {
+	transpiled, ok := c.transpiled(features)
+	if !ok || c.early(features) || !c.tried(features) {
 		return nil
 	}
-	if c.src.Language == TS || features.lowering || len(features.modules) > 0 {
+	if transpiled {
 		if !c.lower(features) {
 			return nil
 		}
 	} else {
-		if len(c.text) > maxUnproven && !c.proven() {
-			return nil
-		}
 		c.verbatim(features.await)
 	}
 	return c.finish()
@@ -201,20 +197,12 @@ func (c *compilation) tried(found features) bool {
 	return err == nil
 }
 
-// maxUnproven is the size of a body that the engine may find mistakes in. It
-// goes on behind each one, in quadratic time, so that mistakes in larger
-// bodies are looked for by the compiler, which stops at the first.
+// maxUnproven is the size of a body that is compiled without a trial.
 const maxUnproven = 4 << 10
 
-// proven reports whether the body is JavaScript, and tells what it is not.
-func (c *compilation) proven() bool {
-	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, nil)}
-	options := c.transformOptions()
-	options.Sourcemap = api.SourceMapNone
-	problems := api.Transform(files.entry.src, options).Errors
-	files.report(problems)
-	return len(problems) == 0
-}
+// MissingExtension is the code of the diagnostic for a body that the program cannot compile
+// without an extension.
+const MissingExtension = "missing-extension"
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/evanw/esbuild/pkg/api"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/js/esbuild"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // declarations is what editors are told of the globals.
@@ -38,7 +40,7 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 	if diff := cmp.Diff(installed, declared); diff != "" {
 		t.Errorf("-installed +declared:\n%s", diff)
 	}
-	if problems := api.Transform(string(text), api.TransformOptions{Loader: api.LoaderTS}).Errors; len(problems) > 0 {
+	if problems := esbuild.New().Transpile(transpile.Input{Source: string(text), TypeScript: true, MaxErrors: 1}).Errors; len(problems) > 0 {
 		t.Errorf("the declarations are no TypeScript: %v", problems)
 	}
 }

@@ -44,8 +44,9 @@ const maxDoubts = 2
 
 // features are the constructs of a text that decide how it is compiled.
 type features struct {
-	await    bool // the word await stands somewhere
-	lowering bool // for await or an async generator stands somewhere
+	await    bool   // the word await stands somewhere
+	lowering bool   // for await or an async generator stands somewhere
+	lowered  module // the first of them
 	// indents are the bytes of white space in front of statements that lowering makes.
 	indents int
 	modules []module
@@ -244,7 +245,9 @@ func (g *gate) notice(t lexeme) {
 // lower counts a construct that the engine does not know, and of which the
 // compiler makes a long one.
 func (g *gate) lower(t lexeme) {
-	g.lowering = true
+	if !g.lowering {
+		g.lowering, g.lowered = true, module{t.start, t.end}
+	}
 	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 

@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/dop251/goja/ast"
-	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // bodyMarker is the function that a lowered body is handed to, so that it can
@@ -21,6 +21,28 @@ const (
 // maxLowered bounds what lowering and bundling may make of a body.
 const maxLowered = 1 << 20
 
+// transpiled reports whether a text needs a [Transpiler], and says so at the place in it if
+// the program has none.
+func (c *compilation) transpiled(f features) (needs, ok bool) {
+	var at diag.Range
+	var what string
+	switch {
+	case len(f.modules) > 0:
+		at, what = c.src.Text.Range(f.modules[0].start, f.modules[0].end), "import declarations"
+	case c.src.Language == TS:
+		at, what = c.src.Text.Range(0, 0), "TypeScript"
+	case f.lowering:
+		at, what = c.src.Text.Range(f.lowered.start, f.lowered.end), "async generators and for await"
+	default:
+		return false, true
+	}
+	if c.src.Transpiler == nil {
+		c.fail(at, MissingExtension, "this program cannot compile "+what,
+			"import github.com/mcpd/mcpd/extensions/typescript into the program, and add typescript.New() to engine.Options.Extensions and typescript.Transpiler() to the arguments of worker.Main")
+	}
+	return true, c.src.Transpiler != nil
+}
+
 // lower makes source that the engine speaks of TypeScript, imports and what
 // the engine lacks. It reports whether it could.
 func (c *compilation) lower(f features) bool {
@@ -28,31 +50,29 @@ func (c *compilation) lower(f features) bool {
 		c.tooLarge()
 		return false
 	}
-	entry := newEntry(c.src.Text, c.text, f.modules)
-	var code, sourceMap []byte
-	var problems []api.Message
-	files := &modules{compilation: c, entry: entry}
+	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, f.modules)}
+	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == TS, MaxErrors: maxReports}
+	out := transpile.Output{}
 	if len(f.modules) == 0 {
-		result := api.Transform(entry.src, c.transformOptions())
-		code, sourceMap, problems = result.Code, result.Map, result.Errors
+		out = c.src.Transpiler.Transpile(in)
 	} else {
-		code, sourceMap, problems = files.bundle()
+		out = files.bundle(in)
 	}
 	files.hash()
 	c.files, c.read = files.files, c.read+files.bytes
-	if len(problems) > 0 {
-		files.report(problems)
+	if len(out.Errors) > 0 {
+		files.report(out.Errors)
 		return false
 	}
-	if len(code) > maxLowered {
+	if len(out.Code) > maxLowered {
 		c.tooLarge()
 		return false
 	}
-	if _, refused := inspect(string(code), JS); refused != nil {
+	if _, refused := inspect(string(out.Code), JS); refused != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "this is said of the JavaScript that the body is compiled to; "+refused.detail)
 		return false
 	}
-	return c.lowered(string(code), sourceMap, files)
+	return c.lowered(string(out.Code), out.Map, files)
 }
 
 func (c *compilation) tooLarge() {
@@ -97,30 +117,6 @@ func unwrapModule(function *ast.FunctionLiteral) bool {
 		Callee: body, LeftParenthesis: call.LeftParenthesis, RightParenthesis: call.RightParenthesis,
 	}}
 	return true
-}
-
-func (c *compilation) loader() api.Loader {
-	if c.src.Language == TS {
-		return api.LoaderTS
-	}
-	return api.LoaderJS
-}
-
-func (c *compilation) transformOptions() api.TransformOptions {
-	return api.TransformOptions{
-		Loader: c.loader(), Target: api.ES2022, Supported: supported(),
-		Sourcemap: api.SourceMapExternal, SourcesContent: api.SourcesContentExclude,
-		LogLevel: api.LogLevelSilent, LogLimit: maxReports, TsconfigRaw: "{}", Charset: api.CharsetUTF8,
-		LegalComments: api.LegalCommentsNone,
-	}
-}
-
-// supported names what of ES2022 the engine lacks.
-func supported() map[string]bool {
-	return map[string]bool{
-		"async-generator": false, "for-await": false, "class-private-brand-check": false,
-		"top-level-await": true, "hashbang": false,
-	}
 }
 
 // entry is the source that a compiler gets: the body inside its function, and

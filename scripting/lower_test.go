@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
 func TestTypeScriptRuns(t *testing.T) {
@@ -118,7 +119,7 @@ func TestStacksLeadToTheAuthorsFiles(t *testing.T) {
 			[]string{"deep lib/deep.ts:3:20-23", "mid mid.js:2:27-31", " tools.d/t.hcl:7:8-11"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			src := Source{Name: "t", Language: c.language, Text: c.text, Import: files}
+			src := Source{Name: "t", Language: c.language, Text: c.text, Import: files, Transpiler: esbuild.New()}
 			out := runWith(t, call(compiled(t, src), `{}`), &fakeHost{})
 			if out.Failure == nil {
 				t.Fatal(shown(out))

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +26,8 @@ func inFile(body string) diag.Text {
 func tool(body string) Source {
 	return Source{
 		Name: "t", Text: inFile(body), Objects: []Object{{"http", "crm"}},
-		Vars: json.RawMessage(`{"stage":"dev","nested":{"list":[1]}}`),
+		Transpiler: esbuild.New(),
+		Vars:       json.RawMessage(`{"stage":"dev","nested":{"list":[1]}}`),
 	}
 }
 

@@ -11,22 +11,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/evanw/esbuild/pkg/api"
-
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // maxImports bounds the bytes of all files that a body imports.
 const maxImports = 256 << 10
 
 var errTooMuch = errors.New("the imported files have more than 256 KiB together")
-
-// namespace marks the paths that only [Source.Import] can read, so that the
-// bundler never looks at a disk.
-const namespace = "tools"
-
-// entryPath stands for the body itself, which is no file to import.
-const entryPath = "<body>"
 
 // modules are the files that a body imports.
 type modules struct {
@@ -41,91 +33,60 @@ type modules struct {
 
 // bundle joins the body and all that it imports into one source. Behind a syntax
 // error in the body the imported files are checked alone.
-func (m *modules) bundle() (code, sourceMap []byte, problems []api.Message) {
-	result := m.build(m.entry.src)
-	if slices.ContainsFunc(result.Errors, func(p api.Message) bool { return isSyntax(p) && p.Location.File == entryPath }) {
-		return nil, nil, append(result.Errors, m.build(m.entry.importsAlone()).Errors...)
+func (m *modules) bundle(in transpile.Input) transpile.Output {
+	in.Files = m
+	transpiler := m.compilation.src.Transpiler
+	out := transpiler.Transpile(in)
+	if slices.ContainsFunc(out.Errors, func(e transpile.Error) bool { return e.Syntax && e.Location.File == transpile.Entry }) {
+		in.Source = m.entry.importsAlone()
+		out.Errors = append(out.Errors, transpiler.Transpile(in).Errors...)
 	}
-	if len(result.Errors) > 0 {
-		return nil, nil, result.Errors
-	}
-	for _, file := range result.OutputFiles {
-		if strings.HasSuffix(file.Path, ".map") {
-			sourceMap = file.Contents
-		} else {
-			code = file.Contents
-		}
-	}
-	return code, sourceMap, nil
+	return out
 }
 
-func (m *modules) build(src string) api.BuildResult {
-	options := m.compilation.transformOptions()
-	return api.Build(api.BuildOptions{
-		Stdin:  &api.StdinOptions{Contents: src, Sourcefile: entryPath, Loader: m.compilation.loader()},
-		Bundle: true, Write: false, Outfile: "/body.js", AbsWorkingDir: "/",
-		Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: options.Target, Supported: options.Supported,
-		Sourcemap: options.Sourcemap, SourcesContent: options.SourcesContent, TsconfigRaw: options.TsconfigRaw,
-		LogLevel: options.LogLevel, LogLimit: options.LogLimit, Charset: options.Charset, LegalComments: options.LegalComments,
-		Plugins: []api.Plugin{{Name: namespace, Setup: m.setup}},
-	})
-}
-
-// isSyntax reports whether a message is of the parser, and not of an import that
-// cannot be resolved.
-func isSyntax(p api.Message) bool {
-	return p.Location != nil && p.PluginName == "" && !strings.HasPrefix(p.Text, "No matching export")
-}
-
-func (m *modules) setup(build api.PluginBuild) {
-	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, m.resolvePath)
-	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, m.load)
-}
-
-// resolvePath finds the file that an import names, from the file that it stands in.
-func (m *modules) resolvePath(args api.OnResolveArgs) (api.OnResolveResult, error) {
-	if args.Kind != api.ResolveJSImportStatement {
-		return api.OnResolveResult{}, errors.New("only import declarations can load a file")
+// Resolve finds the file that an import names, from the file that it stands in.
+func (m *modules) Resolve(importer, name string, declaration bool) (string, error) {
+	if !declaration {
+		return "", errors.New("only import declarations can load a file")
 	}
-	if !strings.HasPrefix(args.Path, "./") && !strings.HasPrefix(args.Path, "../") {
-		return api.OnResolveResult{}, errors.New("packages cannot be imported")
+	if !strings.HasPrefix(name, "./") && !strings.HasPrefix(name, "../") {
+		return "", errors.New("packages cannot be imported")
 	}
-	from := args.Importer
-	if from == entryPath {
-		from = m.compilation.src.Path
+	if importer == transpile.Entry {
+		importer = m.compilation.src.Path
 	}
-	target := path.Join(path.Dir(from), args.Path)
+	target := path.Join(path.Dir(importer), name)
 	if target == ".." || strings.HasPrefix(target, "../") || path.IsAbs(target) {
-		return api.OnResolveResult{}, errors.New("a file outside of the tools folder cannot be imported")
+		return "", errors.New("a file outside of the tools folder cannot be imported")
 	}
-	return api.OnResolveResult{Path: target, Namespace: namespace}, nil
+	return target, nil
 }
 
-func (m *modules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
-	loader, language, err := loaderOf(args.Path)
+// Load returns a file that is imported.
+func (m *modules) Load(name string) (string, transpile.Format, error) {
+	format, language, err := formatOf(name)
 	if err != nil {
-		return api.OnLoadResult{}, err
+		return "", 0, err
 	}
-	text, err := m.read(args.Path)
+	text, err := m.read(name)
 	if err != nil {
-		return api.OnLoadResult{}, err
+		return "", 0, err
 	}
-	body := text.Body()
-	if _, refused := inspect(body, language); refused != nil {
-		return api.OnLoadResult{Errors: []api.Message{{Text: refused.summary, Detail: refused.diagnostic(text)}}}, nil
+	if _, refused := inspect(text.Body(), language); refused != nil {
+		return "", 0, &transpile.Refused{Diagnostic: refused.diagnostic(text)}
 	}
-	return api.OnLoadResult{Contents: &body, Loader: loader}, nil
+	return text.Body(), format, nil
 }
 
-// loaderOf returns how a file is compiled, by the end of its name.
-func loaderOf(name string) (api.Loader, Language, error) {
+// formatOf returns how a file is compiled, by the end of its name.
+func formatOf(name string) (transpile.Format, Language, error) {
 	switch path.Ext(name) {
 	case ".js", ".mjs":
-		return api.LoaderJS, JS, nil
+		return transpile.JavaScript, JS, nil
 	case ".ts", ".mts":
-		return api.LoaderTS, TS, nil
+		return transpile.TypeScript, TS, nil
 	case ".json":
-		return api.LoaderJSON, JS, nil
+		return transpile.JSON, JS, nil
 	}
 	return 0, 0, errors.New("only .js, .mjs, .ts, .mts and .json files can be imported, with their full name")
 }
@@ -183,16 +144,16 @@ func (m *modules) hash() {
 // report rejects the body for the compiler's errors, at the places where the
 // author wrote them: the first syntax error of each file, and every import that
 // is wrong.
-func (m *modules) report(problems []api.Message) {
+func (m *modules) report(problems []transpile.Error) {
 	c := m.compilation
 	var list diag.List
 	reported := map[string]bool{}
 	for _, p := range problems[:min(len(problems), maxReports)] {
-		if refused, ok := p.Detail.(diag.Diagnostic); ok {
-			list = append(list, refused)
+		if p.Refused != nil {
+			list = append(list, *p.Refused)
 			continue
 		}
-		if isSyntax(p) {
+		if p.Syntax {
 			if reported[p.Location.File] {
 				continue
 			}
@@ -203,7 +164,7 @@ func (m *modules) report(problems []api.Message) {
 			list = append(list, c.endsEarly())
 			continue
 		}
-		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(strings.ReplaceAll(firstLine(p.Text), `"`+namespace+":", `"`)), Range: at.Range()}
+		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(firstLine(p.Text)), Range: at.Range()}
 		for _, note := range p.Notes {
 			if where, ok := m.place(note.Location); ok {
 				d.Notes = append(d.Notes, diag.Note{Range: where.Range(), Message: plain(note.Text)})
@@ -219,11 +180,11 @@ func (m *modules) report(problems []api.Message) {
 
 // place returns where the author wrote what a location of the compiler means,
 // and false if the author did not write it.
-func (m *modules) place(at *api.Location) (place, bool) {
+func (m *modules) place(at *transpile.Location) (place, bool) {
 	if at == nil {
 		return place{text: m.compilation.src.Text}, false
 	}
-	if text, ok := m.files[strings.TrimPrefix(at.File, namespace+":")]; ok {
+	if text, ok := m.files[at.File]; ok {
 		offset := byteOffset(text.Body(), at)
 		return place{text, offset, offset + max(1, at.Length)}, true
 	}
@@ -233,7 +194,7 @@ func (m *modules) place(at *api.Location) (place, bool) {
 
 // byteOffset returns the offset of a place that is told as a line from 1 and a
 // column in bytes from 0.
-func byteOffset(s string, at *api.Location) int {
+func byteOffset(s string, at *transpile.Location) int {
 	starts := lineStarts(s)
 	if at.Line < 1 || at.Line > len(starts) {
 		return len(s)

@@ -115,15 +115,16 @@ func (p *Program) MarshalBinary() ([]byte, error) {
 	return data, nil
 }
 
-// UnmarshalBinary makes the program what [Program.MarshalBinary] has returned, by
-// compiling it.
-func (p *Program) UnmarshalBinary(data []byte) error {
+// UnmarshalProgram returns the program that [Program.MarshalBinary] has encoded, by compiling
+// it. t is that of [Source].
+func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 	var w wireProgram
 	if err := json.Unmarshal(data, &w); err != nil {
-		return fmt.Errorf("decode a program: %w", err)
+		return nil, fmt.Errorf("decode a program: %w", err)
 	}
 	src := Source{
 		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs, BigInts: w.BigInts, BigIntResult: w.BigIntResult,
+		Transpiler: t,
 		Import: func(path string) ([]byte, error) {
 			body, ok := w.Files[path]
 			if !ok {
@@ -135,12 +136,11 @@ func (p *Program) UnmarshalBinary(data []byte) error {
 	compiled, problems := Compile(src)
 	switch {
 	case compiled == nil:
-		return fmt.Errorf("compile the program %q: %w", w.Name, problems)
+		return nil, fmt.Errorf("compile the program %q: %w", w.Name, problems)
 	case compiled.hash != w.Hash:
-		return fmt.Errorf("compile the program %q: %w", w.Name, errOtherProgram)
+		return nil, fmt.Errorf("compile the program %q: %w", w.Name, errOtherProgram)
 	}
-	*p = *compiled
-	return nil
+	return compiled, nil
 }
 
 var errOtherProgram = errors.New("it is another than it was")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
-	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // syntaxError reports the first error that the engine found; the others are
@@ -74,7 +74,7 @@ const maxGuess = 8 << 10
 // suggestTypeScript makes the hint of a syntax error in a JavaScript body that
 // the body is TypeScript, if it is that and not JavaScript.
 func (c *compilation) suggestTypeScript() {
-	if !c.broken || c.src.Language != JS || len(c.text) > maxGuess || !c.parses(TS) || c.parses(JS) {
+	if !c.broken || c.src.Language != JS || c.src.Transpiler == nil || len(c.text) > maxGuess || !c.parses(TS) || c.parses(JS) {
 		return
 	}
 	first := &c.list[0]
@@ -90,10 +90,6 @@ func (c *compilation) parses(language Language) bool {
 	if refused != nil || !c.tried(found) {
 		return false
 	}
-	options := c.transformOptions()
-	options.Sourcemap, options.Loader = api.SourceMapNone, api.LoaderJS
-	if language == TS {
-		options.Loader = api.LoaderTS
-	}
-	return len(api.Transform(newEntry(c.src.Text, c.text, found.modules).src, options).Errors) == 0
+	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
+	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

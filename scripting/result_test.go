@@ -70,11 +70,11 @@ func TestInput_bigints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var again Program
-			if err := again.UnmarshalBinary(encoded); err != nil {
+			again, err := UnmarshalProgram(encoded, src.Transpiler)
+			if err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range []*Program{p, &again} {
+			for _, p := range []*Program{p, again} {
 				if got := shown(runWith(t, call(p, row.input), &fakeHost{})); got != row.want {
 					t.Errorf("got %s", got)
 				}

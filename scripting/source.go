@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // Kind says what a body is for, and with that which globals it sees.
@@ -83,7 +84,13 @@ type Source struct {
 	// author as it is. It may be called for several bodies at once. Package
 	// worker has one that compiles elsewhere.
 	Trial func(Source) error
+	// Transpiler compiles TypeScript, import declarations, async generators and for await.
+	// Without one, a body that needs it is a mistake. Package extensions/typescript has one.
+	Transpiler Transpiler
 }
+
+// Transpiler compiles what the engine does not know to what it knows.
+type Transpiler = transpile.Transpiler
 
 // Object is a granted host object: {"http", "crm"} is http.crm in the script,
 // {"kv", "notes"} is kv.notes, {"sql", "shop"} is sql.shop, with exec and open where

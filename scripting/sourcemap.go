@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/transpile"
 )
 
 // The reader is written by hand because go-sourcemap, which the engine uses, has
@@ -97,7 +98,7 @@ func (m *modules) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	sources := make([]places, len(raw.Sources))
 	own := make([]bool, len(raw.Sources)) // made of the body itself
 	for i, source := range raw.Sources {
-		text, imported := m.files[strings.TrimPrefix(source, namespace+":")]
+		text, imported := m.files[strings.TrimPrefix(source, transpile.Namespace+":")]
 		if imported {
 			texts[i], sources[i] = text, newPlaces(text.Body())
 		} else {

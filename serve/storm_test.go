@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -48,7 +49,7 @@ func TestNoCallEverSeesHalfAReload(t *testing.T) {
 		reloads = 50
 	}
 	folder := assembled(0)
-	s, err := engine.New(engine.Options{Name: "storm", Tools: folder, Front: serve.Checks{}})
+	s, err := engine.New(engine.Options{Name: "storm", Extensions: []engine.Extension{typescript.New()}, Tools: folder, Front: serve.Checks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,12 @@ import (
 	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/extensions/telemetry"
+	"github.com/mcpd/mcpd/extensions/typescript"
 )
 
 // extensions returns all extensions but telemetry, which a server that listens has.
 func extensions() []engine.Extension {
-	return []engine.Extension{codemode.New(), federation.New()}
+	return []engine.Extension{codemode.New(), federation.New(), typescript.New()}
 }
 
 // telemetry returns the extension that traces calls and counts them.

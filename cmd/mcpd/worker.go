@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
@@ -24,7 +25,7 @@ func newWorker(e env) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := worker.Main(e.stdin, e.stdout); err != nil {
+			if err := worker.Main(e.stdin, e.stdout, typescript.Transpiler()); err != nil {
 				return findings("%v", err)
 			}
 			return nil

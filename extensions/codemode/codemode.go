@@ -21,6 +21,6 @@ type extension struct{}
 func (extension) Name() string { return "extensions/codemode" }
 
 // CodeItems returns the tools and the prompt of a codeact block.
-func (extension) CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item {
-	return codeact.Items(block, x, trial)
+func (extension) CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
+	return codeact.Items(block, x, trial, t)
 }

@@ -16,13 +16,13 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/language/hclfile", "internal/ops/telemetry"},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/language/hclfile", "internal/ops/telemetry"},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
-	"scripting":                {"diag", "internal/base/..."},
+	"scripting":                {"diag", "internal/base/...", "internal/js/transpile"},
 	"scripting/hosttest":       {"scripting"},
 	"scripting/worker":         {"diag", "scripting", "internal/base/...", "internal/process/..."},
 	"policylang":               {"diag", "identity", "internal/base/..."},
@@ -34,6 +34,7 @@ var layout = map[string][]string{
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/...", "internal/state"},
 	"internal/language/...":    {"diag", "internal/base/...", "internal/execution/suspend"},
 	"internal/ops/...":         {"call", "identity", "diag", "policylang", "internal/base/...", "internal/language/...", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
+	"internal/js/...":          {"diag"},
 	"internal/process/...":     {},
 	"internal/state/...":       {"identity"},
 	"internal/base/...":        {"identity"},
@@ -49,7 +50,7 @@ var layout = map[string][]string{
 // every package of that module. Tests may also use what testDoors lists.
 var doors = map[string][]string{
 	"github.com/dop251/goja":                {"scripting"},
-	"github.com/evanw/esbuild":              {"scripting"},
+	"github.com/evanw/esbuild":              {"internal/js/esbuild"},
 	"github.com/google/cel-go":              {"policylang"},
 	"github.com/hashicorp/hcl":              {"internal/language/hclfile"},
 	"github.com/zclconf/go-cty":             {"internal/language/hclfile"},
@@ -78,7 +79,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
+var testKits = []string{"extensions/...", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

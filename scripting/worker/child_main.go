@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -37,13 +38,18 @@ var errProcessor = errors.New("a trial takes more than its processor time")
 // Main serves one [Pool] or [Executor] on in and out, until in ends or
 // a limit is met. It confines the whole process for good, to what is open and
 // to its bounds, and is meant to be all that the process does: when it returns,
-// what it began may still run.
-func Main(in io.Reader, out io.Writer) error {
-	return serve(in, out, sandbox.Options{Memory: maxMemory})
+// what it began may still run. It compiles with the transpiler, if there is one, what a
+// [scripting.Source] needs one for.
+func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error {
+	var t scripting.Transpiler
+	if len(transpiler) > 0 {
+		t = transpiler[0]
+	}
+	return serve(in, out, t, sandbox.Options{Memory: maxMemory})
 }
 
 // serve is Main in a sandbox of one's choice.
-func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
+func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
 	lines := bufio.NewReaderSize(in, 64<<10)
 	most, err := readBounds(lines)
@@ -62,7 +68,7 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(int64(most.memory / 2))
-	calls := newServer(out)
+	calls := newServer(out, t)
 	defer calls.wait(farewell)
 	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
@@ -73,7 +79,7 @@ func serve(in io.Reader, out io.Writer, box sandbox.Options) error {
 			}
 			return writeFrame(out, frameReport, content)
 		case frameTrial:
-			return within(maxProcessor, func() error { return try(lines, out, content) })
+			return within(maxProcessor, func() error { return try(lines, out, t, content) })
 		}
 		return calls.take(turn, kind, content)
 	}}
@@ -128,16 +134,21 @@ func within(limit time.Duration, do func() error) error {
 }
 
 // try compiles one source and says that it survived, whatever the compiler
-// found: the pool's side looks again, and tells its author.
-func try(in io.Reader, out io.Writer, content []byte) error {
+// found: the pool's side looks again, and tells its author. It reports [frameUntried] for a
+// source that it cannot compile without a transpiler.
+func try(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
 	var t trial
 	if err := json.Unmarshal(content, &t); err != nil {
 		return fmt.Errorf("decode a trial: %w", err)
 	}
-	scripting.Compile(scripting.Source{
+	_, problems := scripting.Compile(scripting.Source{
 		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,
-		Import: func(name string) ([]byte, error) { return ask(in, out, name) },
+		Import:     func(name string) ([]byte, error) { return ask(in, out, name) },
+		Transpiler: transpiler,
 	})
+	if slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Code == scripting.MissingExtension }) {
+		return writeFrame(out, frameUntried, nil)
+	}
 	return writeFrame(out, frameSurvived, nil)
 }
 

@@ -16,9 +16,10 @@ import (
 
 // server runs calls in this process for an [Executor] in another.
 type server struct {
-	wire   wire
-	role   role
-	inline scripting.Executor
+	wire       wire
+	role       role
+	inline     scripting.Executor
+	transpiler scripting.Transpiler
 
 	mu       sync.Mutex
 	programs map[[32]byte]*loading
@@ -35,7 +36,7 @@ const smallProgram = 16 << 10
 // loading is a program that is compiled, once, when it comes.
 type loading struct {
 	ready   chan struct{}
-	program scripting.Program
+	program *scripting.Program
 	err     error
 	once    bool // it is for one call
 }
@@ -52,8 +53,8 @@ type serving struct {
 	waiting map[int]chan scripting.Answer
 }
 
-func newServer(out io.Writer) *server {
-	return &server{wire: wire{out: out}, inline: scripting.Inline(), programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
+func newServer(out io.Writer, t scripting.Transpiler) *server {
+	return &server{wire: wire{out: out}, inline: scripting.Inline(), transpiler: t, programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
 }
 
 // take takes one frame in, in a turn. An error ends the process.
@@ -98,7 +99,7 @@ func (s *server) load(content []byte, once bool) error {
 		defer close(l.ready)
 		lane.Lock()
 		defer lane.Unlock()
-		l.err = l.program.UnmarshalBinary(r.rest)
+		l.program, l.err = scripting.UnmarshalProgram(r.rest, s.transpiler)
 	})
 	return nil
 }
@@ -178,7 +179,7 @@ func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
 	if l.err != nil {
 		o.fault = l.err.Error()
 	} else {
-		o = c.outcome(ctx, &l.program, f)
+		o = c.outcome(ctx, l.program, f)
 	}
 	c.server.mu.Lock()
 	delete(c.server.calls, c.id)

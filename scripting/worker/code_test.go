@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -24,7 +25,7 @@ import (
 func codeCall(t testing.TB, text string) scripting.Call {
 	t.Helper()
 	p, problems := scripting.Compile(scripting.Source{
-		Name: "run_code", Kind: scripting.Code, Text: diag.WholeFile("code", text),
+		Name: "run_code", Kind: scripting.Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New(),
 		Objects: []scripting.Object{{Kind: "tools", Name: "crm_list"}},
 		Members: []scripting.Member{{Group: "crm", Name: "list", Tool: "crm_list"}},
 	})
@@ -154,7 +155,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 // A process forgets the program when its call comes.
 func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 	quiet, end := io.Pipe() // nothing more comes in
-	s := newServer(io.Discard)
+	s := newServer(io.Discard, esbuild.New())
 	s.role.in = bufio.NewReader(quiet)
 	t.Cleanup(func() { _ = end.Close() })
 	call := codeCall(t, "1")

@@ -210,6 +210,7 @@ const (
 	frameFile     byte = 'f'
 	frameNoFile   byte = 'n'
 	frameSurvived byte = 's'
+	frameUntried  byte = 'u' // of a source for which the process has no transpiler
 
 	frameProgram byte = 'p'
 	frameOnce    byte = 'q'

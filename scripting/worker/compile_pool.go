@@ -26,6 +26,9 @@ const (
 	maxLost = 1024
 )
 
+// errUntried is the error for a source that the processes of a pool cannot compile.
+var errUntried = errors.New("the worker processes of the program have no transpiler: add typescript.Transpiler() to the arguments of worker.Main")
+
 // ErrLost says that a process did not survive what it was given.
 var ErrLost = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
 
@@ -52,7 +55,7 @@ func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv:
 // Try compiles a source in another process, and returns [ErrLost] when that
 // process did not survive it. What else the compiler finds is not its concern:
 // nil means that compiling here is safe. Other errors say that no process could
-// be started. A source that imports nothing and was lost is not tried again.
+// be started, or that [Main] has no transpiler there. A source that imports nothing and was lost is not tried again.
 // Try is made for [scripting.Source.Trial].
 func (p *Pool) Try(src scripting.Source) error {
 	content, err := encodeTrial(src)
@@ -69,9 +72,12 @@ func (p *Pool) Try(src scripting.Source) error {
 	}
 	timer := time.AfterFunc(patience, w.kill)
 	err = w.attend(src)
-	if timer.Stop() && err == nil {
+	if untried := errors.Is(err, errUntried); timer.Stop() && (err == nil || untried) {
 		p.give(w)
-		return nil
+		if untried && src.Transpiler == nil {
+			return nil // this process compiles it no further
+		}
+		return err
 	}
 	w.kill()
 	if src.Import == nil {
@@ -228,6 +234,8 @@ func (w *process) attend(src scripting.Source) error {
 			return err
 		case kind == frameSurvived:
 			return nil
+		case kind == frameUntried:
+			return errUntried
 		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
 			return errFrame
 		}

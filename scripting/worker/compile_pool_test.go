@@ -17,13 +17,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // programs are what the test's own binary is when it is called by their names.
 var programs = map[string]func() error{
-	"worker": func() error { return Main(os.Stdin, os.Stdout) },
+	"worker": func() error { return Main(os.Stdin, os.Stdout, esbuild.New()) },
+	"plain":  func() error { return Main(os.Stdin, os.Stdout) },
 	"dies":   func() error { _, _, err := readFrame(os.Stdin, maxFrame); return err },
 	"lies":   func() error { return writeFrame(os.Stdout, frameImport, []byte("../secret.js")) },
 }
@@ -55,7 +57,7 @@ func pool(t *testing.T, program string) *Pool {
 }
 
 func source(body string) scripting.Source {
-	return scripting.Source{Name: "t", Text: diag.WholeFile("t.js", body), Path: "t.js"}
+	return scripting.Source{Name: "t", Text: diag.WholeFile("t.js", body), Path: "t.js", Transpiler: esbuild.New()}
 }
 
 func TestWhatIsSoundOrMerelyWrongSurvives(t *testing.T) {
@@ -67,6 +69,25 @@ func TestWhatIsSoundOrMerelyWrongSurvives(t *testing.T) {
 	}
 	if len(p.idle) != 1 {
 		t.Errorf("%d processes did what one could", len(p.idle))
+	}
+}
+
+// A source that was not tried is not taken for one that survived.
+func TestPool_withoutTranspiler(t *testing.T) {
+	p := pool(t, "plain")
+	src := source("const a: number = 1")
+	src.Language = scripting.TS
+	for range 2 {
+		if err := p.Try(src); !errors.Is(err, errUntried) {
+			t.Errorf("a source that needs a transpiler: %v", err)
+		}
+	}
+	src.Transpiler = nil
+	if err := p.Try(src); err != nil {
+		t.Errorf("a source that the caller cannot compile either: %v", err)
+	}
+	if err := p.Try(source("return 1")); err != nil {
+		t.Errorf("a source that needs none: %v", err)
 	}
 }
 
@@ -162,7 +183,7 @@ func init() {
 		// The detector of races needs more memory than a body may have. A C library
 		// looks for the number of processors once it has many threads, and does
 		// without when it is refused.
-		return serve(os.Stdin, os.Stdout, sandbox.Options{Memory: 16 * maxMemory, Strict: !inC})
+		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !inC})
 	}
 }
 

@@ -22,10 +22,10 @@ const (
 )
 
 // Items returns what a codeact block offers. Programs run in x, and none does where it is
-// nil. Trial is that of [scripting.Source].
-func Items(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item {
+// nil. Trial and t are those of [scripting.Source].
+func Items(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
 	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
-	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial})
+	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial, transpiler: t})
 	if block.Search {
 		yes := true
 		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})

@@ -24,8 +24,9 @@ const (
 type runner struct {
 	*kit
 	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
-	executor scripting.Executor
-	trial    func(scripting.Source) error
+	executor   scripting.Executor
+	trial      func(scripting.Source) error
+	transpiler scripting.Transpiler
 }
 
 // Run runs the program of the agent.
@@ -56,7 +57,7 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcess}}, nil, nil
 	}
 	code, _ := i.Args["code"].(string)
-	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial}
+	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial, Transpiler: r.transpiler}
 	seen := r.tools(ctx, i.Survey)
 	src.Objects, src.Members = r.namesOf(i.Survey.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)

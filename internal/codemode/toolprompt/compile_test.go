@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -34,7 +35,7 @@ func holdGolden(t *testing.T, name, got string) {
 
 // mistakes returns what keeps a text from being TypeScript.
 func mistakes(text string) string {
-	_, list := scripting.Compile(scripting.Source{Name: "declarations", Kind: scripting.Tool, Language: scripting.TS, Text: diag.WholeFile("declarations.ts", text)})
+	_, list := scripting.Compile(scripting.Source{Name: "declarations", Kind: scripting.Tool, Language: scripting.TS, Transpiler: typescript.Transpiler(), Text: diag.WholeFile("declarations.ts", text)})
 	if !list.HasErrors() {
 		return ""
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	Values     hclfile.VarValues
 	// Trial is that of [scripting.Source].
 	Trial func(scripting.Source) error
+	// Transpiler is that of [scripting.Source]. Nil refuses what needs it.
+	Transpiler scripting.Transpiler
 	// Check refuses items that cannot be shown to clients; nil refuses none.
 	Check func(*Item) error
 	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.

@@ -250,6 +250,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
 	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
+	src.Transpiler = c.options.Transpiler
 	if src.Path == "" {
 		src.Path = c.tree.Relative(body.Text.File())
 	}

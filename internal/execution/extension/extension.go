@@ -28,10 +28,10 @@ type Telemetry interface {
 }
 
 // CodeMode returns what a codeact block offers: programs run in x, and none does if x is
-// nil. trial is that of [scripting.Source].
+// nil. trial and t are those of [scripting.Source].
 type CodeMode interface {
 	Extension
-	CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error) []*catalog.Item
+	CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item
 }
 
 // Federation makes the connections to upstream servers.
@@ -40,12 +40,19 @@ type Federation interface {
 	Federate(federation.Options) federation.Federation
 }
 
+// TypeScript compiles bodies that are TypeScript or import files.
+type TypeScript interface {
+	Extension
+	Transpiler() scripting.Transpiler
+}
+
 // Set holds the parts that a program has given to its engine; a part that it has not given
 // is nil.
 type Set struct {
 	CodeMode   CodeMode
 	Federation Federation
 	Telemetry  Telemetry
+	TypeScript TypeScript
 }
 
 // Add puts an extension into the set. It returns an error for a value that no package of
@@ -60,6 +67,8 @@ func (s *Set) Add(e Extension) error {
 		return add(&s.Federation, e)
 	case Telemetry:
 		return add(&s.Telemetry, e)
+	case TypeScript:
+		return add(&s.TypeScript, e)
 	default:
 		return fmt.Errorf("%q is not of mcpd", e.Name())
 	}

@@ -1,0 +1,27 @@
+// Package typescript lets the bodies of tools be TypeScript, import files, and use async
+// generators and for await. It compiles them with esbuild, which a program links only if it
+// imports this package:
+//
+//	engine.New(engine.Options{Extensions: []engine.Extension{typescript.New()}, …})
+//
+// If the bodies run in worker processes, these need it as well, as they compile what they
+// run: worker.Main(os.Stdin, os.Stdout, typescript.Transpiler()).
+package typescript
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// New returns the extension, for [engine.Options].
+func New() engine.Extension { return extension{} }
+
+// Transpiler returns the compiler alone, for worker.Main and for [scripting.Source].
+func Transpiler() scripting.Transpiler { return esbuild.New() }
+
+type extension struct{}
+
+func (extension) Name() string { return "extensions/typescript" }
+
+func (extension) Transpiler() scripting.Transpiler { return esbuild.New() }
