@@ -22,12 +22,7 @@ for. It may be used while a server writes the log.`,
 		Example: `  mcpd audit verify
   mcpd audit tail --follow
   mcpd audit export --format csv --since 2026-07-01 > july.csv`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
+		RunE: helpOnVerbs,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(newAuditVerify(e), newAuditTail(e), newAuditExport(e))

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/mcpd/mcpd/call"
 )
 
 // maxAnswer is the most bytes of a server's answer that call reads.
@@ -52,9 +50,6 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		}
 		if a.Ask == nil {
 			answers.tellUnused(e)
-			if a.Error == string(call.PolicyDenied) && strings.Contains(a.Message, needsApproval) && !answers.approves() {
-				a.Message += "; approve it at a terminal, or with --answer approval=true"
-			}
 			return printAnswer(e, a, f.raw)
 		}
 		responses, err := answers.to(a.Ask.Requests)
@@ -65,19 +60,13 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	}
 }
 
-// execute makes one leg of a call. A server of before calls could ask over this wire is
-// asked without.
+// execute makes one leg of a call.
 func (r remote) execute(ctx context.Context, request map[string]any) (a answer, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return a, fmt.Errorf("encode request: %w", err)
 	}
-	err = r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
-	if _, can := request["can"]; can && err == nil && a.Error == string(call.InvalidInput) && strings.HasPrefix(a.Message, "body has an unknown member") {
-		delete(request, "can")
-		return r.execute(ctx, request)
-	}
-	return a, err
+	return a, r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
 }
 
 // remote is a server that runs.

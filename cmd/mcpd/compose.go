@@ -33,7 +33,7 @@ leaves alone.`,
 		Example: `  mcpd compose --insecure-listen
   mcpd compose --out deploy --version v1.2.3
   mcpd compose --out deploy --version v1.2.3 --check`,
-		Args:              nothing,
+		Args:              noOperand,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), e) },
 	}

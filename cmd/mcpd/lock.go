@@ -23,12 +23,7 @@ mcpd.lock beside mcpd.hcl holds. A tool that is another than the one that was
 accepted, or that nobody has accepted, is in quarantine: nobody can call it.`,
 		Example: `  mcpd lock diff
   mcpd lock accept github search_code`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
+		RunE: helpOnVerbs,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(newLockDiff(e), newLockAccept(e))

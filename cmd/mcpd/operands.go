@@ -2,10 +2,10 @@ package main
 
 import "github.com/spf13/cobra"
 
-// nothing refuses the operands of a verb that takes none.
-func nothing(cmd *cobra.Command, args []string) error {
+// noOperand refuses the operands of a verb that takes none.
+func noOperand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("mcpd %s takes no %q; see mcpd %[1]s --help", cmd.Name(), args[0])
+		return usage("%s takes no %q; see %[1]s --help", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

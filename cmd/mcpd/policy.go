@@ -10,12 +10,7 @@ func newPolicy(e env) *cobra.Command {
 and which calls of an audit log they would decide otherwise today. Nothing is run.`,
 		Example: `  mcpd policy explain refund order=O-7 amount=60
   mcpd policy replay audit/mcpd.jsonl --with ./tools.d`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
+		RunE: helpOnVerbs,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(newPolicyExplain(e), newPolicyReplay(e))

@@ -35,7 +35,7 @@ Where there is a mistake, the server goes on with what it served before, and the
 exit code is 1.`,
 		Example: `  mcpd reload
   mcpd reload --control /run/mcpd/control.sock --json`,
-		Args: nothing,
+		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row reloadRow
 			if err := a.ask(cmd.Context(), e, control.Reload, reloadPatience, &row); err != nil {

@@ -89,14 +89,8 @@ a mistake leaves the old version serving.`,
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
 		SilenceUsage:          true,
-		// A verb runs instead, unless there is none of that name.
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-		Args: cobra.ArbitraryArgs,
+		RunE:                  helpOnVerbs,
+		Args:                  cobra.ArbitraryArgs,
 	}
 	// mcpd alone prints help, and is no way to use it.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable .HasParent}}", 1))
@@ -114,11 +108,16 @@ a mistake leaves the old version serving.`,
 	return root
 }
 
-func unknownVerb(root *cobra.Command, name string) error {
+// helpOnVerbs is what a command with verbs runs when none of its verbs is named.
+func helpOnVerbs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
 	var verbs []string
-	for _, verb := range root.Commands() {
+	for _, verb := range cmd.Commands() {
 		verbs = append(verbs, verb.Name())
 	}
+	name := args[0]
 	hint := diag.DidYouMean(name, verbs)
 	if hint == "" {
 		hint = "see mcpd --help"

@@ -55,7 +55,7 @@ second one ends the process at once, with exit code 1.`,
 		Example: `  mcpd serve
   mcpd serve --tools ./tools.d --listen 127.0.0.1:9000
   mcpd serve --stdio`,
-		Args: nothing,
+		Args: noOperand,
 		RunE: func(*cobra.Command, []string) error { return runServe(e, &f) },
 	}
 	f.files.add(cmd)

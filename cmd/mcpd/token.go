@@ -84,14 +84,6 @@ what it has given, too.`,
 	return cmd
 }
 
-// noOperand refuses the operands of a verb below another one.
-func noOperand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("%s takes no %q; see %[1]s --help", cmd.CommandPath(), args[0])
-	}
-	return nil
-}
-
 // dropped says which tokens were dropped, and fails when there was none.
 func (t *tokens) dropped(e env, got tokenAnswer) error {
 	if t.asking.asJSON {

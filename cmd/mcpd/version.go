@@ -19,7 +19,7 @@ func newVersion(e env) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Version prints the version of mcpd, and the Go and the platform that it was built with and for.",
-		Args:  nothing,
+		Args:  noOperand,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(e.stdout, struct {
