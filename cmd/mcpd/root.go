@@ -1,10 +1,16 @@
+// Command mcpd serves tools that are written in HCL and JavaScript to AI
+// agents over the Model Context Protocol. One file holds each verb; env.go is
+// the only place where the process meets the outside world.
 package main
 
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -132,4 +138,55 @@ func version() string {
 		return "0.1.0-dev"
 	}
 	return info.Main.Version
+}
+
+// noOperand refuses the operands of a verb that takes none.
+func noOperand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no %q; see %[1]s --help", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// oneFolder lets a verb take a folder, and no more.
+func oneFolder(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("mcpd %s takes one folder, not %d; see mcpd %[1]s --help", cmd.Name(), len(args))
+	}
+	return nil
+}
+
+const platform = runtime.GOOS + "/" + runtime.GOARCH
+
+func versionLine() string {
+	return fmt.Sprintf("mcpd %s %s %s", version(), runtime.Version(), platform)
+}
+
+func newVersion(e env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Long:  "Version prints the version of mcpd, and the Go and the platform that it was built with and for.",
+		Args:  noOperand,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return printJSON(e.stdout, struct {
+					Version  string `json:"version"`
+					Go       string `json:"go"`
+					Platform string `json:"platform"`
+				}{version(), runtime.Version(), platform})
+			}
+			_, err := fmt.Fprintln(e.stdout, versionLine())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func main() {
+	// Scripts, logs and tests see the same time on every machine.
+	time.Local = time.UTC
+	os.Exit(run(processEnv(), os.Args[1:]))
 }
