@@ -58,21 +58,14 @@ func answersOf(e env, pairs []string) (*answers, error) {
 	return a, nil
 }
 
-// approvalKey is the key of the question whether a call is approved, and needsApproval what
-// a server says of a call that nobody was asked to approve.
-const (
-	approvalKey   = "approval"
-	needsApproval = "needs the approval of a user"
-)
-
-// approves reports whether an approval can be answered.
-func (a *answers) approves() bool { return a.talk != nil || a.given[approvalKey] != nil }
+// approvalKey is the key of the question whether a call is approved.
+const approvalKey = "approval"
 
 // can says what a server may ask. Of an approval that nobody can give it is not to wait for
 // an answer, and its audit log says so: its key is known without asking.
 func (a *answers) can() []string {
 	can := []string{"form", "url", "sample", "roots"}
-	if a.approves() {
+	if a.talk != nil || a.given[approvalKey] != nil {
 		can = append(can, "approval")
 	}
 	return can

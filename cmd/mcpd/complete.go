@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 )
 
@@ -115,4 +117,179 @@ func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Compl
 	}
 	slices.Sort(names)
 	return names
+}
+
+// completeListed completes whatever list can be asked for.
+func completeListed(e env, f *files) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var found []cobra.Completion
+		f.loaded(cmd.Context(), e, func(s *engine.Server) {
+			l := offeredBy(s.Snapshot())
+			for _, group := range l.lines() {
+				found = append(found, beginning(group, typed, args)...)
+			}
+		})
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeURIs completes the one URI that read takes; of a template, what
+// stands before its first variable.
+func completeURIs(e env, f *callFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		resources, templates := f.offers(cmd.Context(), e, call.Resources), f.offers(cmd.Context(), e, call.Templates)
+		for i, t := range templates {
+			templates[i].address, _, _ = strings.Cut(t.address, "{")
+		}
+		found := append(beginning(resources, typed, nil), beginning(templates, typed, nil)...)
+		if len(found) > 0 && len(beginning(resources, typed, nil)) == 0 {
+			return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completePrompts completes names of prompts, and behind the first the names of
+// its arguments and their values.
+func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const quiet = cobra.ShellCompDirectiveNoFileComp
+		if len(args) == 0 {
+			return beginning(f.offers(cmd.Context(), e, call.Prompts), typed, nil), quiet
+		}
+		given, err := pairsOf(args[1:])
+		if err != nil {
+			return nil, quiet
+		}
+		if argument, value, found := strings.Cut(typed, "="); found {
+			var values []cobra.Completion
+			for _, v := range f.values(cmd.Context(), e, args[0], argument, value, given) {
+				values = append(values, argument+"="+v)
+			}
+			return values, quiet
+		}
+		var names []cobra.Completion
+		for _, p := range f.offers(cmd.Context(), e, call.Prompts) {
+			for _, a := range p.arguments {
+				if _, twice := given[a.Name]; p.address == args[0] && !twice && strings.HasPrefix(a.Name, typed) {
+					names = append(names, cobra.CompletionWithDesc(a.Name+"=", summaryOf(cmp.Or(a.Description, a.Title))))
+				}
+			}
+		}
+		return names, quiet | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// beginning returns the lines whose addresses begin with what was typed and are
+// not given yet.
+func beginning(lines []line, typed string, given []string) []cobra.Completion {
+	var found []cobra.Completion
+	for _, l := range lines {
+		if strings.HasPrefix(l.address, typed) && !slices.Contains(given, l.address) {
+			found = append(found, cobra.CompletionWithDesc(l.address, l.summary))
+		}
+	}
+	return found
+}
+
+// loaded shows the files, loaded, unless they have mistakes.
+func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
+	s, err := f.open(e, engine.Options{Mode: engine.Offline})
+	if err != nil {
+		return
+	}
+	defer s.Close(ctx)
+	if _, err := s.Load(ctx); err == nil {
+		show(s)
+	}
+}
+
+// methods are the requests of MCP that list a kind.
+var methods = map[call.Kind]string{
+	call.Resources: "resources/list", call.Templates: "resources/templates/list", call.Prompts: "prompts/list",
+}
+
+// offers returns what the files offer of a kind, or the server that is named;
+// nothing where that cannot be told.
+func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []line) {
+	if f.url == "" {
+		f.files.loaded(ctx, e, func(s *engine.Server) {
+			l := offeredBy(s.Snapshot())
+			lines = l.lines()[k]
+		})
+		return lines
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	server, err := f.remote(e)
+	if err != nil {
+		return nil
+	}
+	for params := map[string]any{}; params != nil; {
+		r, err := server.ask(ctx, methods[k], "", params)
+		if err != nil || r.result == nil {
+			return lines
+		}
+		var more []line
+		more, params = listedBy(r.result)
+		lines = append(lines, more...)
+	}
+	return lines
+}
+
+// listedBy reads a page of a list, and returns the params of the next; nil
+// when there is none.
+func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
+	type entry struct {
+		Name, URI, URITemplate, Title, Description string
+		Arguments                                  []engine.Argument
+	}
+	var page struct {
+		Resources, ResourceTemplates, Prompts []entry
+		NextCursor                            string
+	}
+	if json.Unmarshal(result, &page) != nil {
+		return nil, nil
+	}
+	for _, o := range slices.Concat(page.Resources, page.ResourceTemplates, page.Prompts) {
+		lines = append(lines, line{address: cmp.Or(o.URI, o.URITemplate, o.Name), summary: summaryOf(cmp.Or(o.Description, o.Title)), arguments: o.Arguments})
+	}
+	if page.NextCursor != "" {
+		next = map[string]any{"cursor": page.NextCursor}
+	}
+	return lines, next
+}
+
+// values returns the values that complete an argument of a prompt.
+func (f *callFlags) values(ctx context.Context, e env, prompt, argument, typed string, given map[string]string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	var result json.RawMessage
+	if f.url != "" {
+		server, err := f.remote(e)
+		if err != nil {
+			return nil
+		}
+		r, err := server.ask(ctx, "completion/complete", "", map[string]any{
+			"ref":      map[string]string{"type": "ref/prompt", "name": prompt},
+			"argument": map[string]string{"name": argument, "value": typed}, "context": map[string]any{"arguments": given},
+		})
+		if err != nil {
+			return nil
+		}
+		result = r.result
+	} else if input, err := json.Marshal(map[string]any{"value": typed, "params": given}); err == nil {
+		f.files.loaded(ctx, e, func(s *engine.Server) {
+			request := call.Request{Kind: call.Prompts, Name: prompt, Argument: argument, Arguments: input, Caller: callerOf(e, "mcpd-prompt")}
+			result = s.Execute(ctx, request).Reply
+		})
+	}
+	var got struct{ Completion struct{ Values []string } }
+	if json.Unmarshal(result, &got) != nil {
+		return nil
+	}
+	return got.Completion.Values
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -23,12 +25,7 @@ mcpd.lock beside mcpd.hcl holds. A tool that is another than the one that was
 accepted, or that nobody has accepted, is in quarantine: nobody can call it.`,
 		Example: `  mcpd lock diff
   mcpd lock accept github search_code`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return cmd.Help()
-		},
+		RunE: helpOnVerbs,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(newLockDiff(e), newLockAccept(e))
@@ -120,4 +117,135 @@ func tellUncompared(e env, drifts []federation.Drift) (uncompared int) {
 		}
 	}
 	return uncompared
+}
+
+func newLockDiff(e env) *cobra.Command {
+	var l locking
+	cmd := &cobra.Command{
+		Use:   "diff [UPSTREAM [TOOL]]",
+		Short: "Print what differs from the tools that were accepted",
+		Long: `Diff asks the upstream servers of mcpd.hcl what they list now, and prints how it
+differs from what mcpd.lock holds. A tool is named as its server calls it itself.
+
+The exit code is 0 when nothing differs, and 1 when something does or a server
+cannot be reached.`,
+		Example: `  mcpd lock diff
+  mcpd lock diff github search_code
+  mcpd lock diff --json`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return l.diff(cmd.Context(), e, args) },
+	}
+	l.add(cmd)
+	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print the changes as JSON, with the definitions in full")
+	return cmd
+}
+
+func (l *locking) diff(ctx context.Context, e env, operands []string) error {
+	drifts, err := l.drifts(ctx, e, operands)
+	if err != nil {
+		return err
+	}
+	if len(operands) > 1 {
+		if err := compared(drifts[0], operands[1]); err != nil {
+			return err
+		}
+	}
+	if l.asJSON {
+		return l.printDrifts(e, drifts)
+	}
+	changes := 0
+	for _, d := range drifts {
+		for _, c := range d.Changes {
+			if changes++; changes > 1 {
+				fmt.Fprintln(e.text())
+			}
+			if _, err := fmt.Fprint(e.text(), c.Diff()); err != nil {
+				return err
+			}
+			if c.New.Hides() {
+				tell(e, "the tool %q of %s holds invisible characters, which are shown as escapes", c.Name, c.Upstream)
+			}
+		}
+	}
+	switch uncompared := tellUncompared(e, drifts); {
+	case changes > 0:
+		return findings("%s from %s; to take what is shown in: mcpd lock accept", differ(changes), l.files.lockPath())
+	case uncompared > 0:
+		return &exitError{code: exitFindings} // what there is to say was said
+	}
+	_, err = fmt.Fprintf(e.stdout, "ok: nothing differs from %s\n", printable(l.files.lockPath()))
+	return err
+}
+
+// compared refuses the name of a tool that nobody lists, and nobody has accepted.
+func compared(d federation.Drift, tool string) error {
+	if d.Err != nil || slices.Contains(d.Tools, tool) {
+		return nil
+	}
+	hint := cmp.Or(diag.DidYouMean(tool, d.Tools), fmt.Sprintf("mcpd lock diff %s tells of those that differ", d.Upstream))
+	return findings("of the upstream %s there is no tool %q to compare; %s", d.Upstream, tool, hint)
+}
+
+func differ(n int) string {
+	if n == 1 {
+		return "1 tool differs"
+	}
+	return fmt.Sprintf("%d tools differ", n)
+}
+
+// driftRow is what differs of an upstream, for machines.
+type driftRow struct {
+	Upstream string    `json:"upstream"`
+	Error    string    `json:"error,omitempty"`
+	New      bool      `json:"new"`
+	Refused  []string  `json:"refused"`
+	Changes  []pinsRow `json:"changes"`
+}
+
+// pinsRow is a change of a tool, for machines.
+type pinsRow struct {
+	Kind string  `json:"kind"`
+	Tool string  `json:"tool"`
+	Old  *pinRow `json:"old"`
+	New  *pinRow `json:"new"`
+	Diff string  `json:"diff"`
+}
+
+// pinRow is a definition of a tool, for machines.
+type pinRow struct {
+	SHA256     string          `json:"sha256"`
+	Definition json.RawMessage `json:"definition"`
+}
+
+func pinRowOf(t lockfile.Tool) *pinRow {
+	if t.Equal(lockfile.Tool{}) {
+		return nil
+	}
+	return &pinRow{t.Hash(), t.Definition()}
+}
+
+// printDrifts prints for machines what differs.
+func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
+	out := struct {
+		OK        bool       `json:"ok"`
+		Upstreams []driftRow `json:"upstreams"`
+	}{OK: true, Upstreams: []driftRow{}}
+	for _, d := range drifts {
+		row := driftRow{Upstream: d.Upstream, New: d.New, Refused: append([]string{}, d.Refused...), Changes: []pinsRow{}}
+		if d.Err != nil {
+			row.Error = d.Err.Error()
+		}
+		for _, c := range d.Changes {
+			row.Changes = append(row.Changes, pinsRow{c.Kind.String(), c.Name, pinRowOf(c.Old), pinRowOf(c.New), c.Diff()})
+		}
+		out.OK = out.OK && d.Err == nil && len(d.Changes) == 0
+		out.Upstreams = append(out.Upstreams, row)
+	}
+	if err := printJSON(e.text(), out); err != nil {
+		return err
+	}
+	if !out.OK {
+		return &exitError{code: exitFindings} // the JSON has said it
+	}
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/engine"
 )
 
 // systemPrompt is the prompt that tells agents how to write code (package codeact).
@@ -61,24 +60,8 @@ func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []strin
 	if err != nil {
 		return err
 	}
-	if f.url != "" {
-		server, err := f.remote(e)
-		if err != nil {
-			return err
-		}
-		r, err := server.ask(ctx, "prompts/get", name, map[string]any{"name": name, "arguments": arguments})
-		if err != nil {
-			return f.unanswered(e, err)
-		}
-		return r.print(e, f.raw, show)
-	}
-	result, err := f.run(ctx, e, "mcpd-prompt", nil, func(*engine.Snapshot) (call.Request, error) {
-		return call.Request{Kind: call.Prompts, Name: name, Arguments: arguments}, nil
-	})
-	if err != nil {
-		return err
-	}
-	return f.replyOf(result).print(e, f.raw, show)
+	request := call.Request{Kind: call.Prompts, Name: name, Arguments: arguments}
+	return f.show(ctx, e, "prompts/get", request, map[string]any{"name": name, "arguments": arguments}, show)
 }
 
 // messages are those of a prompt.

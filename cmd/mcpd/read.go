@@ -39,24 +39,36 @@ asks a running server.`,
 }
 
 func read(ctx context.Context, e env, f *callFlags, uri string) error {
+	request := call.Request{Kind: call.Resources, Name: uri}
+	return f.show(ctx, e, "resources/read", request, map[string]any{"uri": uri}, printContents)
+}
+
+// show asks the server, by a method of MCP, or the files for what is no tool, and prints it.
+func (f *callFlags) show(ctx context.Context, e env, method string, request call.Request, params map[string]any, show func(io.Writer, json.RawMessage) error) error {
 	if f.url != "" {
 		server, err := f.remote(e)
 		if err != nil {
 			return err
 		}
-		r, err := server.ask(ctx, "resources/read", uri, map[string]any{"uri": uri})
+		r, err := server.ask(ctx, method, request.Name, params)
 		if err != nil {
 			return f.unanswered(e, err)
 		}
-		return r.print(e, f.raw, printContents)
+		return r.print(e, f.raw, show)
 	}
-	result, err := f.run(ctx, e, "mcpd-read", nil, func(*engine.Snapshot) (call.Request, error) {
-		return call.Request{Kind: call.Resources, Name: uri}, nil
-	})
+	agent := "mcpd-read"
+	if request.Kind == call.Prompts {
+		agent = "mcpd-prompt"
+	}
+	result, err := f.run(ctx, e, agent, nil, func(*engine.Snapshot) (call.Request, error) { return request, nil })
 	if err != nil {
 		return err
 	}
-	return f.replyOf(result).print(e, f.raw, printContents)
+	r := reply{result: result.Reply}
+	if result.Err != nil {
+		r = reply{failed: f.answerOf(result)}
+	}
+	return r.print(e, f.raw, show)
 }
 
 // reply is what came of asking for what is no tool: a result of MCP, or why
@@ -64,13 +76,6 @@ func read(ctx context.Context, e env, f *callFlags, uri string) error {
 type reply struct {
 	result json.RawMessage
 	failed answer
-}
-
-func (f *callFlags) replyOf(r call.Result) reply {
-	if r.Err != nil {
-		return reply{failed: f.answerOf(r)}
-	}
-	return reply{result: r.Reply}
 }
 
 // print prints the error, the result as it is, or the result for people.

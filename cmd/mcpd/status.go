@@ -96,7 +96,7 @@ The exit code is 0 when all is well, and 1 when the files have mistakes, so that
 the server goes on with what it served before, or when no server answers.`,
 		Example: `  mcpd status
   mcpd status --control /run/mcpd/control.sock --json`,
-		Args: nothing,
+		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row statusRow
 			if err := a.ask(cmd.Context(), e, control.Status, statusPatience, &row); err != nil {

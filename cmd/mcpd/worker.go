@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/extensions/typescript"
+	"github.com/mcpd/mcpd/internal/process/supervisor"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
@@ -123,5 +125,144 @@ func tellConfinement(what string, report worker.Report, logger *slog.Logger) {
 		logger.Info(what+" run in processes of their own", slog.String("confined by", report.String()))
 	default:
 		logger.Warn(what+" are not fully confined", slog.String("missing", report.Missing()), slog.String("confined by", report.Confining()))
+	}
+}
+
+// programs runs the programs of agents in processes of their own, for a server whose bodies
+// run in its own: it trusts its files, and no agent. Nothing of that is begun before the
+// first program comes.
+type programs struct {
+	// fixed at creation
+	env    env
+	logger *slog.Logger
+
+	// guarded by mu
+	mu     sync.Mutex
+	last   *attempt // or nil
+	closed bool
+}
+
+// newPrograms returns what runs programs beside an executor of bodies of this kind; nil where
+// that one does.
+func newPrograms(e env, kind string, logger *slog.Logger) scripting.Executor {
+	if kind != executorInline {
+		return nil
+	}
+	return &programs{env: e, logger: logger}
+}
+
+// attempt is one to have processes for programs. What it came to is known once done is closed.
+type attempt struct {
+	done     chan struct{}
+	executor scripting.Executor
+	err      error
+}
+
+// errProgramsClosed is of a program that comes behind the end of the server.
+var errProgramsClosed = errors.New("no program is run any more")
+
+// Run runs a program. See [scripting.Executor].
+func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	a, err := p.begin()
+	if err != nil {
+		return scripting.Outcome{}, err
+	}
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return scripting.Outcome{}, ctx.Err()
+	}
+	if a.err != nil {
+		return scripting.Outcome{}, a.err
+	}
+	return a.executor.Run(ctx, c, h)
+}
+
+// begin returns the attempt that all programs wait for; a new one where the last has failed.
+func (p *programs) begin() (*attempt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errProgramsClosed
+	}
+	if p.last != nil && (!p.last.over() || p.last.err == nil) {
+		return p.last, nil
+	}
+	a := &attempt{done: make(chan struct{})}
+	p.last = a
+	go func() {
+		defer close(a.done)
+		var report worker.Report
+		if a.executor, report, a.err = apart(p.env, worker.Options{Logger: p.logger}); a.err == nil {
+			tellConfinement("programs of agents", report, p.logger)
+		}
+	}()
+	return a, nil
+}
+
+// over reports whether it is known what the attempt came to.
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Workers tells how the processes are. See [scripting.Staffed].
+func (p *programs) Workers() scripting.Workers {
+	p.mu.Lock()
+	a := p.last
+	p.mu.Unlock()
+	if a == nil || !a.over() {
+		return scripting.Workers{}
+	}
+	staffed, ok := a.executor.(scripting.Staffed)
+	if !ok {
+		return scripting.Workers{}
+	}
+	return staffed.Workers()
+}
+
+// Close ends the processes. See [scripting.Executor].
+func (p *programs) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	a := p.last
+	p.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	if <-a.done; a.err != nil {
+		return nil // it was told to the programs
+	}
+	return a.executor.Close()
+}
+
+// superviseVerb is the verb by which mcpd starts itself to run a program of an
+// exec grant.
+const superviseVerb = "supervise"
+
+// supervise returns the command that runs a program, nil where there is none.
+func supervise(e env) []string {
+	if e.self == "" {
+		return nil
+	}
+	return []string{e.self, e.name, superviseVerb}
+}
+
+func newSupervise(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:    superviseVerb,
+		Short:  "Run a program for another mcpd, which starts it",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := supervisor.Main(e.stdin); err != nil {
+				return findings("%v", err)
+			}
+			return nil
+		},
 	}
 }

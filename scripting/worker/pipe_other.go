@@ -33,3 +33,6 @@ func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
 func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
 func (p pipes) wake() { _ = p.Close() }
+
+// resident is not known on this system.
+func resident(int, int64) int64 { return 0 }

@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/process/procgroup"
@@ -182,4 +183,21 @@ func (c *capped) Write(p []byte) (int, error) {
 		return 0, ErrTooMuch
 	}
 	return c.taken.Write(p)
+}
+
+// signalled is added to the number of the signal that has ended a program.
+const signalled = 128
+
+func codeOf(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok {
+		return codeOfStatus(status)
+	}
+	return state.ExitCode()
+}
+
+func codeOfStatus(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return signalled + int(status.Signal())
+	}
+	return status.ExitStatus()
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/mcpd/mcpd/call"
 )
 
 // maxAnswer is the most bytes of a server's answer that call reads.
@@ -52,9 +52,6 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 		}
 		if a.Ask == nil {
 			answers.tellUnused(e)
-			if a.Error == string(call.PolicyDenied) && strings.Contains(a.Message, needsApproval) && !answers.approves() {
-				a.Message += "; approve it at a terminal, or with --answer approval=true"
-			}
 			return printAnswer(e, a, f.raw)
 		}
 		responses, err := answers.to(a.Ask.Requests)
@@ -65,19 +62,13 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	}
 }
 
-// execute makes one leg of a call. A server of before calls could ask over this wire is
-// asked without.
+// execute makes one leg of a call.
 func (r remote) execute(ctx context.Context, request map[string]any) (a answer, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return a, fmt.Errorf("encode request: %w", err)
 	}
-	err = r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
-	if _, can := request["can"]; can && err == nil && a.Error == string(call.InvalidInput) && strings.HasPrefix(a.Message, "body has an unknown member") {
-		delete(request, "can")
-		return r.execute(ctx, request)
-	}
-	return a, err
+	return a, r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
 }
 
 // remote is a server that runs.
@@ -192,4 +183,135 @@ func causeOf(err error) error {
 		return failed.Err
 	}
 	return err
+}
+
+// revision is that of MCP which the command line speaks.
+const revision = "2026-07-28"
+
+// missingCapability is the code of the error of MCP that says that the client
+// cannot be asked what a body asks.
+const missingCapability = -32021
+
+// ask sends one request of MCP to the server. name is what the request is of;
+// it may be empty.
+func (r remote) ask(ctx context.Context, method, name string, params map[string]any) (reply, error) {
+	const meta = "io.modelcontextprotocol/"
+	params["_meta"] = map[string]any{
+		meta + "protocolVersion": revision, meta + "clientInfo": map[string]string{"name": "mcpd", "version": version()},
+		meta + "clientCapabilities": struct{}{},
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return reply{}, fmt.Errorf("encode request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+"/mcp", bytes.NewReader(body))
+	if err != nil {
+		return reply{}, fmt.Errorf("this is no URL of a server: %w", causeOf(err))
+	}
+	request.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {revision}, "Mcp-Method": {method},
+	}
+	if name != "" {
+		request.Header.Set("Mcp-Name", "=?base64?"+base64.StdEncoding.EncodeToString([]byte(name))+"?=")
+	}
+	status, content, err := r.send(request)
+	if err != nil {
+		return reply{}, err
+	}
+	got, err := answered(content)
+	if err != nil {
+		return reply{}, fmt.Errorf("%s answered %s, which is not MCP %s", r.nameOf(request), status, revision)
+	}
+	return got, nil
+}
+
+// answered finds the answer to a request in a body: JSON, or the last event of
+// a stream.
+func answered(body []byte) (r reply, err error) {
+	for line := range strings.Lines(string(body)) {
+		if data, ok := strings.CutPrefix(line, "data:"); ok && strings.Contains(data, `"jsonrpc"`) {
+			body = []byte(data)
+		}
+	}
+	var message struct {
+		Result json.RawMessage
+		Error  *struct {
+			Code    int
+			Message string
+			Data    answerData
+		}
+	}
+	if err := json.Unmarshal(body, &message); err != nil {
+		return reply{}, err
+	}
+	switch {
+	case message.Error != nil:
+		code := "INVALID_INPUT"
+		if message.Error.Code == missingCapability {
+			code = "EXECUTION_ERROR" // as a call that asks fails without a server
+		}
+		failed := answer{Error: cmp.Or(message.Error.Data.Code, code), Message: cmp.Or(message.Error.Data.Message, message.Error.Message), Trace: message.Error.Data.Trace}
+		if details := message.Error.Data.Details; string(details) != "null" {
+			failed.Details = details
+		}
+		return reply{failed: failed}, nil
+	case message.Result == nil:
+		return reply{}, errors.New("neither a result nor an error")
+	}
+	return reply{result: message.Result}, nil
+}
+
+// answerData is what mcpd adds to an error of MCP.
+type answerData struct {
+	Code, Message, Trace string
+	Details              json.RawMessage
+}
+
+// keyVariable names the variable that holds what proves to a server who calls.
+const keyVariable = "MCPD_API_KEY"
+
+// remote returns the server of --url, and what proves to it who calls. That is
+// no argument of a verb: all users of a machine can see those.
+func (f *callFlags) remote(e env) (remote, error) {
+	r := remoteOf(f.url)
+	if f.keyFile != "" {
+		text, err := e.disk.readFile(f.keyFile)
+		if err != nil {
+			return r, usage("--key-file: %v", err)
+		}
+		r.credential, r.from = strings.TrimSpace(string(text)), f.keyFile
+	} else if text, _ := e.lookup(keyVariable); text != "" {
+		r.credential, r.from = strings.TrimSpace(text), keyVariable
+	}
+	if r.from != "" && !isCredential(r.credential) {
+		return r, usage("%s holds no API key or token, which is one line without spaces", r.from)
+	}
+	return r, nil
+}
+
+// isCredential reports whether a text may stand behind Bearer in a header.
+func isCredential(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// turnedAway is the error of a server that does not know who calls.
+type turnedAway struct{ server, from string }
+
+// Error says what to do. It holds no credential.
+func (t *turnedAway) Error() string {
+	if t.from == "" {
+		return fmt.Sprintf("%s wants to know who calls, and no credential was sent; name the file of an API key with --key-file, or set %s (mcpd key new makes keys)", t.server, keyVariable)
+	}
+	return fmt.Sprintf("%s does not accept the credential of %s; mcpd key list tells which keys of its file are active", t.server, t.from)
+}
+
+// unanswered returns the error of a verb whose server gave no answer, or none to
+// this caller.
+func (f *callFlags) unanswered(e env, err error) error {
+	var refused *turnedAway
+	if errors.As(err, &refused) {
+		return printAnswer(e, answer{Error: "POLICY_DENIED", Message: refused.Error()}, f.raw)
+	}
+	return findings("%v", err)
 }
