@@ -3,12 +3,14 @@ package main
 import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/postgres"
+	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
 // extensions returns all extensions but telemetry, which a server that listens has.
 func extensions() []engine.Extension {
-	return []engine.Extension{codemode.New()}
+	return []engine.Extension{codemode.New(), postgres.New(), sqlite.New()}
 }
 
 // telemetry returns the extension that traces calls and counts them.
