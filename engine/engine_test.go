@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/identity"
@@ -63,7 +64,7 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 	if o.Programs == nil {
 		o.Programs = scripting.Inline() // which trusts the agents of tests
 	}
-	o.Extensions = append(o.Extensions, codemode.New(), postgres.New(), sqlite.New())
+	o.Extensions = append(o.Extensions, codemode.New(), oidc.New(), postgres.New(), sqlite.New())
 	s, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

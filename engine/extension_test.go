@@ -41,3 +41,19 @@ func TestSQLGrant_missingExtension(t *testing.T) {
 		}
 	}
 }
+
+func TestAuth_missingExtension(t *testing.T) {
+	config := files("mcpd.hcl", "server {}\n\nauth \"oidc\" \"corp\" {\n  issuer   = \"https://idp.example\"\n  audience = \"https://mcp.example/mcp\"\n}\n")
+	s, err := engine.New(engine.Options{Name: "test", Config: config, ConfigPath: "mcpd.hcl", CheckAuth: func([]engine.Auth) error { return nil }, Executor: scripting.Inline()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	report, err := s.Load(t.Context())
+	found := slices.ContainsFunc(report.Problems, func(d diag.Diagnostic) bool {
+		return d.Code == "missing-extension" && d.Range.String() == "mcpd.hcl:3:1" && strings.Contains(d.Detail, "github.com/mcpd/mcpd/extensions/oidc")
+	})
+	if err == nil || !found {
+		t.Errorf("got %v, %v", report.Problems, err)
+	}
+}

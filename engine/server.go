@@ -122,7 +122,7 @@ func New(o Options) (*Server, error) {
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.upstreams = s.newUpstreams()
 	made := o.catalog(s.hooks, s.brokers)
-	made.NoDriver = missing
+	made.NoDriver, made.NoTokens = missing, parts.OIDC == nil
 	made.Accepted = s.upstreams.Accepted
 	if code := parts.CodeMode; code != nil {
 		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item { return code.CodeItems(block, o.programs(), o.Trial) }

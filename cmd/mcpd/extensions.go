@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/extensions/telemetry"
@@ -10,7 +11,7 @@ import (
 
 // extensions returns all extensions but telemetry, which a server that listens has.
 func extensions() []engine.Extension {
-	return []engine.Extension{codemode.New(), postgres.New(), sqlite.New()}
+	return []engine.Extension{codemode.New(), oidc.New(), postgres.New(), sqlite.New()}
 }
 
 // telemetry returns the extension that traces calls and counts them.

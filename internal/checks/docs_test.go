@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/serve"
@@ -276,7 +277,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), postgres.New(), sqlite.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), oidc.New(), postgres.New(), sqlite.New()}, Tools: tools, Config: folder, Offline: true, CheckTool: serve.CheckTool, Unaudited: true, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/host/sqldb/...", "internal/language/hclfile", "internal/ops/telemetry", "internal/state/..."},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/host/sqldb/...", "internal/language/hclfile", "internal/ops/telemetry", "internal/state/..."},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
@@ -28,7 +28,7 @@ var layout = map[string][]string{
 	"policylang":               {"diag", "identity", "internal/base/..."},
 	"internal/codemode/...":    {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/language/..."},
 	"internal/federation/...":  {"diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
-	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
+	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/auth/idp", "internal/base/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
 	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/state", "internal/execution/suspend"},
 	"internal/auth/...":        {"identity", "internal/base/..."},
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/...", "internal/state"},
@@ -66,8 +66,8 @@ var doors = map[string][]string{
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
 	"github.com/jackc/pgx":                  {"internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                   {"internal/host/oauth"},
-	"github.com/coreos/go-oidc":             {"internal/auth/authn"},
-	"github.com/go-jose/go-jose":            {"internal/auth/authn"},
+	"github.com/coreos/go-oidc":             {"internal/auth/oidc"},
+	"github.com/go-jose/go-jose":            {"internal/auth/oidc"},
 	"go.opentelemetry.io/":                  {"internal/ops/telemetry"},
 	"github.com/prometheus/client_golang":   {"internal/ops/telemetry"},
 	"google.golang.org/protobuf":            {"internal/ops/telemetry"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/auth/idp"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
@@ -46,6 +47,12 @@ type SQLite interface {
 	SQLiteDriver() sqldb.Driver
 }
 
+// OIDC reads what identity providers publish.
+type OIDC interface {
+	Extension
+	idp.Protocol
+}
+
 // PostgreSQL runs statements in PostgreSQL.
 type PostgreSQL interface {
 	Extension
@@ -57,6 +64,7 @@ type PostgreSQL interface {
 // is nil.
 type Set struct {
 	CodeMode   CodeMode
+	OIDC       OIDC
 	PostgreSQL PostgreSQL
 	SQLite     SQLite
 	Telemetry  Telemetry
@@ -87,6 +95,8 @@ func (s *Set) Add(e Extension) error {
 		return errors.New("is nil")
 	case CodeMode:
 		return add(&s.CodeMode, e)
+	case OIDC:
+		return add(&s.OIDC, e)
 	case PostgreSQL:
 		return add(&s.PostgreSQL, e)
 	case SQLite:
