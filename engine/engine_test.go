@@ -20,6 +20,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/extensions/federation"
+	"github.com/mcpd/mcpd/extensions/oidc"
+	"github.com/mcpd/mcpd/extensions/postgres"
+	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/scripting"
@@ -63,7 +66,7 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 	if o.Programs == nil {
 		o.Programs = scripting.Inline() // which trusts the agents of tests
 	}
-	o.Extensions = append(o.Extensions, codemode.New(), federation.New(), typescript.New())
+	o.Extensions = append(o.Extensions, codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New())
 	s, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/internal/execution/extension"
 )
@@ -13,6 +14,10 @@ type Extension interface {
 	// Name returns the package that the extension comes from, as in "extensions/sqlite".
 	Name() string
 }
+
+// Extensions returns [Options].Extensions, for fronts: an extension may be theirs, such as
+// the one that checks tokens.
+func (s *Server) Extensions() []Extension { return slices.Clone(s.options.Extensions) }
 
 // extensions returns the parts that o.Extensions hold.
 func (o *Options) extensions() (extension.Set, error) {

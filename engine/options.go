@@ -50,7 +50,7 @@ type Options struct {
 	// StatePath is the file that keeps what must outlive a restart: the calls
 	// that wait for their clients, kept values, and what fronts keep there: tasks.
 	// It is made when it is first needed, and one process has it at a time.
-	// Empty keeps it in memory.
+	// Empty keeps it in memory. A path needs extensions/sqlite among Extensions.
 	StatePath string
 	// StateOptional says that what cannot be kept in the file is kept in memory,
 	// with a warning in the log.

@@ -93,6 +93,9 @@ func New(o Options) (*Server, error) {
 	if parts.Federation == nil && len(o.Upstreams) > 0 {
 		return nil, fmt.Errorf("new server: Options.Upstreams needs federation.New() of %s in Options.Extensions", federation.Package)
 	}
+	if parts.SQLite == nil && o.StatePath != "" {
+		return nil, errors.New("new server: Options.StatePath needs sqlite.New() of github.com/mcpd/mcpd/extensions/sqlite in Options.Extensions")
+	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
@@ -108,7 +111,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, observed: watch, begun: !o.Pending}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	s.brokers = host.NewBrokers(host.Options{LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
+	if parts.SQLite != nil {
+		s.states.File = parts.SQLite.OpenState
+	}
+	drivers, missing := parts.Drivers()
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
 	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
 		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
 	}
@@ -117,6 +124,7 @@ func New(o Options) (*Server, error) {
 	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.upstreams = s.newUpstreams(parts.Federation)
 	made := o.catalog(s.hooks, s.brokers)
+	made.NoDriver, made.NoTokens = missing, parts.OIDC == nil
 	made.Accepted = s.upstreams.Accepted
 	if parts.TypeScript != nil {
 		made.Transpiler = parts.TypeScript.Transpiler()

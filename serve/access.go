@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/auth/idp"
 )
 
 // access lets in whom the auth blocks of the snapshot do that serves: a request is
@@ -52,9 +53,20 @@ const applyAgain = time.Second
 func newAccess(e *engine.Server) *access {
 	p := newProviders(e.Snapshot, e.Logger())
 	return &access{engine: e, providers: p, roster: authn.NewRoster(authn.RosterOptions{
-		Client: p.client(), Logger: e.Logger(),
+		Protocol: protocolOf(e), Client: p.client(), Logger: e.Logger(),
 		Keys: func(k authn.KeyEvent) { e.Audit(k.Name, map[string]string{"key": k.Key, "principal": k.Principal}) },
 	})}
+}
+
+// protocolOf returns what reads the documents of identity providers; nil for an engine
+// without extensions/oidc.
+func protocolOf(e *engine.Server) idp.Protocol {
+	for _, x := range e.Extensions() {
+		if p, ok := x.(idp.Protocol); ok {
+			return p
+		}
+	}
+	return nil
 }
 
 // close lets nobody in from then on.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
@@ -135,7 +136,7 @@ func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix 
 		config += fmt.Sprintf("auth \"oidc\" %q {\n  issuer   = %q\n  audience = %q\n  agent    = \"agent\"\n}\n", name, i.Issuer(), matrixAudience)
 	}
 	s, err := engine.New(engine.Options{
-		Name: "test", Front: withoutTLS{}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})},
+		Name: "test", Front: withoutTLS{}, Extensions: []engine.Extension{oidc.New(), telemetry.New(telemetry.Options{})},
 		Logger: slog.New(slog.NewTextHandler(&m.log, nil)), Hooks: []engine.Hook{m.hook},
 		Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, matrixTools, m.corp.Issuer()), Mode: 0o644}},
 		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
@@ -22,7 +23,7 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 	provider := idptest.New(t, idptest.NewKey("k1", "ES256"))
 	config := fmt.Sprintf("auth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = \"https://mcp.example.com\"\n}\n", provider.Issuer())
 	e, err := engine.New(engine.Options{
-		Name: "test", Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o600}}, Front: Checks{},
+		Name: "test", Extensions: []engine.Extension{oidc.New()}, Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o600}}, Front: Checks{},
 	})
 	if err != nil {
 		t.Fatal(err)

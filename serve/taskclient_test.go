@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -133,7 +134,7 @@ func (c taskClient) until(id string, statuses ...string) task {
 func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClient, stop func()) {
 	t.Helper()
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: hooks, Front: serve.Checks{}, StatePath: path,
+		Name: "test", Extensions: []engine.Extension{sqlite.New()}, Hooks: hooks, Front: serve.Checks{}, StatePath: path,
 		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
 	})
 	if err != nil {

@@ -10,6 +10,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/extensions/federation"
+	"github.com/mcpd/mcpd/extensions/oidc"
+	"github.com/mcpd/mcpd/extensions/postgres"
+	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -51,7 +54,7 @@ func Copy(t *testing.T) (dir string) {
 // has all extensions.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
-	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), federation.New(), typescript.New()}
+	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
 	server, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
 	"github.com/mcpd/mcpd/extensions/federation"
+	"github.com/mcpd/mcpd/extensions/oidc"
+	"github.com/mcpd/mcpd/extensions/postgres"
+	"github.com/mcpd/mcpd/extensions/sqlite"
 	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/serve"
@@ -281,7 +284,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New(), typescript.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.ToolChecks{}, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.ToolChecks{}, Modules: []engine.HostModule{ledger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

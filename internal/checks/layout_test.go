@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/...":           {"diag", "engine", "scripting", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/language/hclfile", "internal/ops/telemetry"},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/hclfile", "internal/ops/telemetry", "internal/state/..."},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
@@ -28,7 +28,7 @@ var layout = map[string][]string{
 	"policylang":               {"diag", "identity", "internal/base/..."},
 	"internal/codemode/...":    {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/language/..."},
 	"internal/federation/...":  {"diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
-	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
+	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/auth/idp", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
 	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/state", "internal/execution/suspend"},
 	"internal/auth/...":        {"identity", "internal/base/..."},
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/...", "internal/state"},
@@ -63,12 +63,12 @@ var doors = map[string][]string{
 	"golang.org/x/term":                     {"cmd/mcpd"},
 	"github.com/BurntSushi/toml":            {"internal/base/toml"},
 	"go.yaml.in/yaml":                       {"internal/base/yaml"},
-	"modernc.org/":                          {"internal/state", "internal/host/sqldb", "internal/host/sqldb/sqlite"},
+	"modernc.org/":                          {"internal/state/sqlite", "internal/host/sqldb/sqlite"},
 	"github.com/google/go-cmp":              {"internal/state/statetest"},
-	"github.com/jackc/pgx":                  {"internal/host/sqldb"},
+	"github.com/jackc/pgx":                  {"internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                   {"internal/host/oauth"},
-	"github.com/coreos/go-oidc":             {"internal/auth/authn"},
-	"github.com/go-jose/go-jose":            {"internal/auth/authn"},
+	"github.com/coreos/go-oidc":             {"internal/auth/oidc"},
+	"github.com/go-jose/go-jose":            {"internal/auth/oidc"},
 	"go.opentelemetry.io/":                  {"internal/ops/telemetry"},
 	"github.com/prometheus/client_golang":   {"internal/ops/telemetry"},
 	"google.golang.org/protobuf":            {"internal/ops/telemetry"},
@@ -79,11 +79,11 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
+var testKits = []string{"extensions/...", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{
-	"github.com/google/go-cmp", "go.uber.org/goleak",
+	"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/jackc/pgx",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket",
 }

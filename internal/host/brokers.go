@@ -41,6 +41,8 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 	// Open returns where values are kept.
 	Open func() (state.Store, error)
+	// Drivers run the statements of sql grants, by the kinds of databases; Close closes them.
+	Drivers map[string]sqldb.Driver
 	// Supervisor runs programs (see [execs.Broker]).
 	Supervisor []string
 	// Propagate returns the traceparent (W3C Trace Context) that requests of a context
@@ -73,7 +75,7 @@ func NewBrokers(o Options) Brokers {
 		Values:   kv.New(o.Open, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},
-		SQL:      sqldb.New(sqldb.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger}),
+		SQL:      sqldb.New(sqldb.Options{Drivers: o.Drivers, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger}),
 	}
 }
 

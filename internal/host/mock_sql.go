@@ -22,7 +22,7 @@ func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byt
 	case mock.Error != "":
 		return nil, mock.refusal()
 	}
-	return sqldb.Answer(d.SQL, request, mock.Body)
+	return sqldb.Mocked(d.SQL, request, mock.Body)
 }
 
 func exampleRows(method string) string {

@@ -27,7 +27,7 @@ const (
 
 // A flight is a claim that was won and not yet finished.
 type flight struct {
-	entry entry
+	entry Entry
 	done  chan struct{}
 	// claim and err are what those who wait get; they are set when done is closed.
 	claim Claim
@@ -75,7 +75,7 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 		c, err := s.past(e)
 		return nil, c, err
 	}
-	e := entry{kind: claimKind, id: id, owner: owner.key(), phase: claimed, expires: expires}
+	e := Entry{Kind: claimKind, ID: id, Owner: owner.key(), Phase: claimed, Expires: expires}
 	if err := s.write(e, nil); err != nil {
 		return nil, Claim{}, err
 	}
@@ -84,8 +84,8 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 }
 
 // past returns a claim that is no longer running; mu is held.
-func (s *store) past(e entry) (Claim, error) {
-	switch e.phase {
+func (s *store) past(e Entry) (Claim, error) {
+	switch e.Phase {
 	case answered:
 		data, err := s.read(e)
 		return Claim{Answer: data}, err
@@ -102,10 +102,10 @@ func (s *store) Finish(nonce Nonce, answer []byte) error {
 	}
 	defer unlock()
 	defer f.end(Claim{Answer: answer}, nil)
-	f.entry.phase = answered
+	f.entry.Phase = answered
 	err = s.write(f.entry, answer)
 	if full := (*FullError)(nil); errors.As(err, &full) {
-		f.entry.phase = unkept
+		f.entry.Phase = unkept
 		if err := s.write(f.entry, nil); err != nil {
 			return err
 		}

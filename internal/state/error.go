@@ -32,6 +32,8 @@ var (
 	ErrNotFound = errors.New("there is no such task")
 	// ErrEnded is the error of a change to a task that is completed, failed or cancelled.
 	ErrEnded = errors.New("the task has ended")
+	// ErrInUse is the error of a file that another process has.
+	ErrInUse = errors.New("in use by another process")
 	// ErrClosed is the error of everything that is asked of a closed store.
 	ErrClosed = errors.New("the state store is closed")
 )

@@ -8,7 +8,7 @@ func (s *store) PutJournal(owner Owner, nonce Nonce, expires time.Time, journal 
 		return err
 	}
 	defer unlock()
-	e := entry{kind: journalKind, id: string(nonce[:]), owner: owner.key(), expires: expires.UnixMilli()}
+	e := Entry{Kind: journalKind, ID: string(nonce[:]), Owner: owner.key(), Expires: expires.UnixMilli()}
 	return s.write(e, journal)
 }
 

@@ -52,7 +52,7 @@ func (s *store) makeKey(id uint32) (Key, error) {
 	var data encoder
 	data.fixed(k.Secret[:])
 	data.millis(k.made)
-	if err := s.write(entry{kind: keyKind, id: keyName(id), expires: math.MaxInt64}, data); err != nil {
+	if err := s.write(Entry{Kind: keyKind, ID: keyName(id), Expires: math.MaxInt64}, data); err != nil {
 		return Key{}, err
 	}
 	s.keys = append(s.keys, k)

@@ -12,15 +12,23 @@ import (
 // sweepEvery is how often a store that nobody writes to is swept.
 const sweepEvery = time.Minute
 
-// optionalPatience is how long another process may take to give up a file that one
-// can do without: less than a call takes that needs the store first.
-const optionalPatience = 250 * time.Millisecond
+// How long a store waits for another process to give up its file. For a file that one can do
+// without it is less than a call takes that needs the store first.
+const (
+	patience         = 5 * time.Second
+	optionalPatience = 250 * time.Millisecond
+)
+
+// Opener opens the store in a file, which it makes when it is missing, together with its
+// folder. One process at a time has the file: patience is how long Opener waits for another.
+type Opener func(path string, o Options, patience time.Duration) (Store, error)
 
 // Lazy is a store that is opened when it is first needed, and swept while it is
 // open. It is safe for concurrent use.
 type Lazy struct {
-	// Path is the file; empty for a store in memory.
+	// Path is the file, which File opens; empty for a store in memory.
 	Path string
+	File Opener
 	// Optional says that a file that cannot be had is no error: then the store
 	// is in memory, and the log says so.
 	Optional bool
@@ -58,12 +66,12 @@ func (l *Lazy) make() (Store, error) {
 		return NewMemory(l.Options), nil
 	}
 	if !l.Optional {
-		return Open(l.Path, l.Options)
+		return l.File(l.Path, l.Options, patience)
 	}
 	err := os.MkdirAll(filepath.Dir(l.Path), 0o700)
 	if err == nil {
 		var store Store
-		if store, err = openFile(l.Path, l.Options, optionalPatience); err == nil {
+		if store, err = l.File(l.Path, l.Options, optionalPatience); err == nil {
 			return store, nil
 		}
 	}

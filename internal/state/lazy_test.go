@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/state/sqlite"
 )
 
 func TestAStoreIsSweptThoughNobodyUsesIt(t *testing.T) {
@@ -48,11 +49,11 @@ func TestAnOptionalFileThatCannotBeHadIsReplacedByMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(blocked, "state.db")
-	if _, err := (&state.Lazy{Path: path}).Open(); err == nil {
+	if _, err := (&state.Lazy{File: sqlite.Open, Path: path}).Open(); err == nil {
 		t.Error("a file below a file was opened")
 	}
 	var log bytes.Buffer
-	lazy := &state.Lazy{Path: path, Optional: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	lazy := &state.Lazy{File: sqlite.Open, Path: path, Optional: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	if _, err := lazy.Open(); err != nil || !strings.Contains(log.String(), "in memory") {
 		t.Errorf("%v, and the log: %s", err, &log)
 	}
@@ -63,7 +64,7 @@ func TestAnOptionalFileThatCannotBeHadIsReplacedByMemory(t *testing.T) {
 
 func TestAnOptionalFileIsMadeWithItsFolderForItsUserAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd", "state.db")
-	lazy := &state.Lazy{Path: path, Optional: true}
+	lazy := &state.Lazy{File: sqlite.Open, Path: path, Optional: true}
 	store, err := lazy.Open()
 	if err != nil {
 		t.Fatal(err)

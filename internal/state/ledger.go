@@ -32,49 +32,49 @@ func (l Limits) or(standard Limits) Limits {
 	return l
 }
 
-// usage is what some records take up.
-type usage struct {
-	count int
-	bytes int64
+// Usage is what some records take up.
+type Usage struct {
+	Count int
+	Bytes int64
 }
 
 // A ledger knows the entries of one kind, and what they take up.
 type ledger struct {
 	limits  Limits
-	entries map[string]entry
-	all     usage
-	owners  map[string]usage
+	entries map[string]Entry
+	all     Usage
+	owners  map[string]Usage
 	// soonest is no later than the first expiry of an entry that may go.
 	soonest int64
 }
 
 func newLedger(limits Limits) *ledger {
-	return &ledger{limits: limits, entries: map[string]entry{}, owners: map[string]usage{}, soonest: math.MaxInt64}
+	return &ledger{limits: limits, entries: map[string]Entry{}, owners: map[string]Usage{}, soonest: math.MaxInt64}
 }
 
 // fits reports whether the limits admit an entry, in place of one with the same
 // id. One that takes up no more than it did always fits.
-func (l *ledger) fits(e entry) bool {
-	old, known := l.entries[e.id]
-	if known && e.size <= old.size {
+func (l *ledger) fits(e Entry) bool {
+	old, known := l.entries[e.ID]
+	if known && e.Size <= old.Size {
 		return true
 	}
 	count := 1
 	if known {
 		count = 0
 	}
-	owner := l.owners[e.owner]
-	grown := e.size - old.size
-	return l.all.count+count <= l.limits.Count && owner.count+count <= l.limits.OwnerCount &&
-		l.all.bytes+grown <= l.limits.Bytes && owner.bytes+grown <= l.limits.OwnerBytes
+	owner := l.owners[e.Owner]
+	grown := e.Size - old.Size
+	return l.all.Count+count <= l.limits.Count && owner.Count+count <= l.limits.OwnerCount &&
+		l.all.Bytes+grown <= l.limits.Bytes && owner.Bytes+grown <= l.limits.OwnerBytes
 }
 
 // set adds an entry or replaces the one with the same id.
-func (l *ledger) set(e entry) {
-	l.remove(e.id)
-	l.entries[e.id] = e
+func (l *ledger) set(e Entry) {
+	l.remove(e.ID)
+	l.entries[e.ID] = e
 	l.count(e, 1)
-	l.soonest = min(l.soonest, e.expires)
+	l.soonest = min(l.soonest, e.Expires)
 }
 
 // remove takes an entry out, if there is one.
@@ -86,15 +86,15 @@ func (l *ledger) remove(id string) {
 }
 
 // count adds an entry, or with -1 takes it away.
-func (l *ledger) count(e entry, sign int) {
-	owner := l.owners[e.owner]
-	for _, u := range []*usage{&l.all, &owner} {
-		u.count += sign
-		u.bytes += int64(sign) * e.size
+func (l *ledger) count(e Entry, sign int) {
+	owner := l.owners[e.Owner]
+	for _, u := range []*Usage{&l.all, &owner} {
+		u.Count += sign
+		u.Bytes += int64(sign) * e.Size
 	}
-	l.owners[e.owner] = owner
-	if owner.count == 0 {
-		delete(l.owners, e.owner)
+	l.owners[e.Owner] = owner
+	if owner.Count == 0 {
+		delete(l.owners, e.Owner)
 	}
 }
 
@@ -109,10 +109,10 @@ func (l *ledger) expired(now int64, kept func(id string) bool) []string {
 	for id, e := range l.entries {
 		switch {
 		case kept(id):
-		case e.expires <= now:
+		case e.Expires <= now:
 			ids = append(ids, id)
 		default:
-			l.soonest = min(l.soonest, e.expires)
+			l.soonest = min(l.soonest, e.Expires)
 		}
 	}
 	return ids

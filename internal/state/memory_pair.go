@@ -6,20 +6,20 @@ import (
 )
 
 // memoryPairs are pairs that end with the process, by their spaces and keys.
-type memoryPairs map[string]map[string]pair
+type memoryPairs map[string]map[string]StoredPair
 
-func (m memoryPairs) pair(space, key string) (pair, error) { return m[space][key], nil }
+func (m memoryPairs) Pair(space, key string) (StoredPair, error) { return m[space][key], nil }
 
-func (m memoryPairs) putPair(space, key string, p pair) error {
+func (m memoryPairs) PutPair(space, key string, p StoredPair) error {
 	if m[space] == nil {
-		m[space] = map[string]pair{}
+		m[space] = map[string]StoredPair{}
 	}
-	p.value = bytes.Clone(p.value)
+	p.Value = bytes.Clone(p.Value)
 	m[space][key] = p
 	return nil
 }
 
-func (m memoryPairs) dropPair(space, key string) error {
+func (m memoryPairs) DropPair(space, key string) error {
 	delete(m[space], key)
 	if len(m[space]) == 0 {
 		delete(m, space)
@@ -27,10 +27,10 @@ func (m memoryPairs) dropPair(space, key string) error {
 	return nil
 }
 
-func (m memoryPairs) pairKeys(space, from, end string, now int64, most int) ([]string, error) {
+func (m memoryPairs) PairKeys(space, from, end string, now int64, most int) ([]string, error) {
 	var keys []string
 	for key, p := range m[space] {
-		if key < from || key >= end || p.expires <= now || len(keys) == most && key > keys[most-1] {
+		if key < from || key >= end || p.Expires <= now || len(keys) == most && key > keys[most-1] {
 			continue
 		}
 		i, _ := slices.BinarySearch(keys, key)
@@ -40,29 +40,29 @@ func (m memoryPairs) pairKeys(space, from, end string, now int64, most int) ([]s
 	return keys, nil
 }
 
-func (m memoryPairs) soonest() (int64, error) {
+func (m memoryPairs) Soonest() (int64, error) {
 	first := int64(never)
 	for _, pairs := range m {
 		for _, p := range pairs {
-			first = min(first, p.expires)
+			first = min(first, p.Expires)
 		}
 	}
 	return first, nil
 }
 
-func (m memoryPairs) dropExpired(space string, now int64, most int) (map[string]usage, error) {
-	freed := map[string]usage{}
+func (m memoryPairs) DropExpired(space string, now int64, most int) (map[string]Usage, error) {
+	freed := map[string]Usage{}
 	for name, pairs := range m {
 		if space != "" && space != name {
 			continue
 		}
 		for key, p := range pairs {
-			if p.expires > now || most == 0 {
+			if p.Expires > now || most == 0 {
 				continue
 			}
 			most--
 			u := freed[name]
-			freed[name] = usage{u.count + 1, u.bytes + p.size(key)}
+			freed[name] = Usage{u.Count + 1, u.Bytes + p.Size(key)}
 			delete(pairs, key)
 		}
 		if len(pairs) == 0 {
@@ -72,11 +72,11 @@ func (m memoryPairs) dropExpired(space string, now int64, most int) (map[string]
 	return freed, nil
 }
 
-func (m memoryPairs) eachSpace(yield func(space string, u usage)) error {
+func (m memoryPairs) EachSpace(yield func(space string, u Usage)) error {
 	for name, pairs := range m {
-		var all usage
+		var all Usage
 		for key, p := range pairs {
-			all = usage{all.count + 1, all.bytes + p.size(key)}
+			all = Usage{all.Count + 1, all.Bytes + p.Size(key)}
 		}
 		yield(name, all)
 	}

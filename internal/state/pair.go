@@ -45,51 +45,32 @@ type Pairs interface {
 // never is the expiry of a pair that has none.
 const never = math.MaxInt64
 
-// pair is a pair as rows know it.
-type pair struct {
-	value   []byte
-	expires int64
+// StoredPair is a pair as [Rows] know it. A nil value is none.
+type StoredPair struct {
+	Value   []byte
+	Expires int64
 }
 
-func (p pair) size(key string) int64 { return int64(len(key) + len(p.value)) }
+// Size returns how many bytes the pair takes under a key.
+func (p StoredPair) Size(key string) int64 { return int64(len(key) + len(p.Value)) }
 
 // public returns the pair, or none when it has expired.
-func (p pair) public(now int64) Pair {
+func (p StoredPair) public(now int64) Pair {
 	switch {
-	case p.value == nil || p.expires <= now:
+	case p.Value == nil || p.Expires <= now:
 		return Pair{}
-	case p.expires == never:
-		return Pair{Value: p.value}
+	case p.Expires == never:
+		return Pair{Value: p.Value}
 	}
-	return Pair{Value: p.value, Expires: time.UnixMilli(p.expires)}
+	return Pair{Value: p.Value, Expires: time.UnixMilli(p.Expires)}
 }
 
 // stored returns the pair as rows know it.
-func (p Pair) stored() pair {
+func (p Pair) stored() StoredPair {
 	if p.Expires.IsZero() {
-		return pair{p.Value, never}
+		return StoredPair{p.Value, never}
 	}
-	return pair{p.Value, p.Expires.UnixMilli()}
-}
-
-// pairRows keep pairs. What rows promise, they promise too.
-type pairRows interface {
-	// pair returns what stands under a key, expired or not; a nil value is none.
-	pair(space, key string) (pair, error)
-	// putPair adds a pair or replaces the one under the same key.
-	putPair(space, key string, p pair) error
-	// dropPair removes a pair, if there is one.
-	dropPair(space, key string) error
-	// pairKeys returns keys from the first on that is not before from and is
-	// before end, in order, of pairs that have not expired.
-	pairKeys(space, from, end string, now int64, most int) ([]string, error)
-	// dropExpired removes pairs that have expired, at most so many, of one space
-	// or, when it is empty, of all. It returns what they took up in each.
-	dropExpired(space string, now int64, most int) (freed map[string]usage, err error)
-	// soonest returns the first expiry of all pairs.
-	soonest() (int64, error)
-	// eachSpace calls yield with what each space takes up.
-	eachSpace(yield func(space string, u usage)) error
+	return StoredPair{p.Value, p.Expires.UnixMilli()}
 }
 
 func (s *store) Pair(space, key string) (Pair, error) {
@@ -98,7 +79,7 @@ func (s *store) Pair(space, key string) (Pair, error) {
 		return Pair{}, err
 	}
 	defer unlock()
-	found, err := s.rows.pair(space, key)
+	found, err := s.rows.Pair(space, key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("read a value: %w", err)
 	}
@@ -115,7 +96,7 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 		return err
 	}
 	now := s.now()
-	old, err := s.rows.pair(space, key)
+	old, err := s.rows.Pair(space, key)
 	if err != nil {
 		return fmt.Errorf("read a value: %w", err)
 	}
@@ -123,11 +104,11 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 	if err != nil {
 		return err
 	}
-	if made.Value == nil || old.expires <= now.UnixMilli() {
+	if made.Value == nil || old.Expires <= now.UnixMilli() {
 		if err := s.dropPair(space, key, old); err != nil {
 			return err
 		}
-		old = pair{}
+		old = StoredPair{}
 	}
 	if made.Value == nil {
 		return nil
@@ -136,34 +117,34 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 }
 
 // dropPair removes a pair, if there is one; mu is held.
-func (s *store) dropPair(space, key string, old pair) error {
-	if old.value == nil {
+func (s *store) dropPair(space, key string, old StoredPair) error {
+	if old.Value == nil {
 		return nil
 	}
-	if err := s.rows.dropPair(space, key); err != nil {
+	if err := s.rows.DropPair(space, key); err != nil {
 		return fmt.Errorf("remove a value: %w", err)
 	}
-	s.spaces.count(space, usage{-1, -old.size(key)})
+	s.spaces.count(space, Usage{-1, -old.Size(key)})
 	return nil
 }
 
 // putPair stores a pair if there is room; mu is held. The old one has not expired.
-func (s *store) putPair(space, key string, room Room, old, made pair) error {
-	grown := usage{1, made.size(key)}
-	if old.value != nil {
-		grown = usage{0, made.size(key) - old.size(key)}
+func (s *store) putPair(space, key string, room Room, old, made StoredPair) error {
+	grown := Usage{1, made.Size(key)}
+	if old.Value != nil {
+		grown = Usage{0, made.Size(key) - old.Size(key)}
 	}
 	if err := s.makeSpace(space, room, grown); err != nil {
 		return err
 	}
-	if err := s.rows.putPair(space, key, made); err != nil {
-		if isDiskFull(err) {
+	if err := s.rows.PutPair(space, key, made); err != nil {
+		if s.rows.IsFull(err) {
 			return &FullError{What: "values", Wait: time.Minute, Err: err}
 		}
 		return fmt.Errorf("write a value: %w", err)
 	}
 	s.spaces.count(space, grown)
-	s.spaces.soonest = min(s.spaces.soonest, made.expires)
+	s.spaces.soonest = min(s.spaces.soonest, made.Expires)
 	return nil
 }
 
@@ -178,7 +159,7 @@ func (s *store) PairKeys(space, prefix, after string, most int) ([]string, error
 		from = after + "\x00"
 	}
 	// No text in UTF-8 has the byte 0xff.
-	keys, err := s.rows.pairKeys(space, from, prefix+"\xff", s.millis(), most)
+	keys, err := s.rows.PairKeys(space, from, prefix+"\xff", s.millis(), most)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}

@@ -22,7 +22,7 @@ func TestASweepRemovesAllThatHasExpired(t *testing.T) {
 	if s.spaces.soonest != now.UnixMilli() {
 		t.Errorf("the first expiry is %d", s.spaces.soonest)
 	}
-	if err := s.Sweep(); err != nil || s.spaces.soonest != never || s.spaces.all != (usage{}) || len(s.spaces.of) > 0 {
+	if err := s.Sweep(); err != nil || s.spaces.soonest != never || s.spaces.all != (Usage{}) || len(s.spaces.of) > 0 {
 		t.Errorf("left are %+v, %v", s.spaces.all, err)
 	}
 }

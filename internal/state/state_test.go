@@ -186,3 +186,9 @@ func TestEveryOwnerHasAKeyOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+var (
+	someone = Owner{ID: "someone"}
+	soon    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fixed   = Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
+)

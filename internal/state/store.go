@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -92,7 +93,7 @@ type store struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	rows    rows
+	rows    Rows
 	closed  bool
 	ledgers [kinds]*ledger
 	spaces  *spaces
@@ -104,15 +105,16 @@ type store struct {
 
 // NewMemory returns a store that ends with the process.
 func NewMemory(o Options) Store {
-	s, err := newStore(newMemoryRows(), o)
+	s, err := NewStore(newMemoryRows(), o)
 	if err != nil {
 		panic("state: empty memory cannot be read: " + err.Error())
 	}
 	return s
 }
 
-// newStore returns a store over what rows hold from an earlier time.
-func newStore(r rows, o Options) (*store, error) {
+// NewStore returns a store over what rows hold from an earlier time. It ends the
+// tasks that an earlier process was at work on.
+func NewStore(r Rows, o Options) (Store, error) {
 	s := &store{now: o.Now, rows: r, flights: map[string]*flight{}, watches: map[string]map[chan struct{}]bool{}}
 	if s.now == nil {
 		s.now = time.Now
@@ -124,10 +126,18 @@ func newStore(r rows, o Options) (*store, error) {
 		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
 	}
 	s.spaces = newSpaces(o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}))
-	if err := r.each(func(e entry) { s.ledgers[e.kind].set(e) }); err != nil {
+	var strange error
+	err := r.Each(func(e Entry) {
+		if e.Kind < 0 || int(e.Kind) >= kinds {
+			strange = errMalformed
+			return
+		}
+		s.ledgers[e.Kind].set(e)
+	})
+	if err := cmp.Or(err, strange); err != nil {
 		return nil, fmt.Errorf("read the records: %w", err)
 	}
-	if err := r.eachSpace(s.spaces.count); err != nil {
+	if err := r.EachSpace(s.spaces.count); err != nil {
 		return nil, fmt.Errorf("read the values: %w", err)
 	}
 	for _, takeUp := range []func() error{s.loadKeys, s.sweep, s.failTasks} {
@@ -153,36 +163,36 @@ func (s *store) open() (unlock func(), err error) {
 func (s *store) millis() int64 { return s.now().UnixMilli() }
 
 // find returns the entry of a record that has not expired; mu is held.
-func (s *store) find(k kind, id string) (e entry, ok bool) {
+func (s *store) find(k Kind, id string) (e Entry, ok bool) {
 	e, ok = s.ledgers[k].entries[id]
-	return e, ok && e.expires > s.millis()
+	return e, ok && e.Expires > s.millis()
 }
 
 // read returns the data of a record; mu is held.
-func (s *store) read(e entry) ([]byte, error) {
-	data, err := s.rows.get(e.kind, e.id)
+func (s *store) read(e Entry) ([]byte, error) {
+	data, err := s.rows.Get(e.Kind, e.ID)
 	if err != nil {
-		return nil, fmt.Errorf("read a %s: %w", e.kind, err)
+		return nil, fmt.Errorf("read a %s: %w", e.Kind, err)
 	}
 	return data, nil
 }
 
 // write stores a record if there is room; mu is held.
-func (s *store) write(e entry, data []byte) error {
+func (s *store) write(e Entry, data []byte) error {
 	r := newRecord(e, data)
-	if err := s.makeRoom(r.entry); err != nil {
+	if err := s.makeRoom(r.Entry); err != nil {
 		return err
 	}
-	if err := s.rows.put(r); err != nil {
-		return s.failed(r.kind, err)
+	if err := s.rows.Put(r); err != nil {
+		return s.failed(r.Kind, err)
 	}
-	s.ledgers[r.kind].set(r.entry)
+	s.ledgers[r.Kind].set(r.Entry)
 	return nil
 }
 
 // failed returns the error of a write that the disk refused; mu is held.
-func (s *store) failed(k kind, err error) error {
-	if isDiskFull(err) {
+func (s *store) failed(k Kind, err error) error {
+	if s.rows.IsFull(err) {
 		return &FullError{What: k.plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
 	}
 	return fmt.Errorf("write a %s: %w", k, err)
@@ -190,8 +200,8 @@ func (s *store) failed(k kind, err error) error {
 
 // makeRoom removes what has expired when that is needed for an entry, or has
 // not been done for a minute; mu is held.
-func (s *store) makeRoom(e entry) error {
-	l := s.ledgers[e.kind]
+func (s *store) makeRoom(e Entry) error {
+	l := s.ledgers[e.Kind]
 	if err := s.sweepNowAndThen(); err != nil {
 		return err
 	}
@@ -201,7 +211,7 @@ func (s *store) makeRoom(e entry) error {
 		}
 	}
 	if !l.fits(e) {
-		return &FullError{What: e.kind.plural(), Wait: l.wait(s.millis())}
+		return &FullError{What: e.Kind.plural(), Wait: l.wait(s.millis())}
 	}
 	return nil
 }
@@ -253,11 +263,11 @@ func (s *store) sweep() error {
 }
 
 // remove removes records; mu is held.
-func (s *store) remove(k kind, ids []string) error {
+func (s *store) remove(k Kind, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if err := s.rows.drop(k, ids); err != nil {
+	if err := s.rows.Drop(k, ids); err != nil {
 		s.ledgers[k].soonest = 0
 		return fmt.Errorf("remove a %s: %w", k, err)
 	}
@@ -283,5 +293,5 @@ func (s *store) Close() error {
 	for id := range s.watches {
 		s.unwatch(id)
 	}
-	return s.rows.close()
+	return s.rows.Close()
 }

@@ -83,7 +83,7 @@ func (s *store) writeTask(t Task) error {
 	if err != nil {
 		return err
 	}
-	return s.write(r.entry, r.data)
+	return s.write(r.Entry, r.Data)
 }
 
 func (s *store) Task(owner Owner, id string) (Task, error) {
@@ -98,19 +98,19 @@ func (s *store) Task(owner Owner, id string) (Task, error) {
 // task reads a task of an owner; mu is held.
 func (s *store) task(owner Owner, id string) (Task, error) {
 	e, ok := s.find(taskKind, id)
-	if !ok || e.owner != owner.key() {
+	if !ok || e.Owner != owner.key() {
 		return Task{}, ErrNotFound
 	}
 	return s.readTask(e)
 }
 
 // readTask reads a task; mu is held.
-func (s *store) readTask(e entry) (Task, error) {
+func (s *store) readTask(e Entry) (Task, error) {
 	data, err := s.read(e)
 	if err != nil {
 		return Task{}, err
 	}
-	t := Task{ID: e.id}
+	t := Task{ID: e.ID}
 	if err := t.decode(data); err != nil {
 		return Task{}, fmt.Errorf("read a task: %w", err)
 	}
@@ -153,12 +153,12 @@ func (t *Task) keep(old Task, now time.Time) {
 // failTasks ends the tasks that an earlier process was at work on, and those
 // that wait for their client but could not go on.
 func (s *store) failTasks() error {
-	var failed []record
+	var failed []Record
 	for _, e := range s.ledgers[taskKind].entries {
-		if e.phase < 0 || e.phase >= len(statuses) {
+		if e.Phase < 0 || e.Phase >= len(statuses) {
 			return fmt.Errorf("read a task: %w", errMalformed)
 		}
-		if statuses[e.phase].Ended() {
+		if statuses[e.Phase].Ended() {
 			continue
 		}
 		r, ok, err := s.cutOff(e)
@@ -172,21 +172,21 @@ func (s *store) failTasks() error {
 	if len(failed) == 0 {
 		return nil
 	}
-	if err := s.rows.put(failed...); err != nil {
+	if err := s.rows.Put(failed...); err != nil {
 		return s.failed(taskKind, err)
 	}
 	for _, r := range failed {
-		s.ledgers[taskKind].set(r.entry)
+		s.ledgers[taskKind].set(r.Entry)
 	}
 	return nil
 }
 
 // cutOff returns what a task is that a restart has ended; ok is false when the
 // task can go on.
-func (s *store) cutOff(e entry) (r record, ok bool, err error) {
+func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
 	old, err := s.readTask(e)
 	if err != nil || old.Status == InputRequired && len(old.Held) > 0 {
-		return record{}, false, err
+		return Record{}, false, err
 	}
 	t := old
 	t.Status, t.Message = Failed, restarted
@@ -196,17 +196,17 @@ func (s *store) cutOff(e entry) (r record, ok bool, err error) {
 }
 
 // record returns the task as it is kept.
-func (t Task) record() (record, error) {
+func (t Task) record() (Record, error) {
 	status, ok := t.Status.number()
 	if !ok {
-		return record{}, fmt.Errorf("%q is no status of a task", string(t.Status))
+		return Record{}, fmt.Errorf("%q is no status of a task", string(t.Status))
 	}
 	if t.TTL <= 0 {
-		return record{}, errors.New("a task needs a TTL")
+		return Record{}, errors.New("a task needs a TTL")
 	}
 	var data encoder
 	t.encode(&data)
-	e := entry{kind: taskKind, id: t.ID, owner: t.Owner.key(), phase: status, expires: t.Created.Add(t.TTL).UnixMilli()}
+	e := Entry{Kind: taskKind, ID: t.ID, Owner: t.Owner.key(), Phase: status, Expires: t.Created.Add(t.TTL).UnixMilli()}
 	return newRecord(e, data), nil
 }
 

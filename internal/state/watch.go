@@ -7,7 +7,7 @@ func (s *store) WatchTask(owner Owner, id string) (changes <-chan struct{}, stop
 	}
 	defer unlock()
 	e, ok := s.find(taskKind, id)
-	if !ok || e.owner != owner.key() {
+	if !ok || e.Owner != owner.key() {
 		return nil, nil, ErrNotFound
 	}
 	watch := make(chan struct{}, 1)

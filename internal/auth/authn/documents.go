@@ -13,6 +13,9 @@ import (
 // documents lets JSON documents through alone; see [documentsOnly].
 type documents struct{ inner http.RoundTripper }
 
+// maxDocument bounds a document of a provider in bytes.
+const maxDocument = 1 << 20
+
 // documentLimits bound what a provider sends.
 var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
@@ -40,4 +43,16 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	whole.Body = io.NopCloser(bytes.NewReader(text))
 	whole.ContentLength = int64(len(text))
 	return &whole, nil
+}
+
+// documentsOnly returns a client whose answers are JSON documents of a bounded
+// size that have passed the gate, with status 200: whatever else comes is an error
+// that repeats nothing of it.
+func documentsOnly(c *http.Client) *http.Client {
+	only := *c
+	only.Transport = documents{c.Transport}
+	if c.Transport == nil {
+		only.Transport = documents{http.DefaultTransport}
+	}
+	return &only
 }

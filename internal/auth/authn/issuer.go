@@ -3,7 +3,9 @@ package authn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -11,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/mcpd/mcpd/internal/auth/idp"
 )
 
 // How keys of a provider age. They are read again in passing once they are older
@@ -40,6 +42,7 @@ type issuer struct {
 	// Fixed at creation.
 	url        string
 	algorithms []string
+	protocol   idp.Protocol
 	client     *http.Client
 	now        func() time.Time
 	log        *slog.Logger
@@ -64,8 +67,8 @@ type flight struct {
 	wait time.Duration
 }
 
-func newIssuer(url string, algorithms []string, client *http.Client, now func() time.Time, log *slog.Logger) *issuer {
-	return &issuer{url: url, algorithms: algorithms, client: documentsOnly(client), now: now, log: log}
+func newIssuer(url string, algorithms []string, protocol idp.Protocol, client *http.Client, now func() time.Time, log *slog.Logger) *issuer {
+	return &issuer{url: url, algorithms: algorithms, protocol: protocol, client: documentsOnly(client), now: now, log: log}
 }
 
 // begin reads the keys before anybody needs them.
@@ -84,8 +87,8 @@ func (i *issuer) close() {
 
 // verifier returns what checks signatures by a key. [errAlgorithm] and [errKey]
 // say that there is none, an [*unavailableError] that nobody knows now.
-func (i *issuer) verifier(ctx context.Context, name keyName) (*oidc.IDTokenVerifier, error) {
-	if !slices.Contains(i.algorithms, name.alg) {
+func (i *issuer) verifier(ctx context.Context, name idp.KeyName) (idp.Verifier, error) {
+	if !slices.Contains(i.algorithms, name.Alg) {
 		return nil, errAlgorithm
 	}
 	now := i.now()
@@ -100,13 +103,13 @@ func (i *issuer) verifier(ctx context.Context, name keyName) (*oidc.IDTokenVerif
 	case age > keysFresh:
 		i.fetch(now)
 	}
-	if v := set.verifiers[name]; v != nil {
+	if v := set.keys[name]; v != nil {
 		return v, nil
 	}
 	if down == nil {
 		down = i.renew(ctx, now)
 	}
-	if v := i.keys.Load().verifiers[name]; v != nil {
+	if v := i.keys.Load().keys[name]; v != nil {
 		return v, nil
 	}
 	if down != nil {
@@ -118,25 +121,31 @@ func (i *issuer) verifier(ctx context.Context, name keyName) (*oidc.IDTokenVerif
 // verify checks the signature of a token by a key. The error is one of those of
 // [issuer.verifier], or [errSignature] where the key, as it is now, has not signed it: a
 // provider may have put another key under its name.
-func (i *issuer) verify(ctx context.Context, name keyName, token string) error {
+func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) error {
 	verifier, err := i.verifier(ctx, name)
 	if err != nil {
 		return err
 	}
-	if _, err := verifier.Verify(ctx, token); err == nil {
+	if verifier.Verify(ctx, token) == nil {
 		return nil
 	}
 	if i.renew(ctx, i.now()) != nil {
 		return errSignature
 	}
-	now := i.keys.Load().verifiers[name]
+	now := i.keys.Load().keys[name]
 	if now == nil || now == verifier {
 		return errSignature // what the library says repeats claims
 	}
-	if _, err := now.Verify(ctx, token); err != nil {
+	if now.Verify(ctx, token) != nil {
 		return errSignature
 	}
 	return nil
+}
+
+// keySet are the keys of a provider, and when they were read. It is immutable.
+type keySet struct {
+	keys idp.Keys
+	read time.Time
 }
 
 // known returns the keys and their age, which is above all bounds for none.
@@ -196,6 +205,40 @@ func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
 		}
 	}()
 	return i.read(ctx)
+}
+
+// read asks the provider where its keys are, and for these.
+func (i *issuer) read(ctx context.Context) (*keySet, error) {
+	url, err := i.protocol.KeysURL(ctx, i.client, i.url)
+	if err != nil {
+		return nil, err
+	}
+	if !isProvider(url) {
+		return nil, errors.New("read configuration: jwks_uri is not an https URL")
+	}
+	text, err := i.get(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	keys, err := i.protocol.ParseKeys(i.url, text, i.algorithms)
+	if err != nil {
+		return nil, err
+	}
+	return &keySet{keys: keys}, nil
+}
+
+func (i *issuer) get(ctx context.Context, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Cache-Control", "no-cache")
+	resp, err := i.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
 }
 
 // land publishes what was read.

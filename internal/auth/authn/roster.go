@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/idp"
 	"github.com/mcpd/mcpd/internal/auth/peercred"
 )
 
@@ -19,10 +20,11 @@ import (
 // together; [Roster.Close] must come last.
 type Roster struct {
 	// Fixed at creation.
-	client *http.Client
-	now    func() time.Time
-	log    *slog.Logger
-	keys   func(KeyEvent)
+	protocol idp.Protocol
+	client   *http.Client
+	now      func() time.Time
+	log      *slog.Logger
+	keys     func(KeyEvent)
 
 	set atomic.Pointer[set]
 
@@ -36,6 +38,9 @@ type Roster struct {
 // RosterOptions are what a [Roster] has of the outside world. Zero fields stand
 // for what the names say.
 type RosterOptions struct {
+	// Protocol reads what identity providers publish. Nil is a program without
+	// extensions/oidc: then [Roster.Apply] takes no tokens.
+	Protocol idp.Protocol
 	// Client fetches the documents of identity providers. Its answers are bounded
 	// here, its redirects and addresses by whoever made it. Nil follows no redirect.
 	Client *http.Client
@@ -50,7 +55,7 @@ type RosterOptions struct {
 
 // NewRoster returns a roster that lets nobody in until [Roster.Apply].
 func NewRoster(o RosterOptions) *Roster {
-	r := &Roster{client: o.Client, now: o.Now, log: o.Logger, keys: o.Keys, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+	r := &Roster{protocol: o.Protocol, client: o.Client, now: o.Now, log: o.Logger, keys: o.Keys, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if r.client == nil {
 		r.client = &http.Client{
 			Timeout:       fetchTime,
@@ -134,6 +139,9 @@ func (r *Roster) Close() {
 	r.issuers = nil
 }
 
+// errNoProtocol is the error of tokens in a program that cannot check them.
+var errNoProtocol = errors.New("this program cannot check tokens: import github.com/mcpd/mcpd/extensions/oidc into it, and put its New() into engine.Options.Extensions")
+
 // building is a set in the making, with what outlives the old one.
 type building struct {
 	roster  *Roster
@@ -161,6 +169,9 @@ func (b *building) build(o Options) (*set, error) {
 	}
 	for _, t := range o.Tokens {
 		t, err := t.withDefaults()
+		if err == nil && b.roster.protocol == nil {
+			err = errNoProtocol
+		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("tokens of %q: %w", t.Issuer, err))
 			continue
@@ -199,7 +210,7 @@ func (b *building) issuer(t TokenOptions) *issuer {
 	key := fmt.Sprintf("%q %q", t.Issuer, t.Algorithms)
 	if b.issuers[key] == nil {
 		if b.issuers[key] = b.roster.issuers[key]; b.issuers[key] == nil {
-			b.issuers[key] = newIssuer(t.Issuer, t.Algorithms, b.roster.client, b.roster.now, b.roster.log)
+			b.issuers[key] = newIssuer(t.Issuer, t.Algorithms, b.roster.protocol, b.roster.client, b.roster.now, b.roster.log)
 		}
 	}
 	return b.issuers[key]

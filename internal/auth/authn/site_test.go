@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+	"github.com/mcpd/mcpd/internal/auth/oidc"
 	"github.com/mcpd/mcpd/internal/auth/peercred"
 )
 
@@ -45,7 +46,7 @@ type site struct {
 func newSite(t testing.TB) *site {
 	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
 	s.provider = idptest.New(t, s.key)
-	s.roster = NewRoster(RosterOptions{Client: s.provider.Client(), Now: s.clock.now, Keys: func(e KeyEvent) { s.told = append(s.told, e) }})
+	s.roster = NewRoster(RosterOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, Keys: func(e KeyEvent) { s.told = append(s.told, e) }})
 	t.Cleanup(s.roster.Close)
 	s.apiKey(apikey.Record{})
 	return s

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/idp"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
@@ -107,7 +108,7 @@ func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Pri
 	}
 	kid, _ := t.header["kid"].(string)
 	alg, _ := t.header["alg"].(string)
-	if err := m.issuer.verify(ctx, keyName{kid, alg}, t.text); err != nil {
+	if err := m.issuer.verify(ctx, idp.KeyName{ID: kid, Alg: alg}, t.text); err != nil {
 		return identity.Principal{}, err
 	}
 	p, err := m.principal(t.claims)

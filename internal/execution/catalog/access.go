@@ -100,6 +100,13 @@ func (k *linker) checkAuths() {
 		if tokens := k.catalog.Auths[i].Tokens; tokens != nil && tokens.Issuer == "" {
 			found = true // told where it stands
 			continue
+		} else if tokens != nil && k.options.NoTokens {
+			found = true
+			k.found.report(diag.List{{
+				Code: "missing-extension", Range: k.catalog.Auths[i].Range, Summary: "this program cannot check tokens",
+				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and put its New() into engine.Options.Extensions",
+			}})
+			continue
 		}
 		found = k.checkAuth(k.catalog.Auths[i:i+1], k.catalog.Auths[i]) || found
 	}

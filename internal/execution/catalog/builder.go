@@ -69,6 +69,11 @@ type Options struct {
 	Runner *hooks.Runner
 	// StatePath is the file that keeps state, empty when none does.
 	StatePath string
+	// NoTokens says that the program cannot check tokens of identity providers.
+	NoTokens bool
+	// NoDriver has the drivers of sql grants that the program lacks, with the package to
+	// import for each.
+	NoDriver map[string]string
 	// LookupEnv reads the environment of the process; nil means an empty one.
 	LookupEnv func(name string) (string, bool)
 }

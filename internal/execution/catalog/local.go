@@ -12,7 +12,7 @@ import (
 
 // places returns what grants of files and programs are judged by.
 func (b *Builder) places(roots *loader.Roots) configcheck.Places {
-	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program}
+	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program, NoDriver: b.options.NoDriver}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
 		p.State = filepath.Dir(state)
 	}

@@ -6,11 +6,16 @@ package extension
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/mcpd/mcpd/internal/auth/idp"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -46,13 +51,55 @@ type TypeScript interface {
 	Transpiler() scripting.Transpiler
 }
 
+// SQLite keeps the state of a server in a SQLite file, and runs statements on SQLite files.
+type SQLite interface {
+	Extension
+	// OpenState is a [state.Opener].
+	OpenState(path string, o state.Options, patience time.Duration) (state.Store, error)
+	// SQLiteDriver returns a driver for one server, which closes it.
+	SQLiteDriver() sqldb.Driver
+}
+
+// OIDC reads what identity providers publish.
+type OIDC interface {
+	Extension
+	idp.Protocol
+}
+
+// PostgreSQL runs statements in PostgreSQL.
+type PostgreSQL interface {
+	Extension
+	// PostgreSQLDriver returns a driver for one server, which closes it.
+	PostgreSQLDriver() sqldb.Driver
+}
+
 // Set holds the parts that a program has given to its engine; a part that it has not given
 // is nil.
 type Set struct {
 	CodeMode   CodeMode
-	Federation Federation
+	OIDC       OIDC
+	PostgreSQL PostgreSQL
+	SQLite     SQLite
 	Telemetry  Telemetry
+	Federation Federation
 	TypeScript TypeScript
+}
+
+// Drivers returns the drivers for the sql grants of one server, by their kinds, and for each
+// kind without a driver the package to import.
+func (s *Set) Drivers() (drivers map[string]sqldb.Driver, missing map[string]string) {
+	drivers, missing = map[string]sqldb.Driver{}, map[string]string{}
+	if s.SQLite != nil {
+		drivers[grant.SQLite] = s.SQLite.SQLiteDriver()
+	} else {
+		missing[grant.SQLite] = "extensions/sqlite"
+	}
+	if s.PostgreSQL != nil {
+		drivers[grant.PostgreSQL] = s.PostgreSQL.PostgreSQLDriver()
+	} else {
+		missing[grant.PostgreSQL] = "extensions/postgres"
+	}
+	return drivers, missing
 }
 
 // Add puts an extension into the set. It returns an error for a value that no package of
@@ -63,10 +110,16 @@ func (s *Set) Add(e Extension) error {
 		return errors.New("is nil")
 	case CodeMode:
 		return add(&s.CodeMode, e)
-	case Federation:
-		return add(&s.Federation, e)
+	case OIDC:
+		return add(&s.OIDC, e)
+	case PostgreSQL:
+		return add(&s.PostgreSQL, e)
+	case SQLite:
+		return add(&s.SQLite, e)
 	case Telemetry:
 		return add(&s.Telemetry, e)
+	case Federation:
+		return add(&s.Federation, e)
 	case TypeScript:
 		return add(&s.TypeScript, e)
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/state/sqlite"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -35,7 +36,7 @@ func newLab(t testing.TB, o state.Options) *lab {
 // inFile returns a lab whose store is a file.
 func inFile(t testing.TB) *lab {
 	t.Helper()
-	store, err := state.Open(filepath.Join(t.TempDir(), "state", "state.db"), state.Options{})
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "state", "state.db"), state.Options{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

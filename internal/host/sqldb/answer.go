@@ -10,26 +10,27 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxAnswer bounds all rows of an answer, in bytes.
-const maxAnswer = 4 << 20
+// MaxAnswer bounds all rows of an answer, in bytes.
+const MaxAnswer = 4 << 20
 
-// answer is what a statement answers with.
-type answer struct {
+// Answer is what a statement answers with.
+type Answer struct {
 	name    string
 	maxRows int
 	size    int
+	redact  func([]byte) []byte
 
 	Columns []string            `json:"columns"`
 	Rows    [][]json.RawMessage `json:"rows"`
 	Changes int64               `json:"changes"`
 }
 
-// begin names the columns. Two of one name cannot both be members of a row.
-func (a *answer) begin(columns []string) error {
+// Begin names the columns. Two of one name cannot both be members of a row.
+func (a *Answer) Begin(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
 		if taken[name] {
-			return fault(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", shown(name))
+			return Fault(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", shown(name))
 		}
 		taken[name] = true
 		a.size += len(name)
@@ -41,23 +42,23 @@ func (a *answer) begin(columns []string) error {
 // cell is what every value takes beside its bytes.
 const cell = 8
 
-// room refuses a row that the answer has no room for: its values take so many bytes.
-func (a *answer) room(size int) error {
+// Room refuses a row that the answer has no room for: its values take so many bytes.
+func (a *Answer) Room(size int) error {
 	a.size += size + cell*len(a.Columns)
 	switch {
 	case len(a.Rows) >= a.maxRows:
-		return fault(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
-	case a.size > maxAnswer:
-		return fault(scripting.TooLarge, a.name, "the rows take more than 4 MiB; ask for fewer rows or columns")
+		return Fault(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
+	case a.size > MaxAnswer:
+		return Fault(scripting.TooLarge, a.name, "the rows take more than 4 MiB; ask for fewer rows or columns")
 	}
 	return nil
 }
 
-// add adds a row.
-func (a *answer) add(values []any, redact func([]byte) []byte) {
+// Add adds a row of nil, bool, int64, float64, string and []byte.
+func (a *Answer) Add(values []any) {
 	row := make([]json.RawMessage, len(values))
 	for i, v := range values {
-		row[i] = jsonOf(v, redact)
+		row[i] = jsonOf(v, a.redact)
 	}
 	a.Rows = append(a.Rows, row)
 }

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 // Options configure a [Broker].
 type Options struct {
+	// Drivers are those that the program has, by the kinds of grants. The broker closes them.
+	Drivers map[string]Driver
 	// Resolve returns the value of a secret. Its error is for the operator's log.
 	Resolve func(ctx context.Context, secret string) (string, error)
 	// Redact takes what no script may see out of the texts and bytes of a row.
@@ -23,7 +26,6 @@ type Options struct {
 // Broker runs statements. It is safe for concurrent use.
 type Broker struct {
 	options Options
-	vault   *vault
 
 	mu     sync.Mutex
 	pools  map[key]*pool
@@ -32,7 +34,7 @@ type Broker struct {
 
 // New returns a Broker. Close it when the server stops.
 func New(o Options) *Broker {
-	return &Broker{options: o, vault: &vault{}, pools: map[key]*pool{}}
+	return &Broker{options: o, pools: map[key]*pool{}}
 }
 
 // Do does the operation that a script asks for by the name of its method, and
@@ -52,35 +54,43 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{name: r.Name, maxRows: d.MaxRows}
+	driver := b.options.Drivers[d.Driver]
+	if driver == nil {
+		return nil, Fault(scripting.Unavailable, r.Name, "the program has no driver of the database")
+	}
+	a := &Answer{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
 	if err := b.run(ctx, d, r, a); err != nil {
 		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
 			slog.String("error", err.Error()))
-		return nil, explain(ctx, r, err)
+		return nil, explain(ctx, driver, r, err)
 	}
 	return a.encoded(method)
 }
 
-func (b *Broker) run(ctx context.Context, d Database, r *Request, a *answer) error {
+func (b *Broker) run(ctx context.Context, d Database, r *Request, a *Answer) error {
 	if d.Chosen {
-		return b.readChosen(ctx, d.SQL, r, a)
+		driver, ok := b.options.Drivers[d.Driver].(FileDriver)
+		if !ok {
+			return Fault(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
+		}
+		return readChosen(ctx, driver, d.SQL, r, a)
 	}
 	p, release, ok := b.lease(d)
 	if !ok {
-		return fault(scripting.Unavailable, r.Name, "the server is stopping")
+		return Fault(scripting.Unavailable, r.Name, "the server is stopping")
 	}
 	defer release()
 	c, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.run(ctx, r, a, b.options.Redact)
+	err = c.Run(ctx, r, a)
 	p.give(c)
 	return err
 }
 
 // encoded returns the answer to a method.
-func (a *answer) encoded(method string) ([]byte, error) {
+func (a *Answer) encoded(method string) ([]byte, error) {
 	switch method {
 	case "open":
 		return []byte("{}"), nil
@@ -101,11 +111,15 @@ func (b *Broker) Close() error {
 		p.idle.Stop()
 		p.close()
 	}
-	return b.vault.close()
+	var failed error
+	for _, driver := range b.options.Drivers {
+		failed = errors.Join(failed, driver.Close())
+	}
+	return failed
 }
 
-// deadline is how long an operation may still take, at most a day.
-func deadline(ctx context.Context) time.Duration {
+// Deadline is how long an operation may still take, at most a day.
+func Deadline(ctx context.Context) time.Duration {
 	at, ok := ctx.Deadline()
 	if !ok {
 		return 24 * time.Hour

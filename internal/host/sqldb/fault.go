@@ -14,9 +14,9 @@ import (
 // nothing: a part of a value that is hidden would not be known.
 const maxShown = 200
 
-// fault makes the error that the script sees. given is the statement or the path
+// Fault makes the error that the script sees. given is the statement or the path
 // as the script has passed it.
-func fault(code, given, format string, args ...any) *scripting.HostError {
+func Fault(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
 	if given != "" {
 		message = shown(given) + ": " + message
@@ -31,14 +31,14 @@ func shown(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
-// rejection is what a database says of a statement that it does not take, which may hold
+// Rejection is what a database says of a statement that it does not take, which may hold
 // values.
-func rejection(database, said string) string {
+func Rejection(database, said string) string {
 	return database + " refuses the statement: " + truncate.Text(strings.ToValidUTF8(said, "�"), truncate.Least)
 }
 
 // explain turns a failure into what the script may know of it.
-func explain(ctx context.Context, r *Request, err error) error {
+func explain(ctx context.Context, driver Driver, r *Request, err error) error {
 	var known *scripting.HostError
 	given := r.Name
 	if given == "" {
@@ -48,15 +48,12 @@ func explain(ctx context.Context, r *Request, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault(scripting.TimedOut, given, "the database was not done in time")
+		return Fault(scripting.TimedOut, given, "the database was not done in time")
 	case ctx.Err() != nil:
-		return fault(scripting.Unavailable, given, "the call was cancelled")
+		return Fault(scripting.Unavailable, given, "the call was cancelled")
 	}
-	if code, told := explainSQLite(err); told != "" {
-		return fault(code, given, "%s", told)
+	if code, text := driver.Explain(err); text != "" {
+		return Fault(code, given, "%s", text)
 	}
-	if code, told := explainPostgres(err); told != "" {
-		return fault(code, given, "%s", told)
-	}
-	return fault(scripting.Unavailable, given, "the database cannot be used now")
+	return Fault(scripting.Unavailable, given, "the database cannot be used now")
 }

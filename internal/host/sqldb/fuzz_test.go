@@ -1,4 +1,4 @@
-package sqldb
+package sqldb_test
 
 import (
 	"database/sql"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
@@ -31,7 +32,7 @@ func FuzzTheParametersAreThoseOfSQLite(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c, err := sqlite.Open(sqlite.Options{Path: path, MaxValue: maxText})
+		c, err := sqlite.Open(sqlite.Options{Path: path, MaxValue: sqldb.MaxText})
 		if err != nil {
 			t.Fatal(err)
 		}

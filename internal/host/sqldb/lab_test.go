@@ -1,4 +1,4 @@
-package sqldb
+package sqldb_test
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/host/sqldb/postgres"
+	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -24,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // lab is a broker, and a folder with a database in it.
 type lab struct {
 	*testing.T
-	broker *Broker
+	broker *sqldb.Broker
 	root   string
 }
 
@@ -34,9 +37,10 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{T: t, root: root, broker: New(Options{
-		Redact: func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "[secret:x]")) }, Logger: slog.New(slog.DiscardHandler),
-		Resolve: func(_ context.Context, name string) (string, error) { return secretOf(name) },
+	l := &lab{T: t, root: root, broker: sqldb.New(sqldb.Options{
+		Drivers: map[string]sqldb.Driver{grant.SQLite: &sqlite.Driver{}, grant.PostgreSQL: postgres.Driver{}},
+		Redact:  func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "[secret:x]")) }, Logger: slog.New(slog.DiscardHandler),
+		Resolve: resolve,
 	})}
 	t.Cleanup(func() {
 		if err := l.broker.Close(); err != nil {
@@ -95,7 +99,7 @@ func (l *lab) do(g grant.SQL, method, payload string) string {
 
 func (l *lab) within(ctx context.Context, g grant.SQL, method, payload string) string {
 	l.Helper()
-	answer, err := l.broker.Do(ctx, Compile(g), method, []byte(payload))
+	answer, err := l.broker.Do(ctx, sqldb.Compile(g), method, []byte(payload))
 	var refusal *scripting.HostError
 	switch {
 	case errors.As(err, &refusal):
@@ -111,7 +115,7 @@ func hostile() []string {
 	return []string{
 		"users); DROP TABLE users; --", "'; DROP TABLE users; --", "' OR '1'='1", "\" OR \"\"=\"", "users\"; ATTACH 'x' AS y; --", "1; PRAGMA query_only=OFF",
 		"/*", "*/", "--", "\\'; DROP TABLE users; --", "%", "_", "$$", "$1", ":name", "?1", "@x", "]", "`", "$tag$", "E'\\''", "ʼ; DROP TABLE users; --", "＇ OR 1=1",
-		"\u202e'", "🙂'", "NULL", "null", "0x1", "1e999", "NaN", "-0", strings.Repeat("'", 1000), strings.Repeat("x", maxText), "load_extension('x')", "{\"base64\":\"\"}",
+		"\u202e'", "🙂'", "NULL", "null", "0x1", "1e999", "NaN", "-0", strings.Repeat("'", 1000), strings.Repeat("x", sqldb.MaxText), "load_extension('x')", "{\"base64\":\"\"}",
 	}
 }
 
@@ -159,7 +163,7 @@ func TestAValueIsWhatADatabaseHolds(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.value, got, want)
 		}
 	}
-	for _, value := range []string{`[]`, `{}`, `{"integer":"9223372036854775808"}`, `{"integer":"1e3"}`, `{"integer":"1","base64":""}`, `{"base64":"*"}`, `"a\u0000b"`, quoted(strings.Repeat("x", maxText+1)), `[1]`} {
+	for _, value := range []string{`[]`, `{}`, `{"integer":"9223372036854775808"}`, `{"integer":"1e3"}`, `{"integer":"1","base64":""}`, `{"base64":"*"}`, `"a\u0000b"`, quoted(strings.Repeat("x", sqldb.MaxText+1)), `[1]`} {
 		if got := l.do(l.fixed(false), "query", `{"statement":"s1","params":{"v":`+value+`}}`); !strings.HasPrefix(got, "INVALID: s1: the parameter :v ") {
 			t.Errorf("%.40s gives %.200s", value, got)
 		}
@@ -328,16 +332,17 @@ func TestAGrantSharesItsConnectionsAndNobodyElseDoes(t *testing.T) {
 		l.do(l.fixed(false), "query", `{"statement":"s0","params":{"name":"ann"}}`)
 		l.do(l.fixed(true), "query", `{"statement":"s0","params":{"name":"ann"}}`)
 	}
-	if n := len(l.broker.pools); n != 2 {
-		t.Errorf("there are %d pools", n)
+	pools := l.broker.Pools()
+	if len(pools) != 2 {
+		t.Errorf("there are %d pools", len(pools))
 	}
-	for k, p := range l.broker.pools {
-		if len(p.free) != 1 || p.leases != 0 {
-			t.Errorf("a pool has %d connections and %d leases", len(p.free), p.leases)
+	for _, p := range pools {
+		if p.Free != 1 || p.Leases != 0 {
+			t.Errorf("a pool has %d connections and %d leases", p.Free, p.Leases)
 		}
-		l.broker.retire(k, p)
+		p.Retire()
 	}
-	if n := len(l.broker.pools); n != 0 {
+	if n := len(l.broker.Pools()); n != 0 {
 		t.Errorf("%d pools are left when nobody uses them", n)
 	}
 }

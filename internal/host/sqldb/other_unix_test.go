@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqldb
+package sqldb_test
 
 import (
 	"os"

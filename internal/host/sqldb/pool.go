@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"crypto/sha256"
+	"os"
 	"sync"
 	"time"
 
@@ -17,25 +18,42 @@ const together = 4
 
 type key = [sha256.Size]byte
 
-// connection is one to a database. One goroutine at a time uses it.
-type connection interface {
-	// run runs the statement of a request, and ends it with ctx.
-	run(ctx context.Context, r *Request, a *answer, redact func([]byte) []byte) error
-	// sound reports whether it can be used again.
-	sound() bool
-	close()
+// Driver connects to databases of one kind.
+type Driver interface {
+	// Connect makes a connection for a grant. resolve returns the value of a secret.
+	Connect(ctx context.Context, g grant.SQL, resolve func(ctx context.Context, secret string) (string, error)) (Conn, error)
+	// Explain returns what a script may know of an error of the driver; an empty text for
+	// other errors.
+	Explain(err error) (code, text string)
+	Close() error
+}
+
+// FileDriver is a driver of databases in files.
+type FileDriver interface {
+	Driver
+	// ConnectFile makes a connection that reads an open file, and no other.
+	ConnectFile(f *os.File) (Conn, error)
+}
+
+// Conn is a connection to a database. One goroutine at a time uses it.
+type Conn interface {
+	// Run runs the statement of a request, and ends it with ctx.
+	Run(ctx context.Context, r *Request, a *Answer) error
+	// Sound reports whether the connection can be used again.
+	Sound() bool
+	Close()
 }
 
 // pool holds the connections of a grant.
 type pool struct {
-	connect func(context.Context) (connection, error)
+	connect func(context.Context) (Conn, error)
 	slots   chan struct{}
 	// leases and idle are guarded by the mutex of the broker.
 	leases int
 	idle   *time.Timer
 
 	mu     sync.Mutex
-	free   []connection
+	free   []Conn
 	closed bool
 }
 
@@ -49,7 +67,10 @@ func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 	}
 	p, found := b.pools[d.key]
 	if !found {
-		p = &pool{connect: b.connector(d.SQL), slots: make(chan struct{}, together)}
+		connect := func(ctx context.Context) (Conn, error) {
+			return b.options.Drivers[d.Driver].Connect(ctx, d.SQL, b.options.Resolve)
+		}
+		p = &pool{connect: connect, slots: make(chan struct{}, together)}
 		p.idle = time.AfterFunc(unused, func() { b.retire(d.key, p) })
 		b.pools[d.key] = p
 	}
@@ -77,23 +98,15 @@ func (b *Broker) retire(k key, p *pool) {
 	p.close()
 }
 
-// connector returns how connections for a grant are made.
-func (b *Broker) connector(g grant.SQL) func(context.Context) (connection, error) {
-	if g.Driver == grant.PostgreSQL {
-		return func(ctx context.Context) (connection, error) { return b.dial(ctx, g) }
-	}
-	return func(context.Context) (connection, error) { return openFixed(g) }
-}
-
 // take returns a connection that nobody else uses.
-func (p *pool) take(ctx context.Context) (connection, error) {
+func (p *pool) take(ctx context.Context) (Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	p.mu.Lock()
-	var c connection
+	var c Conn
 	if n := len(p.free); n > 0 {
 		c, p.free = p.free[n-1], p.free[:n-1]
 	}
@@ -109,15 +122,15 @@ func (p *pool) take(ctx context.Context) (connection, error) {
 }
 
 // give takes a connection back.
-func (p *pool) give(c connection) {
+func (p *pool) give(c Conn) {
 	p.mu.Lock()
-	keep := c.sound() && !p.closed
+	keep := c.Sound() && !p.closed
 	if keep {
 		p.free = append(p.free, c)
 	}
 	p.mu.Unlock()
 	if !keep {
-		c.close()
+		c.Close()
 	}
 	<-p.slots
 }
@@ -129,7 +142,7 @@ func (p *pool) close() {
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, c := range p.free {
-		c.close()
+		c.Close()
 	}
 	p.free = nil
 }

@@ -1,4 +1,4 @@
-package sqldb
+package sqldb_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // password is hard to write in a URL.
 const password = "p@ss:/?#[]% \"'\\é"
 
-// secretOf returns the secrets of the tests.
-func secretOf(name string) (string, error) {
+// resolve returns the secrets of the tests.
+func resolve(_ context.Context, name string) (string, error) {
 	switch {
 	case name == "pw":
 		return password, nil
@@ -143,7 +143,7 @@ func forgottenByPostgres(t *testing.T, l *lab, s *server) {
 	if got := l.do(g, "query", `{"statement":"s1"}`); got != `{"columns":["a","b"],"rows":[["",0]]}` && got != `{"columns":["a","b"],"rows":[[null,0]]}` {
 		t.Errorf("another call finds %s", got)
 	}
-	if p := l.broker.pools[g.Hash()]; p == nil || len(p.free) != 1 {
+	if l.broker.Pools()[g.Hash()].Free != 1 {
 		t.Errorf("the connection is not kept")
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Answer answers a request with the JSON of a mock: a list of objects that are
+// Mocked answers a request with the JSON of a mock: a list of objects that are
 // the rows, or { changes }. It is what tests get in the place of a database.
-func Answer(g grant.SQL, r *Request, content []byte) ([]byte, error) {
-	a := &answer{name: r.Name, maxRows: g.MaxRows}
+func Mocked(g grant.SQL, r *Request, content []byte) ([]byte, error) {
+	a := &Answer{name: r.Name, maxRows: g.MaxRows, redact: func(b []byte) []byte { return b }}
 	var err error
 	switch r.Method {
 	case "query":
@@ -23,7 +23,7 @@ func Answer(g grant.SQL, r *Request, content []byte) ([]byte, error) {
 			Changes *int64 `json:"changes"`
 		}
 		if json.Unmarshal(content, &told) != nil || told.Changes == nil {
-			return nil, fault(scripting.Unavailable, r.Name, "the mock of exec must be { changes = … }")
+			return nil, Fault(scripting.Unavailable, r.Name, "the mock of exec must be { changes = … }")
 		}
 		a.Changes = *told.Changes
 	}
@@ -34,7 +34,7 @@ func Answer(g grant.SQL, r *Request, content []byte) ([]byte, error) {
 }
 
 // pretend takes in the rows of a mock, whose columns are those of its first row.
-func (a *answer) pretend(content []byte) error {
+func (a *Answer) pretend(content []byte) error {
 	const form = "the mock of query must be a list of objects with the same members: strings, numbers, booleans and null"
 	d := json.NewDecoder(bytes.NewReader(content))
 	var columns []string
@@ -42,31 +42,31 @@ func (a *answer) pretend(content []byte) error {
 	for i, row := range rows {
 		if i == 0 {
 			columns = row.names
-			if err := a.begin(columns); err != nil {
+			if err := a.Begin(columns); err != nil {
 				return err
 			}
 		}
 		values := make([]any, len(columns))
 		if len(row.values) != len(columns) {
-			return fault(scripting.Unavailable, a.name, form)
+			return Fault(scripting.Unavailable, a.name, form)
 		}
 		for j, name := range columns {
 			v, ok := row.values[name]
 			if !ok {
-				return fault(scripting.Unavailable, a.name, form)
+				return Fault(scripting.Unavailable, a.name, form)
 			}
 			values[j] = v
 		}
-		if err := a.room(len(content) / len(rows)); err != nil {
+		if err := a.Room(len(content) / len(rows)); err != nil {
 			return err
 		}
-		a.add(values, func(b []byte) []byte { return b })
+		a.Add(values)
 	}
 	if err != nil {
-		return fault(scripting.Unavailable, a.name, form)
+		return Fault(scripting.Unavailable, a.name, form)
 	}
 	if columns == nil {
-		return a.begin([]string{})
+		return a.Begin([]string{})
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxText bounds one text or blob, in and out, in bytes.
-const maxText = 1 << 20
+// MaxText bounds one text or blob, in and out, in bytes.
+const MaxText = 1 << 20
 
 // Request is one operation on one database.
 type Request struct {
@@ -31,9 +31,12 @@ type Request struct {
 	// Name is that of the statement, "" for open.
 	Name string
 
-	given     string
-	statement *sqltext.Statement
-	values    []any // of the parameters: nil, bool, int64, float64, string or []byte
+	// Statement is the one of the name, with Values of its parameters: nil, bool, int64,
+	// float64, string or []byte.
+	Statement *sqltext.Statement
+	Values    []any
+
+	given string
 }
 
 // payload is what a script sends.
@@ -49,16 +52,16 @@ type payload struct {
 func (d Database) Parse(method string, data []byte) (*Request, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fault(scripting.Invalid, "", "the operation is malformed")
+		return nil, Fault(scripting.Invalid, "", "the operation is malformed")
 	}
 	r := &Request{Method: method, Name: in.Statement}
 	switch {
 	case method != "open" && method != "query" && method != "exec":
-		return nil, fault(scripting.NotGranted, "", "databases have no such operation")
+		return nil, Fault(scripting.NotGranted, "", "databases have no such operation")
 	case method == "exec" && !d.Write:
-		return nil, fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
+		return nil, Fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
 	case d.Chosen != (in.Path != nil) || method == "open" && !d.Chosen:
-		return nil, fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
+		return nil, Fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
 	}
 	if d.Chosen {
 		if err := r.choose(d, *in.Path); err != nil || method == "open" {
@@ -75,7 +78,7 @@ func (r *Request) choose(d Database, given string) (err error) {
 		return err
 	}
 	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
-		return fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
+		return Fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
 	}
 	return nil
 }
@@ -85,26 +88,26 @@ func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
 	statement, ok := d.statements[r.Name]
 	switch {
 	case !ok:
-		return fault(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
+		return Fault(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
 	case statement == nil:
-		return fault(scripting.Invalid, r.Name, "the statement cannot be read")
+		return Fault(scripting.Invalid, r.Name, "the statement cannot be read")
 	}
-	r.statement = statement
+	r.Statement = statement
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if !slices.Contains(r.statement.Parameters, name) {
-			return fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", shown(name))
+		if !slices.Contains(r.Statement.Parameters, name) {
+			return Fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", shown(name))
 		}
 	}
-	for _, name := range r.statement.Parameters {
+	for _, name := range r.Statement.Parameters {
 		given, ok := params[name]
 		if !ok {
-			return fault(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
+			return Fault(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
 		}
 		v, problem := valueOf(given)
 		if problem != "" {
-			return fault(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
+			return Fault(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
 		}
-		r.values = append(r.values, v)
+		r.Values = append(r.Values, v)
 	}
 	return nil
 }
@@ -116,7 +119,7 @@ func valueOf(data json.RawMessage) (v any, problem string) {
 		Integer *string `json:"integer"`
 		Base64  *string `json:"base64"`
 	}
-	if len(data) > 2*maxText {
+	if len(data) > 2*MaxText {
 		return nil, "is longer than 1 MiB"
 	}
 	if data[0] == '{' && json.Unmarshal(data, &special) == nil {
@@ -129,7 +132,7 @@ func valueOf(data json.RawMessage) (v any, problem string) {
 			return n, ""
 		case special.Base64 != nil && special.Integer == nil:
 			b, err := base64.StdEncoding.DecodeString(*special.Base64)
-			if err != nil || len(b) > maxText {
+			if err != nil || len(b) > MaxText {
 				return nil, "is not at most 1 MiB in base64"
 			}
 			return b, ""
@@ -155,7 +158,7 @@ func valueOf(data json.RawMessage) (v any, problem string) {
 // textProblem says what keeps a text from being bound.
 func textProblem(text string) string {
 	switch {
-	case len(text) > maxText:
+	case len(text) > MaxText:
 		return "is longer than 1 MiB"
 	case strings.Contains(text, "\x00"):
 		return "holds a NUL, which is no part of a text; give bytes"

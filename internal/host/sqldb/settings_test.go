@@ -1,4 +1,4 @@
-package sqldb
+package sqldb_test
 
 import (
 	"crypto/ecdsa"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/mcpd/mcpd/internal/host/sqldb/postgres"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -131,7 +132,7 @@ func TestOnlyTheDSNSaysHowADatabaseIsReached(t *testing.T) {
 	}
 	try := func(t *testing.T) {
 		for name, row := range rows {
-			config, err := newLab(t).broker.configure(t.Context(), row.grant)
+			config, err := postgres.Configure(t.Context(), row.grant, resolve)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue

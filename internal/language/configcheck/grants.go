@@ -27,6 +27,9 @@ type Places struct {
 	// from being a program that others than its user cannot change: [fs.ErrNotExist]
 	// when nothing is there.
 	Program func(path string) (string, error)
+	// NoDriver has the drivers of sql grants that the program lacks, with the package to
+	// import for each.
+	NoDriver map[string]string
 }
 
 // CheckPlaces returns every mistake in what definitions are granted of the
@@ -99,6 +102,12 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 		}
 	}
 	for _, g := range granted.SQL {
+		if where, written := ranges["sql."+g.Name+".driver"]; written && c.places.NoDriver[g.Driver] != "" {
+			c.report(diag.Diagnostic{
+				Code: "missing-extension", Range: where, Summary: fmt.Sprintf("this program has no driver for %s databases", g.Driver),
+				Detail: "import github.com/mcpd/mcpd/" + c.places.NoDriver[g.Driver] + " into the program, and put its New() into engine.Options.Extensions",
+			})
+		}
 		where, written := ranges["sql."+g.Name+".path"]
 		if written && g.Path != "" {
 			c.root(what, place{path: g.Path, write: g.Write, file: !g.Chosen, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/state/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,7 +140,7 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tasks.db")
 	open := func() state.Store {
 		t.Helper()
-		store, err := state.Open(path, state.Options{})
+		store, err := sqlite.Open(path, state.Options{}, 0)
 		check(t, err)
 		t.Cleanup(func() { check(t, store.Close()) })
 		return store

@@ -13,8 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// file makes a file with rows.
-func file(t *testing.T, statements ...string) string {
+// database makes a file with rows.
+func database(t *testing.T, statements ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a b%c#?.db")
 	db, err := sql.Open("sqlite", address(Options{Path: path}))
@@ -66,7 +66,7 @@ func rows(c *Conn, text string, values ...any) ([]any, error) {
 }
 
 func TestValuesComeBackAsTheyWereBound(t *testing.T) {
-	c := open(t, Options{Path: file(t)})
+	c := open(t, Options{Path: database(t)})
 	want := []any{nil, int64(math.MinInt64), 1.5, "é\x00'; DROP TABLE t; --", "", []byte{0, 255}, []byte{}}
 	got, err := rows(c, "SELECT ?, ?, ?, ?, ?, ?, ?", want...)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -77,7 +77,7 @@ func TestValuesComeBackAsTheyWereBound(t *testing.T) {
 const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
 
 func TestAStoppedStatementEnds(t *testing.T) {
-	c := open(t, Options{Path: file(t)})
+	c := open(t, Options{Path: database(t)})
 	for _, text := range []string{endless + "count(*) FROM n", endless + "i FROM n WHERE i < 2 OR i < 0"} {
 		begun, ended := make(chan struct{}), make(chan error)
 		go func() {
@@ -99,7 +99,7 @@ func TestAStoppedStatementEnds(t *testing.T) {
 }
 
 func TestAStatementEndsBeforeItHasTakenAllMemory(t *testing.T) {
-	c := open(t, Options{Path: file(t)})
+	c := open(t, Options{Path: database(t)})
 	_, err := rows(c, endless+"i, zeroblob(100000) FROM n ORDER BY -i")
 	var failure *Error
 	if !errors.As(err, &failure) || !failure.Starved {
@@ -108,7 +108,7 @@ func TestAStatementEndsBeforeItHasTakenAllMemory(t *testing.T) {
 }
 
 func TestAStatementReadsRowsAndNothingElse(t *testing.T) {
-	path := file(t, "INSERT INTO t VALUES (1, 2)", "CREATE INDEX i ON t (a)", "CREATE VIEW v AS SELECT load_extension('x')")
+	path := database(t, "INSERT INTO t VALUES (1, 2)", "CREATE INDEX i ON t (a)", "CREATE VIEW v AS SELECT load_extension('x')")
 	reading, writing := open(t, Options{Path: path}), open(t, Options{Path: path, Write: true})
 	both := []string{
 		"ATTACH 'x' AS y", "DETACH main", "PRAGMA query_only = OFF", "PRAGMA journal_mode = WAL", "PRAGMA table_info(t)x", "PRAGMA database_list",
@@ -139,7 +139,7 @@ func TestAStatementReadsRowsAndNothingElse(t *testing.T) {
 }
 
 func TestAStatementTellsItsParameters(t *testing.T) {
-	c := open(t, Options{Path: file(t)})
+	c := open(t, Options{Path: database(t)})
 	s, err := c.Prepare("SELECT :a, :b, :a, a FROM t")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,6 @@
-package sqldb
+// Package postgres runs the statements of sql grants in PostgreSQL, by transactions that only
+// read where the grant lets nothing be changed.
+package postgres
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -26,9 +29,15 @@ type session struct {
 	spent bool // it cannot be used again
 }
 
-// dial connects to the database of a grant.
-func (b *Broker) dial(ctx context.Context, g grant.SQL) (connection, error) {
-	config, err := b.configure(ctx, g)
+// Driver connects to PostgreSQL.
+type Driver struct{}
+
+// Close does nothing.
+func (Driver) Close() error { return nil }
+
+// Connect connects to the database of a grant.
+func (Driver) Connect(ctx context.Context, g grant.SQL, resolve Resolver) (sqldb.Conn, error) {
+	config, err := Configure(ctx, g, resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +53,7 @@ func (b *Broker) dial(ctx context.Context, g grant.SQL) (connection, error) {
 func harden(config *pgconn.Config, write bool) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
-		f.SetMaxBodyLen(2 * maxAnswer)
+		f.SetMaxBodyLen(2 * sqldb.MaxAnswer)
 		return f
 	}
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -63,18 +72,18 @@ func harden(config *pgconn.Config, write bool) {
 	}
 }
 
-func (s *session) sound() bool { return !s.spent && !s.IsClosed() && s.TxStatus() == 'I' }
+func (s *session) Sound() bool { return !s.spent && !s.IsClosed() && s.TxStatus() == 'I' }
 
-func (s *session) close() {
+func (s *session) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	// What is closed because it failed says so again.
-	_ = s.Close(ctx)
+	_ = s.PgConn.Close(ctx)
 }
 
-// run runs the statement of a request in a transaction of its own, and forgets
+// Run runs the statement of a request in a transaction of its own, and forgets
 // what it leaves in the session.
-func (s *session) run(ctx context.Context, r *Request, a *answer, redact func([]byte) []byte) error {
+func (s *session) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.spent = true
@@ -83,11 +92,11 @@ func (s *session) run(ctx context.Context, r *Request, a *answer, redact func([]
 		begin = "BEGIN READ WRITE"
 	}
 	// The server ends the statement, too, when nobody is left to ask for that.
-	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (deadline(ctx)+grace).Milliseconds()))
+	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+grace).Milliseconds()))
 	if err := s.do(ctx, begin); err != nil {
 		return err
 	}
-	if err := s.ask(ctx, cancel, r, a, redact); err != nil {
+	if err := s.ask(ctx, cancel, r, a); err != nil {
 		if !s.IsClosed() && s.do(ctx, "ROLLBACK") == nil && s.do(ctx, "DISCARD ALL") == nil {
 			s.spent = false
 		}
@@ -109,9 +118,9 @@ func (s *session) do(ctx context.Context, text string) error {
 
 // ask sends the statement with its values, as one that can be no second, and reads
 // the rows. When there are too many it calls cancel, which ends the statement.
-func (s *session) ask(ctx context.Context, cancel func(), r *Request, a *answer, redact func([]byte) []byte) error {
-	rows := s.ExecParams(ctx, r.statement.Numbered(), texts(r.values), nil, nil, nil)
-	err := s.read(rows, r, a, redact)
+func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *sqldb.Answer) error {
+	rows := s.ExecParams(ctx, r.Statement.Numbered(), texts(r.Values), nil, nil, nil)
+	err := s.read(rows, r, a)
 	if err != nil {
 		cancel()
 	}
@@ -125,7 +134,7 @@ func (s *session) ask(ctx context.Context, cancel func(), r *Request, a *answer,
 	return closed
 }
 
-func (s *session) read(rows *pgconn.ResultReader, r *Request, a *answer, redact func([]byte) []byte) error {
+func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Answer) error {
 	for began := false; rows.NextRow() || !began; began = true {
 		if r.Method != "query" {
 			continue
@@ -136,7 +145,7 @@ func (s *session) read(rows *pgconn.ResultReader, r *Request, a *answer, redact 
 			for i, f := range fields {
 				names[i] = f.Name
 			}
-			if err := a.begin(names); err != nil {
+			if err := a.Begin(names); err != nil {
 				return err
 			}
 		}
@@ -149,10 +158,10 @@ func (s *session) read(rows *pgconn.ResultReader, r *Request, a *answer, redact 
 			size += len(v)
 			row[i] = plain(fields[i].DataTypeOID, v)
 		}
-		if err := a.room(size); err != nil {
+		if err := a.Room(size); err != nil {
 			return err
 		}
-		a.add(row, redact)
+		a.Add(row)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sqldb
+package postgres
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 // errDSN is that a dsn cannot be read. What the parser says could hold parts of it.
 var errDSN = errors.New("the dsn cannot be read")
 
-// configure returns how PostgreSQL is reached for a grant. A dsn that is one
+// Configure returns how PostgreSQL is reached for a grant. A dsn that is one
 // secret is read as libpq reads it. In another the secrets are the user and the
 // password: the rest is what the file says, and nothing comes from elsewhere.
-func (b *Broker) configure(ctx context.Context, g grant.SQL) (*pgconn.Config, error) {
-	text, err := b.resolve(ctx, g)
+func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Config, error) {
+	text, err := resolved(ctx, g, resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +43,18 @@ func (b *Broker) configure(ctx context.Context, g grant.SQL) (*pgconn.Config, er
 	return config, nil
 }
 
-// resolve returns the dsn with its secrets, escaped where they are parts of it.
-func (b *Broker) resolve(ctx context.Context, g grant.SQL) (string, error) {
+// Resolver returns the value of a secret.
+type Resolver = func(ctx context.Context, secret string) (string, error)
+
+// resolved returns the dsn with its secrets, escaped where they are parts of it.
+func resolved(ctx context.Context, g grant.SQL, resolve Resolver) (string, error) {
 	var text strings.Builder
 	for _, part := range g.DSN.Parts {
 		if part.Secret == "" {
 			text.WriteString(part.Literal)
 			continue
 		}
-		value, err := b.options.Resolve(ctx, part.Secret)
+		value, err := resolve(ctx, part.Secret)
 		if err != nil {
 			return "", fmt.Errorf("resolve the secret of the dsn: %w", err)
 		}

@@ -1,4 +1,4 @@
-package sqldb
+package postgres
 
 import (
 	"errors"
@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// explainPostgres says what a script may know of an error of PostgreSQL, "" of
-// others.
-func explainPostgres(err error) (code, told string) {
+// Explain returns what a script may know of an error of PostgreSQL.
+func (Driver) Explain(err error) (code, text string) {
 	var large *pgproto3.ExceededMaxBodyLenErr
 	var failure *pgconn.PgError
 	var connecting *pgconn.ConnectError
@@ -25,7 +25,7 @@ func explainPostgres(err error) (code, told string) {
 		return "", ""
 	}
 	if strings.HasPrefix(failure.Code, "42") && failure.Code != "42501" {
-		return scripting.Invalid, rejection("PostgreSQL", failure.Message)
+		return scripting.Invalid, sqldb.Rejection("PostgreSQL", failure.Message)
 	}
 	for _, known := range []struct{ prefixes, code, told string }{
 		{"57014", scripting.TimedOut, "the database was not done in time"},

@@ -1,4 +1,6 @@
-package state
+// Package sqlite keeps the state of a server in a SQLite file: [Open] returns a [state.Store]
+// whose rows stand there.
+package sqlite
 
 import (
 	"database/sql"
@@ -9,51 +11,48 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/state"
 )
 
-// busyTimeout is how long Open waits for another process to give up the file.
-const busyTimeout = 5 * time.Second
-
-// ErrInUse is the error of a file that another process has.
-var ErrInUse = errors.New("in use by another process")
-
-// Open returns the store in a SQLite file, which is made when it is missing,
-// together with the folder that it stands in. One process at a time has it.
-// Open refuses a file that others could have written or read, and ends the
-// tasks that an earlier process was at work on.
-func Open(path string, o Options) (Store, error) { return openFile(path, o, busyTimeout) }
-
-func openFile(path string, o Options, patience time.Duration) (*store, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the state store: %w", err)
-	}
-	if err := prepare(path); err != nil {
-		return nil, fmt.Errorf("open the state store: %w", err)
-	}
-	s, err := openRows(path, o, patience)
-	if err != nil {
-		return nil, fmt.Errorf("open the state store: %w", explain(path, err))
-	}
-	return s, nil
+// Open is a [state.Opener]. It refuses a file that others could have written or read.
+func Open(path string, o state.Options, patience time.Duration) (state.Store, error) {
+	s, _, err := open(path, o, patience)
+	return s, err
 }
 
-func openRows(path string, o Options, patience time.Duration) (*store, error) {
+func open(path string, o state.Options, patience time.Duration) (state.Store, *rows, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the state store: %w", err)
+	}
+	if err := prepare(path); err != nil {
+		return nil, nil, fmt.Errorf("open the state store: %w", err)
+	}
+	s, r, err := openRows(path, o, patience)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the state store: %w", explain(path, err))
+	}
+	return s, r, nil
+}
+
+func openRows(path string, o state.Options, patience time.Duration) (state.Store, *rows, error) {
 	db, err := sql.Open("sqlite", source(path, patience))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	db.SetMaxOpenConns(1)
 	db.SetMaxIdleConns(1)
+	r := &rows{db}
 	err = migrate(db, schema)
-	var s *store
+	var s state.Store
 	if err == nil {
-		s, err = newStore(&sqliteRows{db}, o)
+		s, err = state.NewStore(r, o)
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, nil, errors.Join(err, db.Close())
 	}
-	return s, nil
+	return s, r, nil
 }
 
 // source returns what SQLite opens the file as. The lock comes before the

@@ -1,4 +1,4 @@
-package sqldb
+package sqlite
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -19,51 +19,56 @@ import (
 const patience = 5 * time.Second
 
 // file is a connection to a SQLite file.
-type file struct{ *sqlite.Conn }
+type file struct{ *Conn }
 
-// openFixed opens the file that a grant names, where it was when the grant was
+// Driver connects to SQLite files. The zero Driver is ready for use.
+type Driver struct{ vault vault }
+
+// Close takes the driver's file system from SQLite.
+func (d *Driver) Close() error { return d.vault.close() }
+
+// Connect opens the file that a grant names, where it was when the grant was
 // judged.
-func openFixed(g grant.SQL) (connection, error) {
+func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, string) (string, error)) (sqldb.Conn, error) {
 	if g.Real == "" {
-		return nil, fault(scripting.NotFound, "", "the file of the grant does not exist")
+		return nil, sqldb.Fault(scripting.NotFound, "", "the file of the grant does not exist")
 	}
 	info, err := os.Lstat(g.Real)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fault(scripting.NotFound, "", "the file of the grant does not exist")
+		return nil, sqldb.Fault(scripting.NotFound, "", "the file of the grant does not exist")
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fault(scripting.Denied, "", "the file of the grant is a link, or no regular file")
+		return nil, sqldb.Fault(scripting.Denied, "", "the file of the grant is a link, or no regular file")
 	}
 	if real, err := filepath.EvalSymlinks(g.Real); err != nil || real != g.Real {
-		return nil, fault(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
+		return nil, sqldb.Fault(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
 	}
-	c, err := sqlite.Open(sqlite.Options{Path: g.Real, Write: g.Write, MaxValue: maxText})
+	c, err := Open(Options{Path: g.Real, Write: g.Write, MaxValue: sqldb.MaxText})
 	if err != nil {
 		return nil, err
 	}
 	return file{c}, nil
 }
 
-func (f file) sound() bool { return true }
+// Sound reports true: a statement leaves nothing behind.
+func (f file) Sound() bool { return true }
 
-func (f file) close() { f.Close() }
-
-// run runs the statement of a request, and stops it when the call ends.
-func (f file) run(ctx context.Context, r *Request, a *answer, redact func([]byte) []byte) error {
+// Run runs the statement of a request, and stops it when the call ends.
+func (f file) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	f.Resume()
-	f.Wait(min(patience, deadline(ctx)))
+	f.Wait(min(patience, sqldb.Deadline(ctx)))
 	defer context.AfterFunc(ctx, f.Stop)()
-	s, err := f.Prepare(r.statement.Text)
+	s, err := f.Prepare(r.Statement.Text)
 	if err != nil {
 		return &refused{err}
 	}
 	defer s.Close()
-	for i, v := range r.values {
+	for i, v := range r.Values {
 		if b, ok := v.(bool); ok {
 			v = int64(0)
 			if b {
@@ -74,7 +79,7 @@ func (f file) run(ctx context.Context, r *Request, a *answer, redact func([]byte
 			return err
 		}
 	}
-	if err := f.read(s, r, a, redact); err != nil {
+	if err := f.read(s, r, a); err != nil {
 		return err
 	}
 	if !s.ReadsOnly() {
@@ -84,9 +89,9 @@ func (f file) run(ctx context.Context, r *Request, a *answer, redact func([]byte
 }
 
 // read reads all rows.
-func (f file) read(s *sqlite.Stmt, r *Request, a *answer, redact func([]byte) []byte) error {
+func (f file) read(s *Stmt, r *sqldb.Request, a *sqldb.Answer) error {
 	if r.Method == "query" {
-		if err := a.begin(s.Columns()); err != nil {
+		if err := a.Begin(s.Columns()); err != nil {
 			return err
 		}
 	}
@@ -102,13 +107,13 @@ func (f file) read(s *sqlite.Stmt, r *Request, a *answer, redact func([]byte) []
 		for i := range values {
 			size += s.Size(i)
 		}
-		if err := a.room(size); err != nil {
+		if err := a.Room(size); err != nil {
 			return err
 		}
 		for i := range values {
 			values[i] = s.Value(i)
 		}
-		a.add(values, redact)
+		a.Add(values)
 	}
 }
 
@@ -119,11 +124,11 @@ func (e *refused) Error() string { return e.err.Error() }
 
 func (e *refused) Unwrap() error { return e.err }
 
-// explainSQLite says what a script may know of an error of SQLite, "" of others.
-func explainSQLite(err error) (code, told string) {
+// Explain returns what a script may know of an error of SQLite.
+func (*Driver) Explain(err error) (code, text string) {
 	var statement *refused
-	var failure *sqlite.Error
-	if errors.Is(err, sqlite.ErrMany) {
+	var failure *Error
+	if errors.Is(err, ErrMany) {
 		return scripting.Invalid, "it is not one statement"
 	}
 	if !errors.As(err, &failure) {
@@ -133,7 +138,7 @@ func explainSQLite(err error) (code, told string) {
 	case failure.Starved || failure.Code == sqlite3.SQLITE_NOMEM:
 		return scripting.TooLarge, "the statement takes more memory than there is"
 	case failure.Code == sqlite3.SQLITE_ERROR && errors.As(err, &statement):
-		return scripting.Invalid, rejection("SQLite", failure.Message)
+		return scripting.Invalid, sqldb.Rejection("SQLite", failure.Message)
 	}
 	for _, known := range []struct {
 		numbers    []int

@@ -1,4 +1,4 @@
-package state
+package sqlite
 
 import (
 	"context"
@@ -7,24 +7,37 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 var (
-	someone = Owner{ID: "someone"}
+	someone = state.Owner{ID: "someone"}
 	soon    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fixed   = Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
+	fixed   = state.Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
 )
+
+// store is a store together with its rows.
+type store struct {
+	state.Store
+	rows *rows
+}
 
 // opened returns a store in a new file.
 func opened(t testing.TB) (*store, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new folder", "100% state?#.db")
-	s, err := openFile(path, fixed, 0)
+	return openedAt(t, path, fixed), path
+}
+
+func openedAt(t testing.TB, path string, o state.Options) *store {
+	t.Helper()
+	s, r, err := open(path, o, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s, path
+	return &store{s, r}
 }
 
 // reopened closes a store and opens it again.
@@ -33,18 +46,13 @@ func reopened(t testing.TB, s *store, path string) *store {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openFile(path, fixed, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return openedAt(t, path, fixed)
 }
 
 // pragma sets something of the connection of a store.
 func pragma(t testing.TB, s *store, text string) {
 	t.Helper()
-	if _, err := s.rows.(*sqliteRows).db.Exec("PRAGMA " + text); err != nil {
+	if _, err := s.rows.db.Exec("PRAGMA " + text); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +60,7 @@ func pragma(t testing.TB, s *store, text string) {
 func wantPragma(t testing.TB, s *store, text, want string) {
 	t.Helper()
 	var got string
-	if err := s.rows.(*sqliteRows).db.QueryRow("PRAGMA " + text).Scan(&got); err != nil || got != want {
+	if err := s.rows.db.QueryRow("PRAGMA " + text).Scan(&got); err != nil || got != want {
 		t.Errorf("%s is %q, %v; want %q", text, got, err, want)
 	}
 }
@@ -104,12 +112,12 @@ func wantTables(t testing.TB, db *sql.DB, tables, version int) {
 }
 
 // begun wins a claim and starts a task.
-func begun(t testing.TB, s *store) Task {
+func begun(t testing.TB, s *store) state.Task {
 	t.Helper()
-	if c, err := s.Claim(context.Background(), someone, Nonce{1}, soon); err != nil || !c.Won {
+	if c, err := s.Claim(context.Background(), someone, state.Nonce{1}, soon); err != nil || !c.Won {
 		t.Fatal(c, err)
 	}
-	task, err := s.CreateTask(Task{Owner: someone, TTL: time.Hour})
+	task, err := s.CreateTask(state.Task{Owner: someone, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,30 +130,30 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	pragma(t, s, "max_page_count = 1")
 	large := make([]byte, 1<<20)
 	for what, err := range map[string]error{
-		"a journal":   s.PutJournal(someone, Nonce{2}, soon, large),
-		"an answer":   s.Finish(Nonce{1}, large),
+		"a journal":   s.PutJournal(someone, state.Nonce{2}, soon, large),
+		"an answer":   s.Finish(state.Nonce{1}, large),
 		"a result":    update(s, task, large),
-		"the journal": s.PutJournal(someone, Nonce{2}, soon, large),
+		"the journal": s.PutJournal(someone, state.Nonce{2}, soon, large),
 	} {
-		var full *FullError
+		var full *state.FullError
 		if !errors.As(err, &full) || full.Err == nil || full.Wait < time.Second {
 			t.Errorf("%s on a full disk: %v", what, err)
 		}
 	}
-	if got, err := s.Task(someone, task.ID); err != nil || got.Status != Working || len(got.Result) > 0 {
+	if got, err := s.Task(someone, task.ID); err != nil || got.Status != state.Working || len(got.Result) > 0 {
 		t.Errorf("the task is %s with %d bytes, %v", got.Status, len(got.Result), err)
 	}
-	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrUnkept) {
+	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
 		t.Errorf("a claim whose answer had no room: %v", err)
 	}
 	s = reopened(t, s, path)
-	if _, err := s.Claim(t.Context(), someone, Nonce{1}, soon); !errors.Is(err, ErrUnkept) {
+	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
 		t.Errorf("a claim whose answer had no room, after a restart: %v", err)
 	}
-	if _, err := s.Journal(Nonce{2}); !errors.Is(err, ErrLost) {
+	if _, err := s.Journal(state.Nonce{2}); !errors.Is(err, state.ErrLost) {
 		t.Errorf("a journal that had no room: %v", err)
 	}
-	if err := s.PutJournal(someone, Nonce{2}, soon, large); err != nil {
+	if err := s.PutJournal(someone, state.Nonce{2}, soon, large); err != nil {
 		t.Errorf("a journal when there is room again: %v", err)
 	}
 }
@@ -153,19 +161,19 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 func TestRecordsArePutAllOrNone(t *testing.T) {
 	s, _ := opened(t)
 	pragma(t, s, "max_page_count = 1")
-	small := newRecord(entry{kind: journalKind, id: "small"}, nil)
-	large := newRecord(entry{kind: journalKind, id: "large"}, make([]byte, 1<<20))
-	if err := s.rows.put(small, large); !isDiskFull(err) {
+	small := state.Record{Entry: state.Entry{Kind: 2, ID: "small"}}
+	large := state.Record{Entry: state.Entry{Kind: 2, ID: "large"}, Data: make([]byte, 1<<20)}
+	if err := s.rows.Put(small, large); !s.rows.IsFull(err) {
 		t.Fatalf("records on a full disk: %v", err)
 	}
-	if err := s.rows.each(func(e entry) { t.Errorf("the record %s is there", e.id) }); err != nil {
+	if err := s.rows.Each(func(e state.Entry) { t.Errorf("the record %s is there", e.ID) }); err != nil {
 		t.Error(err)
 	}
 }
 
-func update(s *store, task Task, result []byte) error {
-	_, err := s.UpdateTask(task.Owner, task.ID, func(t *Task) error {
-		t.Status, t.Result = Completed, result
+func update(s *store, task state.Task, result []byte) error {
+	_, err := s.UpdateTask(task.Owner, task.ID, func(t *state.Task) error {
+		t.Status, t.Result = state.Completed, result
 		return nil
 	})
 	return err
@@ -175,18 +183,18 @@ func TestADiskThatCannotBeWrittenChangesNothing(t *testing.T) {
 	s, _ := opened(t)
 	task := begun(t, s)
 	pragma(t, s, "query_only = 1")
-	_, claimErr := s.Claim(t.Context(), someone, Nonce{2}, soon)
+	_, claimErr := s.Claim(t.Context(), someone, state.Nonce{2}, soon)
 	_, keyErr := s.SealingKey()
 	for what, err := range map[string]error{"a claim": claimErr, "a key": keyErr, "a result": update(s, task, nil)} {
-		if full := new(FullError); err == nil || errors.As(err, &full) {
+		if full := new(state.FullError); err == nil || errors.As(err, &full) {
 			t.Errorf("%s on a disk that cannot be written: %v", what, err)
 		}
 	}
-	if got, err := s.Task(someone, task.ID); err != nil || got.Status != Working {
+	if got, err := s.Task(someone, task.ID); err != nil || got.Status != state.Working {
 		t.Errorf("the task is %s, %v", got.Status, err)
 	}
 	pragma(t, s, "query_only = 0")
-	if c, err := s.Claim(t.Context(), someone, Nonce{2}, soon); err != nil || !c.Won {
+	if c, err := s.Claim(t.Context(), someone, state.Nonce{2}, soon); err != nil || !c.Won {
 		t.Errorf("a claim when the disk is well again: %v, %v", c.Won, err)
 	}
 	if _, err := s.SealingKey(); err != nil {
@@ -199,9 +207,9 @@ func TestADiskThatCannotBeWrittenChangesNothing(t *testing.T) {
 
 func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	now := soon.Add(-time.Minute)
-	s, path := opened(t)
-	s.now = func() time.Time { return now }
-	if err := s.PutJournal(someone, Nonce{1}, soon, []byte("journal")); err != nil {
+	path := filepath.Join(t.TempDir(), "state", "state.db")
+	s := openedAt(t, path, state.Options{Now: func() time.Time { return now }})
+	if err := s.PutJournal(someone, state.Nonce{1}, soon, []byte("journal")); err != nil {
 		t.Fatal(err)
 	}
 	now = soon

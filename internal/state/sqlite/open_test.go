@@ -1,4 +1,4 @@
-package state
+package sqlite
 
 import (
 	"database/sql"
@@ -32,7 +32,7 @@ func TestOneProcessHasTheFile(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := openFile(path, fixed, 0)
+	again, err := Open(path, fixed, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestOneProcessHasTheFile(t *testing.T) {
 // wantRefused opens a file and checks why it is refused.
 func wantRefused(t testing.TB, path, why string) {
 	t.Helper()
-	s, err := openFile(path, fixed, 0)
+	s, err := Open(path, fixed, 0)
 	if err == nil {
 		s.Close()
 		t.Fatalf("the file is opened; want: %s", why)

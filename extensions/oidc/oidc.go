@@ -1,0 +1,18 @@
+// Package oidc checks the access tokens of identity providers, for the auth blocks of the
+// kind "oidc". A program that imports the package links go-oidc and go-jose.
+//
+//	engine.Options{Extensions: []engine.Extension{oidc.New()}}
+package oidc
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/auth/oidc"
+)
+
+// New returns the extension. Several engines may share it.
+func New() engine.Extension { return &extension{} }
+
+type extension struct{ oidc.Protocol }
+
+// Name returns the name of the package.
+func (*extension) Name() string { return "extensions/oidc" }

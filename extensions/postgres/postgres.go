@@ -1,0 +1,22 @@
+// Package postgres runs the statements of sql grants with the driver "postgres", in PostgreSQL.
+// A program that imports the package links pgx.
+//
+//	engine.Options{Extensions: []engine.Extension{postgres.New()}}
+package postgres
+
+import (
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/host/sqldb/postgres"
+)
+
+// New returns the extension.
+func New() engine.Extension { return &extension{} }
+
+type extension struct{ _ byte }
+
+// Name returns the name of the package.
+func (*extension) Name() string { return "extensions/postgres" }
+
+// PostgreSQLDriver returns the driver.
+func (*extension) PostgreSQLDriver() sqldb.Driver { return postgres.Driver{} }

@@ -1,0 +1,32 @@
+// Package sqlite keeps the state of an engine in a SQLite file, and runs the statements of sql
+// grants with the driver "sqlite", on SQLite files. A program that imports the package links
+// SQLite.
+//
+//	engine.Options{Extensions: []engine.Extension{sqlite.New()}, StatePath: "state/mcpd.db"}
+package sqlite
+
+import (
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	driver "github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
+	"github.com/mcpd/mcpd/internal/state"
+	file "github.com/mcpd/mcpd/internal/state/sqlite"
+)
+
+// New returns the extension. Several engines may share it.
+func New() engine.Extension { return &extension{} }
+
+type extension struct{ _ byte }
+
+// Name returns the name of the package.
+func (*extension) Name() string { return "extensions/sqlite" }
+
+// OpenState opens the store in a file.
+func (*extension) OpenState(path string, o state.Options, patience time.Duration) (state.Store, error) {
+	return file.Open(path, o, patience)
+}
+
+// SQLiteDriver returns a driver, which the engine closes.
+func (*extension) SQLiteDriver() sqldb.Driver { return &driver.Driver{} }
