@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -39,11 +40,11 @@ tool "plain" { run = "return 1" }
 	if diff := cmp.Diff(want, asks.Grant); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if asks.AskTimeout != 2*time.Minute || asks.Task != TaskRequired || asks.TaskTTL != 3*time.Hour || !asks.AskFirst ||
+	if asks.AskTimeout != 2*time.Minute || asks.Task != definition.TaskRequired || asks.TaskTTL != 3*time.Hour || !asks.AskFirst ||
 		asks.GrantRanges["ask"].Start.Line != 8 || asks.GrantRanges["ask.sample"].Start.Line != 10 {
 		t.Errorf("got %+v", asks)
 	}
-	if optional.Task != TaskOptional || optional.TaskTTL != DefaultTaskTTL || plain.Task != "" || plain.TaskTTL != 0 || plain.AskTimeout != DefaultAskTimeout {
+	if optional.Task != definition.TaskOptional || optional.TaskTTL != definition.DefaultTaskTTL || plain.Task != "" || plain.TaskTTL != 0 || plain.AskTimeout != definition.DefaultAskTimeout {
 		t.Errorf("got %+v and %+v", optional, plain)
 	}
 	if want.Hash() == (grant.Set{}).Hash() || want.Hash() == (grant.Set{Ask: &grant.Ask{Elicit: true}}).Hash() {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 func TestAnAuditIsDecodedWhole(t *testing.T) {
@@ -20,9 +21,9 @@ audit {
   max_age  = "90d"
   capture  = ["refund_*", "gh/issue"]
 }`, nil)
-	want := &Audit{
-		Path: "audit/mcpd.jsonl", Mode: AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
-		Capture: []Name{{Text: "refund_*"}, {Text: "gh/issue"}},
+	want := &definition.Audit{
+		Path: "audit/mcpd.jsonl", Mode: definition.AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
+		Capture: []definition.Name{{Text: "refund_*"}, {Text: "gh/issue"}},
 	}
 	if diff := cmp.Diff(want, c.Audit, cmpopts.IgnoreTypes(diag.Range{})); diff != "" || len(problems) > 0 {
 		t.Errorf("(-want +got)\n%s%v", diff, problems)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // authOfEachKind has every argument of auth blocks, and blocks with none.
@@ -55,27 +56,27 @@ auth "anonymous" "public" {
 `
 
 func TestAuthBlocksAreDecodedWhole(t *testing.T) {
-	c, problems := decodeConfig(t, authOfEachKind, VarValues{})
+	c, problems := decodeConfig(t, authOfEachKind, definition.VarValues{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	want := []Auth{
-		{Kind: "api_key", Name: "ops", Keys: &AuthKeys{File: "ops.json"}},
-		{Kind: "api_key", Name: "ci", Keys: &AuthKeys{File: "keys.json"}},
-		{Kind: "oidc", Name: "corp", Tokens: &AuthTokens{
+	want := []definition.Auth{
+		{Kind: "api_key", Name: "ops", Keys: &definition.AuthKeys{File: "ops.json"}},
+		{Kind: "api_key", Name: "ci", Keys: &definition.AuthKeys{File: "keys.json"}},
+		{Kind: "oidc", Name: "corp", Tokens: &definition.AuthTokens{
 			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
 			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
 			RequiredScopes: []string{"mcp"}, ImpliedScopes: map[string][]string{"admin": {"crm.write"}, "crm.write": {"crm.read"}}, Skew: 30 * time.Second,
 		}},
-		{Kind: "oidc", Name: "dev", Tokens: &AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
-		{Kind: "mtls", Name: "fleet", Certificates: &AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
-		{Kind: "unix", Name: "admins", Peers: &AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
+		{Kind: "oidc", Name: "dev", Tokens: &definition.AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
+		{Kind: "mtls", Name: "fleet", Certificates: &definition.AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		{Kind: "unix", Name: "admins", Peers: &definition.AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
 		{Kind: "anonymous", Name: "public"},
 	}
 	if diff := cmp.Diff(want, c.Auths, cmpopts.IgnoreTypes(diag.Range{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	tls := &ListenTLS{CertFile: "server.pem", KeyFile: "server.key", ClientCAFile: "fleet.pem"}
+	tls := &definition.ListenTLS{CertFile: "server.pem", KeyFile: "server.key", ClientCAFile: "fleet.pem"}
 	if diff := cmp.Diff(tls, c.Listen.TLS, cmpopts.IgnoreTypes(diag.Range{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

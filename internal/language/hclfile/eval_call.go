@@ -16,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // call computes a function.
@@ -182,7 +183,7 @@ func count(n int, what string) string {
 // Scope is what the expressions of a file may refer to.
 type Scope struct {
 	// Vars are the declared variables with their values.
-	Vars map[string]Variable
+	Vars map[string]definition.Variable
 	// Locals is the namespace of the folder; nil when it has no locals.
 	Locals *Locals
 	// Secrets are the names of the declared secrets.
@@ -239,7 +240,7 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 		e.fail("bad-path", where, "a path has no backslash", "write "+e.show(strings.ReplaceAll(written, `\`, "/")))
 		return "", nil, false
 	}
-	if !isInside(written, name) {
+	if !definition.IsInside(written, name) {
 		e.fail("bad-path", where, "the path leaves the tools folder", "write a path relative to the folder of this file, with forward slashes")
 		return "", nil, false
 	}
@@ -260,13 +261,6 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 	sum := sha256.Sum256(content)
 	e.read("file", name, string(sum[:]))
 	return name, content, true
-}
-
-// isInside reports whether a path stays in the tools folder once it is joined
-// to the folder it is relative to.
-func isInside(written, joined string) bool {
-	return written != "" && !path.IsAbs(written) && !strings.ContainsAny(written, "\\\x00") &&
-		joined != ".." && !strings.HasPrefix(joined, "../") && joined != "."
 }
 
 // secretName returns the name in secret.NAME.

@@ -5,8 +5,8 @@
 // [Parse] turns the bytes of a [Source] into a [File], which is immutable and
 // may be cached. [JoinLocals] evaluates the locals of one folder; [File.Decode]
 // and [File.DecodeConfig] evaluate a file in a [Scope] and return plain data:
-// [Definitions] or a [Config]. Input and output blocks become JSON Schemas, each
-// part of which is mapped to its place in the file. Code stays text: a [Body]
+// [definition.Definitions] or a [definition.Config]. Input and output blocks become JSON Schemas, each
+// part of which is mapped to its place in the file. Code stays text: a [definition.Body]
 // knows the place of each of its bytes. [Format] is `mcpd fmt`.
 //
 // Every mistake is a diagnostic, and all mistakes of a file are told at once,

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -150,7 +151,7 @@ func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
 
 // ceilingPrograms decodes the programs that may be granted, nil when the ceiling
 // does not say.
-func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []Name {
+func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
 	return d.ceilingList(body, "exec_paths", func(e element) (string, bool) {
 		path := d.programPath(e.text, d.f.rng(e.where))
 		return path, path != ""

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
@@ -123,7 +124,7 @@ func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 		if attr == nil {
 			continue
 		}
-		if text := d.code(attr, SQL); text != nil {
+		if text := d.code(attr, definition.SQL); text != nil {
 			d.statement(text.Text, g)
 			g.Statements = append(g.Statements, grant.Statement{Name: inner.Labels[0], Query: text.Text.Body()})
 		}

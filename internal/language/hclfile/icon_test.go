@@ -7,11 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 func TestIconsKeepTheirOrderInBothSyntaxes(t *testing.T) {
-	want := []Icon{
-		{Src: "https://cdn.example/a.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: DarkTheme},
+	want := []definition.Icon{
+		{Src: "https://cdn.example/a.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: definition.DarkTheme},
 		{Src: "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
 	}
 	for path, source := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -46,14 +47,14 @@ resource_template "order" {
 			t.Fatalf("%s: the completion of id is %+v", path, id)
 		}
 		got.Params[0].Complete = nil
-		want := Template{
+		want := definition.Template{
 			Name: "order", Title: "Order", Description: "An order", MIMEType: "text/plain; charset=utf-8",
-			Params:      []Param{{Name: "id"}, {Name: "order", Description: "Number", Pattern: "^[0-9]+$"}, {Name: "page", Complete: &Complete{Values: []string{"1", "2"}}}},
-			Annotations: &Annotations{Priority: &one}, Icons: []Icon{{Src: "https://cdn.example/a.png"}},
-			Call: Call{Labels: map[string]string{"team": "crm"}, Bounds: Bounds{Timeout: 2 * time.Second}, AskTimeout: DefaultAskTimeout},
-			Text: Phrase{{Name: "order"}, {Text: " of "}, {Name: "id"}, {Text: "{{"}, {Name: "page"}},
+			Params:      []definition.Param{{Name: "id"}, {Name: "order", Description: "Number", Pattern: "^[0-9]+$"}, {Name: "page", Complete: &definition.Complete{Values: []string{"1", "2"}}}},
+			Annotations: &definition.Annotations{Priority: &one}, Icons: []definition.Icon{{Src: "https://cdn.example/a.png"}},
+			Call: definition.Call{Labels: map[string]string{"team": "crm"}, Bounds: definition.Bounds{Timeout: 2 * time.Second}, AskTimeout: definition.DefaultAskTimeout},
+			Text: definition.Phrase{{Name: "order"}, {Text: " of "}, {Name: "id"}, {Text: "{{"}, {Name: "page"}},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, Hash{}, &uritemplate.Template{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, definition.Hash{}, &uritemplate.Template{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 		if got.URITemplate.String() != "crm://customers/{id}/orders/{order}{?page}" || got.URIRange.Start.Line == 0 {

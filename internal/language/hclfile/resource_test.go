@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // reading returns a scope that reads files from a map.
@@ -48,14 +49,14 @@ resource "live" {
 `, Scope{})
 	runbook, live := defs.Resources[0], defs.Resources[1]
 	half, nine := 0.5, int64(9)
-	want := Resource{
+	want := definition.Resource{
 		Name: "runbook", URI: "runbook://restart", Title: "Restart", Description: "How to restart",
 		MIMEType: "text/markdown; charset=utf-8", Size: &nine,
-		Annotations: &Annotations{Audience: []string{Assistant, User}, Priority: &half},
-		Call:        Call{Labels: map[string]string{"team": "ops"}, Bounds: Bounds{Timeout: time.Second}, AskTimeout: 5 * time.Minute},
-		Content:     &Content{Bytes: []byte("# Restart"), MIMEType: "text/markdown; charset=utf-8"},
+		Annotations: &definition.Annotations{Audience: []string{definition.Assistant, definition.User}, Priority: &half},
+		Call:        definition.Call{Labels: map[string]string{"team": "ops"}, Bounds: definition.Bounds{Timeout: time.Second}, AskTimeout: 5 * time.Minute},
+		Content:     &definition.Content{Bytes: []byte("# Restart"), MIMEType: "text/markdown; charset=utf-8"},
 	}
-	if diff := cmp.Diff(want, runbook, cmpopts.IgnoreTypes(diag.Range{}, Hash{})); diff != "" {
+	if diff := cmp.Diff(want, runbook, cmpopts.IgnoreTypes(diag.Range{}, definition.Hash{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if runbook.URIRange.Start.Line != 3 || runbook.NameRange.Start.Line != 2 || runbook.Hash == live.Hash {
@@ -70,7 +71,7 @@ resource "live" {
 func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
 	const png = "\x89PNG\r\n\x1a\n"
 	files := map[string]string{"d/a.md": "# é", "d/b.PNG": png, "d/c": "plain", "d/d.bin": "\x00", "d/e.json": "\xff", "d/f.svg": "<svg/>", "d/g.png": ""}
-	for written, want := range map[string]Content{
+	for written, want := range map[string]definition.Content{
 		`file = "a.md"`:   {Bytes: []byte("# é"), MIMEType: "text/markdown", Path: "d/a.md"},
 		`file = "b.PNG"`:  {Bytes: []byte(png), Binary: true, MIMEType: "image/png", Path: "d/b.PNG"},
 		`file = "c"`:      {Bytes: []byte("plain"), MIMEType: "text/plain", Path: "d/c"},
@@ -100,7 +101,7 @@ func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
 }
 
 func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
-	hash := func(content string) Hash {
+	hash := func(content string) definition.Hash {
 		return decodeTools(t, "x.hcl", "resource \"r\" {\n  uri = \"x:r\"\n  file = \"a.md\"\n}\n", reading(map[string]string{"a.md": content})).Resources[0].Hash
 	}
 	if first, again := hash("a"), hash("a"); first != again || first == hash("b") {

@@ -223,7 +223,7 @@ func schemaOf(t *valueType) json.RawMessage {
 }
 
 // bigintPointers returns where in a value that has the given fields integers may have any
-// size, as [Tool.BigInts] has it.
+// size, as [definition.Tool.BigInts] has it.
 func bigintPointers(fields []*field, pointer string) []string {
 	var found []string
 	for _, f := range fields {

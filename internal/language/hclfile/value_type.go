@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // kind is the outermost constructor of a type.
@@ -188,7 +189,7 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 		return attrType{}, false
 	}
 	a := attrType{name: name, where: item.KeyExpr.Range()}
-	if !IsName(name) {
+	if !definition.IsName(name) {
 		d.checkName("the attribute", name, a.where)
 		return a, false
 	}
