@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/definition"
@@ -228,5 +229,101 @@ secret "client" { file = "/run/client" }
 	}
 	if diff := cmp.Diff(want, c.Secrets[0].OAuth, cmp.AllowUnexported(definition.OAuth{}), cmp.FilterPath(func(p cmp.Path) bool { return strings.HasSuffix(p.Last().String(), "Range") }, cmp.Ignore())); diff != "" || len(problems) > 0 {
 		t.Error(diff, problems)
+	}
+}
+
+func TestAnAuditIsDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, `
+audit {
+  path     = "audit/mcpd.jsonl"
+  mode     = "strict"
+  max_size = "1GiB"
+  keep     = 3
+  max_age  = "90d"
+  capture  = ["refund_*", "gh/issue"]
+}`, nil)
+	want := &definition.Audit{
+		Path: "audit/mcpd.jsonl", Mode: definition.AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
+		Capture: []definition.Name{{Text: "refund_*"}, {Text: "gh/issue"}},
+	}
+	if diff := cmp.Diff(want, c.Audit, cmpopts.IgnoreTypes(diag.Range{})); diff != "" || len(problems) > 0 {
+		t.Errorf("(-want +got)\n%s%v", diff, problems)
+	}
+}
+
+func TestWithoutABlockNothingIsWrittenDown(t *testing.T) {
+	if c, problems := decodeConfig(t, `server { name = "x" }`, nil); c.Audit != nil || len(problems) > 0 {
+		t.Errorf("%+v %v", c.Audit, problems)
+	}
+}
+
+// authOfEachKind has every argument of auth blocks, and blocks with none.
+const authOfEachKind = `
+listen {
+  address = "0.0.0.0:8443"
+  tls {
+    cert_file      = "server.pem"
+    key_file       = "server.key"
+    client_ca_file = "fleet.pem"
+  }
+}
+auth "api_key" "ops" {
+  file = "ops.json"
+}
+auth "api_key" "ci" {
+}
+auth "oidc" "corp" {
+  issuer          = "https://login.example.com/"
+  audience        = "https://mcp.example.com/mcp"
+  resource        = "https://mcp.example.com/mcp"
+  algorithms      = ["ES256"]
+  id              = "email"
+  scopes          = "permissions"
+  groups          = "realm.roles"
+  agent           = "client_id"
+  required_scopes = ["mcp"]
+  implied_scopes  = { admin = ["crm.write"], "crm.write" = ["crm.read"] }
+  skew            = "30s"
+}
+auth "oidc" "dev" {
+  issuer   = "http://localhost:9000"
+  audience = "mcp"
+}
+auth "mtls" "fleet" {
+  allow = ["spiffe://fleet/*"]
+  agent = true
+}
+auth "unix" "admins" {
+  uids = [0, 1000]
+  gids = [4294967294]
+}
+auth "anonymous" "public" {
+}
+`
+
+func TestAuthBlocksAreDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, authOfEachKind, definition.VarValues{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []definition.Auth{
+		{Kind: "api_key", Name: "ops", Keys: &definition.AuthKeys{File: "ops.json"}},
+		{Kind: "api_key", Name: "ci", Keys: &definition.AuthKeys{File: "keys.json"}},
+		{Kind: "oidc", Name: "corp", Tokens: &definition.AuthTokens{
+			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
+			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
+			RequiredScopes: []string{"mcp"}, ImpliedScopes: map[string][]string{"admin": {"crm.write"}, "crm.write": {"crm.read"}}, Skew: 30 * time.Second,
+		}},
+		{Kind: "oidc", Name: "dev", Tokens: &definition.AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
+		{Kind: "mtls", Name: "fleet", Certificates: &definition.AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		{Kind: "unix", Name: "admins", Peers: &definition.AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
+		{Kind: "anonymous", Name: "public"},
+	}
+	if diff := cmp.Diff(want, c.Auths, cmpopts.IgnoreTypes(diag.Range{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	tls := &definition.ListenTLS{CertFile: "server.pem", KeyFile: "server.key", ClientCAFile: "fleet.pem"}
+	if diff := cmp.Diff(tls, c.Listen.TLS, cmpopts.IgnoreTypes(diag.Range{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
