@@ -23,7 +23,6 @@ const maxSkew = time.Minute
 // tokenAlgorithms are those that tokens may be signed by: all are asymmetric.
 var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// auths decodes the auth blocks.
 func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definition.Auth {
 	var auths []definition.Auth
 	taken := named{}
@@ -206,7 +205,6 @@ func (d *decoder) oneResource(auths []definition.Auth) {
 	}
 }
 
-// listenTLS decodes a tls block, nil without one.
 func (d *decoder) listenTLS(b *hclsyntax.Block) *definition.ListenTLS {
 	if b == nil {
 		return nil

@@ -95,7 +95,6 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 	return found[0].name
 }
 
-// bounds decodes what a block says of calls.
 func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
 	b := definition.Bounds{
 		Timeout: d.duration(body, "timeout", 0),

@@ -31,7 +31,6 @@ func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *definiti
 	return nil
 }
 
-// codeForms says how code in a language is written.
 func codeForms(name string, languages []string) string {
 	tag := strings.ToUpper(languages[0])
 	s := fmt.Sprintf("write %s = <<%s … %s", name, tag, tag)

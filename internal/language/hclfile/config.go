@@ -185,8 +185,8 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *definition.Ceiling {
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
-	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
-	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
+	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingIdentifiers(b.Body, "modules", "module", "ledger")
+	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingIdentifiers(b.Body, "env", "variable", "APP_*")
 	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
@@ -225,7 +225,6 @@ const (
 	maxAuditAge   = 10 * 365 * 24 * time.Hour
 )
 
-// audit decodes the audit block, nil when there is none.
 func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	if b == nil {
 		return nil
@@ -244,7 +243,6 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	return a
 }
 
-// auditPath reads the path of the file.
 func (d *decoder) auditPath(body *hclsyntax.Body, a *definition.Audit) {
 	path, ok := d.text(body, "path")
 	if !ok {
@@ -256,7 +254,6 @@ func (d *decoder) auditPath(body *hclsyntax.Body, a *definition.Audit) {
 	}
 }
 
-// codeact decodes the codeact block, nil where there is none.
 func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {
 	if b == nil {
 		return nil

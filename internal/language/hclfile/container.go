@@ -34,7 +34,6 @@ func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) 
 	}
 }
 
-// container decodes a container block.
 func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *definition.Container {
 	d.checkBody(b)
 	c := &definition.Container{Range: d.f.rng(b.DefRange())}

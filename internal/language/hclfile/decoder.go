@@ -29,7 +29,6 @@ func newDecoder(f *File, s Scope) *decoder {
 	return d
 }
 
-// fail notes a mistake.
 func (d *decoder) fail(code string, where diag.Range, summary, detail string, notes ...diag.Note) {
 	if len(d.problems) < maxCollected {
 		d.problems = append(d.problems, diag.Diagnostic{Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
@@ -187,7 +186,6 @@ func (d *decoder) hashes() definition.Hashes {
 	return definition.Hashes{Hash: definition.Hash(h.placed.Sum(nil)), Meaning: definition.Hash(h.meant.Sum(nil))}
 }
 
-// blockRange returns the range of a whole block.
 func blockRange(b *hclsyntax.Block) hcl.Range {
 	return hcl.RangeBetween(b.TypeRange, b.CloseBraceRange)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// call computes a function.
 func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
 	args, ok := e.arguments(x)
 	if x.Name == "file" {
@@ -197,7 +196,6 @@ type Scope struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-// fileText computes file("x") as a string.
 func (e *evaluator) fileText(x *hclsyntax.FunctionCallExpr, args []cty.Value, ok bool) (cty.Value, bool) {
 	if !ok {
 		return cty.NilVal, false
@@ -263,7 +261,6 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 	return name, content, true
 }
 
-// secretName returns the name in secret.NAME.
 func secretName(x hclsyntax.Expression) (string, hcl.Range, bool) {
 	t, ok := x.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || t.Traversal.RootName() != "secret" || len(t.Traversal) != 2 {

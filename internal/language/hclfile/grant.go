@@ -161,13 +161,13 @@ func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, w
 	return names
 }
 
-// ceilingEnv decodes the variables that may be granted, nil when the ceiling
-// does not say.
-func (d *decoder) ceilingEnv(body *hclsyntax.Body) []definition.Name {
-	return d.ceilingList(body, "env", func(e element) (string, bool) {
+// ceilingIdentifiers decodes names and patterns of variables or modules that may be
+// granted, nil when the ceiling does not say.
+func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example string) []definition.Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
 		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
 		if !ok {
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits, _ and *, such as \"APP_*\"")
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a "+what, fmt.Sprintf("use letters, digits, _ and *, such as %q", example))
 		}
 		return e.text, ok
 	})
@@ -265,18 +265,6 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 	// What was encoded before encodes again.
 	g.Options, _ = json.Marshal(options)
 	return g
-}
-
-// ceilingModules decodes the modules that may be granted, nil when the ceiling
-// does not say.
-func (d *decoder) ceilingModules(body *hclsyntax.Body) []definition.Name {
-	return d.ceilingList(body, "modules", func(e element) (string, bool) {
-		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
-		if !ok {
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a module", "use letters, digits, _ and *, such as \"ledger\"")
-		}
-		return e.text, ok
-	})
 }
 
 // Bounds of an fs grant.

@@ -80,7 +80,6 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	}
 }
 
-// chosen decodes the folder of the files that calls choose.
 func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
 	g.Chosen = true
 	if written, ok := d.text(body, "root"); ok {
@@ -93,7 +92,6 @@ func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL,
 	}
 }
 
-// sqliteFile decodes the path of a SQLite file.
 func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
 	if computedPart(attr.Expr) != nil {
@@ -113,7 +111,6 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 	ranges["sql."+g.Name+".path"] = where
 }
 
-// statements decodes the statements that can be run.
 func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
@@ -172,9 +169,7 @@ const secretMark = "secret-0b5f"
 // where they go.
 func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
-	d.eval.private = true
-	parts, ok := d.secretText(attr.Expr)
-	d.eval.private = false
+	parts, ok := d.privateText(attr.Expr)
 	if !ok {
 		return
 	}

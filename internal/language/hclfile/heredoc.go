@@ -150,7 +150,6 @@ func hasTemplate(line []byte) bool {
 	return false
 }
 
-// quoted reads one piece of a quoted string.
 func (s *scanner) quoted() {
 	switch s.src[s.at] {
 	case '"':

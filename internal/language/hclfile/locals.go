@@ -210,7 +210,6 @@ func cycle(members []*declared) diag.Diagnostic {
 	return d
 }
 
-// localValue computes one local.
 func (e *evaluator) localValue(x hclsyntax.Expression) localValue {
 	e.sensitive = false
 	v, ok := e.value(x)

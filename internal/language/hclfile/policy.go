@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// policy decodes a policy block.
 func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	at, nameAt := d.definition(b, "the policy")
 	p := definition.Policy{
@@ -193,7 +192,6 @@ const maxCalls = 1_000_000
 // rateForms says how a rate is written.
 const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
 
-// limit decodes a limit block.
 func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	at, nameAt := d.definition(b, "the limit")
 	l := definition.Limit{
@@ -263,7 +261,6 @@ func meantRate(written string) string {
 	return rateForms
 }
 
-// hook decodes a hook block.
 func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 	at, nameAt := d.definition(b, "the hook")
 	h := definition.Hook{

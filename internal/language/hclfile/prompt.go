@@ -12,7 +12,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// prompt decodes a prompt block.
 func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	r := rules["prompt"]
 	at, nameAt := d.definition(b, "the prompt")
@@ -172,7 +171,6 @@ func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 	return &definition.Media{Kind: b.Type, Content: *c}
 }
 
-// embedded decodes a resource block in a message.
 func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definition.Embedded {
 	d.check(b.Body, r, "a resource block in a message", b.DefRange())
 	e := &definition.Embedded{URI: d.uriPhrase(b.Body, names)}

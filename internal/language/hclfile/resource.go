@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// resource decodes a resource block.
 func (d *decoder) resource(b *hclsyntax.Block) definition.Resource {
 	at, nameAt := d.definition(b, "the resource")
 	r := definition.Resource{
@@ -32,7 +31,6 @@ func (d *decoder) resource(b *hclsyntax.Block) definition.Resource {
 	return r
 }
 
-// contents decodes what a resource holds.
 func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
@@ -119,7 +117,6 @@ const (
 	maxGlobs          = 64
 )
 
-// folder decodes a resource_folder block.
 func (d *decoder) folder(b *hclsyntax.Block) definition.Folder {
 	r := rules["resource_folder"]
 	at, nameAt := d.definition(b, "the folder")
@@ -143,7 +140,6 @@ func (d *decoder) folder(b *hclsyntax.Block) definition.Folder {
 	return f
 }
 
-// root decodes the path of the folder.
 func (d *decoder) root(body *hclsyntax.Body, f *definition.Folder) {
 	written, ok := d.text(body, "root")
 	if !ok {

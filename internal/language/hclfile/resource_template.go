@@ -11,7 +11,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// template decodes a resource_template block.
 func (d *decoder) template(b *hclsyntax.Block) definition.Template {
 	r := rules["resource_template"]
 	at, nameAt := d.definition(b, "the template")

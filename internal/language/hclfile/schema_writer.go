@@ -93,7 +93,6 @@ func appendStrings(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
-// field writes the schema of one field.
 func (w *schemaWriter) field(f *field, pointer string) {
 	w.out = append(w.out, '{')
 	w.typeName(f.typ, pointer)
@@ -215,7 +214,6 @@ func (w *schemaWriter) attributes(t *valueType, pointer string) {
 	w.closing(names, false)
 }
 
-// schemaOf returns the schema of a type alone.
 func schemaOf(t *valueType) json.RawMessage {
 	w := schemaWriter{}
 	w.valueType(t, "", cty.NilVal)

@@ -30,7 +30,6 @@ func declaredSecrets(all []*hclsyntax.Block) []string {
 	return names
 }
 
-// secrets decodes the secret blocks.
 func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 	var secrets []definition.Secret
 	taken := named{}
@@ -397,7 +396,6 @@ func (d *decoder) plainText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	return []grant.Part{{Literal: text}}, true
 }
 
-// usesSecret reports whether x refers to a secret.
 func usesSecret(x hclsyntax.Expression) bool {
 	return slices.ContainsFunc(x.Variables(), func(t hcl.Traversal) bool { return t.RootName() == "secret" })
 }

@@ -19,7 +19,6 @@ import (
 // maxTestName is the length in bytes of a test's name, which is a sentence.
 const maxTestName = 200
 
-// test decodes a test block.
 func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	r := rules["test"]
 	d.checkBody(b)
@@ -108,7 +107,6 @@ func (d *decoder) testedURI(body *hclsyntax.Body) string {
 	return uri
 }
 
-// input decodes the arguments of the call.
 func (d *decoder) input(body *hclsyntax.Body, target string, t *definition.Test) {
 	attr := body.Attributes["input"]
 	switch {

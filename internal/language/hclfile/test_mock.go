@@ -17,7 +17,6 @@ import (
 // mockForms says how a mock block begins.
 const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "secrets" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
-// mock decodes a mock block.
 func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	d.checkBody(b)
 	m := definition.Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}

@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// tool decodes a tool block.
 func (d *decoder) tool(b *hclsyntax.Block) definition.Tool {
 	at, nameAt := d.definition(b, "the tool")
 	t := definition.Tool{
@@ -29,7 +28,9 @@ func (d *decoder) tool(b *hclsyntax.Block) definition.Tool {
 	d.task(b, &t)
 	d.inputs(b, &t)
 	d.outputs(b, &t)
-	t.Cache = d.cache(b, &t)
+	if t.Cache = d.cache(b); t.Cache != nil {
+		d.cacheable(b, &t, t.Cache)
+	}
 	if run := d.run(b); run != nil {
 		t.Run = *run
 	}
@@ -175,20 +176,10 @@ func (d *decoder) dryRun(b *hclsyntax.Block, t *definition.Tool) {
 	}
 }
 
-// cache decodes the cache block of a tool, nil when there is none. A result is
+// cache decodes the cache block within another one, nil when there is none. A result is
 // given again only where nobody can tell it from that of another run: by a tool
 // that changes nothing, asks nobody and keeps nothing for its caller alone.
-func (d *decoder) cache(b *hclsyntax.Block, t *definition.Tool) *definition.Cache {
-	c := d.cacheBlock(b)
-	if c == nil {
-		return nil
-	}
-	d.cacheable(b, t, c)
-	return c
-}
-
-// cacheBlock decodes the cache block within another one, nil when there is none.
-func (d *decoder) cacheBlock(b *hclsyntax.Block) *definition.Cache {
+func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 	block := first(b.Body, "cache")
 	if block == nil {
 		return nil
@@ -198,16 +189,6 @@ func (d *decoder) cacheBlock(b *hclsyntax.Block) *definition.Cache {
 	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
 	if scope, ok := d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer); ok {
 		c.Scope = scope
-	}
-	return c
-}
-
-// overrideCache decodes the cache block of an override block, nil when there is none. It is
-// the operator who says that the tool only reads: the word of its server is not enough.
-func (d *decoder) overrideCache(b *hclsyntax.Block, o *definition.Override) *definition.Cache {
-	c := d.cacheBlock(b)
-	if c != nil {
-		d.repeatable(b, c, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
 	}
 	return c
 }

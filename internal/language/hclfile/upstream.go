@@ -77,7 +77,6 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 	return u
 }
 
-// upstreamCommand decodes how the server is run.
 func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	command, ok := d.strings(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
@@ -194,7 +193,10 @@ func (d *decoder) override(b *hclsyntax.Block) definition.Override {
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
 	o.Labels = d.textMap(b.Body, "labels")
 	o.Bounds = d.boundsAway(b)
-	o.Cache = d.overrideCache(b, &o)
+	// It is the operator who says that the tool only reads: the word of its server is not enough.
+	if o.Cache = d.cache(b); o.Cache != nil {
+		d.repeatable(b, o.Cache, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
+	}
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
 	}
@@ -221,7 +223,6 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 	}
 }
 
-// upstreamURL decodes where the server is reached, and how.
 func (d *decoder) upstreamURL(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Private, _ = d.boolean(b.Body, "private_networks", false)
 	u.PlaceRange = d.f.rng(b.Body.Attributes["url"].Expr.Range())
@@ -233,7 +234,6 @@ func (d *decoder) upstreamURL(b *hclsyntax.Block, u *definition.Upstream) {
 	d.upstreamHTTP(b, u)
 }
 
-// upstreamHTTP decodes how the server is spoken to over HTTP.
 func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"dir", "env"} {
 		d.onlyWith(b, name, "command")

@@ -56,7 +56,6 @@ func (t *valueType) attr(name string) *attrType {
 	return nil
 }
 
-// describe names the type for messages, with its article.
 func (t *valueType) describe() string {
 	switch t.kind {
 	case anyKind:
