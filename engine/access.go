@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Auth is an auth block of the operator's file: one way in which callers prove who they are.
@@ -47,7 +47,7 @@ type AuthTokens struct {
 	Skew time.Duration
 }
 
-func authsOf(blocks []hclfile.Auth) []Auth {
+func authsOf(blocks []definition.Auth) []Auth {
 	var auths []Auth
 	for _, b := range blocks {
 		auths = append(auths, Auth{

@@ -9,13 +9,13 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // openAudit opens the log that the first snapshot wants calls to be written to.
-func (s *Server) openAudit(block *hclfile.Audit) error {
+func (s *Server) openAudit(block *definition.Audit) error {
 	if block == nil || s.options.Mode != Serving {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}
-	if c.Server.Mode != hclfile.Production || s.options.Mode != Serving || s.audit.Load() != nil {
+	if c.Server.Mode != definition.Production || s.options.Mode != Serving || s.audit.Load() != nil {
 		return nil
 	}
 	return diag.List{{
@@ -85,7 +85,7 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 
 // keepAudit tells when a later snapshot wants calls to be written down otherwise, and
 // returns the warning: only a restart makes it so. Loading is held.
-func (s *Server) keepAudit(block *hclfile.Audit) diag.List {
+func (s *Server) keepAudit(block *definition.Audit) diag.List {
 	if !s.auditOutdated(block) {
 		return nil
 	}
@@ -106,12 +106,12 @@ func (s *Server) keepAudit(block *hclfile.Audit) diag.List {
 
 // auditOutdated reports whether a block wants calls to be written down otherwise than
 // they are. The first snapshot has been made.
-func (s *Server) auditOutdated(block *hclfile.Audit) bool {
+func (s *Server) auditOutdated(block *definition.Audit) bool {
 	return s.options.Mode == Serving && !sameAudit(block, s.audited)
 }
 
 // sameAudit reports whether two blocks open one log in the same way, wherever they stand.
-func sameAudit(a, b *hclfile.Audit) bool {
+func sameAudit(a, b *definition.Audit) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/federation"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -46,4 +46,4 @@ type insideSnapshot struct{ snapshot *Snapshot }
 func (i insideSnapshot) Said() privdiff.Side { return i.snapshot.catalog.Said }
 
 // Upstreams returns the upstream blocks with paths as the process opens them.
-func (i insideSnapshot) Upstreams() []hclfile.Upstream { return i.snapshot.catalog.Upstreams }
+func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Offer is what a [Snapshot] offers beside its tools: a resource, a template of
@@ -53,7 +53,7 @@ type Icon struct {
 	Sizes []string
 }
 
-func iconsOf(icons []hclfile.Icon) []Icon {
+func iconsOf(icons []definition.Icon) []Icon {
 	var list []Icon
 	for _, i := range catalog.IconsOf(icons) {
 		list = append(list, Icon(i))

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -227,24 +227,24 @@ func (o *Options) closeExecutors() error {
 // catalog returns what the server's catalogs are made of.
 func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
-		Server: hclfile.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
+		Server: definition.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath,
 		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
 	}
-	c.Values = make(hclfile.VarValues, len(o.Vars))
+	c.Values = make(definition.VarValues, len(o.Vars))
 	for name, value := range o.Vars {
-		c.Values[name] = hclfile.VarValue(value)
+		c.Values[name] = definition.VarValue(value)
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
 	}
 	c.Production = o.Production
 	if o.Mode == Checking {
-		c.CheckAudit = func(a hclfile.Audit) error { return checkAuditPath(a.Path, o.Tools) }
+		c.CheckAudit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Tools) }
 	}
 	if front := o.Front; front != nil {
-		c.CheckAuth, c.CheckTLS = func(blocks []hclfile.Auth) error { return front.CheckAuth(authsOf(blocks)) }, func(t hclfile.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }
-		c.CheckListen = func(l hclfile.Listen, auths []hclfile.Auth) error {
+		c.CheckAuth, c.CheckTLS = func(blocks []definition.Auth) error { return front.CheckAuth(authsOf(blocks)) }, func(t definition.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }
+		c.CheckListen = func(l definition.Listen, auths []definition.Auth) error {
 			return front.CheckListen(listenOf(l), authsOf(auths))
 		}
 		c.Check = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }

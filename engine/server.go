@@ -22,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/gomodule"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/state"
 )
@@ -56,7 +56,7 @@ type Server struct {
 
 	// audited is the block that audit was opened by. It is set before the first snapshot
 	// is stored, and never again.
-	audited *hclfile.Audit
+	audited *definition.Audit
 
 	// audit is the log that calls are written to, from the first load on; nil for none.
 	audit atomic.Pointer[audit.Log]
@@ -130,7 +130,7 @@ func New(o Options) (*Server, error) {
 		made.Transpiler = parts.TypeScript.Transpiler()
 	}
 	if code := parts.CodeMode; code != nil {
-		made.Codeact = func(block *hclfile.Codeact) []*catalog.Item {
+		made.Codeact = func(block *definition.Codeact) []*catalog.Item {
 			return code.CodeItems(block, o.programs(), o.Trial, made.Transpiler)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Snapshot is everything that serves calls at one moment: tools, policies,
@@ -80,7 +80,7 @@ func (s *Snapshot) Info() Info {
 // Listen returns what the operator's file says of the address to serve on.
 func (s *Snapshot) Listen() Listen { return listenOf(s.catalog.Listen) }
 
-func listenOf(l hclfile.Listen) Listen {
+func listenOf(l definition.Listen) Listen {
 	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied((*ListenTLS)(l.TLS))}
 }
 

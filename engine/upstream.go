@@ -6,16 +6,16 @@ import (
 
 	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/federation"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Upstream is an MCP server whose tools are offered here without an upstream block.
-type Upstream struct{ block hclfile.Upstream }
+type Upstream struct{ block definition.Upstream }
 
 // NewUpstream returns the upstream of a URL. What it offers has names that begin with its
 // own and "_". origin is where it is named, for messages.
 func NewUpstream(name, url, origin string) (Upstream, error) {
-	block, err := hclfile.NewUpstream(name, url, origin)
+	block, err := definition.NewUpstream(name, url, origin)
 	if err != nil {
 		return Upstream{}, fmt.Errorf("%s: upstream %q: %w", origin, name, err)
 	}

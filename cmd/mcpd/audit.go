@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
@@ -61,9 +61,9 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	vars := hclfile.VarValues{}
+	vars := definition.VarValues{}
 	for name, value := range values {
-		vars[name] = hclfile.VarValue(value)
+		vars[name] = definition.VarValue(value)
 	}
 	folder := filepath.Dir(l.files.config)
 	name := filepath.ToSlash(filepath.Clean(l.files.config))

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/codemode/codeact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -21,6 +21,6 @@ type extension struct{}
 func (extension) Name() string { return "extensions/codemode" }
 
 // CodeItems returns the tools and the prompt of a codeact block.
-func (extension) CodeItems(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
+func (extension) CodeItems(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
 	return codeact.Items(block, x, trial, t)
 }

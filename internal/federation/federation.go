@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Federation connects to upstream servers and returns what they offer. It is safe for
@@ -22,10 +22,10 @@ import (
 type Federation interface {
 	// Accepted returns what the lock file accepts of the servers of the blocks. What is wrong
 	// with the file, or with a block, is among its problems.
-	Accepted(blocks []hclfile.Upstream, lock catalog.LockFile) catalog.Accepted
+	Accepted(blocks []definition.Upstream, lock catalog.LockFile) catalog.Accepted
 	// Offered returns what the servers of the blocks offer now and the lock file accepts, in
 	// the order of the blocks. keys are the secrets of the files, by their addresses.
-	Offered(blocks []hclfile.Upstream, keys map[string]string) catalog.Offers
+	Offered(blocks []definition.Upstream, keys map[string]string) catalog.Offers
 	// Served notes that a catalog with what was offered last serves now: tools that are pinned
 	// on first use are written to the lock file.
 	Served(c *catalog.Catalog)
@@ -93,7 +93,7 @@ type none struct{}
 const Package = "github.com/mcpd/mcpd/extensions/federation"
 
 // Accepted accepts nothing; its problems are the blocks.
-func (none) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
+func (none) Accepted(blocks []definition.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
 	for i := range blocks {
 		accepted.Problems = append(accepted.Problems, diag.Diagnostic{
 			Code: "missing-extension", Range: blocks[i].Range,
@@ -104,14 +104,14 @@ func (none) Accepted(blocks []hclfile.Upstream, _ catalog.LockFile) (accepted ca
 	return accepted
 }
 
-func (none) Offered([]hclfile.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
-func (none) Served(*catalog.Catalog) {}
-func (none) Keep(*catalog.Catalog) {}
-func (none) Settle(context.Context) bool { return false }
-func (none) States(*catalog.Catalog) []State { return nil }
-func (none) Drifts(*catalog.Catalog) []Drift { return nil }
-func (none) Follow(string) (leave func()) { return func() {} }
-func (none) Close() {}
+func (none) Offered([]definition.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
+func (none) Served(*catalog.Catalog)                                         {}
+func (none) Keep(*catalog.Catalog)                                           {}
+func (none) Settle(context.Context) bool                                     { return false }
+func (none) States(*catalog.Catalog) []State                                 { return nil }
+func (none) Drifts(*catalog.Catalog) []Drift                                 { return nil }
+func (none) Follow(string) (leave func())                                    { return func() {} }
+func (none) Close()                                                          {}
 
 // State is how an upstream server is, for operators.
 type State struct {

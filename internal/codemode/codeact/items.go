@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -23,7 +23,7 @@ const (
 
 // Items returns what a codeact block offers. Programs run in x, and none does where it is
 // nil. Trial and t are those of [scripting.Source].
-func Items(block *hclfile.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
+func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
 	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
 	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial, transpiler: t})
 	if block.Search {
@@ -82,7 +82,7 @@ const (
 
 // maker makes the items of a block.
 type maker struct {
-	block *hclfile.Codeact
+	block *definition.Codeact
 	kit   *kit
 	items []*catalog.Item
 }

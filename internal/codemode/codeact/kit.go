@@ -11,13 +11,13 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/codemode/toolprompt"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // kit is what all bodies of one block share.
 type kit struct {
-	block *hclfile.Codeact
+	block *definition.Codeact
 	// compiling has a place for each program that is compiled at once.
 	compiling chan struct{}
 
@@ -54,7 +54,7 @@ type index struct {
 
 // tools returns the tools that code may call for the caller, in the order of their names.
 func (k *kit) tools(ctx context.Context, s catalog.Survey) []*catalog.Entry {
-	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !hclfile.Covers(k.block.Tools, e.Name) })
+	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.Covers(k.block.Tools, e.Name) })
 }
 
 // indexOf returns the index of all tools of a catalog that code may call for anybody: who
@@ -67,7 +67,7 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	}
 	made := &index{of: weak.Make(c)}
 	for _, e := range c.Entries[catalog.Tools] {
-		if !e.Surveys && !e.Alias && hclfile.Covers(k.block.Tools, e.Name) {
+		if !e.Surveys && !e.Alias && definition.Covers(k.block.Tools, e.Name) {
 			made.entries = append(made.entries, e)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/policylang"
 )
 
 // addAccess takes in who may enter and what is written down of them, with paths that
 // are relative to the operator's file made those that the process opens.
-func (k *linker) addAccess(config *hclfile.Config) {
+func (k *linker) addAccess(config *definition.Config) {
 	folder := filepath.Dir(filepath.FromSlash(k.options.ConfigPath))
 	if config.Listen.TLS != nil {
 		tls := *config.Listen.TLS
@@ -25,7 +25,7 @@ func (k *linker) addAccess(config *hclfile.Config) {
 	}
 	for _, auth := range config.Auths {
 		if auth.Keys != nil {
-			auth.Keys = &hclfile.AuthKeys{File: within(folder, auth.Keys.File)}
+			auth.Keys = &definition.AuthKeys{File: within(folder, auth.Keys.File)}
 		}
 		k.catalog.Auths = append(k.catalog.Auths, auth)
 	}
@@ -40,7 +40,7 @@ func (k *linker) addAccess(config *hclfile.Config) {
 }
 
 // checkListen reports an address that strangers reach who need not prove anything.
-func (k *linker) checkListen(listen hclfile.Listen) {
+func (k *linker) checkListen(listen definition.Listen) {
 	if k.options.CheckListen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
 		return
 	}
@@ -53,7 +53,7 @@ func (k *linker) checkListen(listen hclfile.Listen) {
 }
 
 // checkAudit reports an audit block whose log cannot be opened.
-func (k *linker) checkAudit(audit hclfile.Audit) {
+func (k *linker) checkAudit(audit definition.Audit) {
 	if k.options.CheckAudit == nil || audit.Path == "" { // which is told where it stands
 		return
 	}
@@ -63,21 +63,21 @@ func (k *linker) checkAudit(audit hclfile.Audit) {
 }
 
 // BadAudit says of an audit block that calls cannot be written to its log.
-func BadAudit(audit *hclfile.Audit, why error) diag.Diagnostic {
+func BadAudit(audit *definition.Audit, why error) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", why), Detail: "correct the path, or what stands there",
 	}
 }
 
 // AuditInUse says of an audit block that another process has its log.
-func AuditInUse(audit *hclfile.Audit, why error) diag.Diagnostic {
+func AuditInUse(audit *definition.Audit, why error) diag.Diagnostic {
 	d := BadAudit(audit, why)
 	d.Detail = "stop that process, or give this block a path of its own"
 	return d
 }
 
 // checkTLS reports a tls block whose files do not do.
-func (k *linker) checkTLS(tls hclfile.ListenTLS) {
+func (k *linker) checkTLS(tls definition.ListenTLS) {
 	if k.options.CheckTLS == nil {
 		return
 	}
@@ -116,7 +116,7 @@ func (k *linker) checkAuths() {
 }
 
 // checkAuth reports what is wrong with blocks at one of them, if anything is.
-func (k *linker) checkAuth(blocks []hclfile.Auth, at hclfile.Auth) bool {
+func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 	err := k.options.CheckAuth(blocks)
 	if err != nil {
 		k.found.refused = append(k.found.refused, blocks...)
@@ -139,7 +139,7 @@ func within(folder, path string) string {
 
 // checkIDs warns of rules and inputs that tell callers apart by principal.id alone where
 // several auth blocks may give the same id to different callers.
-func (k *linker) checkIDs(config *hclfile.Config) {
+func (k *linker) checkIDs(config *definition.Config) {
 	var names []string
 	taken := map[string]bool{}
 	for _, auth := range config.Auths {
@@ -181,7 +181,7 @@ func (k *linker) checkIDs(config *hclfile.Config) {
 			}})
 		}
 	}
-	for _, policies := range [][]hclfile.Policy{config.Policies, k.found.policies} {
+	for _, policies := range [][]definition.Policy{config.Policies, k.found.policies} {
 		for i := range policies {
 			p := &policies[i]
 			warn(fmt.Sprintf("policy %q", p.Name), textOf(p.When), textOf(p.Allow), textOf(p.Deny), textOf(p.Approval))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -22,11 +22,11 @@ type ruleSet struct {
 	env *policylang.Env
 	// operators are the policies of the operator's file, and authors those of tool files;
 	// goPolicies counts those of the embedding program.
-	operators, authors []hclfile.Policy
+	operators, authors []definition.Policy
 	goPolicies         int
 	// limits are the limit blocks, the operator's first, and counted the same as they are
 	// counted.
-	limits  []*hclfile.Limit
+	limits  []*definition.Limit
 	counted []*ratelimit.Limit
 	// known is what was compiled before.
 	known    compiledRules
@@ -103,7 +103,7 @@ func (r *ruleSet) misfits(accepted []*Entry) diag.List {
 }
 
 // checkIdle compiles policies that cover no item, so that their mistakes show.
-func (k *linker) checkIdle(policies []hclfile.Policy, entries []*Entry) {
+func (k *linker) checkIdle(policies []definition.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
 		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
@@ -129,7 +129,7 @@ func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 }
 
 // bind compiles a policy for one item that it covers, and returns what is wrong with it.
-func (r *ruleSet) bind(e *Entry, p *hclfile.Policy, operator bool, schemaHash loader.Hash) diag.List {
+func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash loader.Hash) diag.List {
 	if !covers(p.Targets, e.Kind, e.Name) || r.policies.room() < 0 {
 		return nil
 	}
@@ -166,14 +166,14 @@ func schemaHashOf(e *Entry) loader.Hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
 }
 
-func sourceOf(p *hclfile.Policy) policylang.Source {
+func sourceOf(p *definition.Policy) policylang.Source {
 	return policylang.Source{
 		Name: p.Name, OnResult: p.OnResult, When: textOf(p.When), Allow: textOf(p.Allow), Deny: textOf(p.Deny), Approval: textOf(p.Approval),
 		Reason: p.Reason, ReasonExpr: textOf(p.ReasonExpr), Range: p.NameRange,
 	}
 }
 
-func textOf(body *hclfile.Body) *diag.Text {
+func textOf(body *definition.Body) *diag.Text {
 	if body == nil {
 		return nil
 	}

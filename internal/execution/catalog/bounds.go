@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -19,13 +19,13 @@ type standing struct {
 }
 
 // operators returns what stands for what the operator's file defines.
-func operators(c *hclfile.Config) standing {
-	return standing{call: hclfile.DefaultTimeout, hook: hclfile.DefaultHookTimeout, memory: c.Limits.Memory}
+func operators(c *definition.Config) standing {
+	return standing{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
 }
 
 // authors returns what stands for what tool files define: of each bound the
 // default, or the ceiling where that is less.
-func authors(c *hclfile.Config) standing {
+func authors(c *definition.Config) standing {
 	s := operators(c)
 	if c.Ceiling == nil {
 		return s
@@ -35,10 +35,10 @@ func authors(c *hclfile.Config) standing {
 		s.call, s.hook = min(most.Timeout, s.call), min(most.Timeout, s.hook)
 	}
 	if most.Memory > 0 {
-		s.memory = min(most.Memory, cmp.Or(s.memory, hclfile.DefaultMemory))
+		s.memory = min(most.Memory, cmp.Or(s.memory, definition.DefaultMemory))
 	}
 	if most.Output > 0 {
-		s.output = min(most.Output, hclfile.DefaultOutput)
+		s.output = min(most.Output, definition.DefaultOutput)
 	}
 	s.concurrency = most.Concurrency
 	return s
@@ -46,7 +46,7 @@ func authors(c *hclfile.Config) standing {
 
 // bound takes over what a definition says of its calls, and what stands where it
 // says nothing.
-func (s standing) bound(i *Item, b hclfile.Bounds) {
+func (s standing) bound(i *Item, b definition.Bounds) {
 	i.Timeout = b.Timeout
 	if _, written := b.Ranges["timeout"]; !written {
 		i.Timeout = s.call
@@ -56,7 +56,7 @@ func (s standing) bound(i *Item, b hclfile.Bounds) {
 }
 
 // run returns the bounds of a run of a hook.
-func (s standing) run(h *hclfile.Hook) (time.Duration, scripting.Limits) {
+func (s standing) run(h *definition.Hook) (time.Duration, scripting.Limits) {
 	timeout := h.Timeout
 	if h.TimeoutRange == (diag.Range{}) {
 		timeout = s.hook

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
 	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
@@ -24,7 +25,7 @@ import (
 // Options say what catalogs are made of.
 type Options struct {
 	// Server is what the server says of itself where the operator's file does not.
-	Server hclfile.Server
+	Server definition.Server
 	// Tools holds the tool files, or is nil; ToolsPath is how the folder is
 	// called in diagnostics.
 	Tools     fs.FS
@@ -32,7 +33,7 @@ type Options struct {
 	// Config holds the operator's file at ConfigPath, or is nil.
 	Config     fs.FS
 	ConfigPath string
-	Values     hclfile.VarValues
+	Values     definition.VarValues
 	// Trial is that of [scripting.Source].
 	Trial func(scripting.Source) error
 	// Transpiler is that of [scripting.Source]. Nil refuses what needs it.
@@ -40,29 +41,29 @@ type Options struct {
 	// Check refuses items that cannot be shown to clients; nil refuses none.
 	Check func(*Item) error
 	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.
-	CheckAuth func([]hclfile.Auth) error
+	CheckAuth func([]definition.Auth) error
 	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
-	CheckTLS func(hclfile.ListenTLS) error
+	CheckTLS func(definition.ListenTLS) error
 	// CheckListen refuses a listen block by which strangers would come in, as the auth
 	// blocks are; nil refuses none.
-	CheckListen func(hclfile.Listen, []hclfile.Auth) error
+	CheckListen func(definition.Listen, []definition.Auth) error
 	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
-	CheckAudit func(hclfile.Audit) error
+	CheckAudit func(definition.Audit) error
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *gomodule.Broker
 	// Production demands what production mode does, whatever the operator's file says.
 	Production bool
 	// Accepted returns what the lock file accepts of upstream servers, as the blocks would
 	// have it offered here. Nil accepts nothing.
-	Accepted func(blocks []hclfile.Upstream, lock LockFile) Accepted
+	Accepted func(blocks []definition.Upstream, lock LockFile) Accepted
 	// LockPath is the file of what was accepted of upstream servers, as the process opens
 	// it; "" for none.
 	LockPath string
 	// Codeact returns what lets agents write code, as the block would have it. Nil refuses
 	// the block.
-	Codeact func(*hclfile.Codeact) []*Item
+	Codeact func(*definition.Codeact) []*Item
 	// Upstreams are those that the program names, beside the blocks of the operator's file.
-	Upstreams []hclfile.Upstream
+	Upstreams []definition.Upstream
 	// GoPolicies is how many policies the embedding program has.
 	GoPolicies int
 	// Runner makes the hooks of the catalogs.
@@ -99,7 +100,7 @@ type Builder struct {
 	stages map[string]cache
 	// coded are the items that let agents write code, of the block of a hash.
 	coded struct {
-		of    hclfile.Hash
+		of    definition.Hash
 		items []*Item
 	}
 }
@@ -128,7 +129,7 @@ type Result struct {
 	Problems diag.List
 	Sources  Sources
 	// Refused are the auth blocks that cannot be applied as what they name is now.
-	Refused []hclfile.Auth
+	Refused []definition.Auth
 }
 
 // Sources are the files that a build has read, by the names that problems use.
@@ -149,7 +150,7 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 
 // build is what one build has found so far.
 type build struct {
-	config *hclfile.Config
+	config *definition.Config
 	env    *policylang.Env
 	vars   []byte
 	roots  *loader.Roots
@@ -157,18 +158,18 @@ type build struct {
 	authors, operators standing
 
 	items    []*Item
-	policies []hclfile.Policy // those of tool files, in order
-	limits   []hclfile.Limit  // those of tool files, in order
-	hooking  []hclfile.Hook   // those of tool files, in order
+	policies []definition.Policy // those of tool files, in order
+	limits   []definition.Limit  // those of tool files, in order
+	hooking  []definition.Hook   // those of tool files, in order
 	hooks    []*Hook
-	tests    []hclfile.Test
+	tests    []definition.Test
 	files    []grant.FS   // all that is granted of files, in order
 	programs []grant.Exec // and of programs
 
-	refused []hclfile.Auth // auth blocks that cannot be applied
+	refused []definition.Auth // auth blocks that cannot be applied
 	// upstreams are the upstream blocks, with paths as the process opens them, and names what
 	// they may call things.
-	upstreams []hclfile.Upstream
+	upstreams []definition.Upstream
 	names     *names
 	// lock is the file of what was accepted of those, and accepted what it says.
 	lock     *loader.Lock
@@ -238,7 +239,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		}
 	}
 	found.report(b.tree.Shared())
-	if found.config.Server.Mode == hclfile.Production {
+	if found.config.Server.Mode == definition.Production {
 		found.report(b.config.Foreign())
 		found.report(b.tree.Foreign())
 		found.report(found.lock.Foreign())
@@ -259,9 +260,9 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 // begin begins a build with the operator's file as it was read last.
 func (b *Builder) begin(lock *loader.Lock) *build {
 	config := b.config.Config
-	if b.options.Production && config.Server.Mode != hclfile.Production {
+	if b.options.Production && config.Server.Mode != definition.Production {
 		strict := *config
-		strict.Server.Mode = hclfile.Production
+		strict.Server.Mode = definition.Production
 		config = &strict
 	}
 	config, twice := b.addUpstreams(config)
@@ -277,7 +278,7 @@ func (b *Builder) begin(lock *loader.Lock) *build {
 
 // join checks, compiles and links what the files define. It returns nil when not even the
 // variables are sound.
-func (b *Builder) join(found *build, defined []*hclfile.Definitions, registered []*Item) *Base {
+func (b *Builder) join(found *build, defined []*definition.Definitions, registered []*Item) *Base {
 	registered = slices.Concat(registered, b.code(found))
 	found.report(configcheck.Check(found.config, defined, b.elsewhere(found, registered)))
 	found.report(configcheck.CheckModules(found.config, defined, b.options.Modules))

@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -16,8 +16,8 @@ type cache struct {
 	vars string
 	// authors and operators are the bounds that items and hooks were compiled with.
 	authors, operators standing
-	items              map[hclfile.Hash]*compiledItem
-	hooks              map[hclfile.Hash]*compiledHook
+	items              map[definition.Hash]*compiledItem
+	hooks              map[definition.Hash]*compiledHook
 	rules              compiledRules
 }
 
@@ -43,6 +43,6 @@ type compiledHook struct {
 // ruleKey is all that a compiled policy, or the compiled key of a limit, depends
 // on beside the variables. The key of a limit that reads no args depends on no item.
 type ruleKey struct {
-	rule hclfile.Hash
+	rule definition.Hash
 	item loader.Hash
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -26,7 +26,7 @@ type cached struct {
 	Body
 	item  *Item
 	store *results
-	cache hclfile.Cache
+	cache definition.Cache
 	// granted is a hash of what the body is granted, with the places that it led
 	// to, and secrets are the names of those among it.
 	granted [sha256.Size]byte
@@ -38,10 +38,10 @@ type cached struct {
 
 // cacheOffered gives bodies of tools of upstreams the caches that their blocks want. An item
 // that has served has its own already.
-func (b *Builder) cacheOffered(upstreams []hclfile.Upstream, items []*Item) {
+func (b *Builder) cacheOffered(upstreams []definition.Upstream, items []*Item) {
 	for _, item := range items {
 		_, done := item.Body.(*cached)
-		at := slices.IndexFunc(upstreams, func(u hclfile.Upstream) bool { return u.Name == item.Upstream })
+		at := slices.IndexFunc(upstreams, func(u definition.Upstream) bool { return u.Name == item.Upstream })
 		if item.Cache == nil || done || at < 0 {
 			continue
 		}
@@ -53,7 +53,7 @@ func (b *Builder) cacheOffered(upstreams []hclfile.Upstream, items []*Item) {
 
 // cached returns the body of a tool that has a cache; nil when the results
 // would tell one caller what another one said.
-func (k *compiling) cached(def *hclfile.Tool, body Body) Body {
+func (k *compiling) cached(def *definition.Tool, body Body) Body {
 	s, ok := body.(*script)
 	if !ok || !k.knowsNobody(def, s.program) {
 		return nil
@@ -64,7 +64,7 @@ func (k *compiling) cached(def *hclfile.Tool, body Body) Body {
 
 // knowsNobody reports a body whose result depends on who calls, and is given to
 // others. What it is told of one principal's agents is for that principal.
-func (k *compiling) knowsNobody(def *hclfile.Tool, program *scripting.Program) bool {
+func (k *compiling) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue
@@ -73,7 +73,7 @@ func (k *compiling) knowsNobody(def *hclfile.Tool, program *scripting.Program) b
 			Code: "cached-caller", Range: def.Cache.Range, Summary: "the body reads " + name + ", and its results are given to every caller",
 			Detail: "write scope = \"principal\", or take what it needs as an input with from, which results are told apart by",
 		}
-		if def.Cache.Scope == hclfile.CachePrincipal {
+		if def.Cache.Scope == definition.CachePrincipal {
 			found.Severity = diag.Warning
 			found.Summary = "the body reads " + name + ", which is another in each call, and its results are given again"
 			found.Detail = "take what it needs as an input, which results are told apart by, or remove the cache"
@@ -149,7 +149,7 @@ func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
 		field(h, []byte(i.Host.SecretKeys[name]))
 	}
 	field(h, strconv.AppendInt(nil, int64(i.Bounds.Output), 10))
-	if b.cache.Scope == hclfile.CachePrincipal {
+	if b.cache.Scope == definition.CachePrincipal {
 		p := i.Caller.Principal
 		session := ""
 		if p.Kind == identity.KindAnonymous || p.ID == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // TestResultsAreToldApartByTheSecretsBehindThem changes one thing after the other
@@ -22,7 +22,7 @@ func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 		i.Bounds.Output = output
 		return i
 	}
-	plain := &cached{item: &Item{}, cache: hclfile.Cache{TTL: time.Minute, Scope: hclfile.CachePrincipal}}
+	plain := &cached{item: &Item{}, cache: definition.Cache{TTL: time.Minute, Scope: definition.CachePrincipal}}
 	secret := &cached{item: &Item{}, cache: plain.cache, secrets: []string{"crm"}}
 	key := func(b *cached, keys map[string]string, output int) resultcache.Key {
 		c, ok := b.key(invoke(keys, output))

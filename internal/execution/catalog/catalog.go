@@ -7,7 +7,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
@@ -18,14 +18,14 @@ type Catalog struct {
 	// of secrets are not part of it.
 	Revision string
 	// Server, Listen, Reload and Limits are the blocks of the operator's file.
-	Server hclfile.Server
-	Listen hclfile.Listen
-	Reload hclfile.Reload
-	Limits hclfile.Limits
+	Server definition.Server
+	Listen definition.Listen
+	Reload definition.Reload
+	Limits definition.Limits
 	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
 	// written down. Their paths, and those of Listen, are as the process opens them.
-	Auths []hclfile.Auth
-	Audit *hclfile.Audit
+	Auths []definition.Auth
+	Audit *definition.Audit
 	// Entries are those of each kind, in bytewise order of their addresses.
 	Entries [kinds][]*Entry
 	// Hooks are all hooks, the operator's first.
@@ -40,12 +40,12 @@ type Catalog struct {
 	DenyByDefault bool
 	Secrets       []secrets.Def
 	// Upstreams are the upstream blocks, with paths as the process opens them.
-	Upstreams []hclfile.Upstream
+	Upstreams []definition.Upstream
 	// SecretKeys maps the name of a secret to the key of its definition.
 	SecretKeys map[string]string
 	// Sensitive takes the values of sensitive variables out of what is written.
 	Sensitive redact.Text
-	Tests     []hclfile.Test
+	Tests     []definition.Test
 	// stages are those of its tests, by their names; see [Builder.Stage].
 	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
@@ -177,13 +177,13 @@ func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) 
 }
 
 // covers reports whether targets name an item.
-func covers(t hclfile.Targets, k Kind, name string) bool {
+func covers(t definition.Targets, k Kind, name string) bool {
 	switch k {
 	case Tools:
-		return hclfile.Covers(t.Tools, name)
+		return definition.Covers(t.Tools, name)
 	case Prompts:
-		return hclfile.Covers(t.Prompts, name)
+		return definition.Covers(t.Prompts, name)
 	default:
-		return hclfile.Covers(t.Resources, name)
+		return definition.Covers(t.Resources, name)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/scripting"
@@ -20,13 +20,13 @@ import (
 
 // compile compiles the definitions of all files, or takes them from the cache,
 // and leaves them in the order of the files.
-func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
+func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	if b.cache.authors != found.authors || b.cache.operators != found.operators {
 		b.cache.items, b.cache.hooks = nil, nil
 	}
 	next := cache{
 		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
-		items: map[hclfile.Hash]*compiledItem{}, hooks: map[hclfile.Hash]*compiledHook{},
+		items: map[definition.Hash]*compiledItem{}, hooks: map[definition.Hash]*compiledHook{},
 		rules: b.cache.rules,
 	}
 	c := &compiler{Builder: b, found: found}
@@ -72,14 +72,14 @@ func (b *Builder) compile(defined []*hclfile.Definitions, found *build) {
 
 // job compiles one definition.
 type job struct {
-	hash    hclfile.Hash
+	hash    definition.Hash
 	compile func() *compiledItem
 }
 
 // jobs returns what there is to compile, in the order of the files. Files of
 // folders are read here, and compiled each for itself.
-func (c *compiler) jobs(defined []*hclfile.Definitions) (jobs []job) {
-	add := func(hash hclfile.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
+func (c *compiler) jobs(defined []*definition.Definitions) (jobs []job) {
+	add := func(hash definition.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
 	for _, d := range defined {
 		for _, def := range pointers(d.Tools) {
 			add(def.Hash, func() *compiledItem { return c.tool(def) })
@@ -116,7 +116,7 @@ type compiling struct {
 }
 
 // begin begins an item of a definition.
-func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
+func (c *compiler) begin(item *Item, meaning definition.Hash) *compiling {
 	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
 	k.key.Write(meaning[:])
 	return k
@@ -124,7 +124,7 @@ func (c *compiler) begin(item *Item, meaning hclfile.Hash) *compiling {
 
 // body compiles code that the definition carries. It returns nil for code with
 // mistakes, which it reports, and for code whose decoder has reported one.
-func (k *compiling) body(src scripting.Source, body hclfile.Body, granted grant.Set) Body {
+func (k *compiling) body(src scripting.Source, body definition.Body, granted grant.Set) Body {
 	if body.Text.Body() == "" {
 		k.bodies = append(k.bodies, nil)
 		return nil
@@ -155,7 +155,7 @@ func (k *compiling) done(granted grant.Set, ranges map[string]diag.Range) *compi
 	return k.compiledItem
 }
 
-func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
+func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	item := itemOf(def)
 	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
@@ -181,10 +181,10 @@ func (c *compiler) tool(def *hclfile.Tool) *compiledItem {
 }
 
 // itemOf returns what a tool block says, before anything in it is compiled.
-func itemOf(def *hclfile.Tool) *Item {
+func itemOf(def *definition.Tool) *Item {
 	item := &Item{
 		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
-		Task:     Task{TTL: def.TaskTTL, Required: def.Task == hclfile.TaskRequired, AskFirst: def.AskFirst},
+		Task:     Task{TTL: def.TaskTTL, Required: def.Task == definition.TaskRequired, AskFirst: def.AskFirst},
 		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
 		Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
 	}
@@ -195,7 +195,7 @@ func itemOf(def *hclfile.Tool) *Item {
 }
 
 // schemas compiles the schemas of a tool, and the inputs that the server fills in.
-func (c *compiler) schemas(def *hclfile.Tool, item *Item) (problems diag.List) {
+func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List) {
 	var more diag.List
 	item.Input, problems = schema.CompileFor(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin)
 	if def.Output != nil {
@@ -223,7 +223,7 @@ func inMember(pointers []string, member string) (inner []string) {
 	return inner
 }
 
-func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
+func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
 	known := c.cache.hooks[def.Hash]
 	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
 		return known
@@ -246,7 +246,7 @@ func (c *compiler) hook(def *hclfile.Hook, bounds standing) *compiledHook {
 }
 
 // program compiles a body with what it is granted.
-func (c *compiler) program(src scripting.Source, body hclfile.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
+func (c *compiler) program(src scripting.Source, body definition.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
 	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
 	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
@@ -255,7 +255,7 @@ func (c *compiler) program(src scripting.Source, body hclfile.Body, granted gran
 		src.Path = c.tree.Relative(body.Text.File())
 	}
 	src.Language = scripting.JS
-	if body.Language == hclfile.TypeScript {
+	if body.Language == definition.TypeScript {
 		src.Language = scripting.TS
 	}
 	src.Objects = append(objectsOf(granted), c.functionsOf(granted)...)

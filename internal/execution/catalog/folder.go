@@ -8,12 +8,12 @@ import (
 	"path"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // folder returns what there is to compile of the files that a folder offers.
-func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
+func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	if def.Root == "" {
 		return nil // whoever decoded the file has told
 	}
@@ -44,7 +44,7 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 			continue
 		}
 		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
-		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, hclfile.Hash(hash)) }})
+		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, definition.Hash(hash)) }})
 	}
 	if offered == 0 && len(files) > 0 {
 		c.found.report(diag.List{{
@@ -57,10 +57,10 @@ func (c *compiler) folder(def *hclfile.Folder) (jobs []job) {
 }
 
 // file returns the resource that a file of a folder is.
-func (c *compiler) file(def *hclfile.Folder, name string, content []byte, hash hclfile.Hash) *compiledItem {
+func (c *compiler) file(def *definition.Folder, name string, content []byte, hash definition.Hash) *compiledItem {
 	uri := def.URI(name)
 	stands := def.Content(name, content)
-	item := resourceItem(Resources, def.Name, uri, "", def.Description, hclfile.Call{Labels: def.Labels, Bounds: hclfile.Bounds{Timeout: hclfile.DefaultTimeout}})
+	item := resourceItem(Resources, def.Name, uri, "", def.Description, definition.Call{Labels: def.Labels, Bounds: definition.Bounds{Timeout: definition.DefaultTimeout}})
 	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
 	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
 	item.Body, item.Steady = &stored{uri: uri, content: stands}, true
@@ -77,7 +77,7 @@ func (k *linker) shadows(first, second *Item) {
 	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
 		return
 	}
-	pair := [2]*hclfile.Folder{first.folder, second.folder}
+	pair := [2]*definition.Folder{first.folder, second.folder}
 	if k.shadowed[pair] {
 		return
 	}

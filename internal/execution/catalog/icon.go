@@ -3,7 +3,7 @@ package catalog
 import (
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Icon is an image that clients may show.
@@ -17,7 +17,7 @@ type Icon struct {
 }
 
 // IconsOf returns a copy of the icons of a definition, as others see them.
-func IconsOf(icons []hclfile.Icon) []Icon {
+func IconsOf(icons []definition.Icon) []Icon {
 	var list []Icon
 	for _, i := range icons {
 		list = append(list, Icon{Source: i.Src, MIMEType: i.MIMEType, Theme: i.Theme, Sizes: slices.Clone(i.Sizes)})

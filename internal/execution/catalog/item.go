@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
@@ -47,7 +47,7 @@ type Item struct {
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
 
-	Icons []hclfile.Icon
+	Icons []definition.Icon
 	// Offer is nil for a tool.
 	Offer *Offer
 
@@ -71,7 +71,7 @@ type Item struct {
 	Body Body
 	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
 	// built into a catalog.
-	Cache *hclfile.Cache
+	Cache *definition.Cache
 	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
 	DryRun Body
 	// Surveys says that the body looks at what else its caller may call, and calls that as
@@ -92,7 +92,7 @@ type Item struct {
 	Steady bool
 	// folder is the definition that the item shares with the other files of a
 	// folder; nil for any other.
-	folder *hclfile.Folder
+	folder *definition.Folder
 }
 
 // Task says whether the calls of a tool may go on as tasks.
@@ -131,7 +131,7 @@ func (i *Item) shown() [32]byte {
 		Timeout                          time.Duration
 		Idempotent                       bool
 		ReadOnly, Destructive, OpenWorld *bool
-		Icons                            []hclfile.Icon
+		Icons                            []definition.Icon
 		Offer                            *Offer
 		Input, Output                    json.RawMessage
 	}{
@@ -306,7 +306,7 @@ type Hook struct {
 	*hooks.Hook
 	// Phases are "start", "end" and "error", each at most once.
 	Phases  []string
-	targets hclfile.Targets
+	targets definition.Targets
 }
 
 // Policy is a policy of an item, in the order in which it is asked. Without

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -43,7 +43,7 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 }
 
 // limitOf returns a limit as it is counted.
-func limitOf(def *hclfile.Limit, operator bool) *ratelimit.Limit {
+func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 	return &ratelimit.Limit{
 		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
 		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason,
@@ -66,7 +66,7 @@ func (k *linker) addLimits(entries []*Entry) diag.List {
 }
 
 // idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
-func (k *linker) idleKeys(defs []*hclfile.Limit, entries []*Entry) (problems diag.List) {
+func (k *linker) idleKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
 	for _, def := range defs {
 		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
 			_, more := k.found.env.CompileKey(keyOf(def), nil)
@@ -88,7 +88,7 @@ func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
 }
 
 // bindLimit compiles the key of a limit for one item, and returns what is wrong with it.
-func (r *ruleSet) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) diag.List {
+func (r *ruleSet) bindLimit(e *Entry, def *definition.Limit, l *ratelimit.Limit) diag.List {
 	if def.Key == nil {
 		e.Limits = append(e.Limits, Limit{Limit: l})
 		return nil
@@ -113,6 +113,6 @@ func (r *ruleSet) bindLimit(e *Entry, def *hclfile.Limit, l *ratelimit.Limit) di
 	return problems
 }
 
-func keyOf(def *hclfile.Limit) policylang.KeySource {
+func keyOf(def *definition.Limit) policylang.KeySource {
 	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
 }

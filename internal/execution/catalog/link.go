@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
@@ -38,7 +38,7 @@ type linker struct {
 	catalog *Catalog
 	rules   *ruleSet
 	// shadowed are the folders that files of others were found to be hidden by.
-	shadowed map[[2]*hclfile.Folder]bool
+	shadowed map[[2]*definition.Folder]bool
 	// hidden are pairs of items of one address: the one that is read, and one that is not.
 	hidden [][2]*Item
 }
@@ -52,10 +52,10 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
 		Hooks:         found.hooks,
 		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
-		DenyByDefault: config.Server.DefaultDecision == hclfile.DecideDeny || config.Server.Mode == hclfile.Production,
+		DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
 		Sensitive:     sensitive(config.Variables, found.vars),
 		Tests:         found.tests,
-	}, rules: b.rulesOf(found), shadowed: map[[2]*hclfile.Folder]bool{}}
+	}, rules: b.rulesOf(found), shadowed: map[[2]*definition.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
 	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
@@ -104,7 +104,7 @@ func (k *linker) acceptedEntries() (entries []*Entry) {
 }
 
 // said fills what the operator's file does not say from what the program says.
-func said(first, second hclfile.Server) hclfile.Server {
+func said(first, second definition.Server) definition.Server {
 	first.Name, first.Version = cmp.Or(first.Name, second.Name), cmp.Or(first.Version, second.Version)
 	first.Title = cmp.Or(first.Title, second.Title)
 	first.Description = cmp.Or(first.Description, second.Description)
@@ -113,7 +113,7 @@ func said(first, second hclfile.Server) hclfile.Server {
 }
 
 // instructed adds the instructions of upstream servers to those of a server.
-func instructed(s hclfile.Server, more []string) hclfile.Server {
+func instructed(s definition.Server, more []string) definition.Server {
 	if len(more) > 0 {
 		s.Instructions = strings.TrimPrefix(s.Instructions+"\n\n"+strings.Join(more, "\n\n"), "\n\n")
 	}
@@ -121,7 +121,7 @@ func instructed(s hclfile.Server, more []string) hclfile.Server {
 }
 
 // sensitive hides the values of the sensitive variables among vars.
-func sensitive(variables map[string]hclfile.Variable, vars []byte) redact.Text {
+func sensitive(variables map[string]definition.Variable, vars []byte) redact.Text {
 	var pointers []string
 	for name, v := range variables {
 		if v.Sensitive {
@@ -189,7 +189,7 @@ func (b *Builder) unlistable(item *Item) error {
 // distinct returns the entries without those that have the rules of another
 // one; share gives them these.
 func (k *linker) distinct() (entries []*Entry, share func()) {
-	leaders := map[*hclfile.Folder]*Entry{}
+	leaders := map[*definition.Folder]*Entry{}
 	var followers []*Entry
 	for _, e := range slices.Concat(k.catalog.Entries[:]...) {
 		switch leader := leaders[e.folder]; {

@@ -6,19 +6,19 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // names says which upstreams may use which names. It follows from their blocks alone, so
 // that a name stays reserved while its server cannot be reached.
 type names struct {
-	upstreams []hclfile.Upstream
+	upstreams []definition.Upstream
 	// given are the upstreams whose blocks give a tool or a prompt a name, by the name.
-	given map[string][]*hclfile.Upstream
+	given map[string][]*definition.Upstream
 }
 
-func newNames(upstreams []hclfile.Upstream) *names {
-	n := &names{upstreams: upstreams, given: map[string][]*hclfile.Upstream{}}
+func newNames(upstreams []definition.Upstream) *names {
+	n := &names{upstreams: upstreams, given: map[string][]*definition.Upstream{}}
 	for i := range upstreams {
 		for _, name := range upstreams[i].Rename {
 			n.given[name] = append(n.given[name], &upstreams[i])
@@ -39,7 +39,7 @@ type conflict struct {
 // conflict returns why the upstream of an item may not use its name, nil where it may.
 func (n *names) conflict(item *Item) *conflict {
 	if given := n.given[item.Name]; given != nil && (item.Kind == Tools || item.Kind == Prompts) {
-		if slices.ContainsFunc(given, func(u *hclfile.Upstream) bool { return u.Name == item.Upstream }) {
+		if slices.ContainsFunc(given, func(u *definition.Upstream) bool { return u.Name == item.Upstream }) {
 			return nil
 		}
 		return &conflict{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].RenamedAt(item.Name), true}
@@ -61,7 +61,7 @@ func inUse(item *Item, at diag.Range) *conflict {
 
 // byPrefix returns the upstream whose names begin as that of an item does: of several that
 // of the longest prefix, and the item's own before others.
-func (n *names) byPrefix(item *Item) (owner *hclfile.Upstream) {
+func (n *names) byPrefix(item *Item) (owner *definition.Upstream) {
 	for i := range n.upstreams {
 		u := &n.upstreams[i]
 		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
@@ -75,8 +75,8 @@ func (n *names) byPrefix(item *Item) (owner *hclfile.Upstream) {
 }
 
 // block returns the block of an upstream.
-func (n *names) block(upstream string) *hclfile.Upstream {
-	at := slices.IndexFunc(n.upstreams, func(u hclfile.Upstream) bool { return u.Name == upstream })
+func (n *names) block(upstream string) *definition.Upstream {
+	at := slices.IndexFunc(n.upstreams, func(u definition.Upstream) bool { return u.Name == upstream })
 	return &n.upstreams[at]
 }
 

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -110,7 +110,7 @@ func (o *Offer) match(uri *uritemplate.URI) (map[string]string, bool) {
 }
 
 // annotationsOf returns annotations as MCP has them, nil for none.
-func annotationsOf(a *hclfile.Annotations) json.RawMessage {
+func annotationsOf(a *definition.Annotations) json.RawMessage {
 	if a == nil {
 		return nil
 	}

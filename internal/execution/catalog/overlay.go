@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Offers is what upstream servers offer now, in the order of their blocks.
@@ -201,7 +201,7 @@ func (o *overlay) lacks(r *configcheck.Reference) bool {
 	if slices.ContainsFunc(o.offers.Known, func(t ToolName) bool { return t.Name == r.Text }) {
 		return false
 	}
-	return !slices.ContainsFunc(r.Upstreams, func(u *hclfile.Upstream) bool {
+	return !slices.ContainsFunc(r.Upstreams, func(u *definition.Upstream) bool {
 		tools, first := o.offers.First[u.Name]
 		return slices.Contains(tools, r.Text) || !first && !slices.Contains(o.base.locked, u.Name)
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
@@ -39,8 +39,8 @@ func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
 }
 
 // accepting has a lock file accept tools.
-func accepting(accepted *Accepted) func([]hclfile.Upstream, LockFile) Accepted {
-	return func([]hclfile.Upstream, LockFile) Accepted { return *accepted }
+func accepting(accepted *Accepted) func([]definition.Upstream, LockFile) Accepted {
+	return func([]definition.Upstream, LockFile) Accepted { return *accepted }
 }
 
 const (
@@ -303,7 +303,7 @@ func told(problems diag.List) (lines []string) {
 
 func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
 	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
-		placed := New(Options{ConfigPath: config}).placed([]hclfile.Upstream{{Command: []string{"./srv"}}})
+		placed := New(Options{ConfigPath: config}).placed([]definition.Upstream{{Command: []string{"./srv"}}})
 		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
 			t.Errorf("of %s it is %s", config, got)
 		}

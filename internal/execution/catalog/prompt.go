@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/internal/execution/reply"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
+func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	c.found.authors.bound(item, def.Bounds)
@@ -39,7 +39,7 @@ func (c *compiler) prompt(def *hclfile.Prompt) *compiledItem {
 // conversation is the body of a prompt whose messages stand in the file.
 type conversation struct {
 	description string
-	messages    []hclfile.Message
+	messages    []definition.Message
 }
 
 // Run fills in the arguments.
@@ -48,7 +48,7 @@ func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 	for n := range c.messages {
 		size += c.messages[n].Len(values)
 	}
-	if size > hclfile.MaxFilled {
+	if size > definition.MaxFilled {
 		return tooLong(size), nil
 	}
 	filled := make([]reply.Message, len(c.messages))
@@ -64,7 +64,7 @@ func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 
 // fill returns a message with the arguments in their places, and false when
 // they make no URI of what should be one.
-func fill(m *hclfile.Message, values map[string]string) (out reply.Message, sound bool) {
+func fill(m *definition.Message, values map[string]string) (out reply.Message, sound bool) {
 	out = reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
 	sound = true
 	switch {
@@ -89,7 +89,7 @@ func fill(m *hclfile.Message, values map[string]string) (out reply.Message, soun
 }
 
 // fillResource fills in what an embedded resource holds.
-func fillResource(r *hclfile.Embedded, values map[string]string, out *reply.Message) {
+func fillResource(r *definition.Embedded, values map[string]string, out *reply.Message) {
 	switch {
 	case r.Content == nil:
 		text := r.Text.Fill(values)

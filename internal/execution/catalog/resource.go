@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/internal/execution/reply"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -14,7 +14,7 @@ import (
 const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
 
 // resourceItem returns what all items that are no tools have in common.
-func resourceItem(kind Kind, name, address, title, description string, call hclfile.Call) *Item {
+func resourceItem(kind Kind, name, address, title, description string, call definition.Call) *Item {
 	yes, no := true, false
 	item := &Item{
 		Kind: kind, Name: name, Address: address, Title: title, Labels: call.Labels, Timeout: call.Timeout, AskTimeout: call.AskTimeout,
@@ -27,7 +27,7 @@ func resourceItem(kind Kind, name, address, title, description string, call hclf
 	return item
 }
 
-func (c *compiler) resource(def *hclfile.Resource) *compiledItem {
+func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	item := resourceItem(Resources, def.Name, def.URI, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
@@ -47,7 +47,7 @@ func (c *compiler) resource(def *hclfile.Resource) *compiledItem {
 }
 
 // reading compiles the body of a resource or a template.
-func (k *compiling) reading(src scripting.Source, run hclfile.Body, call hclfile.Call, mimeType string) Body {
+func (k *compiling) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
 	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})
@@ -56,7 +56,7 @@ func (k *compiling) reading(src scripting.Source, run hclfile.Body, call hclfile
 // stored is the body of a resource whose content stands in the files.
 type stored struct {
 	uri     string
-	content hclfile.Content
+	content definition.Content
 	once    sync.Once
 	reply   json.RawMessage
 }

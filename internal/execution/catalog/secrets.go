@@ -3,15 +3,15 @@ package catalog
 import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // secretsOf returns the definitions of secrets, and their keys by their names. Those of
 // clients come last, as they name the definitions that prove them.
-func secretsOf(blocks []hclfile.Secret) (defs []secrets.Def, keys map[string]string) {
+func secretsOf(blocks []definition.Secret) (defs []secrets.Def, keys map[string]string) {
 	keys = map[string]string{}
 	add := func(def secrets.Def) { defs, keys[def.Name] = append(defs, def), def.Key() }
-	var clients []hclfile.Secret
+	var clients []definition.Secret
 	for _, s := range blocks {
 		if s.OAuth != nil {
 			clients = append(clients, s)

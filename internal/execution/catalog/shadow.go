@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -18,7 +18,7 @@ const overlapSteps = 2_000_000
 // about. Author says that it is no rule of the operator's file.
 type resourceRule struct {
 	what, name string
-	targets    hclfile.Targets
+	targets    definition.Targets
 	author     bool
 }
 
@@ -27,12 +27,12 @@ func (r *resourceRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i
 // resourceRules returns those that are about some resources and not about others.
 func resourceRules(found *build) (rules []resourceRule) {
 	author := false
-	add := func(what, name string, targets hclfile.Targets) {
+	add := func(what, name string, targets definition.Targets) {
 		if len(targets.Resources) > 0 {
 			rules = append(rules, resourceRule{what, name, targets, author})
 		}
 	}
-	addAll := func(policies []hclfile.Policy, limits []hclfile.Limit, hooks []hclfile.Hook) {
+	addAll := func(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook) {
 		for i := range policies {
 			add("policy", policies[i].Name, policies[i].Targets)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // maxStages bounds how many different sets of values tests give to variables: for each
@@ -53,7 +53,7 @@ func (b *Builder) Staged(c *Catalog, registered []*Item) {
 }
 
 // stageOf names the stage of a test, "" when it runs on the catalog itself.
-func stageOf(test *hclfile.Test) string {
+func stageOf(test *definition.Test) string {
 	if len(test.Vars) == 0 {
 		return ""
 	}
@@ -86,7 +86,7 @@ func errorsOf(l diag.List) diag.List {
 
 // Staged returns the catalog that a test of c runs on, and the test as it reads there. An
 // error says why there is none.
-func (c *Catalog) Staged(i int) (on *Catalog, test *hclfile.Test, err error) {
+func (c *Catalog) Staged(i int) (on *Catalog, test *definition.Test, err error) {
 	test = &c.Tests[i]
 	name := stageOf(test)
 	if name == "" {

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/internal/execution/reply"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (c *compiler) template(def *hclfile.Template) *compiledItem {
+func (c *compiler) template(def *definition.Template) *compiledItem {
 	item := resourceItem(Templates, def.Name, "", def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
@@ -24,9 +24,9 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 	}
 	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
 	item.InputNames = def.URITemplate.Names()
-	arguments, required := make([]hclfile.Argument, len(def.Params)), def.URITemplate.Required()
+	arguments, required := make([]definition.Argument, len(def.Params)), def.URITemplate.Required()
 	for i, p := range def.Params {
-		arguments[i] = hclfile.Argument{
+		arguments[i] = definition.Argument{
 			Name: p.Name, Description: p.Description, Required: slices.Contains(required, p.Name), Complete: p.Complete, Range: p.Range,
 		}
 	}
@@ -51,7 +51,7 @@ func (c *compiler) template(def *hclfile.Template) *compiledItem {
 
 // arguments adds the arguments of a prompt or the variables of a template, with
 // what completes them.
-func (k *compiling) arguments(list []hclfile.Argument, call hclfile.Call) {
+func (k *compiling) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
@@ -66,7 +66,7 @@ func (k *compiling) arguments(list []hclfile.Argument, call hclfile.Call) {
 
 // completion returns what completes a value; nil when nothing does. It asks
 // nobody, since no client can be asked while its user types.
-func (k *compiling) completion(def *hclfile.Complete, names []string, call hclfile.Call) Body {
+func (k *compiling) completion(def *definition.Complete, names []string, call definition.Call) Body {
 	switch {
 	case def == nil:
 		return nil
@@ -95,7 +95,7 @@ func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, erro
 
 // phrase is the body of a template whose text stands in the file.
 type phrase struct {
-	text     hclfile.Phrase
+	text     definition.Phrase
 	mimeType string
 }
 
@@ -106,7 +106,7 @@ func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) 
 		mimeType = "text/plain"
 	}
 	values := texts(i.Args)
-	if size := p.text.Len(values); size > hclfile.MaxFilled {
+	if size := p.text.Len(values); size > definition.MaxFilled {
 		return tooLong(size), nil
 	}
 	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(values)), false)), nil
@@ -114,7 +114,7 @@ func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) 
 
 // tooLong is the outcome of a body whose reply would have too many bytes.
 func tooLong(size int) scripting.Outcome {
-	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, hclfile.MaxFilled)
+	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, definition.MaxFilled)
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Limit, Limit: "output", Message: message}}
 }
 
@@ -128,7 +128,7 @@ func texts(args map[string]any) map[string]string {
 }
 
 // stringsSchema is the schema of arguments that are strings.
-func stringsSchema(list []hclfile.Argument) json.RawMessage {
+func stringsSchema(list []definition.Argument) json.RawMessage {
 	properties := make(map[string]any, len(list))
 	required := []string{}
 	for _, a := range list {

@@ -3,12 +3,12 @@ package catalog
 import (
 	"slices"
 
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // TargetOf returns what a test is of: the name of a tool or a prompt, a URI, or
 // the template of one.
-func TargetOf(test *hclfile.Test) (k Kind, target string) {
+func TargetOf(test *definition.Test) (k Kind, target string) {
 	switch {
 	case test.Resource != "" && test.Complete != "":
 		return Templates, test.Resource
@@ -27,7 +27,7 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 	if c == nil || !c.Reload.RequireTests {
 		return false
 	}
-	before := slices.IndexFunc(c.Tests, func(t hclfile.Test) bool { return t.Hash == next.Tests[i].Hash })
+	before := slices.IndexFunc(c.Tests, func(t definition.Test) bool { return t.Hash == next.Tests[i].Hash })
 	if before < 0 {
 		return false
 	}
@@ -42,7 +42,7 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 }
 
 // entryOf returns what a test is of, nil when it is not there.
-func (c *Catalog) entryOf(test *hclfile.Test) *Entry {
+func (c *Catalog) entryOf(test *definition.Test) *Entry {
 	k, target := TargetOf(test)
 	if k != Resources {
 		return c.Entry(k, target)

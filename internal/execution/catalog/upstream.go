@@ -7,19 +7,19 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // addUpstreams returns what the operator's file says, with the upstreams that the program
 // names beside those of the file.
-func (b *Builder) addUpstreams(config *hclfile.Config) (with *hclfile.Config, problems diag.List) {
+func (b *Builder) addUpstreams(config *definition.Config) (with *definition.Config, problems diag.List) {
 	if len(b.options.Upstreams) == 0 {
 		return config, nil
 	}
 	more := *config
 	more.Upstreams = slices.Clone(config.Upstreams)
 	for _, u := range b.options.Upstreams {
-		if i := slices.IndexFunc(config.Upstreams, func(other hclfile.Upstream) bool { return other.Name == u.Name }); i >= 0 {
+		if i := slices.IndexFunc(config.Upstreams, func(other definition.Upstream) bool { return other.Name == u.Name }); i >= 0 {
 			problems = append(problems, diag.Diagnostic{
 				Code: "duplicate-upstream", Range: config.Upstreams[i].NameRange,
 				Summary: fmt.Sprintf("the upstream %q is named by %s, too", u.Name, u.NameRange.File), Detail: "remove the block, or give one of the two another name",
@@ -33,7 +33,7 @@ func (b *Builder) addUpstreams(config *hclfile.Config) (with *hclfile.Config, pr
 
 // placed returns upstreams with paths that are relative to the operator's file made those
 // that the process opens.
-func (b *Builder) placed(blocks []hclfile.Upstream) []hclfile.Upstream {
+func (b *Builder) placed(blocks []definition.Upstream) []definition.Upstream {
 	folder := filepath.Dir(filepath.FromSlash(b.options.ConfigPath))
 	blocks = slices.Clone(blocks)
 	for i := range blocks {

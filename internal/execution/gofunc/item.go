@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
@@ -21,7 +21,7 @@ const defaultTimeout = time.Second
 // Complete makes item, which says of itself what its author says, a tool that
 // runs fn: with the schemas of In and Out, its body, its place and its hashes.
 func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
-	if !hclfile.IsName(item.Name) {
+	if !definition.IsName(item.Name) {
 		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.MaxAddress(catalog.Tools))
 	}
 	if fn == nil {
@@ -31,7 +31,7 @@ func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out],
 	if err != nil {
 		return err
 	}
-	item.Address, item.Timeout, item.AskTimeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout), hclfile.DefaultAskTimeout
+	item.Address, item.Timeout, item.AskTimeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout), definition.DefaultAskTimeout
 	item.Input, item.Output, item.PolicySchema = input, output, input.Raw()
 	item.Body, item.Where = NewBody(fn, w), diag.Range{File: "(go) " + item.Name}
 	item.Settle()

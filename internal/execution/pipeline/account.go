@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -70,7 +70,7 @@ func (x *execution) record() *audit.Record {
 		return r
 	}
 	r.Definition = hex.EncodeToString(x.entry.Key[:])
-	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && hclfile.Covers(kept.Capture, x.entry.Name) {
+	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && definition.Covers(kept.Capture, x.entry.Name) {
 		r.Values = x.visibleArguments()
 	}
 	return r

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -99,7 +99,7 @@ func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
 
 // discretion is the higher the less a policy discloses.
 func discretion(p *catalog.Policy) int {
-	return slices.Index([]string{hclfile.DiscloseReason, hclfile.DiscloseGeneric, hclfile.DiscloseHide}, p.Disclose)
+	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
 
 // reasons returns the reasons of all policies that want consent.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -117,11 +117,11 @@ func (x *execution) policyName() string {
 // denied tells the caller as much as the policy discloses.
 func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *call.Error {
 	switch p.Disclose {
-	case hclfile.DiscloseHide:
+	case definition.DiscloseHide:
 		err := x.notFound(ctx)
 		err.Cause, err.DeniedBy = decision.Err, p.Name
 		return err
-	case hclfile.DiscloseGeneric:
+	case definition.DiscloseGeneric:
 		return &call.Error{Code: call.PolicyDenied, Message: "denied by policy", Cause: decision.Err, DeniedBy: p.Name}
 	default:
 		return &call.Error{Code: call.PolicyDenied, Message: x.hidden(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -20,7 +20,7 @@ import (
 const ByPlan = "(plan)"
 
 // planPolicy stands for the policies of the calls in a plan.
-var planPolicy = catalog.Policy{Name: ByPlan, Disclose: hclfile.DiscloseReason, Asks: true}
+var planPolicy = catalog.Policy{Name: ByPlan, Disclose: definition.DiscloseReason, Asks: true}
 
 // rehearse has a body rehearsed that wants to be, once in all legs of its call. What its
 // user has to approve of the plan is a consent like those that policies want: it holds for

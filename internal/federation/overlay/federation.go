@@ -34,8 +34,8 @@ import (
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Federation is what upstream servers offer. It is safe for concurrent use.
@@ -66,7 +66,7 @@ type Federation struct {
 type offer struct {
 	upstream string
 	listing  *upstream.Listing
-	block    hclfile.Hash
+	block    definition.Hash
 	lock     *lockfile.Lock
 	mode     lockfile.Mode
 	renamed  func(name string) string
@@ -191,7 +191,7 @@ func (f *Federation) Close() {
 // Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
 // in memory where it cannot be written. Until the file is sound again it accepts nothing new,
 // and what was accepted before still holds.
-func (f *Federation) Accepted(blocks []hclfile.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
+func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	accepted.Problems = f.pins.load(file)
@@ -213,7 +213,7 @@ func (f *Federation) Accepted(blocks []hclfile.Upstream, file catalog.LockFile) 
 
 // acceptedOffer is what a server offers as far as it was accepted, the same as long as the
 // lock and the block are; nil where that is nothing.
-func (f *Federation) acceptedOffer(u *hclfile.Upstream) *offer {
+func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
 	listing := f.pins.listing(u)
 	if listing == nil {
 		return nil
@@ -230,7 +230,7 @@ func (f *Federation) acceptedOffer(u *hclfile.Upstream) *offer {
 // the order of the blocks. An item is the same as long as its server and its block say the
 // same of it. What a block takes in without a question is so once [Federation.Served] says
 // that it is served.
-func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string) (offers catalog.Offers) {
+func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pins.forgotten(blocks, "") // which the last load has told
@@ -268,7 +268,7 @@ func (f *Federation) Offered(blocks []hclfile.Upstream, keys map[string]string) 
 
 // current is what the server of a block offers, nil while that is not known, and whether it
 // has said so itself: what was accepted of it stands for that otherwise.
-func (f *Federation) current(u *hclfile.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
+func (f *Federation) current(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
 	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
 	}
@@ -286,7 +286,7 @@ func (f *Federation) current(u *hclfile.Upstream, keys map[string]string, before
 }
 
 // isOf reports whether an offer is what would be made anew.
-func (f *Federation) isOf(o *offer, u *hclfile.Upstream, l *upstream.Listing) bool {
+func (f *Federation) isOf(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
 	mode, _ := f.pins.mode(u)
 	return o.listing == l && o.block == u.Hash && o.lock == f.pins.lock && o.mode == mode
 }
@@ -324,7 +324,7 @@ func (o *offer) taken(c *catalog.Catalog) *offer {
 }
 
 // offer makes items of a listing; those of before that are the same stay.
-func (f *Federation) offer(u *hclfile.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
+func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
 	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
@@ -354,7 +354,7 @@ func (f *Federation) judge(upstream string) *judge {
 }
 
 // placeOf returns where the server of a block is. Paths are as the process opens them.
-func placeOf(u *hclfile.Upstream, keys map[string]string) upstream.Place {
+func placeOf(u *definition.Upstream, keys map[string]string) upstream.Place {
 	program := grant.Exec{Env: u.Env}.WithSecrets(keys)
 	return upstream.Place{
 		Name: u.Name, Command: u.Command, Dir: u.Dir, Env: program.Env, URL: u.URL, Grant: u.Grant.WithSecrets(keys), Transport: u.Transport,

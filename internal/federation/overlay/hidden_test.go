@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // hidingLab returns a maker for a server whose tools are not pinned.
 func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *maker {
 	t.Helper()
-	block, err := hclfile.NewUpstream("lab", "https://example.com/mcp", "a test")
+	block, err := definition.NewUpstream("lab", "https://example.com/mcp", "a test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
@@ -64,7 +64,7 @@ func annotate(item *catalog.Item, said members) {
 }
 
 // override has the block say of a tool what it says.
-func override(item *catalog.Item, o *hclfile.Override) {
+func override(item *catalog.Item, o *definition.Override) {
 	if o.Title != nil {
 		item.Title = *o.Title
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // The bounds of what is offered of one server. Each template is tried for what is read, and
@@ -27,7 +27,7 @@ const maxTold = 20
 
 // included returns the tools of a list that a block includes, as many as are offered of one
 // server, and those that are more. What is no object is among them, so that it is told of.
-func included(u *hclfile.Upstream, list []json.RawMessage) (tools, more []json.RawMessage) {
+func included(u *definition.Upstream, list []json.RawMessage) (tools, more []json.RawMessage) {
 	for _, entry := range list {
 		var said members
 		if json.Unmarshal(entry, &said) != nil || u.Includes(said.text("name")) {

@@ -16,14 +16,14 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 	"github.com/mcpd/mcpd/scripting"
 )
 
 // maker makes items of what one server lists.
 type maker struct {
-	block     *hclfile.Upstream
+	block     *definition.Upstream
 	fleet     *upstream.Fleet
 	veil      Veil
 	completes bool
@@ -72,16 +72,16 @@ func (m members) flag(name string) *bool {
 
 // all makes items of all that is listed.
 func (m *maker) all(l *upstream.Listing) {
-	if m.block.Offers(hclfile.OfferTools) {
+	if m.block.Offers(definition.OfferTools) {
 		tools, more := included(m.block, l.Tools)
 		m.cut(catalog.Tools, more, maxTools)
 		m.each(catalog.Tools, m.accepted(tools), m.tool)
 	}
-	if m.block.Offers(hclfile.OfferResources) {
+	if m.block.Offers(definition.OfferResources) {
 		m.each(catalog.Resources, l.Resources, m.resource)
 		m.each(catalog.Templates, m.atMost(catalog.Templates, l.Templates, maxTemplates), m.template)
 	}
-	if m.block.Offers(hclfile.OfferPrompts) {
+	if m.block.Offers(definition.OfferPrompts) {
 		m.each(catalog.Prompts, m.atMost(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
 	}
 	if m.untold > 0 {
@@ -173,7 +173,7 @@ func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 
 func outputOf(most int64) int {
 	if most == 0 {
-		return hclfile.DefaultOutput
+		return definition.DefaultOutput
 	}
 	return int(most)
 }
@@ -199,7 +199,7 @@ func (m members) called(kind catalog.Kind) string {
 
 // iconsOf returns those icons of an entry that clients may show (2026-07-28 server/tools,
 // Icon: other schemes are not to be fetched).
-func iconsOf(list json.RawMessage) (icons []hclfile.Icon) {
+func iconsOf(list json.RawMessage) (icons []definition.Icon) {
 	var said []struct {
 		Src      string
 		MIMEType string `json:"mimeType"`
@@ -211,7 +211,7 @@ func iconsOf(list json.RawMessage) (icons []hclfile.Icon) {
 	}
 	for _, icon := range said[:min(len(said), 16)] {
 		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") && !hidesIcon(icon.Src, icon.MIMEType, icon.Theme, icon.Sizes) {
-			icons = append(icons, hclfile.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
+			icons = append(icons, definition.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
 		}
 	}
 	return icons
@@ -224,7 +224,7 @@ func hidesIcon(src, mimeType, theme string, sizes []string) bool {
 
 // named checks what a tool or a prompt is called here.
 func named(name string) error {
-	if !hclfile.IsToolName(name) {
+	if !definition.IsToolName(name) {
 		return fmt.Errorf("no tool can be called %.*q here; rename it", maxShown, name)
 	}
 	return nil
@@ -262,7 +262,7 @@ func (m *maker) unknown(l *upstream.Listing, asked bool) {
 	}
 	for i := range m.block.Overrides {
 		o := &m.block.Overrides[i]
-		m.unlisted(hclfile.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
+		m.unlisted(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
 	}
 	if !asked {
 		return
@@ -272,12 +272,12 @@ func (m *maker) unknown(l *upstream.Listing, asked bool) {
 	}
 	all := slices.Concat(tools, prompts)
 	for _, from := range slices.Sorted(maps.Keys(m.block.Rename)) {
-		m.unlisted(hclfile.Name{Text: from, Range: m.block.NameRange}, "rename", all)
+		m.unlisted(definition.Name{Text: from, Range: m.block.NameRange}, "rename", all)
 	}
 }
 
 // unlisted warns of a name or a pattern that covers nothing of a list.
-func (m *maker) unlisted(n hclfile.Name, where string, names []string) {
+func (m *maker) unlisted(n definition.Name, where string, names []string) {
 	if slices.ContainsFunc(names, n.Matches) {
 		return
 	}

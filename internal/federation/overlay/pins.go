@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // errFixed is why what is taken in is not in the file of a lock that is not written.
@@ -110,7 +110,7 @@ func broken(file catalog.LockFile, err error) diag.Diagnostic {
 // forgotten reports the upstreams of which the lock says nothing any more: a file that is
 // gone, or half written, for the moment must not have anything taken in anew. By what they
 // were served they are held on.
-func (p *pins) forgotten(blocks []hclfile.Upstream, name string) (problems diag.List) {
+func (p *pins) forgotten(blocks []definition.Upstream, name string) (problems diag.List) {
 	var gone []string
 	for i := range blocks {
 		u := &blocks[i]
@@ -134,11 +134,11 @@ func (p *pins) forgotten(blocks []hclfile.Upstream, name string) (problems diag.
 }
 
 // mode returns by what an upstream is held to the lock, and whether it is at all.
-func (p *pins) mode(u *hclfile.Upstream) (mode lockfile.Mode, pinned bool) {
+func (p *pins) mode(u *definition.Upstream) (mode lockfile.Mode, pinned bool) {
 	switch {
-	case !u.Offers(hclfile.OfferTools) || u.Pin == hclfile.PinOff:
+	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
 		return 0, false
-	case u.Pin == hclfile.PinStrict || p.doubtful():
+	case u.Pin == definition.PinStrict || p.doubtful():
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, p.Path != ""
@@ -150,13 +150,13 @@ func (p *pins) doubtful() bool { return p.broken || len(p.gone) > 0 }
 
 // lazy reports whether an upstream is reached when it is called first: something was
 // accepted of it, which is what it offers until then.
-func (p *pins) lazy(u *hclfile.Upstream) bool {
+func (p *pins) lazy(u *definition.Upstream) bool {
 	return u.Lazy && !p.Eager && knows(p.lock, u.Name)
 }
 
 // listing is what an upstream offers as far as it was accepted, the same as long as the lock
 // is; nil where that is nothing.
-func (p *pins) listing(u *hclfile.Upstream) *upstream.Listing {
+func (p *pins) listing(u *definition.Upstream) *upstream.Listing {
 	if _, pinned := p.mode(u); !pinned || !knows(p.lock, u.Name) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (p *pins) listing(u *hclfile.Upstream) *upstream.Listing {
 }
 
 // known returns the tools that were accepted of an upstream, as callers call them.
-func (p *pins) known(u *hclfile.Upstream) (names []catalog.ToolName) {
+func (p *pins) known(u *definition.Upstream) (names []catalog.ToolName) {
 	if _, pinned := p.mode(u); !pinned {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // of returns the tool that an entry of an upstream defines.
@@ -132,7 +132,7 @@ func labOf(n int) (*maker, []json.RawMessage) {
 		}
 		entries, lock = append(entries, entry), lock.Pin("lab", t)
 	}
-	block, err := hclfile.NewUpstream("lab", "https://example.com/mcp", "a test")
+	block, err := definition.NewUpstream("lab", "https://example.com/mcp", "a test")
 	if err != nil {
 		panic(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // maxLeft bounds LeftOut of [federation.State].
@@ -98,10 +98,10 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 
 // hiding returns how tools that hold invisible characters differ from what was accepted of
 // them, of an upstream whose tools are not pinned otherwise.
-func (f *Federation) hiding(u *hclfile.Upstream) federation.Drift {
+func (f *Federation) hiding(u *definition.Upstream) federation.Drift {
 	d := federation.Drift{Upstream: u.Name}
 	s := f.fleet.State(u.Name)
-	if s.Listing == nil || !u.Offers(hclfile.OfferTools) {
+	if s.Listing == nil || !u.Offers(definition.OfferTools) {
 		return d
 	}
 	tools, _ := included(u, s.Listing.Tools)
@@ -112,13 +112,13 @@ func (f *Federation) hiding(u *hclfile.Upstream) federation.Drift {
 }
 
 // compare has a drift say how what a server lists differs.
-func (f *Federation) compare(u *hclfile.Upstream, listing *upstream.Listing, d *federation.Drift) {
+func (f *Federation) compare(u *definition.Upstream, listing *upstream.Listing, d *federation.Drift) {
 	tools, _ := included(u, listing.Tools)
 	f.differ(u, tools, d)
 }
 
 // differ has a drift say how entries of tools differ.
-func (f *Federation) differ(u *hclfile.Upstream, tools []json.RawMessage, d *federation.Drift) {
+func (f *Federation) differ(u *definition.Upstream, tools []json.RawMessage, d *federation.Drift) {
 	l := listedOf(u.Name, tools, f.veil)
 	for _, t := range slices.Concat(f.pins.read.Tools(u.Name), l.tools) {
 		d.Tools = append(d.Tools, t.Name())

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // ceiling checks the grants of a definition in a tool file against what the
@@ -17,7 +17,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 		return
 	}
 	// A value without a place has an error already, from the decoder of the file.
-	bound := func(place string, list []hclfile.Name, value, grants, detail string) {
+	bound := func(place string, list []definition.Name, value, grants, detail string) {
 		if where, written := ranges[place]; written {
 			c.within(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
 		}
@@ -55,7 +55,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 
 // bounds checks what a definition in a tool file writes of its calls against what
 // the operator allows at most. What is not written is never more than that.
-func (c *checker) bounds(kind, name string, b hclfile.Bounds) {
+func (c *checker) bounds(kind, name string, b definition.Bounds) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -80,17 +80,17 @@ func (c *checker) bounds(kind, name string, b hclfile.Bounds) {
 }
 
 // hookCeiling checks a hook in a tool file.
-func (c *checker) hookCeiling(h *hclfile.Hook) {
+func (c *checker) hookCeiling(h *definition.Hook) {
 	c.ceiling("hook", h.Name, h.Grant, h.GrantRanges)
 	if h.TimeoutRange != (diag.Range{}) {
-		c.bounds("hook", h.Name, hclfile.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
+		c.bounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
 	}
 }
 
 // within reports what no name of a list covers. A ceiling without the list
 // bounds nothing; one whose list is empty allows nothing.
-func (c *checker) within(list []hclfile.Name, granted string, where diag.Range, summary, detail string) {
-	if list == nil || slices.ContainsFunc(list, func(n hclfile.Name) bool { return n.Matches(granted) }) {
+func (c *checker) within(list []definition.Name, granted string, where diag.Range, summary, detail string) {
+	if list == nil || slices.ContainsFunc(list, func(n definition.Name) bool { return n.Matches(granted) }) {
 		return
 	}
 	c.report(diag.Diagnostic{

@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Check returns every mistake between the operator's file and the tool files. When
 // either is incomplete, no name and no policy is reported as missing.
-func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsewhere) diag.List {
+func Check(config *definition.Config, files []*definition.Definitions, elsewhere Elsewhere) diag.List {
 	c := &checker{
 		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
@@ -46,23 +46,23 @@ func Check(config *hclfile.Config, files []*hclfile.Definitions, elsewhere Elsew
 		c.checkTests(f.Tests)
 	}
 	c.checkEncryption()
-	if config.Server.Mode == hclfile.Production {
+	if config.Server.Mode == definition.Production {
 		c.checkProduction(files, builtin)
 	}
-	if config.Server.Mode == hclfile.Production || config.Server.DefaultDecision == hclfile.DecideDeny {
+	if config.Server.Mode == definition.Production || config.Server.DefaultDecision == definition.DecideDeny {
 		c.warnOfDenied(files, builtin)
 	}
 	return c.problems
 }
 
 type checker struct {
-	config *hclfile.Config
+	config *definition.Config
 	// resources are resources, folders and templates, which share their names.
 	tools, resources, prompts, policies, limits, hooks *namespace
 	// uris are those of resources, prefixes those of folders.
 	uris, prefixes map[string]diag.Range
-	folders        []*hclfile.Folder
-	templates      []*hclfile.Template
+	folders        []*definition.Folder
+	templates      []*definition.Template
 	// grants are those of tools and prompts by their kind and name, and of
 	// resources by their URI. What is written in Go has none here.
 	grants map[string]grant.Set
@@ -70,7 +70,7 @@ type checker struct {
 	// templates by "template " and their text.
 	arguments map[string][]string
 	// approvals are what policies that may ask the user cover.
-	approvals []hclfile.Targets
+	approvals []definition.Targets
 	// locked and refer are those of [Elsewhere].
 	locked   []string
 	refer    func(Reference)
@@ -82,7 +82,7 @@ type checker struct {
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }
 
 // defineAll remembers what a file defines.
-func (c *checker) defineAll(f *hclfile.Definitions) {
+func (c *checker) defineAll(f *definition.Definitions) {
 	for i := range f.Tools {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
@@ -104,7 +104,7 @@ func (c *checker) defineAll(f *hclfile.Definitions) {
 	}
 }
 
-func (c *checker) checkPolicies(policies []hclfile.Policy) {
+func (c *checker) checkPolicies(policies []definition.Policy) {
 	for i := range policies {
 		p := &policies[i]
 		c.define(c.policies, p.Name, p.NameRange)
@@ -115,7 +115,7 @@ func (c *checker) checkPolicies(policies []hclfile.Policy) {
 	}
 }
 
-func (c *checker) checkLimits(limits []hclfile.Limit) {
+func (c *checker) checkLimits(limits []definition.Limit) {
 	for i := range limits {
 		l := &limits[i]
 		c.define(c.limits, l.Name, l.NameRange)
@@ -123,7 +123,7 @@ func (c *checker) checkLimits(limits []hclfile.Limit) {
 	}
 }
 
-func (c *checker) checkHooks(hooks []hclfile.Hook) {
+func (c *checker) checkHooks(hooks []definition.Hook) {
 	for i := range hooks {
 		h := &hooks[i]
 		c.define(c.hooks, h.Name, h.NameRange)
@@ -131,7 +131,7 @@ func (c *checker) checkHooks(hooks []hclfile.Hook) {
 	}
 }
 
-func (c *checker) checkTests(tests []hclfile.Test) {
+func (c *checker) checkTests(tests []definition.Test) {
 	for i := range tests {
 		test := &tests[i]
 		// A test may call what is not there, in order to show that it is not.
@@ -145,7 +145,7 @@ func (c *checker) checkTests(tests []hclfile.Test) {
 	}
 }
 
-func (c *checker) checkTarget(test *hclfile.Test) {
+func (c *checker) checkTarget(test *definition.Test) {
 	switch {
 	case test.Complete != "":
 		c.checkCompletion(test)
@@ -160,7 +160,7 @@ func (c *checker) checkTarget(test *hclfile.Test) {
 
 // checkProduction refuses what production mode demands and the files lack. Builtin
 // tools have an output schema without a block: that of their type.
-func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfile.Name) {
+func (c *checker) checkProduction(files []*definition.Definitions, builtin []definition.Name) {
 	policies := c.beforeCalls(files)
 	if c.config.Audit == nil && !c.config.Incomplete {
 		c.report(diag.Diagnostic{
@@ -170,8 +170,8 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 		})
 	}
 	var open lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
-		if !c.incomplete && !slices.ContainsFunc(policies, func(p hclfile.Policy) bool { return hclfile.Covers(names(&p), name) }) {
+	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
+		if !c.incomplete && !slices.ContainsFunc(policies, func(p definition.Policy) bool { return definition.Covers(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
 	})
@@ -191,14 +191,14 @@ func (c *checker) checkProduction(files []*hclfile.Definitions, builtin []hclfil
 
 // warnOfDenied warns of what no call of can be allowed, where the default is to deny. In
 // production mode, what no policy covers at all is an error already.
-func (c *checker) warnOfDenied(files []*hclfile.Definitions, builtin []hclfile.Name) {
+func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []definition.Name) {
 	policies := c.beforeCalls(files)
-	production := c.config.Server.Mode == hclfile.Production
+	production := c.config.Server.Mode == definition.Production
 	var denied lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name) {
+	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		covered, allowed := false, false
 		for i := range policies {
-			if hclfile.Covers(names(&policies[i]), name) {
+			if definition.Covers(names(&policies[i]), name) {
 				covered, allowed = true, allowed || policies[i].Allow != nil
 			}
 		}
@@ -247,20 +247,20 @@ func (l lack) words() (what, them string) {
 }
 
 // beforeCalls returns the policies but those over results, which let any call be made.
-func (c *checker) beforeCalls(files []*hclfile.Definitions) []hclfile.Policy {
+func (c *checker) beforeCalls(files []*definition.Definitions) []definition.Policy {
 	policies := slices.Clone(c.config.Policies)
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
 	}
-	return slices.DeleteFunc(policies, func(p hclfile.Policy) bool { return p.OnResult })
+	return slices.DeleteFunc(policies, func(p definition.Policy) bool { return p.OnResult })
 }
 
 // served calls see with each tool, resource and prompt, and with what names those of its
 // kind in a policy.
-func served(files []*hclfile.Definitions, builtin []hclfile.Name, see func(kind, name string, where diag.Range, names func(*hclfile.Policy) []hclfile.Name)) {
-	inTools := func(p *hclfile.Policy) []hclfile.Name { return p.Tools }
-	inResources := func(p *hclfile.Policy) []hclfile.Name { return p.Resources }
-	inPrompts := func(p *hclfile.Policy) []hclfile.Name { return p.Prompts }
+func served(files []*definition.Definitions, builtin []definition.Name, see func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name)) {
+	inTools := func(p *definition.Policy) []definition.Name { return p.Tools }
+	inResources := func(p *definition.Policy) []definition.Name { return p.Resources }
+	inPrompts := func(p *definition.Policy) []definition.Name { return p.Prompts }
 	for _, name := range builtin {
 		see("tool", name.Text, name.Range, inTools)
 	}
@@ -283,7 +283,7 @@ func served(files []*hclfile.Definitions, builtin []hclfile.Name, see func(kind,
 	}
 }
 
-func (c *checker) checkOutput(tool *hclfile.Tool) {
+func (c *checker) checkOutput(tool *definition.Tool) {
 	if tool.Output == nil && tool.OutputOrigin == nil {
 		c.report(diag.Diagnostic{
 			Code: "production-no-output", Range: tool.NameRange,
@@ -298,7 +298,7 @@ func (c *checker) checkOutput(tool *hclfile.Tool) {
 func (c *checker) checkEncryption() {
 	d := diag.Diagnostic{Severity: diag.Warning, Code: "unencrypted-secret", Detail: "write https://; where its host is one of your own network, say so with private_networks = true"}
 	demanded := ""
-	if c.config.Server.Mode == hclfile.Production {
+	if c.config.Server.Mode == definition.Production {
 		d.Severity, demanded = diag.Error, ", and production mode demands https"
 	}
 	for i := range c.config.Upstreams {

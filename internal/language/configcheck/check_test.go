@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -18,7 +19,7 @@ func at(file string, line int) diag.Range {
 }
 
 // config decodes an operator's file.
-func config(t *testing.T, text string) *hclfile.Config {
+func config(t *testing.T, text string) *definition.Config {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(text)}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -32,7 +33,7 @@ func config(t *testing.T, text string) *hclfile.Config {
 }
 
 // tools decodes a tool file.
-func tools(t *testing.T, name, text string) *hclfile.Definitions {
+func tools(t *testing.T, name, text string) *definition.Definitions {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: name, Bytes: []byte(text)}, hclfile.ToolsKind)
 	if problems.HasErrors() {
@@ -60,7 +61,7 @@ func said(problems diag.List) []string {
 func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "policy \"everything\" {\n  deny   = \"false\"\n  reason = \"no\"\n}\n"),
-		[]*hclfile.Definitions{
+		[]*definition.Definitions{
 			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
 			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
 		},
@@ -76,7 +77,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	const hook = "hook \"h\" {\n  on = [\"end\"]\n  run = \"log.info('x');\"\n}\n"
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
 	got := configcheck.Check(config(t, policy+hook),
-		[]*hclfile.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
+		[]*definition.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
 		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
 	)
 	want := []string{
@@ -92,7 +93,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 }
 
 func TestWhatIsNamedMustExist(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 tool "get_customer" { run = "return 1;" }
 policy "p" {
   tools  = ["get_custmer"]
@@ -121,7 +122,7 @@ test "t" {
 }
 
 func TestAPatternThatMatchesNothingIsAWarning(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 policy "p" {
   tools  = ["get_*", "*"]
   deny   = "false"
@@ -135,7 +136,7 @@ policy "p" {
 }
 
 func TestATestMayShowThatAToolIsGone(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 test "it is gone" {
   tool = "old"
   expect { error = "TOOL_NOT_FOUND" }
@@ -163,7 +164,7 @@ hook "report" {
 `
 
 func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
 	var summaries []string
 	for _, p := range got.Sort() {
 		summaries = append(summaries, p.Code+" "+p.Summary)
@@ -209,7 +210,7 @@ tool "t" {
 		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
 		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
 	} {
-		got := said(configcheck.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", reaching)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", reaching)}, configcheck.Elsewhere{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
@@ -217,7 +218,7 @@ tool "t" {
 }
 
 func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
 	if len(got) != 3 {
 		t.Errorf("of 3 hosts that are granted, these are over the ceiling: %v", said(got))
 	}
@@ -229,7 +230,7 @@ func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 }
 
 func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
-	files := []*hclfile.Definitions{tools(t, "a.hcl", granting)}
+	files := []*definition.Definitions{tools(t, "a.hcl", granting)}
 	for _, operator := range []string{"", "ceiling { }\n"} {
 		if got := configcheck.Check(config(t, operator), files, configcheck.Elsewhere{}); len(got) != 0 {
 			t.Errorf("with %q: %v", operator, said(got))
@@ -254,7 +255,7 @@ hook "report" {
 }
 
 func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
-	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*hclfile.Definitions{
+	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*definition.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
 	}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
@@ -272,7 +273,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 }
 
 func TestCheck_incomplete(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*hclfile.Definitions{tools(t, "a.hcl", `
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 tool "one" { run = "return 1" }
 policy "p" {
   tools  = ["two", "three", "t*"]
@@ -296,7 +297,7 @@ test "u" {
 func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
-		[]*hclfile.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.Elsewhere{},
+		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.Elsewhere{},
 	)
 	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -307,7 +308,7 @@ func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 // TestWhatIsOverTheCeilingIsTold of bounds that are written: what says none has no more than the ceiling.
 func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
 	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
-	got := configcheck.Check(config(t, ceiling), []*hclfile.Definitions{tools(t, "a.hcl", `
+	got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", `
 tool "over" {
   limits {
     timeout     = "2s"
@@ -371,7 +372,7 @@ test "mocks" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
 	want := []string{
 		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
 		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,
@@ -403,7 +404,7 @@ test "of none" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
 	want := []string{
 		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so nothing asks this mock; did you mean "crm_get"?`,
 		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so nothing asks this mock; add an allow block with call { tools = [...] } to it, or remove the mock`,
@@ -415,7 +416,7 @@ test "of none" {
 
 func TestCodeCallsToolsThatThereAre(t *testing.T) {
 	operator := config(t, "upstream \"crm\" { url = \"https://crm.example/mcp\" }\ncodeact {\n  tools = [\"lookup\", \"lokup\", \"sub_*\", \"crm_get\", \"crm_*\", \"*\"]\n}\n")
-	files := []*hclfile.Definitions{tools(t, "a.hcl", "tool \"lookup\" { run = \"return 1\" }\n")}
+	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"lookup\" { run = \"return 1\" }\n")}
 	want := []string{
 		`mcpd.hcl:3:22: error: there is no tool named "lokup"; did you mean "lookup"?`,
 		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; the pattern covers tools that are added later; remove it if none will be`,
@@ -428,7 +429,7 @@ func TestCodeCallsToolsThatThereAre(t *testing.T) {
 // Code calls a tool by the name without the prefix of its upstream; the block names it whole.
 func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
 	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
-	files := []*hclfile.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
+	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
 	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
 	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -470,7 +471,7 @@ policy "results" {
 		"server { default_decision = \"allow\" }\n": nil,
 		"": nil,
 	} {
-		got := said(configcheck.Check(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}

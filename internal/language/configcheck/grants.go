@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Places are what grants of files are judged by.
@@ -35,7 +35,7 @@ type Places struct {
 // CheckPlaces returns every mistake in what definitions are granted of the
 // machine that the server runs on, of its files and its environment, and every
 // grant that is absurd unless the ceiling names it.
-func CheckPlaces(config *hclfile.Config, files []*hclfile.Definitions, places Places) diag.List {
+func CheckPlaces(config *definition.Config, files []*definition.Definitions, places Places) diag.List {
 	c := &machine{checker: checker{config: config}, places: places}
 	c.gather()
 	c.gatherWritten(files)
@@ -59,7 +59,7 @@ type machine struct {
 	written []string
 }
 
-func (c *machine) judgeAll(f *hclfile.Definitions) {
+func (c *machine) judgeAll(f *definition.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		c.judge(kind, name, granted, ranges, true)
 	})
@@ -69,7 +69,7 @@ func (c *machine) judgeAll(f *hclfile.Definitions) {
 }
 
 // eachGrant calls do with what each definition of a file is granted.
-func eachGrant(f *hclfile.Definitions, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+func eachGrant(f *definition.Definitions, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
 	for i := range f.Tools {
 		do("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges)
 	}
@@ -85,7 +85,7 @@ func eachGrant(f *hclfile.Definitions, do func(kind, name string, granted grant.
 	eachHookGrant(f.Hooks, do)
 }
 
-func eachHookGrant(hooks []hclfile.Hook, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+func eachHookGrant(hooks []definition.Hook, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
 	for i := range hooks {
 		do("hook", hooks[i].Name, hooks[i].Grant, hooks[i].GrantRanges)
 	}
@@ -133,7 +133,7 @@ type place struct {
 	path        string
 	write, file bool
 	// named are the places of the ceiling, which stand in list; nil is no bound.
-	named   []hclfile.Name
+	named   []definition.Name
 	list    string
 	where   diag.Range
 	bounded bool
@@ -146,7 +146,7 @@ const (
 )
 
 // ceilingOf returns such a list.
-func (c *machine) ceilingOf(list string) []hclfile.Name {
+func (c *machine) ceilingOf(list string) []definition.Name {
 	switch {
 	case c.config.Ceiling == nil:
 		return nil
@@ -205,13 +205,13 @@ func (c *machine) databaseFile(where diag.Range, err error) {
 // isNamed reports whether the ceiling names just this place, and not only one
 // above it.
 func (p place) isNamed(real string) bool {
-	return slices.ContainsFunc(p.named, func(n hclfile.Name) bool { return n.Text == p.path || n.Text == real })
+	return slices.ContainsFunc(p.named, func(n definition.Name) bool { return n.Text == p.path || n.Text == real })
 }
 
 // isCovered reports whether a place lies within a folder of the ceiling, however
 // both are reached. What cannot be found is covered by nothing.
 func (c *machine) isCovered(p place, real string) bool {
-	return real != "" && slices.ContainsFunc(p.named, func(n hclfile.Name) bool {
+	return real != "" && slices.ContainsFunc(p.named, func(n definition.Name) bool {
 		bound, _ := c.places.Find(n.Text)
 		return bound != "" && within(real, bound)
 	})
@@ -257,7 +257,7 @@ func (c *machine) noCeiling() bool { return c.config.Ceiling == nil && c.config.
 
 // isNamedHost reports whether the ceiling names just these hosts.
 func (c *machine) isNamedHost(host string) bool {
-	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n hclfile.Name) bool { return n.Text == host })
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n definition.Name) bool { return n.Text == host })
 }
 
 // revealed judges the secrets that one definition may read: the operator must
@@ -265,7 +265,7 @@ func (c *machine) isNamedHost(host string) bool {
 func (c *machine) revealed(what string, granted grant.Set, ranges map[string]diag.Range) {
 	for _, name := range granted.Secrets {
 		where, written := ranges["secrets."+name]
-		i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool { return s.Name == name })
+		i := slices.IndexFunc(c.config.Secrets, func(s definition.Secret) bool { return s.Name == name })
 		if !written || i < 0 || c.config.Secrets[i].Reveal || c.config.Secrets[i].Range == (diag.Range{}) {
 			continue // whoever decoded the files has told
 		}
@@ -335,8 +335,8 @@ func (c *machine) ofUpstreams() {
 }
 
 // ofUser returns a secret of which every user has a token, nil when it is none.
-func (c *machine) ofUser(name string) *hclfile.Secret {
-	i := slices.IndexFunc(c.config.Secrets, func(s hclfile.Secret) bool {
+func (c *machine) ofUser(name string) *definition.Secret {
+	i := slices.IndexFunc(c.config.Secrets, func(s definition.Secret) bool {
 		return s.Name == name && s.OAuth != nil && s.OAuth.AuthorizeURL != ""
 	})
 	if i < 0 {
@@ -347,8 +347,8 @@ func (c *machine) ofUser(name string) *hclfile.Secret {
 
 // shared reports a tool that would give to everybody what it was told with the
 // token of one user.
-func (c *machine) shared(t *hclfile.Tool) {
-	if t.Cache == nil || t.Cache.Scope != hclfile.CacheServer {
+func (c *machine) shared(t *definition.Tool) {
+	if t.Cache == nil || t.Cache.Scope != definition.CacheServer {
 		return
 	}
 	for _, name := range t.Grant.SecretNames() {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/language/configcheck"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -40,9 +41,9 @@ func rooted(root, mode string) string {
 }
 
 // judged is what is said of a root.
-func judged(t *testing.T, config *hclfile.Config, places configcheck.Places, root, mode string) string {
+func judged(t *testing.T, config *definition.Config, places configcheck.Places, root, mode string) string {
 	t.Helper()
-	problems := configcheck.CheckPlaces(config, []*hclfile.Definitions{tools(t, "a.hcl", rooted(root, mode))}, places)
+	problems := configcheck.CheckPlaces(config, []*definition.Definitions{tools(t, "a.hcl", rooted(root, mode))}, places)
 	if len(problems) == 0 {
 		return ""
 	}
@@ -201,7 +202,7 @@ func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
 	const allow = "  allow {\n    fs \"f\" { root = \"/etc\" }\n    env { names = [\"TOKEN\", \"LANG\", \"APP_A\"] }\n  }\n  run = \"return fs.f && env.LANG;\"\n}\n"
 	got := configcheck.CheckPlaces(
 		config(t, "ceiling { env = [\"APP_*\"] }\nsecret \"token\" { env = \"TOKEN\" }\nhook \"h\" {\n  on = [\"end\"]\n"+allow),
-		[]*hclfile.Definitions{
+		[]*definition.Definitions{
 			tools(t, "tool.hcl", "tool \"t\" {\n"+allow), tools(t, "hook.hcl", "hook \"h\" {\n  on = [\"end\"]\n"+allow),
 			tools(t, "resource.hcl", "resource \"r\" {\n  uri = \"x:r\"\n"+allow), tools(t, "prompt.hcl", "prompt \"p\" {\n"+allow),
 			tools(t, "template.hcl", "resource_template \"r\" {\n  uri_template = \"x:{a}\"\n"+allow),
@@ -243,7 +244,7 @@ func TestCheckPlaces_incomplete(t *testing.T) {
 	for _, incomplete := range []bool{true, false} {
 		operator := config(t, "")
 		operator.Incomplete = incomplete
-		if got := configcheck.CheckPlaces(operator, []*hclfile.Definitions{defs}, machine(nil)); got.HasErrors() == incomplete {
+		if got := configcheck.CheckPlaces(operator, []*definition.Definitions{defs}, machine(nil)); got.HasErrors() == incomplete {
 			t.Errorf("incomplete %t: %v", incomplete, said(got))
 		}
 	}
@@ -266,7 +267,7 @@ func TestASecretThatIsNotRevealedIsReadByNobody(t *testing.T) {
 		`tool.hcl:3:31: error: tool "t" is granted to read the secret "token", which the operator does not reveal; use it in the header of a grant, or ask the operator to write reveal = true in its block`,
 		`  note mcpd.hcl:5:1: the secret`,
 	}
-	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, []*hclfile.Definitions{&defs}, machine(nil)))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, []*definition.Definitions{&defs}, machine(nil)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -288,7 +289,7 @@ func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
 	places := machine(nil)
 	places.Program = func(path string) (string, error) { return path, nil }
 	var got []string
-	for _, line := range said(configcheck.CheckPlaces(operator, []*hclfile.Definitions{&defs}, places)) {
+	for _, line := range said(configcheck.CheckPlaces(operator, []*definition.Definitions{&defs}, places)) {
 		if strings.Contains(line, "token of a user") {
 			got = append(got, line)
 		}
@@ -339,7 +340,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	own := config(t, "ceiling {\n  sql_roots   = [\"/srv/data\", \"/etc/app.db\"]\n  sql_drivers = [\"sqlite\"]\n  sql_hosts   = [\"*.db.internal:5432\"]\n}\nsecret \"s\" { file = \"/srv/keys/token.db\" }\n")
 	none := config(t, "")
 	for _, c := range []struct {
-		config      *hclfile.Config
+		config      *definition.Config
 		where, want string
 	}{
 		{none, `dsn = "/etc/shadow.db"`, `bad-grant: tool "t" gives a script the system's folder /etc`},
@@ -357,7 +358,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 		{own, "root = \"/srv/data-evil\"\nglob = [\"*.db\"]", `over-ceiling: tool "t" has a root that the operator's ceiling does not allow`},
 	} {
 		got := ""
-		for _, p := range configcheck.CheckPlaces(c.config, []*hclfile.Definitions{tools(t, "a.hcl", databases(c.where))}, places) {
+		for _, p := range configcheck.CheckPlaces(c.config, []*definition.Definitions{tools(t, "a.hcl", databases(c.where))}, places) {
 			got += p.Code + ": " + p.Summary
 		}
 		if got != c.want {
@@ -366,7 +367,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	}
 	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop?sslmode=require"`), `"sqlite"`, `"postgres"`)
 	var codes []string
-	for _, p := range configcheck.Check(own, []*hclfile.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
+	for _, p := range configcheck.Check(own, []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
 		codes = append(codes, p.Code+" "+p.Range.String())
 	}
 	if got := strings.Join(codes, ", "); got != "over-ceiling a.hcl:4:16, over-ceiling a.hcl:5:7" {
@@ -403,7 +404,7 @@ func TestNoGrantIsOfADomainWhereAnyoneCanHaveAHost(t *testing.T) {
 		"ceiling { http_hosts = [\"*.com:443\", \"*.GitHub.io:443\"] }\n": nil,
 		operators: {com, github, country},
 	} {
-		got := said(configcheck.CheckPlaces(config(t, operator), []*hclfile.Definitions{tools(t, "a.hcl", granting)}, machine(nil)))
+		got := said(configcheck.CheckPlaces(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", granting)}, machine(nil)))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}
@@ -434,7 +435,7 @@ test "own" {
 `
 
 func TestNoToolFileSharesMoreThanTheCeiling(t *testing.T) {
-	files := []*hclfile.Definitions{tools(t, "a.hcl", keeping)}
+	files := []*definition.Definitions{tools(t, "a.hcl", keeping)}
 	const unknown = `tool "own" is not granted kv.c, so nothing asks this mock`
 	for _, c := range []struct {
 		ceiling string

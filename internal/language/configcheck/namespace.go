@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -58,13 +58,13 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 }
 
 // exist checks the names and patterns that a definition is about.
-func (c *checker) exist(of string, about hclfile.Targets) {
+func (c *checker) exist(of string, about definition.Targets) {
 	c.existIn(c.tools, of, about.Tools)
 	c.existIn(c.resources, of, about.Resources)
 	c.existIn(c.prompts, of, about.Prompts)
 }
 
-func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
+func (c *checker) existIn(n *namespace, of string, names []definition.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
@@ -82,7 +82,7 @@ func (c *checker) existIn(n *namespace, of string, names []hclfile.Name) {
 }
 
 // idlePattern warns of a pattern that matches nothing.
-func idlePattern(kind string, pattern hclfile.Name, of string) diag.Diagnostic {
+func idlePattern(kind string, pattern definition.Name, of string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Severity: diag.Warning, Code: "pattern-matches-nothing", Range: pattern.Range,
 		Summary: fmt.Sprintf("no %s matches the pattern %q of %s", kind, pattern.Text, of),
@@ -107,18 +107,18 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 
 // checkCalls checks the names and patterns of the tools that the definitions of
 // a file may call.
-func (c *checker) checkCalls(f *hclfile.Definitions) {
+func (c *checker) checkCalls(f *definition.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		c.existIn(c.tools, fmt.Sprintf("%s %q", kind, name), callable(granted, ranges))
 	})
 }
 
 // callable returns what a grant lets be called. What has no place nobody has written.
-func callable(granted grant.Set, ranges map[string]diag.Range) []hclfile.Name {
-	var names []hclfile.Name
+func callable(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
+	var names []definition.Name
 	for _, text := range granted.Call {
 		if where, written := ranges["tools."+text]; written {
-			names = append(names, hclfile.Name{Text: text, Range: where})
+			names = append(names, definition.Name{Text: text, Range: where})
 		}
 	}
 	return names
@@ -126,7 +126,7 @@ func callable(granted grant.Set, ranges map[string]diag.Range) []hclfile.Name {
 
 // mayCall reports whether a grant lets a tool be called.
 func mayCall(granted grant.Set, tool string) bool {
-	return slices.ContainsFunc(granted.Call, func(text string) bool { return hclfile.Name{Text: text}.Matches(tool) })
+	return slices.ContainsFunc(granted.Call, func(text string) bool { return definition.Name{Text: text}.Matches(tool) })
 }
 
 // maxCompared is how many pairs of templates are compared, and maxSteps how many
@@ -137,7 +137,7 @@ const (
 )
 
 // defineResources remembers the resources, folders and templates of a file.
-func (c *checker) defineResources(f *hclfile.Definitions) {
+func (c *checker) defineResources(f *definition.Definitions) {
 	for i := range f.Resources {
 		r := &f.Resources[i]
 		c.define(c.resources, r.Name, r.NameRange)
@@ -243,7 +243,7 @@ type Modules interface {
 }
 
 // CheckModules returns every mistake in grants of modules.
-func CheckModules(config *hclfile.Config, files []*hclfile.Definitions, modules Modules) diag.List {
+func CheckModules(config *definition.Config, files []*definition.Definitions, modules Modules) diag.List {
 	var problems diag.List
 	look := func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		for _, g := range granted.Modules {

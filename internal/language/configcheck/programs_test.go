@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/language/configcheck"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // installed is a machine on which every program is there, but for those whose
@@ -50,9 +50,9 @@ func running(path, argv string) string {
 }
 
 // ran is what is said of a program.
-func ran(t *testing.T, config *hclfile.Config, places configcheck.Places, path, argv string) string {
+func ran(t *testing.T, config *definition.Config, places configcheck.Places, path, argv string) string {
 	t.Helper()
-	problems := configcheck.CheckPlaces(config, []*hclfile.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
+	problems := configcheck.CheckPlaces(config, []*definition.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
 	if len(problems) == 0 {
 		return ""
 	}

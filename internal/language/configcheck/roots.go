@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // reserved is a folder, or a file, that no root may hold.
@@ -230,20 +230,20 @@ func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges ma
 
 // isNamedProgram reports whether the ceiling names just this program.
 func (c *machine) isNamedProgram(path string) bool {
-	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Text == path })
+	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Text == path })
 }
 
 // coversProgram reports whether the ceiling covers a program, by its path as it
 // is written and by the one that it leads to.
 func (c *machine) coversProgram(path, real string) bool {
 	covered := func(path string) bool {
-		return slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n hclfile.Name) bool { return n.Matches(path) })
+		return slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Matches(path) })
 	}
 	return real != "" && covered(path) && covered(real)
 }
 
 // gatherWritten notes the folders that scripts may write to.
-func (c *machine) gatherWritten(files []*hclfile.Definitions) {
+func (c *machine) gatherWritten(files []*definition.Definitions) {
 	add := func(_, _ string, granted grant.Set, _ map[string]diag.Range) {
 		for _, g := range granted.FS {
 			if real, _ := c.places.Find(g.Root); g.Write && real != "" {

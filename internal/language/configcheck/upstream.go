@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Offered is one thing that no file defines.
@@ -39,12 +39,12 @@ type Elsewhere struct {
 
 // Reference is a name or a pattern in a file by which upstream servers may offer something.
 type Reference struct {
-	hclfile.Name
+	definition.Name
 	Kind string
 	// Of is the definition with the pattern, for messages.
 	Of string
 	// Upstreams are the servers that may offer it, in the order of their blocks.
-	Upstreams []*hclfile.Upstream
+	Upstreams []*definition.Upstream
 }
 
 // Offers is what upstream servers offer now.
@@ -70,7 +70,7 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 	if slices.ContainsFunc(names, r.Matches) {
 		return nil
 	}
-	silent := slices.IndexFunc(r.Upstreams, func(u *hclfile.Upstream) bool { return !offers.Told(u.Name, r.Kind) })
+	silent := slices.IndexFunc(r.Upstreams, func(u *definition.Upstream) bool { return !offers.Told(u.Name, r.Kind) })
 	first := r.Upstreams[max(silent, 0)]
 	if r.IsPattern() {
 		if silent >= 0 {
@@ -97,7 +97,7 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 func (r *Reference) IsPattern() bool { return strings.Contains(r.Text, "*") }
 
 // elsewhere remembers what no file defines, and returns what is the embedding program's.
-func (c *checker) elsewhere(e Elsewhere) (builtin []hclfile.Name) {
+func (c *checker) elsewhere(e Elsewhere) (builtin []definition.Name) {
 	c.refer = e.Refer
 	if c.refer == nil {
 		c.refer = func(Reference) {}
@@ -111,14 +111,14 @@ func (c *checker) elsewhere(e Elsewhere) (builtin []hclfile.Name) {
 		}
 		c.define(spaces[o.Kind], o.Name, o.Range)
 		if o.Kind == "tool" {
-			builtin = append(builtin, hclfile.Name{Text: o.Name, Range: o.Range})
+			builtin = append(builtin, definition.Name{Text: o.Name, Range: o.Range})
 		}
 	}
 	return builtin
 }
 
 // isLocked reports whether mcpd.lock has all that an upstream may offer of a kind.
-func (c *checker) isLocked(u *hclfile.Upstream, kind string) bool {
+func (c *checker) isLocked(u *definition.Upstream, kind string) bool {
 	return kind == "tool" && slices.Contains(c.locked, u.Name)
 }
 
@@ -126,16 +126,16 @@ func (c *checker) isLocked(u *hclfile.Upstream, kind string) bool {
 // blocks give one of theirs that name, or else those whose prefix it begins with and is the
 // longest. None but the last have a prefix that says nothing: what is of them may be meant
 // for a file.
-func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
+func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
 	longest := 0
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
 		switch {
 		case u.Gives(name):
-			return []*hclfile.Upstream{u}
+			return []*definition.Upstream{u}
 		case !strings.HasPrefix(name, u.Prefix) || len(u.Prefix) < longest:
 		case len(u.Prefix) > longest:
-			longest, offerers = len(u.Prefix), []*hclfile.Upstream{u}
+			longest, offerers = len(u.Prefix), []*definition.Upstream{u}
 		default:
 			offerers = append(offerers, u)
 		}
@@ -145,9 +145,9 @@ func (c *checker) offerers(name string) (offerers []*hclfile.Upstream) {
 
 // offeredName checks a name that belongs to upstreams. One that mcpd.lock lacks is a mistake
 // where the lock has all their tools; everything else is for the servers to say.
-func (c *checker) offeredName(n *namespace, name string, where diag.Range, offerers []*hclfile.Upstream) {
-	if n.accepted[name] || slices.ContainsFunc(offerers, func(u *hclfile.Upstream) bool { return !c.isLocked(u, n.kind) }) {
-		c.refer(Reference{Name: hclfile.Name{Text: name, Range: where}, Kind: n.kind, Upstreams: offerers})
+func (c *checker) offeredName(n *namespace, name string, where diag.Range, offerers []*definition.Upstream) {
+	if n.accepted[name] || slices.ContainsFunc(offerers, func(u *definition.Upstream) bool { return !c.isLocked(u, n.kind) }) {
+		c.refer(Reference{Name: definition.Name{Text: name, Range: where}, Kind: n.kind, Upstreams: offerers})
 		return
 	}
 	first := offerers[0]
@@ -163,7 +163,7 @@ func (c *checker) offeredName(n *namespace, name string, where diag.Range, offer
 
 // mayOffer returns the upstreams that may offer something which a pattern covers, and of
 // which mcpd.lock does not have all.
-func (c *checker) mayOffer(kind, pattern string) (may []*hclfile.Upstream) {
+func (c *checker) mayOffer(kind, pattern string) (may []*definition.Upstream) {
 	head, _, _ := strings.Cut(pattern, "*")
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
@@ -176,7 +176,7 @@ func (c *checker) mayOffer(kind, pattern string) (may []*hclfile.Upstream) {
 
 // checkMocks reports mocks of what the subject of a test is not granted, which
 // could never answer.
-func (c *checker) checkMocks(test *hclfile.Test) {
+func (c *checker) checkMocks(test *definition.Test) {
 	what, granted, known := c.subject(test)
 	if !known {
 		return
@@ -204,15 +204,15 @@ func (c *checker) checkMocks(test *hclfile.Test) {
 
 // approves reports whether the user may be asked to approve the call of a test. Which
 // resource a URI is of is known later: any policy of resources may be of that.
-func (c *checker) approves(test *hclfile.Test) bool {
-	return test.Complete == "" && slices.ContainsFunc(c.approvals, func(t hclfile.Targets) bool {
+func (c *checker) approves(test *definition.Test) bool {
+	return test.Complete == "" && slices.ContainsFunc(c.approvals, func(t definition.Targets) bool {
 		switch {
 		case test.Resource != "":
 			return t.Resources == nil || len(t.Resources) > 0
 		case test.Prompt != "":
-			return hclfile.Covers(t.Prompts, test.Prompt)
+			return definition.Covers(t.Prompts, test.Prompt)
 		}
-		return hclfile.Covers(t.Tools, test.Tool)
+		return definition.Covers(t.Tools, test.Tool)
 	})
 }
 
@@ -251,7 +251,7 @@ func mockAdvice(object string, granted []string) string {
 
 // subject returns what a test is of and what that is granted, and false when
 // no file defines it.
-func (c *checker) subject(test *hclfile.Test) (what string, granted grant.Set, known bool) {
+func (c *checker) subject(test *definition.Test) (what string, granted grant.Set, known bool) {
 	if test.Resource != "" && test.Complete != "" {
 		granted, known = c.grants["template "+test.Resource]
 		return "the template", granted, known
@@ -302,7 +302,7 @@ func objectsOf(granted grant.Set) []string {
 }
 
 // checkCompletion reports a completion of what does not exist.
-func (c *checker) checkCompletion(test *hclfile.Test) {
+func (c *checker) checkCompletion(test *definition.Test) {
 	kind, name := "template", test.Resource
 	if test.Prompt != "" {
 		kind, name = "prompt", test.Prompt

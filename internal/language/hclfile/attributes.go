@@ -21,7 +21,6 @@ import (
 // The functions here decode one argument of a block. They report false when
 // the argument is absent or was reported.
 
-// typed computes an argument and checks its type.
 func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, bool) {
 	attr := body.Attributes[name]
 	if attr == nil {

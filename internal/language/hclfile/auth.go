@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // keysFile is the file of keys of a block that names none.
@@ -22,9 +23,8 @@ const maxSkew = time.Minute
 // tokenAlgorithms are those that tokens may be signed by: all are asymmetric.
 var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// auths decodes the auth blocks.
-func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
-	var auths []Auth
+func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definition.Auth {
+	var auths []definition.Auth
 	taken := named{}
 	for _, b := range all {
 		if b.Type != "auth" {
@@ -47,11 +47,11 @@ func (d *decoder) auths(all []*hclsyntax.Block, l Listen) []Auth {
 
 func quotedList(words []string) string { return "\"" + strings.Join(words, "\", \"") + "\"" }
 
-func (d *decoder) auth(b *hclsyntax.Block, l Listen) Auth {
-	a := Auth{Kind: b.Labels[0], Name: b.Labels[1], Range: d.f.rng(b.DefRange())}
+func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth {
+	a := definition.Auth{Kind: b.Labels[0], Name: b.Labels[1], Range: d.f.rng(b.DefRange())}
 	switch a.Kind {
 	case "api_key":
-		a.Keys = &AuthKeys{File: keysFile}
+		a.Keys = &definition.AuthKeys{File: keysFile}
 		if file := d.filled(b.Body, "file", "write the path of a file, or remove it for \""+keysFile+"\""); file != "" {
 			a.Keys.File = file
 		}
@@ -63,7 +63,7 @@ func (d *decoder) auth(b *hclsyntax.Block, l Listen) Auth {
 			d.fail("contradiction", a.Range, "no client can show a certificate", "write listen { tls { client_ca_file = \"…\" } }, which says who signs them")
 		}
 	case "unix":
-		a.Peers = &AuthPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
+		a.Peers = &definition.AuthPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
 		if !d.meant(b.Body, authRules["unix"], "uids", "gids") {
 			d.fail("missing-argument", a.Range, "the block lets nobody in", "write uids = [1000], gids = [1000], or both")
 		}
@@ -71,8 +71,8 @@ func (d *decoder) auth(b *hclsyntax.Block, l Listen) Auth {
 	return a
 }
 
-func (d *decoder) authTokens(body *hclsyntax.Body) *AuthTokens {
-	t := &AuthTokens{Issuer: d.plainURL(body, "issuer")}
+func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthTokens {
+	t := &definition.AuthTokens{Issuer: d.plainURL(body, "issuer")}
 	t.Audience = d.filled(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
 	t.Resource = d.plainURL(body, "resource")
 	algorithms, _ := d.strings(body, "algorithms")
@@ -132,8 +132,8 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 		return ""
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#\"\\ ") || !isHostName(hostOf(u)) ||
-		u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#\"\\ ") || !definition.IsHostName(definition.HostOf(u)) ||
+		u.Scheme != "https" && (u.Scheme != "http" || !definition.IsLoopback(u.Hostname())) {
 		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is not the https URL of a server", name),
 			"write it as in \"https://login.example.com\", without query; http:// reaches only this machine")
 		return ""
@@ -141,8 +141,8 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 	return text
 }
 
-func (d *decoder) authCertificates(body *hclsyntax.Body) *AuthCertificates {
-	c := &AuthCertificates{}
+func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthCertificates {
+	c := &definition.AuthCertificates{}
 	allow, ok := d.strings(body, "allow")
 	for _, e := range allow {
 		if e.text == "" {
@@ -190,8 +190,8 @@ func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 }
 
 // oneResource reports blocks that say of the one server that it is two.
-func (d *decoder) oneResource(auths []Auth) {
-	var first *Auth
+func (d *decoder) oneResource(auths []definition.Auth) {
+	var first *definition.Auth
 	for i := range auths {
 		a := &auths[i]
 		switch {
@@ -205,14 +205,13 @@ func (d *decoder) oneResource(auths []Auth) {
 	}
 }
 
-// listenTLS decodes a tls block, nil without one.
-func (d *decoder) listenTLS(b *hclsyntax.Block) *ListenTLS {
+func (d *decoder) listenTLS(b *hclsyntax.Block) *definition.ListenTLS {
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
 	const form = "write the path of a file in PEM, such as \"tls/server.pem\""
-	return &ListenTLS{
+	return &definition.ListenTLS{
 		CertFile: d.filled(b.Body, "cert_file", form), KeyFile: d.filled(b.Body, "key_file", form),
 		ClientCAFile: d.filled(b.Body, "client_ca_file", form), Range: d.f.rng(b.DefRange()),
 	}

@@ -9,14 +9,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // call decodes what a block says of every call of it.
-func (d *decoder) call(b *hclsyntax.Block) Call {
-	c := Call{
+func (d *decoder) call(b *hclsyntax.Block) definition.Call {
+	c := definition.Call{
 		Labels:     d.textMap(b.Body, "labels"),
 		Bounds:     d.boundsOf(b),
-		AskTimeout: d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout),
+		AskTimeout: d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout),
 	}
 	if allow := first(b.Body, "allow"); allow != nil {
 		c.Grant, c.GrantRanges = d.allow(allow)
@@ -26,9 +27,9 @@ func (d *decoder) call(b *hclsyntax.Block) Call {
 
 // run decodes the script of a block, nil when there is none or it was reported. A
 // script whose grants are reported is not checked: it would lack them.
-func (d *decoder) run(b *hclsyntax.Block) *Body {
+func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
 	if attr := b.Body.Attributes["run"]; attr != nil && !misgrants(b.Body, rules[b.Type]) {
-		return d.code(attr, JavaScript, TypeScript)
+		return d.code(attr, definition.JavaScript, definition.TypeScript)
 	}
 	return nil
 }
@@ -94,17 +95,16 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 	return found[0].name
 }
 
-// bounds decodes what a block says of calls.
-func (d *decoder) bounds(body *hclsyntax.Body) Bounds {
-	b := Bounds{
+func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
+	b := definition.Bounds{
 		Timeout: d.duration(body, "timeout", 0),
-		Memory:  d.size(body, "memory", MaxMemory),
-		Output:  d.size(body, "output", MaxOutput),
+		Memory:  d.size(body, "memory", definition.MaxMemory),
+		Output:  d.size(body, "output", definition.MaxOutput),
 	}
 	b.Concurrency, _ = d.whole(body, "concurrency", 1, maxConcurrency)
 	for _, name := range boundNames {
 		if attr := body.Attributes[name]; attr != nil {
-			b.locate(name, d.f.rng(attr.Expr.Range()))
+			b.Locate(name, d.f.rng(attr.Expr.Range()))
 		}
 	}
 	if where := b.Ranges["memory"]; b.Memory > 0 && b.Memory < minMemory {
@@ -116,8 +116,8 @@ func (d *decoder) bounds(body *hclsyntax.Body) Bounds {
 
 // boundsOf decodes the limits block of what is called. Its timeout may stand
 // there, or as an argument of its own.
-func (d *decoder) boundsOf(b *hclsyntax.Block) Bounds {
-	var found Bounds
+func (d *decoder) boundsOf(b *hclsyntax.Block) definition.Bounds {
+	var found definition.Bounds
 	if limits := first(b.Body, "limits"); limits != nil {
 		d.check(limits.Body, boundsOfCall["limits"], "a limits block", limits.DefRange())
 		found = d.bounds(limits.Body)
@@ -128,19 +128,22 @@ func (d *decoder) boundsOf(b *hclsyntax.Block) Bounds {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "the timeout is given twice", "remove one of the two",
 			diag.Note{Range: found.Ranges["timeout"], Message: "it is given here, too"})
 	case attr != nil:
-		found.Timeout = d.duration(b.Body, "timeout", DefaultTimeout)
-		found.locate("timeout", d.f.rng(attr.Expr.Range()))
+		found.Timeout = d.duration(b.Body, "timeout", definition.DefaultTimeout)
+		found.Locate("timeout", d.f.rng(attr.Expr.Range()))
 	case found.Timeout == 0:
-		found.Timeout = DefaultTimeout
+		found.Timeout = definition.DefaultTimeout
 	}
 	return found
 }
 
 // boundsAway decodes the bounds of what another server does, whose memory is its own.
-func (d *decoder) boundsAway(b *hclsyntax.Block) Bounds {
+func (d *decoder) boundsAway(b *hclsyntax.Block) definition.Bounds {
 	found := d.boundsOf(b)
 	if where, written := found.Ranges["memory"]; written {
 		d.fail("bad-value", where, "the memory of another server is not bounded by a call", "remove it; where mcpd compose runs the server, write memory in the container block")
 	}
 	return found
 }
+
+// minMemory is the least that a process of a body can do with.
+const minMemory = 32 << 20

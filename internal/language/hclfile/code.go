@@ -12,12 +12,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // code decodes an argument that holds code in one of the given languages, the
 // first of which a quoted string is taken to be. Code is never computed: what
 // stands in the file is what runs. It returns nil when it reported a mistake.
-func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
+func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *definition.Body {
 	switch x := attr.Expr.(type) {
 	case *hclsyntax.TemplateExpr:
 		return d.codeText(attr, x, languages)
@@ -30,7 +31,6 @@ func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *Body {
 	return nil
 }
 
-// codeForms says how code in a language is written.
 func codeForms(name string, languages []string) string {
 	tag := strings.ToUpper(languages[0])
 	s := fmt.Sprintf("write %s = <<%s … %s", name, tag, tag)
@@ -40,7 +40,7 @@ func codeForms(name string, languages []string) string {
 	return s + `, or file("x.js")`
 }
 
-func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr, languages []string) *Body {
+func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr, languages []string) *definition.Body {
 	where := d.f.rng(x.SrcRange)
 	if h := d.f.heredocAt(x); h != nil {
 		language, raw := rawLanguage(h.tag)
@@ -50,7 +50,7 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 		case !slices.Contains(languages, language):
 			d.fail("wrong-heredoc", where, fmt.Sprintf("%q cannot hold %s", attr.Name, h.tag), codeForms(attr.Name, languages))
 		default:
-			return d.body(Body{Language: language, Text: h.text(d.f)}, where)
+			return d.body(definition.Body{Language: language, Text: h.text(d.f)}, where)
 		}
 		return nil
 	}
@@ -73,12 +73,14 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 		d.fail("bad-value", where, fmt.Sprintf("%q is the name of a file, not code", attr.Name), detail)
 		return nil
 	}
-	return d.body(Body{Language: languages[0], Text: text}, where)
+	return d.body(definition.Body{Language: languages[0], Text: text}, where)
 }
 
 // isScript reports whether these are the languages of scripts, which may stand in
 // files of their own.
-func isScript(languages []string) bool { return languages[0] != CEL && languages[0] != SQL }
+func isScript(languages []string) bool {
+	return languages[0] != definition.CEL && languages[0] != definition.SQL
+}
 
 // isScriptPath reports whether the text is the path of a script. It might also
 // be JavaScript that reads a member and does nothing with it.
@@ -90,7 +92,7 @@ func isScriptPath(s string) bool {
 }
 
 // body refuses code that is empty.
-func (d *decoder) body(b Body, where diag.Range) *Body {
+func (d *decoder) body(b definition.Body, where diag.Range) *definition.Body {
 	if strings.TrimSpace(b.Text.Body()) == "" {
 		d.fail("bad-value", where, "the code is empty", "write what is to be computed")
 		return nil
@@ -99,10 +101,10 @@ func (d *decoder) body(b Body, where diag.Range) *Body {
 }
 
 // scriptLanguages maps the extension of a file to its language.
-var scriptLanguages = map[string]string{".js": JavaScript, ".mjs": JavaScript, ".ts": TypeScript, ".mts": TypeScript}
+var scriptLanguages = map[string]string{".js": definition.JavaScript, ".mjs": definition.JavaScript, ".ts": definition.TypeScript, ".mts": definition.TypeScript}
 
 // codeFile reads the body that file("x.js") names.
-func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *Body {
+func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *definition.Body {
 	args, ok := d.eval.arguments(x)
 	if !ok {
 		return nil
@@ -116,7 +118,7 @@ func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *B
 		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file is not named like a script", "name it .js or .ts")
 		return nil
 	}
-	return d.body(Body{Language: language, Text: diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), Path: name}, d.f.rng(x.Range()))
+	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), Path: name}, d.f.rng(x.Range()))
 }
 
 // beside returns how messages name the file that a path in f leads to.

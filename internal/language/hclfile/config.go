@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -19,12 +20,12 @@ const maxConcurrency = 1 << 16
 
 // DecodeConfig evaluates the operator's file, with the given values for its
 // variables. The config is complete only when the list holds no error.
-func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
+func (f *File) DecodeConfig(values definition.VarValues) (*definition.Config, diag.List) {
 	d := newDecoder(f, Scope{})
 	r := fileRules[ConfigKind]
 	d.check(f.body, r, "the operator's file", f.body.SrcRange)
 	all := blocks(f.body, r)
-	c := &Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
+	c := &definition.Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
 	c.Variables = d.variables(all, values)
 	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all), Incomplete: f.broken}
 	c.Secrets = d.secrets(all)
@@ -55,8 +56,8 @@ func (f *File) DecodeConfig(values VarValues) (*Config, diag.List) {
 	return c, f.finish(d.problems)
 }
 
-func (d *decoder) server(b *hclsyntax.Block) Server {
-	s := Server{Mode: Development, DefaultDecision: DecideAllow}
+func (d *decoder) server(b *hclsyntax.Block) definition.Server {
+	s := definition.Server{Mode: definition.Development, DefaultDecision: definition.DecideAllow}
 	if b == nil {
 		return s
 	}
@@ -68,20 +69,20 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	s.Description, _ = d.text(b.Body, "description")
 	s.Instructions, _ = d.text(b.Body, "instructions")
 	s.Icons = d.icons(b.Body, rules["server"])
-	if mode, ok := d.oneOf(b.Body, "mode", Development, Production); ok {
+	if mode, ok := d.oneOf(b.Body, "mode", definition.Development, definition.Production); ok {
 		s.Mode = mode
 	}
-	if s.Mode == Production {
-		s.DefaultDecision = DecideDeny
+	if s.Mode == definition.Production {
+		s.DefaultDecision = definition.DecideDeny
 	}
-	if decision, ok := d.oneOf(b.Body, "default_decision", DecideAllow, DecideDeny); ok {
-		if s.Mode == Production && decision == DecideAllow {
+	if decision, ok := d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny); ok {
+		if s.Mode == definition.Production && decision == definition.DecideAllow {
 			d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
 		}
 		s.DefaultDecision = decision
 	}
 	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
-	if s.Mode == Production && s.ExposeTraces {
+	if s.Mode == definition.Production && s.ExposeTraces {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode no caller is told where a body failed", "remove \"expose_traces\", or the mode; the log tells, and mcpd call does")
 	}
 	strict, _ := d.boolean(b.Body, "strict_lifecycle", true)
@@ -89,12 +90,12 @@ func (d *decoder) server(b *hclsyntax.Block) Server {
 	return s
 }
 
-func (d *decoder) listen(b *hclsyntax.Block) Listen {
+func (d *decoder) listen(b *hclsyntax.Block) definition.Listen {
 	if b == nil {
-		return Listen{}
+		return definition.Listen{}
 	}
 	d.checkBody(b)
-	l := Listen{Range: d.f.rng(b.DefRange())}
+	l := definition.Listen{Range: d.f.rng(b.DefRange())}
 	d.listenAddress(b, &l)
 	hosts, _ := d.strings(b.Body, "hosts")
 	for _, e := range hosts {
@@ -111,7 +112,7 @@ func (d *decoder) listen(b *hclsyntax.Block) Listen {
 }
 
 // listenAddress reads where to listen: at an address, or on a socket.
-func (d *decoder) listenAddress(b *hclsyntax.Block, l *Listen) {
+func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 	if address, ok := d.text(b.Body, "address"); ok {
 		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
 		host, port, err := net.SplitHostPort(address)
@@ -141,7 +142,7 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *Listen) {
 func (d *decoder) checkListenHost(e element) {
 	name, port, hasPort := cutPort(e.text)
 	_, err := strconv.ParseUint(port, 10, 16)
-	if !isHostName(name) || strings.Contains(name, "*") || hasPort && err != nil {
+	if !definition.IsHostName(name) || strings.Contains(name, "*") || hasPort && err != nil {
 		d.fail("bad-value", d.f.rng(e.where), "this is not the name of a host", "write a name, such as \"mcp.internal\", without scheme and path")
 	}
 }
@@ -154,8 +155,8 @@ func (d *decoder) checkOrigin(e element) {
 	}
 }
 
-func (d *decoder) reload(b *hclsyntax.Block) Reload {
-	l := Reload{Watch: true}
+func (d *decoder) reload(b *hclsyntax.Block) definition.Reload {
+	l := definition.Reload{Watch: true}
 	if b == nil {
 		return l
 	}
@@ -166,26 +167,26 @@ func (d *decoder) reload(b *hclsyntax.Block) Reload {
 	return l
 }
 
-func (d *decoder) limits(b *hclsyntax.Block) Limits {
+func (d *decoder) limits(b *hclsyntax.Block) definition.Limits {
 	if b == nil {
-		return Limits{}
+		return definition.Limits{}
 	}
 	d.checkBody(b)
 	bounds := d.bounds(b.Body)
-	return Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
+	return definition.Limits{Concurrency: bounds.Concurrency, Memory: bounds.Memory, Range: d.f.rng(b.DefRange())}
 }
 
-func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
+func (d *decoder) ceiling(b *hclsyntax.Block) *definition.Ceiling {
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
-	c := &Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
+	c := &definition.Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
 	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
 	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
-	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingModules(b.Body)
-	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingEnv(b.Body)
+	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingIdentifiers(b.Body, "modules", "module", "ledger")
+	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingIdentifiers(b.Body, "env", "variable", "APP_*")
 	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
@@ -193,7 +194,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *Ceiling {
 
 // ceilingHosts decodes the hosts that may be reached, nil when the ceiling does
 // not say. Advice has the port that is usual there.
-func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
+func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []definition.Name {
 	return d.ceilingList(body, name, func(e element) (string, bool) {
 		host := strings.ToLower(e.text)
 		problem, detail := hostShape(host)
@@ -206,13 +207,13 @@ func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []Name {
 
 // ceilingWords decodes which of the words grants may have at most, nil when the ceiling
 // does not say.
-func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []Name {
+func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []definition.Name {
 	if body.Attributes[name] == nil {
 		return nil
 	}
-	names := []Name{}
+	names := []definition.Name{}
 	for _, e := range d.choices(body, name, words, wrongWord{"bad-grant", wrong, "write some of"}) {
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+		names = append(names, definition.Name{Text: e.text, Range: d.f.rng(e.where)})
 	}
 	return names
 }
@@ -224,15 +225,14 @@ const (
 	maxAuditAge   = 10 * 365 * 24 * time.Hour
 )
 
-// audit decodes the audit block, nil when there is none.
-func (d *decoder) audit(b *hclsyntax.Block) *Audit {
+func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
-	a := &Audit{Mode: AuditRelaxed, Range: d.f.rng(b.DefRange())}
+	a := &definition.Audit{Mode: definition.AuditRelaxed, Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
-	if mode, ok := d.oneOf(b.Body, "mode", AuditRelaxed, AuditStrict); ok {
+	if mode, ok := d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict); ok {
 		a.Mode = mode
 	}
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
@@ -243,8 +243,7 @@ func (d *decoder) audit(b *hclsyntax.Block) *Audit {
 	return a
 }
 
-// auditPath reads the path of the file.
-func (d *decoder) auditPath(body *hclsyntax.Body, a *Audit) {
+func (d *decoder) auditPath(body *hclsyntax.Body, a *definition.Audit) {
 	path, ok := d.text(body, "path")
 	if !ok {
 		return
@@ -255,32 +254,31 @@ func (d *decoder) auditPath(body *hclsyntax.Body, a *Audit) {
 	}
 }
 
-// codeact decodes the codeact block, nil where there is none.
-func (d *decoder) codeact(b *hclsyntax.Block) *Codeact {
+func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
 	d.begin(b)
-	c := &Codeact{
-		MaxCalls: DefaultCodeCalls, MaxParallel: DefaultCodeParallel, MaxStdout: DefaultCodeStdout,
+	c := &definition.Codeact{
+		MaxCalls: definition.DefaultCodeCalls, MaxParallel: definition.DefaultCodeParallel, MaxStdout: definition.DefaultCodeStdout,
 		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
 	}
 	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
-	if n, ok := d.whole(b.Body, "max_calls", 1, MaxCodeCalls); ok {
+	if n, ok := d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls); ok {
 		c.MaxCalls = n
 	}
-	if n, ok := d.whole(b.Body, "max_parallel", 1, MaxCodeParallel); ok {
+	if n, ok := d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel); ok {
 		c.MaxParallel = n
 	}
-	if n := d.size(b.Body, "max_stdout", MaxCodeStdout); n > 0 {
+	if n := d.size(b.Body, "max_stdout", definition.MaxCodeStdout); n > 0 {
 		c.MaxStdout = int(n)
 	}
 	c.Search, _ = d.boolean(b.Body, "search", true)
 	if _, written := c.Ranges["timeout"]; !written {
-		c.Timeout = DefaultCodeTimeout
+		c.Timeout = definition.DefaultCodeTimeout
 	}
-	c.AskTimeout = d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout)
+	c.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	c.Hashes = d.hashes()
 	return c
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // decodeConfig decodes an operator's file.
-func decodeConfig(t *testing.T, source string, values VarValues) (*Config, diag.List) {
+func decodeConfig(t *testing.T, source string, values definition.VarValues) (*definition.Config, diag.List) {
 	t.Helper()
 	file, problems := Parse(Source{Path: "mcpd.hcl", Bytes: []byte(source)}, ConfigKind)
 	if file == nil {
@@ -78,38 +80,38 @@ hook "alert" {
 		t.Fatal(problems)
 	}
 	ignored := cmp.FilterPath(func(p cmp.Path) bool {
-		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hashes" || p.Last().String() == ".typ"
+		return strings.HasSuffix(p.Last().String(), "Range") || p.Last().String() == ".Hashes" || p.Last().String() == ".decoded"
 	}, cmp.Ignore())
 	texts := cmp.Transformer("body", func(t diag.Text) string { return t.Body() })
-	want := &Config{
-		Server: Server{
+	want := &definition.Config{
+		Server: definition.Server{
 			Name: "customer-mcp", Title: "Customers", Version: "1.0.0", Description: "Tools of dev",
-			Instructions: "Look a customer up before you act on one.", Mode: Production, DefaultDecision: DecideDeny,
+			Instructions: "Look a customer up before you act on one.", Mode: definition.Production, DefaultDecision: definition.DecideDeny,
 		},
-		Listen:  Listen{Address: "127.0.0.1:8080", Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com:8443"}},
-		Reload:  Reload{RequireTests: true},
-		Limits:  Limits{Concurrency: 256},
-		Ceiling: &Ceiling{HTTPHosts: []Name{{Text: "*.internal:443"}, {Text: "*:443"}, {Text: "api.example.com:*"}}, PrivateNetworks: []Name{{Text: "*.internal:443"}}},
-		Variables: map[string]Variable{"stage": {
+		Listen:  definition.Listen{Address: "127.0.0.1:8080", Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com:8443"}},
+		Reload:  definition.Reload{RequireTests: true},
+		Limits:  definition.Limits{Concurrency: 256},
+		Ceiling: &definition.Ceiling{HTTPHosts: []definition.Name{{Text: "*.internal:443"}, {Text: "*:443"}, {Text: "api.example.com:*"}}, PrivateNetworks: []definition.Name{{Text: "*.internal:443"}}},
+		Variables: map[string]definition.Variable{"stage": {
 			Name: "stage", Description: "Where it runs", Type: []byte(`{"type":"string"}`), Value: []byte(`"dev"`),
 		}},
-		Secrets: []Secret{
+		Secrets: []definition.Secret{
 			{Name: "crm_token", Env: "CRM_TOKEN"}, {Name: "github", File: "/run/secrets/github"}, {Name: "vault", Command: []string{"vault", "read"}},
 		},
-		Policies: []Policy{{
-			Name: "prod_is_read_only", Deny: &Body{Language: CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
-			Reason: "Blocked in prod", Disclose: DiscloseHide,
+		Policies: []definition.Policy{{
+			Name: "prod_is_read_only", Deny: &definition.Body{Language: definition.CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
+			Reason: "Blocked in prod", Disclose: definition.DiscloseHide,
 		}},
-		RateLimits: []Limit{{
-			Name: "per_caller", Targets: Targets{Tools: []Name{}, Resources: []Name{{Text: "*"}}, Prompts: []Name{}},
-			Key:   &Body{Language: CEL, Text: diag.WholeFile("", "principal.id")},
+		RateLimits: []definition.Limit{{
+			Name: "per_caller", Targets: definition.Targets{Tools: []definition.Name{}, Resources: []definition.Name{{Text: "*"}}, Prompts: []definition.Name{}},
+			Key:   &definition.Body{Language: definition.CEL, Text: diag.WholeFile("", "principal.id")},
 			Calls: 60, Per: time.Minute, Burst: 10, Concurrency: 4, Reason: "Slow down",
 		}, {
 			Name: "all", Calls: 5, Per: time.Hour, Burst: 5,
 		}},
-		Hooks: []Hook{{
-			Name: "alert", On: []string{OnError, OnEnd}, Targets: Targets{Tools: []Name{{Text: "*"}}, Resources: []Name{}, Prompts: []Name{}}, Timeout: 2 * time.Second,
-			Run: Body{Language: JavaScript, Text: diag.WholeFile("", "log.info('x')")},
+		Hooks: []definition.Hook{{
+			Name: "alert", On: []string{definition.OnError, definition.OnEnd}, Targets: definition.Targets{Tools: []definition.Name{{Text: "*"}}, Resources: []definition.Name{}, Prompts: []definition.Name{}}, Timeout: 2 * time.Second,
+			Run: definition.Body{Language: definition.JavaScript, Text: diag.WholeFile("", "log.info('x')")},
 		}},
 	}
 	if diff := cmp.Diff(want, c, ignored, texts); diff != "" {
@@ -122,7 +124,7 @@ hook "alert" {
 
 func TestAnEmptyOperatorsFileHasDefaults(t *testing.T) {
 	c, problems := decodeConfig(t, "", nil)
-	want := &Config{Server: Server{Mode: Development, DefaultDecision: DecideAllow}, Reload: Reload{Watch: true}, Variables: map[string]Variable{}}
+	want := &definition.Config{Server: definition.Server{Mode: definition.Development, DefaultDecision: definition.DecideAllow}, Reload: definition.Reload{Watch: true}, Variables: map[string]definition.Variable{}}
 	c.Range = diag.Range{}
 	if diff := cmp.Diff(want, c); diff != "" || len(problems) > 0 {
 		t.Error(diff, problems)
@@ -148,7 +150,7 @@ variable "token" {
 `
 
 func TestVariablesTakeTheirValuesFromOutside(t *testing.T) {
-	c, problems := decodeConfig(t, variables, VarValues{
+	c, problems := decodeConfig(t, variables, definition.VarValues{
 		"word": {Text: "a \"b\""}, "number": {Text: "-1.5"}, "whole": {Text: "12"}, "flag": {Text: "true"},
 		"list": {Text: `["a", "b"]`}, "object": {Text: `{a = "x", b = 2}`}, "any": {Text: "[2]"},
 		"unknown": {Text: "x", Origin: "MCPD_VAR_unknown"},
@@ -173,7 +175,7 @@ func TestVariablesTakeTheirValuesFromOutside(t *testing.T) {
 }
 
 func TestBadValuesFromOutsideNameTheirOriginAndNotTheValue(t *testing.T) {
-	_, problems := decodeConfig(t, variables, VarValues{
+	_, problems := decodeConfig(t, variables, definition.VarValues{
 		"word": {Text: strings.Repeat("x", maxText+1), Origin: "--var"}, "number": {Text: "s3cret", Origin: "--var"}, "whole": {Text: "1.5", Origin: "--var"},
 		"flag": {Text: "s3cret(", Origin: "MCPD_VAR_flag"}, "list": {Text: `["s3cret", 1]`, Origin: "a.mcpdvars:1:1"},
 		"object": {Text: strings.Repeat("(", 1000), Origin: "--var"}, "objekt": {Text: "s3cret", Origin: "--var"},
@@ -195,7 +197,7 @@ func TestBadValuesFromOutsideNameTheirOriginAndNotTheValue(t *testing.T) {
 
 func TestAFileOfValuesIsRead(t *testing.T) {
 	values, problems := ParseVars(Source{Path: "prod.mcpdvars", Bytes: []byte("stage = \"prod\"\nlist  = [1, { a = null }]\n")})
-	want := VarValues{"stage": {Text: "prod", Origin: "prod.mcpdvars:1:1"}, "list": {Text: `[1,{"a":null}]`, Origin: "prod.mcpdvars:2:1"}}
+	want := definition.VarValues{"stage": {Text: "prod", Origin: "prod.mcpdvars:1:1"}, "list": {Text: `[1,{"a":null}]`, Origin: "prod.mcpdvars:2:1"}}
 	if diff := cmp.Diff(want, values); diff != "" || len(problems) > 0 {
 		t.Error(diff, problems)
 	}
@@ -221,11 +223,107 @@ secret "token" {
 }
 secret "client" { file = "/run/client" }
 `, nil)
-	want := &OAuth{
+	want := &definition.OAuth{
 		TokenURL: "https://login.dev.example.com/token", ClientID: "mcpd", ClientSecret: "client", Scopes: []string{"read", "write"},
 		Params: map[string]string{"resource": "all", "audience": "crm"}, InBody: true, PrivateNetworks: true,
 	}
-	if diff := cmp.Diff(want, c.Secrets[0].OAuth, cmp.AllowUnexported(OAuth{}), cmp.FilterPath(func(p cmp.Path) bool { return strings.HasSuffix(p.Last().String(), "Range") }, cmp.Ignore())); diff != "" || len(problems) > 0 {
+	if diff := cmp.Diff(want, c.Secrets[0].OAuth, cmp.AllowUnexported(definition.OAuth{}), cmp.FilterPath(func(p cmp.Path) bool { return strings.HasSuffix(p.Last().String(), "Range") }, cmp.Ignore())); diff != "" || len(problems) > 0 {
 		t.Error(diff, problems)
+	}
+}
+
+func TestAnAuditIsDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, `
+audit {
+  path     = "audit/mcpd.jsonl"
+  mode     = "strict"
+  max_size = "1GiB"
+  keep     = 3
+  max_age  = "90d"
+  capture  = ["refund_*", "gh/issue"]
+}`, nil)
+	want := &definition.Audit{
+		Path: "audit/mcpd.jsonl", Mode: definition.AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
+		Capture: []definition.Name{{Text: "refund_*"}, {Text: "gh/issue"}},
+	}
+	if diff := cmp.Diff(want, c.Audit, cmpopts.IgnoreTypes(diag.Range{})); diff != "" || len(problems) > 0 {
+		t.Errorf("(-want +got)\n%s%v", diff, problems)
+	}
+}
+
+func TestWithoutABlockNothingIsWrittenDown(t *testing.T) {
+	if c, problems := decodeConfig(t, `server { name = "x" }`, nil); c.Audit != nil || len(problems) > 0 {
+		t.Errorf("%+v %v", c.Audit, problems)
+	}
+}
+
+// authOfEachKind has every argument of auth blocks, and blocks with none.
+const authOfEachKind = `
+listen {
+  address = "0.0.0.0:8443"
+  tls {
+    cert_file      = "server.pem"
+    key_file       = "server.key"
+    client_ca_file = "fleet.pem"
+  }
+}
+auth "api_key" "ops" {
+  file = "ops.json"
+}
+auth "api_key" "ci" {
+}
+auth "oidc" "corp" {
+  issuer          = "https://login.example.com/"
+  audience        = "https://mcp.example.com/mcp"
+  resource        = "https://mcp.example.com/mcp"
+  algorithms      = ["ES256"]
+  id              = "email"
+  scopes          = "permissions"
+  groups          = "realm.roles"
+  agent           = "client_id"
+  required_scopes = ["mcp"]
+  implied_scopes  = { admin = ["crm.write"], "crm.write" = ["crm.read"] }
+  skew            = "30s"
+}
+auth "oidc" "dev" {
+  issuer   = "http://localhost:9000"
+  audience = "mcp"
+}
+auth "mtls" "fleet" {
+  allow = ["spiffe://fleet/*"]
+  agent = true
+}
+auth "unix" "admins" {
+  uids = [0, 1000]
+  gids = [4294967294]
+}
+auth "anonymous" "public" {
+}
+`
+
+func TestAuthBlocksAreDecodedWhole(t *testing.T) {
+	c, problems := decodeConfig(t, authOfEachKind, definition.VarValues{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []definition.Auth{
+		{Kind: "api_key", Name: "ops", Keys: &definition.AuthKeys{File: "ops.json"}},
+		{Kind: "api_key", Name: "ci", Keys: &definition.AuthKeys{File: "keys.json"}},
+		{Kind: "oidc", Name: "corp", Tokens: &definition.AuthTokens{
+			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
+			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
+			RequiredScopes: []string{"mcp"}, ImpliedScopes: map[string][]string{"admin": {"crm.write"}, "crm.write": {"crm.read"}}, Skew: 30 * time.Second,
+		}},
+		{Kind: "oidc", Name: "dev", Tokens: &definition.AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
+		{Kind: "mtls", Name: "fleet", Certificates: &definition.AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		{Kind: "unix", Name: "admins", Peers: &definition.AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
+		{Kind: "anonymous", Name: "public"},
+	}
+	if diff := cmp.Diff(want, c.Auths, cmpopts.IgnoreTypes(diag.Range{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	tls := &definition.ListenTLS{CertFile: "server.pem", KeyFile: "server.key", ClientCAFile: "fleet.pem"}
+	if diff := cmp.Diff(tls, c.Listen.TLS, cmpopts.IgnoreTypes(diag.Range{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -230,7 +230,6 @@ func (d *decoder) samples(b *hclsyntax.Block, f *field, l *bounds) {
 	f.keywords = append(f.keywords, found...)
 }
 
-// sampleList decodes enum or examples.
 func (d *decoder) sampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Value, bool) {
 	v, ok := d.eval.value(attr.Expr)
 	if !ok || !d.bounded(attr.Expr, v) {

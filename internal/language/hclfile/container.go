@@ -13,30 +13,30 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/container"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // neighbours are what the container blocks of a file may not have twice, and what they
 // refer to.
 type neighbours struct {
-	secrets []Secret
+	secrets []definition.Secret
 	hosts   map[string]*hclsyntax.Block // upstream blocks
-	volumes map[string]ContainerVolume
+	volumes map[string]definition.ContainerVolume
 }
 
 // upstreamContainer has the upstream be where its container is.
-func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) {
 	d.onlyWith(b, "private_networks", "url")
 	d.upstreamHTTP(b, u)
 	if c := u.Container; c.Port > 0 && c.Path != "" {
-		u.reach(container.URL(u.Name, c.Port, c.Path), true)
+		u.Reach(container.URL(u.Name, c.Port, c.Path), true)
 	}
 }
 
-// container decodes a container block.
-func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *Container {
+func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *definition.Container {
 	d.checkBody(b)
-	c := &Container{Range: d.f.rng(b.DefRange())}
+	c := &definition.Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
 	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
 	if c.Image != "" && container.Moves(c.Image) {
@@ -82,7 +82,7 @@ func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
 	host, where := container.Host(upstream.Labels[0]), d.f.rng(upstream.LabelRanges[0])
 	first, taken := n.hosts[host]
 	switch {
-	case !IsName(upstream.Labels[0]): // is told
+	case !definition.IsName(upstream.Labels[0]): // is told
 	case !container.IsLabel(host):
 		d.fail("bad-name", where, "no container can have this name as its host name", "use letters, digits, _ and -, of which the first is a letter, and the last a letter or a digit")
 	case container.Reserved(host) != "":
@@ -145,7 +145,7 @@ func (d *decoder) processors(body *hclsyntax.Body) int {
 
 // holds reports whether a variable of a container can have a value: text, or one secret
 // that comes from the environment, from where Compose and Kubernetes pass it on.
-func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []Secret) bool {
+func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []definition.Secret) bool {
 	if !slices.ContainsFunc(parts, func(p grant.Part) bool { return p.Secret != "" || p.Base64 != nil }) {
 		return true
 	}
@@ -153,7 +153,7 @@ func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []Se
 		d.fail("misplaced-secret", d.f.rng(x.Range()), "a secret stands alone in a variable of a container", "write secret.NAME, and have the secret be the whole value")
 		return false
 	}
-	i := slices.IndexFunc(secrets, func(s Secret) bool { return s.Name == parts[0].Secret })
+	i := slices.IndexFunc(secrets, func(s definition.Secret) bool { return s.Name == parts[0].Secret })
 	if i < 0 || secrets[i].Env != "" || secrets[i].Unsaid() {
 		return true
 	}
@@ -166,7 +166,7 @@ func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []Se
 }
 
 // containerReads decodes the names of the secrets that a container reads as files.
-func (d *decoder) containerReads(body *hclsyntax.Body, secrets []Secret) (names []string) {
+func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secret) (names []string) {
 	list, _ := d.strings(body, "reads")
 	if !d.few(body, "reads", len(list)) {
 		return nil
@@ -177,7 +177,7 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []Secret) (names 
 			continue
 		}
 		names = append(names, e.text)
-		i := slices.IndexFunc(secrets, func(s Secret) bool { return s.Name == e.text })
+		i := slices.IndexFunc(secrets, func(s definition.Secret) bool { return s.Name == e.text })
 		if i >= 0 && secrets[i].File == "" && !secrets[i].Unsaid() {
 			d.fail("misplaced-secret", d.f.rng(e.where), fmt.Sprintf("the secret %q does not come from a file", e.text),
 				fmt.Sprintf("write file = \"%s\" in its block, or pass it in \"env\"", path.Join(container.SecretFolder, e.text)), diag.Note{Range: secrets[i].Range, Message: "the secret"})
@@ -188,7 +188,7 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []Secret) (names 
 
 // containerFolders decodes what a container may write to, and the volumes that are
 // mounted in it.
-func (d *decoder) containerFolders(b *hclsyntax.Block, c *Container, n *neighbours) {
+func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, n *neighbours) {
 	const form = `write an absolute path in its shortest form, of letters, digits and ._@+-, such as "/data", and none of the system's`
 	targets := named{}
 	mounts := func(where hcl.Range, folder string) bool {
@@ -221,9 +221,9 @@ func (d *decoder) containerFolders(b *hclsyntax.Block, c *Container, n *neighbou
 	}
 }
 
-func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *neighbours) ContainerVolume {
+func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *neighbours) definition.ContainerVolume {
 	d.checkBody(b)
-	v := ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
+	v := definition.ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
 	switch {
 	case !container.IsLabel(v.Name):
 		d.fail("bad-name", v.NameRange, "the volume has a bad name", "use 1 to 63 lower-case letters, digits and -, of which the first is a letter and the last no -")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -48,24 +49,24 @@ upstream "small" {
 		t.Fatal(problems)
 	}
 	big, small := c.Upstreams[0], c.Upstreams[1]
-	want := &Container{
+	want := &definition.Container{
 		Image: "ghcr.io/github/github-mcp-server:v1", Port: 8082, Path: "/mcp/x", Command: []string{"http", "--port=8082"},
 		Env: []grant.Variable{
 			{Name: "GREETING", Value: grant.Value{Parts: []grant.Part{{Literal: "$$ $HOME ${HOME}"}}}},
 			{Name: "KEY", Value: grant.Value{Parts: []grant.Part{{Secret: "key"}}}},
 		},
 		Reads: []string{"cert"}, User: 1000, Internet: true, Health: []string{"/bin/health"}, Memory: 512 << 20, CPU: 300, Writable: []string{"/cache"},
-		Volumes: []ContainerVolume{{Name: "data", Target: "/data", Host: "./data", ReadOnly: true, Size: 2 << 30, NameRange: big.Container.Volumes[0].NameRange}},
+		Volumes: []definition.ContainerVolume{{Name: "data", Target: "/data", Host: "./data", ReadOnly: true, Size: 2 << 30, NameRange: big.Container.Volumes[0].NameRange}},
 		Range:   big.Container.Range,
 	}
 	if diff := cmp.Diff(want, big.Container); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	reached := grant.HTTP{Name: "upstream.Git_Hub", Hosts: []string{"git-hub:8082"}, Methods: []string{"GET", "POST", "DELETE"}, PrivateNetworks: true}
-	if diff := cmp.Diff(reached, big.Grant); diff != "" || big.URL != "http://git-hub:8082/mcp/x" || big.Transport != UpstreamStreamable {
+	if diff := cmp.Diff(reached, big.Grant); diff != "" || big.URL != "http://git-hub:8082/mcp/x" || big.Transport != definition.UpstreamStreamable {
 		t.Errorf("it is reached at %s as %q (-want +got)\n%s", big.URL, big.Transport, diff)
 	}
-	if diff := cmp.Diff(&Container{Image: "small:1", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
+	if diff := cmp.Diff(&definition.Container{Image: "small:1", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
 		t.Errorf("%s (-want +got)\n%s", small.URL, diff)
 	}
 	if (big.Container.Range == diag.Range{}) || c.Upstreams[0].Command != nil {

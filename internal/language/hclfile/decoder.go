@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // decoder turns the syntax tree of one file into definitions. It collects
@@ -28,7 +29,6 @@ func newDecoder(f *File, s Scope) *decoder {
 	return d
 }
 
-// fail notes a mistake.
 func (d *decoder) fail(code string, where diag.Range, summary, detail string, notes ...diag.Note) {
 	if len(d.problems) < maxCollected {
 		d.problems = append(d.problems, diag.Diagnostic{Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
@@ -64,9 +64,9 @@ func (d *decoder) claimName(taken named, key string, where hcl.Range, format, na
 
 // checkName reports a name that is not like ^[A-Za-z0-9_.-]{1,64}$.
 func (d *decoder) checkName(what, name string, where hcl.Range) {
-	if !IsName(name) {
+	if !definition.IsName(name) {
 		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
-			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", maxName))
+			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", definition.MaxName))
 	}
 }
 
@@ -75,7 +75,7 @@ func (d *decoder) checkName(what, name string, where hcl.Range) {
 func (d *decoder) checkIdentifier(what, name string, where hcl.Range) {
 	if !isIdentifier(name) {
 		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
-			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _, and no digit first", maxName))
+			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _, and no digit first", definition.MaxName))
 	}
 }
 
@@ -85,16 +85,16 @@ func isIdentifier(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxName && !isDigit(s[0])
+	return s != "" && len(s) <= definition.MaxName && !isDigit(s[0])
 }
 
 // Decode evaluates a tool file. The definitions are complete only when the
 // list holds no error.
-func (f *File) Decode(s Scope) (Definitions, diag.List) {
+func (f *File) Decode(s Scope) (definition.Definitions, diag.List) {
 	d := newDecoder(f, s)
 	r := fileRules[ToolsKind]
 	d.check(f.body, r, "a tool file", f.body.SrcRange)
-	var defs Definitions
+	var defs definition.Definitions
 	taken := map[string]named{}
 	for _, b := range blocks(f.body, r) {
 		if b.Type == "locals" {
@@ -166,27 +166,26 @@ func (d *decoder) begin(b *hclsyntax.Block) {
 	}
 	r := d.f.rng(where)
 	h := &hasher{placed: sha256.New(), meant: sha256.New()}
-	writeField(h.placed, d.f.path)
+	definition.WriteField(h.placed, d.f.path)
 	var at [24]byte
 	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
 	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))
 	binary.BigEndian.PutUint64(at[16:], uint64(r.Start.Column))
 	h.placed.Write(at[:])
 	for _, field := range append([]string{b.Type}, b.Labels...) {
-		writeField(h, field)
+		definition.WriteField(h, field)
 	}
-	writeField(h, d.f.source[r.Start.Byte:r.End.Byte])
+	definition.WriteField(h, d.f.source[r.Start.Byte:r.End.Byte])
 	d.eval.reads = h
 }
 
 // hashes ends the hashes of a definition and returns them.
-func (d *decoder) hashes() Hashes {
+func (d *decoder) hashes() definition.Hashes {
 	h := d.eval.reads
 	d.eval.reads = nil
-	return Hashes{Hash: Hash(h.placed.Sum(nil)), Meaning: Hash(h.meant.Sum(nil))}
+	return definition.Hashes{Hash: definition.Hash(h.placed.Sum(nil)), Meaning: definition.Hash(h.meant.Sum(nil))}
 }
 
-// blockRange returns the range of a whole block.
 func blockRange(b *hclsyntax.Block) hcl.Range {
 	return hcl.RangeBetween(b.TypeRange, b.CloseBraceRange)
 }

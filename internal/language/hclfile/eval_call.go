@@ -16,9 +16,9 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// call computes a function.
 func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
 	args, ok := e.arguments(x)
 	if x.Name == "file" {
@@ -182,7 +182,7 @@ func count(n int, what string) string {
 // Scope is what the expressions of a file may refer to.
 type Scope struct {
 	// Vars are the declared variables with their values.
-	Vars map[string]Variable
+	Vars map[string]definition.Variable
 	// Locals is the namespace of the folder; nil when it has no locals.
 	Locals *Locals
 	// Secrets are the names of the declared secrets.
@@ -196,7 +196,6 @@ type Scope struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-// fileText computes file("x") as a string.
 func (e *evaluator) fileText(x *hclsyntax.FunctionCallExpr, args []cty.Value, ok bool) (cty.Value, bool) {
 	if !ok {
 		return cty.NilVal, false
@@ -239,7 +238,7 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 		e.fail("bad-path", where, "a path has no backslash", "write "+e.show(strings.ReplaceAll(written, `\`, "/")))
 		return "", nil, false
 	}
-	if !isInside(written, name) {
+	if !definition.IsInside(written, name) {
 		e.fail("bad-path", where, "the path leaves the tools folder", "write a path relative to the folder of this file, with forward slashes")
 		return "", nil, false
 	}
@@ -262,14 +261,6 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 	return name, content, true
 }
 
-// isInside reports whether a path stays in the tools folder once it is joined
-// to the folder it is relative to.
-func isInside(written, joined string) bool {
-	return written != "" && !path.IsAbs(written) && !strings.ContainsAny(written, "\\\x00") &&
-		joined != ".." && !strings.HasPrefix(joined, "../") && joined != "."
-}
-
-// secretName returns the name in secret.NAME.
 func secretName(x hclsyntax.Expression) (string, hcl.Range, bool) {
 	t, ok := x.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || t.Traversal.RootName() != "secret" || len(t.Traversal) != 2 {

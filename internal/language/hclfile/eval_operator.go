@@ -105,7 +105,7 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 	}
 	depth := len(e.loops)
 	defer func() { e.loops = e.loops[:depth] }()
-	result := loopResult{grouped: x.Group}
+	result := loopResult{grouped: x.Group, members: map[string][]cty.Value{}}
 	for it := v.ElementIterator(); it.Next(); {
 		key, item := it.Element()
 		e.loops = e.loops[:depth]
@@ -124,11 +124,10 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 type loopResult struct {
 	grouped bool
 	items   []cty.Value
-	attrs   map[string]cty.Value
-	groups  map[string][]cty.Value
+	// members are the values of each key, one unless they are grouped.
+	members map[string][]cty.Value
 }
 
-// round computes one item of a for expression.
 func (e *evaluator) round(x *hclsyntax.ForExpr, result *loopResult) bool {
 	if x.CondExpr != nil {
 		if wanted, ok := e.condition(x.CondExpr); !ok || !wanted {
@@ -163,36 +162,25 @@ func (e *evaluator) round(x *hclsyntax.ForExpr, result *loopResult) bool {
 
 // set adds an item to the object; it reports false for a second one of the same key.
 func (r *loopResult) set(key string, v cty.Value) bool {
-	if r.grouped {
-		if r.groups == nil {
-			r.groups = map[string][]cty.Value{}
-		}
-		r.groups[key] = append(r.groups[key], v)
-		return true
-	}
-	if r.attrs == nil {
-		r.attrs = map[string]cty.Value{}
-	}
-	if _, again := r.attrs[key]; again {
+	if len(r.members[key]) > 0 && !r.grouped {
 		return false
 	}
-	r.attrs[key] = v
+	r.members[key] = append(r.members[key], v)
 	return true
 }
 
 func (r *loopResult) value(object bool) cty.Value {
-	switch {
-	case !object:
+	if !object {
 		return cty.TupleVal(r.items)
-	case r.grouped:
-		attrs := make(map[string]cty.Value, len(r.groups))
-		for key, items := range r.groups {
-			attrs[key] = cty.TupleVal(items)
-		}
-		return cty.ObjectVal(attrs)
-	default:
-		return cty.ObjectVal(r.attrs)
 	}
+	attrs := make(map[string]cty.Value, len(r.members))
+	for key, values := range r.members {
+		attrs[key] = values[0]
+		if r.grouped {
+			attrs[key] = cty.TupleVal(values)
+		}
+	}
+	return cty.ObjectVal(attrs)
 }
 
 // splat computes list[*].name. A value that is no list counts as a list of it

@@ -15,6 +15,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // reference computes var.x, local.x and the variables of for expressions.
@@ -198,9 +199,9 @@ func (e *evaluator) didYouMean(name string, known iter.Seq[string]) string {
 // read notes that the current definition depends on a value.
 func (e *evaluator) read(kind, name, value string) {
 	if e.reads != nil {
-		writeField(e.reads, kind)
-		writeField(e.reads, name)
-		writeField(e.reads, value)
+		definition.WriteField(e.reads, kind)
+		definition.WriteField(e.reads, name)
+		definition.WriteField(e.reads, value)
 	}
 }
 

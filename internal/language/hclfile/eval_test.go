@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // evaluate computes one expression through a local value and a test's input.
 func evaluate(t *testing.T, expr string) (string, diag.List) {
 	t.Helper()
-	vars := map[string]Variable{
+	vars := map[string]definition.Variable{
 		"stage": {Value: json.RawMessage(`"prod"`)},
 		"list":  {Value: json.RawMessage(`[{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]`)},
 		"token": {Value: json.RawMessage(`"hunter2"`), Sensitive: true},

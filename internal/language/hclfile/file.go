@@ -5,8 +5,8 @@
 // [Parse] turns the bytes of a [Source] into a [File], which is immutable and
 // may be cached. [JoinLocals] evaluates the locals of one folder; [File.Decode]
 // and [File.DecodeConfig] evaluate a file in a [Scope] and return plain data:
-// [Definitions] or a [Config]. Input and output blocks become JSON Schemas, each
-// part of which is mapped to its place in the file. Code stays text: a [Body]
+// [definition.Definitions] or a [definition.Config]. Input and output blocks become JSON Schemas, each
+// part of which is mapped to its place in the file. Code stays text: a [definition.Body]
 // knows the place of each of its bytes. [Format] is `mcpd fmt`.
 //
 // Every mistake is a diagnostic, and all mistakes of a file are told at once,
@@ -124,19 +124,13 @@ func checkBytes(src Source) *diag.Diagnostic {
 			Detail:  "split it, or move code and data into files of their own and read them with file()",
 		}
 	}
-	if at := invalidUTF8(src.Bytes); at >= 0 {
-		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
-		return &diag.Diagnostic{
-			Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos},
-			Summary: "the file is not valid UTF-8", Detail: "save it in UTF-8",
-		}
+	at, summary, detail := invalidUTF8(src.Bytes), "the file is not valid UTF-8", "save it in UTF-8"
+	if at < 0 {
+		at, summary, detail = bytes.IndexByte(src.Bytes, 0), "the file holds a NUL byte", "save it as text in UTF-8"
 	}
-	if at := bytes.IndexByte(src.Bytes, 0); at >= 0 {
+	if at >= 0 {
 		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
-		return &diag.Diagnostic{
-			Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos},
-			Summary: "the file holds a NUL byte", Detail: "save it as text in UTF-8",
-		}
+		return &diag.Diagnostic{Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos}, Summary: summary, Detail: detail}
 	}
 	return nil
 }

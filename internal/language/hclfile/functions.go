@@ -100,7 +100,6 @@ var functions = map[string]builtin{
 	"urlencode":    {impl: textFunction(func(s string) (string, error) { return url.QueryEscape(s), nil })},
 }
 
-// textFunction makes a function of one string.
 func textFunction(f func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}},
@@ -112,7 +111,6 @@ func textFunction(f func(string) (string, error)) function.Function {
 	})
 }
 
-// textTest makes a function that compares two strings.
 func textTest(f func(s, part string) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "text", Type: cty.String}, {Name: "part", Type: cty.String}},
@@ -153,7 +151,6 @@ const (
 	decodedToken = 2048
 )
 
-// product multiplies without overflow.
 func product(a, b int) int {
 	if a != 0 && b > tooMuch/a {
 		return tooMuch

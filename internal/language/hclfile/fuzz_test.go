@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // seeds are texts that exercise every part of the language.
@@ -70,7 +71,7 @@ func toolProblems(src Source) diag.List {
 	if file == nil {
 		return problems
 	}
-	vars := map[string]Variable{"v": {Value: []byte(`["a", {"b": 1}]`)}}
+	vars := map[string]definition.Variable{"v": {Value: []byte(`["a", {"b": 1}]`)}}
 	locals, more := JoinLocals([]*File{file}, vars, file.Incomplete())
 	problems = append(problems, more...)
 	_, more = file.Decode(Scope{
@@ -86,7 +87,7 @@ func configProblems(src Source) diag.List {
 	if file == nil {
 		return problems
 	}
-	_, more := file.DecodeConfig(VarValues{"v": {Text: "[1]", Origin: "--var"}})
+	_, more := file.DecodeConfig(definition.VarValues{"v": {Text: "[1]", Origin: "--var"}})
 	return append(problems, more...)
 }
 

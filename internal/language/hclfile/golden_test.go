@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 var update = flag.Bool("update", false, "write what is printed into the golden files")
@@ -60,13 +61,13 @@ func printed(t *testing.T, files []txtar.File) []byte {
 	for _, f := range files {
 		sources[f.Name] = f.Data
 	}
-	config := &Config{}
+	config := &definition.Config{}
 	var problems diag.List
 	if data, ok := sources["mcpd.hcl"]; ok {
 		file, l := Parse(Source{Path: "mcpd.hcl", Bytes: data}, ConfigKind)
 		problems = append(problems, l...)
-		if config = (&Config{Incomplete: true}); file != nil {
-			config, l = file.DecodeConfig(VarValues{})
+		if config = (&definition.Config{Incomplete: true}); file != nil {
+			config, l = file.DecodeConfig(definition.VarValues{})
 			problems = append(problems, l...)
 		}
 	}
@@ -87,7 +88,7 @@ func printed(t *testing.T, files []txtar.File) []byte {
 }
 
 // loadTools parses and decodes the tool files.
-func loadTools(files []txtar.File, sources map[string][]byte, config *Config) diag.List {
+func loadTools(files []txtar.File, sources map[string][]byte, config *definition.Config) diag.List {
 	var problems diag.List
 	var parsed []*File
 	incomplete := config.Incomplete

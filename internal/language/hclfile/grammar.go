@@ -314,7 +314,7 @@ func authArgs() []argument {
 	return all
 }
 
-// callArgs are the arguments that [Call] is made of.
+// callArgs are the arguments that [definition.Call] is made of.
 func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
 
 // article returns "a tool block", "an input block".

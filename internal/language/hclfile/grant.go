@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -160,13 +161,13 @@ func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, w
 	return names
 }
 
-// ceilingEnv decodes the variables that may be granted, nil when the ceiling
-// does not say.
-func (d *decoder) ceilingEnv(body *hclsyntax.Body) []Name {
-	return d.ceilingList(body, "env", func(e element) (string, bool) {
+// ceilingIdentifiers decodes names and patterns of variables or modules that may be
+// granted, nil when the ceiling does not say.
+func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example string) []definition.Name {
+	return d.ceilingList(body, name, func(e element) (string, bool) {
 		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
 		if !ok {
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits, _ and *, such as \"APP_*\"")
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a "+what, fmt.Sprintf("use letters, digits, _ and *, such as %q", example))
 		}
 		return e.text, ok
 	})
@@ -193,7 +194,7 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	list := d.grantList(body, "tools", "name at least one tool, or a pattern such as \"crm_*\"")
 	for _, e := range list {
 		switch {
-		case !isPattern(e.text):
+		case !definition.IsPattern(e.text):
 			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
 		case d.claimName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
 			names = append(names, e.text)
@@ -266,18 +267,6 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 	return g
 }
 
-// ceilingModules decodes the modules that may be granted, nil when the ceiling
-// does not say.
-func (d *decoder) ceilingModules(body *hclsyntax.Body) []Name {
-	return d.ceilingList(body, "modules", func(e element) (string, bool) {
-		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
-		if !ok {
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a module", "use letters, digits, _ and *, such as \"ledger\"")
-		}
-		return e.text, ok
-	})
-}
-
 // Bounds of an fs grant.
 const (
 	maxGrantedFile  = 16 << 20
@@ -326,7 +315,7 @@ func (d *decoder) folderPath(written string, where diag.Range) string {
 
 // ceilingRoots decodes the folders within which roots may lie, nil when the
 // ceiling does not say.
-func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []Name {
+func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []definition.Name {
 	return d.ceilingList(body, name, func(e element) (string, bool) {
 		path := d.folderPath(e.text, d.f.rng(e.where))
 		return path, path != ""
@@ -335,15 +324,15 @@ func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []Name {
 
 // ceilingList decodes a list of a ceiling, nil when the ceiling does not say.
 // accept returns what an item says, and false for one that it reports.
-func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(element) (string, bool)) []Name {
+func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(element) (string, bool)) []definition.Name {
 	if attr := body.Attributes[name]; attr == nil {
 		return nil
 	}
-	names := []Name{}
+	names := []definition.Name{}
 	list, _ := d.strings(body, name)
 	for _, e := range list {
 		if text, ok := accept(e); ok {
-			names = append(names, Name{Text: text, Range: d.f.rng(e.where)})
+			names = append(names, definition.Name{Text: text, Range: d.f.rng(e.where)})
 		}
 	}
 	return names

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -70,7 +71,6 @@ func (d *decoder) programPath(written string, where diag.Range) string {
 	return ""
 }
 
-// execParams decodes the param blocks of a program.
 func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param) {
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
@@ -85,19 +85,13 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 		if s, ok := d.text(body, "pattern"); ok {
 			x := body.Attributes["pattern"].Expr
 			p.Pattern = s
-			if re := d.regexp(s, x); re != nil && covers(p, "") {
+			if whole, err := p.Compile(); d.regexp(s, x) != nil && err == nil && whole.MatchString("") {
 				d.fail("bad-grant", d.f.rng(x.Range()), "the pattern covers text that is empty, as an argument that is left out", "use + where * stands, or name what there must be")
 			}
 		}
 		params = append(params, p)
 	}
 	return params
-}
-
-// covers reports whether the whole of a text matches the pattern.
-func covers(p grant.Param, text string) bool {
-	re, err := p.Compile()
-	return err == nil && re.MatchString(text)
 }
 
 // arguments decodes what a program is told.
@@ -150,7 +144,7 @@ func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
 
 // ceilingPrograms decodes the programs that may be granted, nil when the ceiling
 // does not say.
-func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []Name {
+func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
 	return d.ceilingList(body, "exec_paths", func(e element) (string, bool) {
 		path := d.programPath(e.text, d.f.rng(e.where))
 		return path, path != ""

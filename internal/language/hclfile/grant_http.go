@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -102,7 +103,7 @@ func hostShape(host string) (problem, detail string) {
 	if n, err := strconv.ParseUint(port, 10, 16); port != "*" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
 		return "the port of the host is not a number from 1 to 65535", "write the host and its port, such as \"api.example.com:443\""
 	}
-	if !isHostName(name) {
+	if !definition.IsHostName(name) {
 		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"
 	}
 	return "", ""

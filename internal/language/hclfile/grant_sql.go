@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
@@ -79,7 +80,6 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	}
 }
 
-// chosen decodes the folder of the files that calls choose.
 func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
 	g.Chosen = true
 	if written, ok := d.text(body, "root"); ok {
@@ -92,7 +92,6 @@ func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL,
 	}
 }
 
-// sqliteFile decodes the path of a SQLite file.
 func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
 	if computedPart(attr.Expr) != nil {
@@ -112,7 +111,6 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 	ranges["sql."+g.Name+".path"] = where
 }
 
-// statements decodes the statements that can be run.
 func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
@@ -123,7 +121,7 @@ func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 		if attr == nil {
 			continue
 		}
-		if text := d.code(attr, SQL); text != nil {
+		if text := d.code(attr, definition.SQL); text != nil {
 			d.statement(text.Text, g)
 			g.Statements = append(g.Statements, grant.Statement{Name: inner.Labels[0], Query: text.Text.Body()})
 		}
@@ -171,9 +169,7 @@ const secretMark = "secret-0b5f"
 // where they go.
 func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
-	d.eval.private = true
-	parts, ok := d.secretText(attr.Expr)
-	d.eval.private = false
+	parts, ok := d.privateText(attr.Expr)
 	if !ok {
 		return
 	}

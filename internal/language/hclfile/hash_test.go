@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 const hashed = `
@@ -28,14 +30,14 @@ hook "h" {
 
 // hashesOf decodes [hashed], changed by the replacements, with the given
 // variables and file.
-func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]Hashes {
+func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]definition.Hashes {
 	t.Helper()
 	source := strings.NewReplacer(replacements...).Replace(hashed)
 	defs := decodeTools(t, "x.hcl", source, Scope{
-		Vars:     map[string]Variable{"used": {Value: json.RawMessage(vars)}, "unused": {Value: json.RawMessage(strconv.Itoa(len(file)))}},
+		Vars:     map[string]definition.Variable{"used": {Value: json.RawMessage(vars)}, "unused": {Value: json.RawMessage(strconv.Itoa(len(file)))}},
 		ReadFile: func(string) ([]byte, error) { return []byte(file), nil },
 	})
-	return map[string]Hashes{"tool": defs.Tools[0].Hashes, "policy": defs.Policies[0].Hashes, "hook": defs.Hooks[0].Hashes}
+	return map[string]definition.Hashes{"tool": defs.Tools[0].Hashes, "policy": defs.Policies[0].Hashes, "hook": defs.Hooks[0].Hashes}
 }
 
 func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
@@ -71,7 +73,7 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 }
 
 func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
-	hash := func(run string) Hash {
+	hash := func(run string) definition.Hash {
 		return decodeTools(t, "x.hcl.json", `{"tool": {"a": {"run": "`+run+`"}, "b": {"run": "1"}}}`, Scope{}).Tools[1].Hash
 	}
 	if hash("1") != hash("2") {
@@ -80,7 +82,7 @@ func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
 }
 
 func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
-	join := func(source string) Hash {
+	join := func(source string) definition.Hash {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
 		if file == nil {
 			t.Fatal(problems)

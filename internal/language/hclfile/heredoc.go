@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // heredoc is a heredoc whose text holds no template, because its tag makes it
@@ -32,13 +33,13 @@ type heredoc struct {
 func rawLanguage(tag string) (string, bool) {
 	switch tag {
 	case "JS":
-		return JavaScript, true
+		return definition.JavaScript, true
 	case "TS":
-		return TypeScript, true
+		return definition.TypeScript, true
 	case "CEL":
-		return CEL, true
+		return definition.CEL, true
 	case "SQL":
-		return SQL, true
+		return definition.SQL, true
 	default:
 		return "", false
 	}
@@ -149,7 +150,6 @@ func hasTemplate(line []byte) bool {
 	return false
 }
 
-// quoted reads one piece of a quoted string.
 func (s *scanner) quoted() {
 	switch s.src[s.at] {
 	case '"':

@@ -106,7 +106,6 @@ func (p *jsonParser) space() {
 	}
 }
 
-// peek returns the byte that the next value begins with.
 func (p *jsonParser) peek() byte {
 	p.space()
 	if p.at < len(p.src) {
@@ -163,7 +162,6 @@ func (p *jsonParser) skip() { p.expression(code) }
 // comment is the name of a member that holds a comment.
 const comment = "//"
 
-// body reads an object as the body of a block.
 func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 	b := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	start := p.at

@@ -1,10 +1,10 @@
 package hclfile
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// expression reads one value.
 func (p *jsonParser) expression(f form) hclsyntax.Expression {
 	c := p.peek()
 	switch start := p.at; {
@@ -162,7 +161,7 @@ func escapeSize(s string) int {
 	if len(s) < unicodeEscape || s[1] != 'u' {
 		return min(short, len(s))
 	}
-	if utf16.IsSurrogate(hexRune(s)) && len(s) >= 2*unicodeEscape {
+	if isPair := s[2]|0x20 == 'd' && s[3] >= '8'; isPair && len(s) >= 2*unicodeEscape {
 		return 2 * unicodeEscape
 	}
 	return unicodeEscape
@@ -170,25 +169,9 @@ func escapeSize(s string) int {
 
 // unescapeJSON returns the text of one escape of a text that passed the gate.
 func unescapeJSON(escape string) string {
-	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-	if i := strings.IndexByte(letters, escape[len(escape)-1]); len(escape) == 2 && i >= 0 {
-		return meanings[i : i+1]
+	var text string
+	if json.Unmarshal([]byte(`"`+escape+`"`), &text) != nil {
+		return string(utf8.RuneError)
 	}
-	first := hexRune(escape)
-	if len(escape) > unicodeEscape {
-		return string(utf16.DecodeRune(first, hexRune(escape[unicodeEscape:])))
-	}
-	return string(first)
-}
-
-// hexRune returns what \uXXXX stands for, and half of a pair by itself.
-func hexRune(escape string) rune {
-	if len(escape) < unicodeEscape {
-		return utf8.RuneError
-	}
-	r, err := strconv.ParseUint(escape[2:unicodeEscape], 16, 16)
-	if err != nil {
-		return utf8.RuneError
-	}
-	return rune(r)
+	return text
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Locals is the evaluated namespace of one folder. It is immutable.
 type Locals struct {
 	values map[string]localValue
-	hash   Hash
+	hash   definition.Hash
 }
 
 // localValue is one evaluated local. One that is not ok has been reported.
@@ -24,11 +25,11 @@ type localValue struct {
 	value     cty.Value
 	ok        bool
 	sensitive bool
-	hash      Hash
+	hash      definition.Hash
 }
 
 // Hash identifies the values of all locals.
-func (l *Locals) Hash() Hash { return l.hash }
+func (l *Locals) Hash() definition.Hash { return l.hash }
 
 // findLocals lists what the locals blocks of a file declare, in order.
 func (f *File) findLocals() []Local {
@@ -60,7 +61,7 @@ type declared struct {
 // reported with all places. Expressions may use var.x and local.x, but not
 // file(), which belongs to the definition that uses the file. Names that are not
 // known are not reported when more may be declared: incomplete.
-func JoinLocals(files []*File, vars map[string]Variable, incomplete bool) (*Locals, diag.List) {
+func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete bool) (*Locals, diag.List) {
 	var problems diag.List
 	order, byName := declare(files, &problems)
 	joined := &Locals{values: make(map[string]localValue, len(order))}
@@ -209,7 +210,6 @@ func cycle(members []*declared) diag.Diagnostic {
 	return d
 }
 
-// localValue computes one local.
 func (e *evaluator) localValue(x hclsyntax.Expression) localValue {
 	e.sensitive = false
 	v, ok := e.value(x)
@@ -222,12 +222,12 @@ func (e *evaluator) localValue(x hclsyntax.Expression) localValue {
 	return localValue{value: v, ok: true, sensitive: e.sensitive, hash: sha256.Sum256(appendJSON(nil, v))}
 }
 
-func (l *Locals) sum(order []*declared) Hash {
+func (l *Locals) sum(order []*declared) definition.Hash {
 	h := sha256.New()
 	for _, d := range order {
-		writeField(h, d.Name)
+		definition.WriteField(h, d.Name)
 		hash := l.values[d.Name].hash
 		h.Write(hash[:])
 	}
-	return Hash(h.Sum(nil))
+	return definition.Hash(h.Sum(nil))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// policy decodes a policy block.
-func (d *decoder) policy(b *hclsyntax.Block) Policy {
+func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	at, nameAt := d.definition(b, "the policy")
-	p := Policy{
+	p := definition.Policy{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
-		Targets: d.targets(b.Body, rules["policy"]), Disclose: DiscloseReason,
+		Targets: d.targets(b.Body, rules["policy"]), Disclose: definition.DiscloseReason,
 		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
 	if d.decision(b); len(decides(&p)) != 1 {
@@ -31,7 +31,7 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 		d.fail("contradiction", d.f.rng(approval.NameRange), "what has been done needs no approval", "remove on = \"result\", or write allow or deny")
 	}
 	d.reason(b, &p)
-	if disclose, ok := d.oneOf(b.Body, "disclose", DiscloseReason, DiscloseGeneric, DiscloseHide); ok {
+	if disclose, ok := d.oneOf(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide); ok {
 		p.Disclose = disclose
 	}
 	p.Hashes = d.hashes()
@@ -40,20 +40,20 @@ func (d *decoder) policy(b *hclsyntax.Block) Policy {
 
 // denial stands in for the decision of a policy whose mistake was told, so
 // that nobody tells it again in other words. It denies every call.
-func denial(where diag.Range) *Body {
-	return &Body{Language: CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
+func denial(where diag.Range) *definition.Body {
+	return &definition.Body{Language: definition.CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
 }
 
-func (d *decoder) cel(body *hclsyntax.Body, name string) *Body {
+func (d *decoder) cel(body *hclsyntax.Body, name string) *definition.Body {
 	if attr := body.Attributes[name]; attr != nil {
-		return d.code(attr, CEL)
+		return d.code(attr, definition.CEL)
 	}
 	return nil
 }
 
 // decides returns what a policy decides by: one body, unless it is wrong.
-func decides(p *Policy) []*Body {
-	return slices.DeleteFunc([]*Body{p.Allow, p.Deny, p.Approval}, func(b *Body) bool { return b == nil })
+func decides(p *definition.Policy) []*definition.Body {
+	return slices.DeleteFunc([]*definition.Body{p.Allow, p.Deny, p.Approval}, func(b *definition.Body) bool { return b == nil })
 }
 
 // verdicts are the arguments of which a policy has one.
@@ -80,14 +80,14 @@ func (d *decoder) decision(b *hclsyntax.Block) {
 }
 
 // reason decodes the reason: text, or a raw CEL heredoc that computes it.
-func (d *decoder) reason(b *hclsyntax.Block, p *Policy) {
+func (d *decoder) reason(b *hclsyntax.Block, p *definition.Policy) {
 	attr := b.Body.Attributes["reason"]
 	if attr == nil {
 		return
 	}
 	if t, ok := attr.Expr.(*hclsyntax.TemplateExpr); ok {
 		if h := d.f.heredocAt(t); h != nil && h.raw {
-			p.ReasonExpr = d.code(attr, CEL)
+			p.ReasonExpr = d.code(attr, definition.CEL)
 			return
 		}
 	}
@@ -129,30 +129,30 @@ func seemsComputed(text string) bool {
 
 // targets decodes what a policy, a limit or a hook, whose rule is r, is about. One whose
 // list is written wrong covers nothing: it was not meant to cover everything.
-func (d *decoder) targets(body *hclsyntax.Body, r *rule) Targets {
-	t := Targets{
+func (d *decoder) targets(body *hclsyntax.Body, r *rule) definition.Targets {
+	t := definition.Targets{
 		Tools:     d.names(body, "tools", patternCharacters),
 		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
 		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
 	}
 	if d.meant(body, r, "tools", "resources", "prompts") {
-		for _, list := range []*[]Name{&t.Tools, &t.Resources, &t.Prompts} {
+		for _, list := range []*[]definition.Name{&t.Tools, &t.Resources, &t.Prompts} {
 			if *list == nil {
-				*list = []Name{}
+				*list = []definition.Name{}
 			}
 		}
 	}
 	return t
 }
 
-func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []Name {
+func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []definition.Name {
 	return d.patterns(body, argument, patternTexts{
 		wrong: "this is not the name of a " + strings.TrimSuffix(argument, "s"), characters: characters,
 		empty: "the list of " + argument + " is empty", detail: fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument),
 	})
 }
 
-func (d *decoder) toolPatterns(body *hclsyntax.Body, argument, characters string) []Name {
+func (d *decoder) toolPatterns(body *hclsyntax.Body, argument, characters string) []definition.Name {
 	return d.patterns(body, argument, patternTexts{
 		wrong: "this is not the name of a tool", characters: characters,
 		empty: fmt.Sprintf("the list %q is empty", argument), detail: "name tools or patterns of them, or remove it",
@@ -166,7 +166,7 @@ const patternCharacters = "use the characters A-Z a-z 0-9 _ . - / and * for any 
 type patternTexts struct{ wrong, characters, empty, detail string }
 
 // patterns decodes names and patterns, nil when the argument is absent.
-func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternTexts) []Name {
+func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternTexts) []definition.Name {
 	attr := body.Attributes[argument]
 	if attr == nil {
 		return nil
@@ -175,13 +175,13 @@ func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternT
 	if ok && len(list) == 0 {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), texts.empty, texts.detail)
 	}
-	names := make([]Name, 0, len(list))
+	names := make([]definition.Name, 0, len(list))
 	for _, e := range list {
-		if !isPattern(e.text) {
+		if !definition.IsPattern(e.text) {
 			d.fail("bad-name", d.f.rng(e.where), texts.wrong, texts.characters)
 			continue
 		}
-		names = append(names, Name{Text: e.text, Range: d.f.rng(e.where)})
+		names = append(names, definition.Name{Text: e.text, Range: d.f.rng(e.where)})
 	}
 	return names
 }
@@ -192,10 +192,9 @@ const maxCalls = 1_000_000
 // rateForms says how a rate is written.
 const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
 
-// limit decodes a limit block.
-func (d *decoder) limit(b *hclsyntax.Block) Limit {
+func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	at, nameAt := d.definition(b, "the limit")
-	l := Limit{
+	l := definition.Limit{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
 	}
@@ -262,13 +261,12 @@ func meantRate(written string) string {
 	return rateForms
 }
 
-// hook decodes a hook block.
-func (d *decoder) hook(b *hclsyntax.Block) Hook {
+func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 	at, nameAt := d.definition(b, "the hook")
-	h := Hook{
+	h := definition.Hook{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
-		Timeout: d.duration(b.Body, "timeout", DefaultHookTimeout),
+		Timeout: d.duration(b.Body, "timeout", definition.DefaultHookTimeout),
 	}
 	if attr := b.Body.Attributes["timeout"]; attr != nil {
 		h.TimeoutRange = d.f.rng(attr.Expr.Range())
@@ -291,5 +289,5 @@ func (d *decoder) events(body *hclsyntax.Body) []string {
 	if list, ok := d.strings(body, "on"); ok && len(list) == 0 {
 		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
 	}
-	return textsOf(d.choices(body, "on", []string{OnStart, OnEnd, OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))
+	return textsOf(d.choices(body, "on", []string{definition.OnStart, definition.OnEnd, definition.OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// prompt decodes a prompt block.
-func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
+func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	r := rules["prompt"]
 	at, nameAt := d.definition(b, "the prompt")
-	p := Prompt{
+	p := definition.Prompt{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
@@ -43,11 +43,11 @@ func (d *decoder) prompt(b *hclsyntax.Block) Prompt {
 }
 
 // promptSize reports messages that are too long whatever the arguments are.
-func (d *decoder) promptSize(p *Prompt) {
+func (d *decoder) promptSize(p *definition.Prompt) {
 	size := 0
 	for i := range p.Messages {
-		if size += p.Messages[i].Len(nil); size > MaxFilled {
-			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", MaxFilled>>20),
+		if size += p.Messages[i].Len(nil); size > definition.MaxFilled {
+			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", definition.MaxFilled>>20),
 				"link to large content: link { uri = …, name = … }")
 			return
 		}
@@ -56,7 +56,7 @@ func (d *decoder) promptSize(p *Prompt) {
 
 // promptArguments decodes the arguments of a prompt. It returns their names,
 // and whether a body completes one of them.
-func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *Prompt) (names []string, computed bool) {
+func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *definition.Prompt) (names []string, computed bool) {
 	taken := named{}
 	for _, inner := range blocks(b.Body, r) {
 		if inner.Type != "argument" {
@@ -72,17 +72,17 @@ func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *Prompt) (names
 	return names, computed
 }
 
-func (d *decoder) promptArgument(b *hclsyntax.Block) Argument {
+func (d *decoder) promptArgument(b *hclsyntax.Block) definition.Argument {
 	r := rules["argument"]
 	d.checkIdentifier("the argument", b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
-	a := Argument{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	a := definition.Argument{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	a.Title, _ = d.text(b.Body, "title")
 	a.Description, _ = d.text(b.Body, "description")
 	a.Required, _ = d.boolean(b.Body, "required", false)
 	values := b.Body.Attributes["values"]
 	if values != nil {
-		a.Complete = &Complete{Values: d.suggested(b.Body)}
+		a.Complete = &definition.Complete{Values: d.suggested(b.Body)}
 	}
 	if inner := blocks(b.Body, r); len(inner) > 0 {
 		a.Complete = d.complete(inner[0])
@@ -95,10 +95,10 @@ func (d *decoder) promptArgument(b *hclsyntax.Block) Argument {
 }
 
 // message decodes a message block of a prompt whose arguments have the names.
-func (d *decoder) message(b *hclsyntax.Block, names []string) Message {
+func (d *decoder) message(b *hclsyntax.Block, names []string) definition.Message {
 	r := rules["message"]
 	d.checkBody(b)
-	m := Message{Role: b.Labels[0], Annotations: d.annotationsOf(b.Body), Range: d.f.rng(b.DefRange())}
+	m := definition.Message{Role: b.Labels[0], Annotations: d.annotationsOf(b.Body), Range: d.f.rng(b.DefRange())}
 	d.role(b)
 	forms := []string{"text", "file", "image", "audio", "resource", "link"}
 	switch from := d.exactlyOne(b, r, "the message holds nothing", forms...); from {
@@ -109,7 +109,7 @@ func (d *decoder) message(b *hclsyntax.Block, names []string) Message {
 	}
 	for _, inner := range blocks(b.Body, r) {
 		switch inner.Type {
-		case Image, Audio:
+		case definition.Image, definition.Audio:
 			m.Media = d.media(inner)
 		case "resource":
 			m.Resource = d.embedded(inner, r.block("resource"), names)
@@ -121,7 +121,7 @@ func (d *decoder) message(b *hclsyntax.Block, names []string) Message {
 }
 
 func (d *decoder) role(b *hclsyntax.Block) {
-	roles := []string{User, Assistant}
+	roles := []string{definition.User, definition.Assistant}
 	if slices.Contains(roles, b.Labels[0]) {
 		return
 	}
@@ -133,24 +133,24 @@ func (d *decoder) role(b *hclsyntax.Block) {
 }
 
 // textFile decodes "file" of a message: text that is inserted nothing into.
-func (d *decoder) textFile(body *hclsyntax.Body) Phrase {
+func (d *decoder) textFile(body *hclsyntax.Body) definition.Phrase {
 	name, content, ok := d.file(body, "file")
 	if !ok {
 		return nil
 	}
-	if mimeType := typeOfFile(name, content); !isText(content) || !isTextual(mimeType) {
+	if mimeType := definition.TypeOfFile(name, content); !definition.IsText(content) || !definition.IsTextual(mimeType) {
 		kind, _, _ := strings.Cut(mimeType, "/")
-		if kind != Image && kind != Audio {
+		if kind != definition.Image && kind != definition.Audio {
 			kind = "resource"
 		}
 		d.fail("bad-value", d.f.rng(body.Attributes["file"].Expr.Range()), "the file of this message is not text", fmt.Sprintf("write %s { file = … }", kind))
 		return nil
 	}
-	return Phrase{{Text: string(content)}}
+	return definition.Phrase{{Text: string(content)}}
 }
 
 // media decodes an image or audio block, nil when it was reported.
-func (d *decoder) media(b *hclsyntax.Block) *Media {
+func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 	d.checkBody(b)
 	from := d.exactlyOne(b, rules[b.Type], "the "+b.Type+" holds nothing", "file", "base64")
 	if from == "" {
@@ -168,19 +168,18 @@ func (d *decoder) media(b *hclsyntax.Block) *Media {
 		}
 		d.fail("bad-value", d.f.rng(where), fmt.Sprintf("the type of the %s is %s", b.Type, clip(c.MIMEType)), detail)
 	}
-	return &Media{Kind: b.Type, Content: *c}
+	return &definition.Media{Kind: b.Type, Content: *c}
 }
 
-// embedded decodes a resource block in a message.
-func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *Embedded {
+func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definition.Embedded {
 	d.check(b.Body, r, "a resource block in a message", b.DefRange())
-	e := &Embedded{URI: d.uriPhrase(b.Body, names)}
+	e := &definition.Embedded{URI: d.uriPhrase(b.Body, names)}
 	switch from := d.exactlyOne(b, r, "the resource holds nothing", "text", "base64", "file"); from {
 	case "":
 	case "text":
 		e.Text = d.phrase(b.Body, "text", "argument", names)
 		if e.MIMEType = d.mimeType(b.Body, "mime_type"); e.MIMEType == "" {
-			e.MIMEType = plainType
+			e.MIMEType = definition.PlainType
 		}
 	default:
 		if e.Content = d.stored(b.Body, from); e.Content != nil {
@@ -190,9 +189,9 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *Embedde
 	return e
 }
 
-func (d *decoder) link(b *hclsyntax.Block, names []string) *Link {
+func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	d.checkBody(b)
-	l := &Link{
+	l := &definition.Link{
 		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
 		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),
 		MIMEType: d.mimeType(b.Body, "mime_type"),
@@ -205,9 +204,9 @@ func (d *decoder) link(b *hclsyntax.Block, names []string) *Link {
 }
 
 // uriPhrase decodes "uri" with names in it. What has none is checked as a URI.
-func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) Phrase {
+func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.Phrase {
 	p := d.phrase(body, "uri", "argument", names)
-	if p == nil || slices.ContainsFunc(p, func(piece Piece) bool { return piece.Name != "" }) {
+	if p == nil || slices.ContainsFunc(p, func(piece definition.Piece) bool { return piece.Name != "" }) {
 		return p
 	}
 	if problem, detail := checkURI(p.Fill(nil)); problem != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 func TestAPromptSaysItsMessagesInOrder(t *testing.T) {
@@ -82,31 +83,31 @@ prompt "computed" {
 	}
 	review.Arguments[0].Complete = nil
 	seven := int64(7)
-	id := Piece{Name: "id"}
-	want := Prompt{
-		Name: "review", Title: "Review", Description: "Review an incident", Icons: []Icon{{Src: "https://cdn.example/a.png"}},
-		Call: Call{Labels: map[string]string{"team": "ops"}, Bounds: Bounds{Timeout: 2 * time.Second}, AskTimeout: DefaultAskTimeout},
-		Arguments: []Argument{
+	id := definition.Piece{Name: "id"}
+	want := definition.Prompt{
+		Name: "review", Title: "Review", Description: "Review an incident", Icons: []definition.Icon{{Src: "https://cdn.example/a.png"}},
+		Call: definition.Call{Labels: map[string]string{"team": "ops"}, Bounds: definition.Bounds{Timeout: 2 * time.Second}, AskTimeout: definition.DefaultAskTimeout},
+		Arguments: []definition.Argument{
 			{Name: "id", Title: "Id", Description: "Incident id", Required: true},
-			{Name: "how", Complete: &Complete{Values: []string{"fast", "well"}}},
+			{Name: "how", Complete: &definition.Complete{Values: []string{"fast", "well"}}},
 		},
-		Messages: []Message{
-			{Role: User, Text: Phrase{{Text: "Review "}, id, {Text: " "}, {Name: "how"}}, Annotations: &Annotations{Audience: []string{Assistant}}},
-			{Role: Assistant, Text: Phrase{{Text: "as {{it}} is"}}},
-			{Role: User, Media: &Media{Kind: Image, Content: Content{Bytes: []byte("\x89PNG"), Binary: true, MIMEType: "image/png", Path: "p/a.png"}}},
-			{Role: User, Media: &Media{Kind: Audio, Content: Content{Bytes: []byte("RIFF"), Binary: true, MIMEType: "audio/wav"}}},
-			{Role: User, Resource: &Embedded{URI: Phrase{{Text: "incident://"}, id}, MIMEType: "text/plain", Text: Phrase{{Text: "Incident "}, id}}},
-			{Role: User, Resource: &Embedded{URI: Phrase{{Text: "incident://all"}}, MIMEType: "text/csv", Content: &Content{Bytes: []byte("a,b"), MIMEType: "text/csv", Path: "p/a.csv"}}},
-			{Role: User, Link: &Link{
-				URI: Phrase{{Text: "incident://"}, id}, Name: Phrase{id}, Title: Phrase{{Text: "Incident"}}, Description: Phrase{{Text: "All of "}, id},
+		Messages: []definition.Message{
+			{Role: definition.User, Text: definition.Phrase{{Text: "Review "}, id, {Text: " "}, {Name: "how"}}, Annotations: &definition.Annotations{Audience: []string{definition.Assistant}}},
+			{Role: definition.Assistant, Text: definition.Phrase{{Text: "as {{it}} is"}}},
+			{Role: definition.User, Media: &definition.Media{Kind: definition.Image, Content: definition.Content{Bytes: []byte("\x89PNG"), Binary: true, MIMEType: "image/png", Path: "p/a.png"}}},
+			{Role: definition.User, Media: &definition.Media{Kind: definition.Audio, Content: definition.Content{Bytes: []byte("RIFF"), Binary: true, MIMEType: "audio/wav"}}},
+			{Role: definition.User, Resource: &definition.Embedded{URI: definition.Phrase{{Text: "incident://"}, id}, MIMEType: "text/plain", Text: definition.Phrase{{Text: "Incident "}, id}}},
+			{Role: definition.User, Resource: &definition.Embedded{URI: definition.Phrase{{Text: "incident://all"}}, MIMEType: "text/csv", Content: &definition.Content{Bytes: []byte("a,b"), MIMEType: "text/csv", Path: "p/a.csv"}}},
+			{Role: definition.User, Link: &definition.Link{
+				URI: definition.Phrase{{Text: "incident://"}, id}, Name: definition.Phrase{id}, Title: definition.Phrase{{Text: "Incident"}}, Description: definition.Phrase{{Text: "All of "}, id},
 				MIMEType: "text/markdown", Size: &seven,
 			}},
 		},
 	}
-	if diff := cmp.Diff(want, review, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, Hash{})); diff != "" {
+	if diff := cmp.Diff(want, review, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, definition.Hash{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if computed.Run == nil || computed.Messages != nil || computed.Timeout != DefaultTimeout || computed.Hash == review.Hash {
+	if computed.Run == nil || computed.Messages != nil || computed.Timeout != definition.DefaultTimeout || computed.Hash == review.Hash {
 		t.Errorf("got %+v", computed)
 	}
 }
@@ -125,7 +126,7 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 	if r := got.Messages[0].Resource; r.URI.Fill(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Fill(nil) != "Embedded" {
 		t.Errorf("the resource is %+v", r)
 	}
-	if got.Messages[1].Role != Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != Image {
+	if got.Messages[1].Role != definition.Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != definition.Image {
 		t.Errorf("got %+v", got.Messages)
 	}
 }
@@ -160,7 +161,7 @@ prompt "p" {
     }
   }
 }`
-	files := map[string]string{"p/a.png": string(make([]byte, MaxFilled-5)), "p/b.bin": ""}
+	files := map[string]string{"p/a.png": string(make([]byte, definition.MaxFilled-5)), "p/b.bin": ""}
 	parse := func() diag.List {
 		f, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
 		if problems != nil {

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// resource decodes a resource block.
-func (d *decoder) resource(b *hclsyntax.Block) Resource {
+func (d *decoder) resource(b *hclsyntax.Block) definition.Resource {
 	at, nameAt := d.definition(b, "the resource")
-	r := Resource{
+	r := definition.Resource{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, rules["resource"]), Call: d.call(b),
 	}
@@ -30,8 +31,7 @@ func (d *decoder) resource(b *hclsyntax.Block) Resource {
 	return r
 }
 
-// contents decodes what a resource holds.
-func (d *decoder) contents(b *hclsyntax.Block, r *Resource) {
+func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
@@ -54,8 +54,8 @@ func (d *decoder) contents(b *hclsyntax.Block, r *Resource) {
 
 // stored decodes the content that the argument with a name gives: "text",
 // "base64" or "file". It returns nil when it reported a mistake.
-func (d *decoder) stored(body *hclsyntax.Body, from string) *Content {
-	c := &Content{MIMEType: d.mimeType(body, "mime_type")}
+func (d *decoder) stored(body *hclsyntax.Body, from string) *definition.Content {
+	c := &definition.Content{MIMEType: d.mimeType(body, "mime_type")}
 	ok := false
 	switch from {
 	case "text":
@@ -67,15 +67,15 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *Content {
 		c.Binary = true
 	case "file":
 		c.Path, c.Bytes, ok = d.file(body, "file")
-		c.settle()
+		c.Settle()
 	}
 	if !ok {
 		return nil
 	}
 	if c.MIMEType == "" {
-		c.MIMEType = plainType
+		c.MIMEType = definition.PlainType
 		if c.Binary {
-			c.MIMEType = binaryType
+			c.MIMEType = definition.BinaryType
 		}
 	}
 	return c
@@ -117,11 +117,10 @@ const (
 	maxGlobs          = 64
 )
 
-// folder decodes a resource_folder block.
-func (d *decoder) folder(b *hclsyntax.Block) Folder {
+func (d *decoder) folder(b *hclsyntax.Block) definition.Folder {
 	r := rules["resource_folder"]
 	at, nameAt := d.definition(b, "the folder")
-	f := Folder{
+	f := definition.Folder{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
 		MIMETypes: d.extensions(b.Body), Labels: d.textMap(b.Body, "labels"),
@@ -141,21 +140,20 @@ func (d *decoder) folder(b *hclsyntax.Block) Folder {
 	return f
 }
 
-// root decodes the path of the folder.
-func (d *decoder) root(body *hclsyntax.Body, f *Folder) {
+func (d *decoder) root(body *hclsyntax.Body, f *definition.Folder) {
 	written, ok := d.text(body, "root")
 	if !ok {
 		return
 	}
 	f.RootRange = d.f.rng(body.Attributes["root"].Expr.Range())
 	f.Root = path.Join(d.f.dir, written)
-	if !isInside(written, f.Root) {
+	if !definition.IsInside(written, f.Root) {
 		f.Root = ""
 		d.fail("bad-path", f.RootRange, "the path is no folder within the tools folder", "write a path relative to the folder of this file, with forward slashes; the tools folder itself is never a resource")
 	}
 }
 
-func (d *decoder) uriPrefix(body *hclsyntax.Body, f *Folder) {
+func (d *decoder) uriPrefix(body *hclsyntax.Body, f *definition.Folder) {
 	if prefix, ok := d.text(body, "uri_prefix"); ok {
 		f.URIPrefix, f.PrefixRange = prefix, d.f.rng(body.Attributes["uri_prefix"].Expr.Range())
 		if problem, detail := checkURI(prefix + "x"); problem != "" {
@@ -173,7 +171,7 @@ func (d *decoder) globs(body *hclsyntax.Body, name string) []string {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q holds %s", name, count(len(list), "pattern")), fmt.Sprintf("write 1 to %d of them, or remove it", maxGlobs))
 	}
 	for _, e := range list {
-		if !isGlob(e.text) {
+		if !definition.IsGlob(e.text) {
 			d.fail("bad-value", d.f.rng(e.where), "this is not a pattern of paths", "write a path relative to \"root\", with * within a name and ** for any folders, such as \"**/*.md\"")
 		}
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// template decodes a resource_template block.
-func (d *decoder) template(b *hclsyntax.Block) Template {
+func (d *decoder) template(b *hclsyntax.Block) definition.Template {
 	r := rules["resource_template"]
 	at, nameAt := d.definition(b, "the template")
-	t := Template{
+	t := definition.Template{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		MIMEType: d.mimeType(b.Body, "mime_type"), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
@@ -51,7 +51,7 @@ func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *
 		}
 		d.fail(code, d.placeOf(attr.Expr, text, refused.Start, refused.End), refused.Message, refused.Hint)
 		return nil
-	case !hasScheme(text):
+	case !definition.HasScheme(text):
 		d.fail("bad-uri", d.f.rng(attr.Expr.Range()), "the URIs of the template are not absolute", "begin it with a scheme, such as \"crm://customers/{id}\"")
 		return nil
 	case len(template.Names()) == 0:
@@ -62,10 +62,10 @@ func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *
 }
 
 // params decodes what the block says of the variables of its template.
-func (d *decoder) params(b *hclsyntax.Block, r *rule, t *Template) {
+func (d *decoder) params(b *hclsyntax.Block, r *rule, t *definition.Template) {
 	if t.URITemplate != nil {
 		for _, name := range t.URITemplate.Names() {
-			t.Params = append(t.Params, Param{Name: name, Range: t.URIRange})
+			t.Params = append(t.Params, definition.Param{Name: name, Range: t.URIRange})
 		}
 	}
 	params, completions := named{}, named{}
@@ -83,9 +83,9 @@ func (d *decoder) params(b *hclsyntax.Block, r *rule, t *Template) {
 
 // paramOf returns the variable that the label of a block names. It reports
 // another name, and returns what is thrown away.
-func (d *decoder) paramOf(b *hclsyntax.Block, t *Template) *Param {
+func (d *decoder) paramOf(b *hclsyntax.Block, t *definition.Template) *definition.Param {
 	name := b.Labels[0]
-	if i := slices.IndexFunc(t.Params, func(p Param) bool { return p.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(t.Params, func(p definition.Param) bool { return p.Name == name }); i >= 0 {
 		return &t.Params[i]
 	}
 	if t.URITemplate != nil {
@@ -93,10 +93,10 @@ func (d *decoder) paramOf(b *hclsyntax.Block, t *Template) *Param {
 		d.fail("unknown-name", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("the template has no variable %q", clip(name)),
 			orList(d.eval.didYouMean(name, slices.Values(names)), "its variables are", names))
 	}
-	return &Param{}
+	return &definition.Param{}
 }
 
-func (d *decoder) param(b *hclsyntax.Block, p *Param) {
+func (d *decoder) param(b *hclsyntax.Block, p *definition.Param) {
 	d.checkBody(b)
 	p.Range = d.f.rng(b.DefRange())
 	p.Description, _ = d.text(b.Body, "description")
@@ -108,7 +108,7 @@ func (d *decoder) param(b *hclsyntax.Block, p *Param) {
 }
 
 // templateContents decodes what the resources of a template hold.
-func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
+func (d *decoder) templateContents(b *hclsyntax.Block, t *definition.Template) {
 	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template hold nothing", "text", "run") {
 	case "run":
 		t.Run = d.run(b)
@@ -121,9 +121,9 @@ func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
 			t.Text = d.phrase(b.Body, "text", "variable", names)
 		}
 		if t.MIMEType == "" {
-			t.MIMEType = plainType
+			t.MIMEType = definition.PlainType
 		}
-		if !slices.ContainsFunc(t.Params, func(p Param) bool { return p.Complete != nil && p.Complete.Run != nil }) {
+		if !slices.ContainsFunc(t.Params, func(p definition.Param) bool { return p.Complete != nil && p.Complete.Run != nil }) {
 			d.idle(b)
 		}
 	}
@@ -133,9 +133,9 @@ func (d *decoder) templateContents(b *hclsyntax.Block, t *Template) {
 const maxSuggested = 1000
 
 // complete decodes a complete block, nil when it was reported.
-func (d *decoder) complete(b *hclsyntax.Block) *Complete {
+func (d *decoder) complete(b *hclsyntax.Block) *definition.Complete {
 	d.checkBody(b)
-	c := &Complete{}
+	c := &definition.Complete{}
 	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
 	case "run":
 		c.Run = d.run(b)

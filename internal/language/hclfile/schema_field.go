@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // field is an input, output or field block.
@@ -22,7 +24,7 @@ type field struct {
 	keywords []keyword
 	// fields are nested blocks; typ is then their object.
 	fields []*field
-	from   *Body
+	from   *definition.Body
 }
 
 // keyword is a member of a JSON Schema.
@@ -116,7 +118,7 @@ func (d *decoder) words(b *hclsyntax.Block, f *field) {
 // inputOnly decodes what only inputs have.
 func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 	if attr := b.Body.Attributes["from"]; attr != nil {
-		f.from = d.code(attr, CEL)
+		f.from = d.code(attr, definition.CEL)
 		for _, other := range []string{"default", "required", "header"} {
 			if o := b.Body.Attributes[other]; o != nil {
 				d.fail("contradiction", d.f.rng(o.NameRange), fmt.Sprintf("an input with \"from\" takes no %q", other),
@@ -150,5 +152,5 @@ func isToken(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxName
+	return s != "" && len(s) <= definition.MaxName
 }

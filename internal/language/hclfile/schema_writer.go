@@ -93,7 +93,6 @@ func appendStrings(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
-// field writes the schema of one field.
 func (w *schemaWriter) field(f *field, pointer string) {
 	w.out = append(w.out, '{')
 	w.typeName(f.typ, pointer)
@@ -215,7 +214,6 @@ func (w *schemaWriter) attributes(t *valueType, pointer string) {
 	w.closing(names, false)
 }
 
-// schemaOf returns the schema of a type alone.
 func schemaOf(t *valueType) json.RawMessage {
 	w := schemaWriter{}
 	w.valueType(t, "", cty.NilVal)
@@ -223,7 +221,7 @@ func schemaOf(t *valueType) json.RawMessage {
 }
 
 // bigintPointers returns where in a value that has the given fields integers may have any
-// size, as [Tool.BigInts] has it.
+// size, as [definition.Tool.BigInts] has it.
 func bigintPointers(fields []*field, pointer string) []string {
 	var found []string
 	for _, f := range fields {

@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -29,9 +30,8 @@ func declaredSecrets(all []*hclsyntax.Block) []string {
 	return names
 }
 
-// secrets decodes the secret blocks.
-func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
-	var secrets []Secret
+func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
+	var secrets []definition.Secret
 	taken := named{}
 	for _, b := range all {
 		if b.Type != "secret" {
@@ -40,7 +40,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []Secret {
 		d.claim(taken, b)
 		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
 		d.checkBody(b)
-		s := Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+		s := definition.Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 		s.Env, _ = d.text(b.Body, "env")
 		s.File, _ = d.text(b.Body, "file")
 		command, _ := d.strings(b.Body, "command")
@@ -83,14 +83,14 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 
 // checkClients reports clients whose own secret is a token: somebody has to
 // prove who asks for the first one.
-func (d *decoder) checkClients(secrets []Secret) {
+func (d *decoder) checkClients(secrets []definition.Secret) {
 	for _, s := range secrets {
 		if s.OAuth == nil {
 			continue
 		}
-		tokens := func(other Secret) bool { return other.Name == s.OAuth.ClientSecret && other.OAuth != nil }
+		tokens := func(other definition.Secret) bool { return other.Name == s.OAuth.ClientSecret && other.OAuth != nil }
 		if i := slices.IndexFunc(secrets, tokens); i >= 0 {
-			d.fail("contradiction", s.OAuth.secretRange, fmt.Sprintf("the secret of the client is itself a token, of the secret %q", secrets[i].Name),
+			d.fail("contradiction", s.OAuth.SecretRange, fmt.Sprintf("the secret of the client is itself a token, of the secret %q", secrets[i].Name),
 				"use a secret that comes from env, file or command", diag.Note{Range: secrets[i].Range, Message: "that secret"})
 		}
 	}
@@ -98,7 +98,7 @@ func (d *decoder) checkClients(secrets []Secret) {
 
 // checkDoors reports two secrets whose users come back to one place: only one of
 // them could listen there, and a code would not say whose server has given it.
-func (d *decoder) checkDoors(secrets []Secret) {
+func (d *decoder) checkDoors(secrets []definition.Secret) {
 	doors := map[string]diag.Range{}
 	for _, s := range secrets {
 		if s.OAuth == nil || s.OAuth.RedirectURL == "" {
@@ -113,11 +113,11 @@ func (d *decoder) checkDoors(secrets []Secret) {
 			door, own = u.Path, "give each a path of its own"
 		}
 		if first, taken := doors[door]; taken {
-			d.fail("contradiction", s.OAuth.redirectRange, "the users of two secrets come back to "+door, own,
+			d.fail("contradiction", s.OAuth.RedirectRange, "the users of two secrets come back to "+door, own,
 				diag.Note{Range: first, Message: "the first one is here"})
 			continue
 		}
-		doors[door] = s.OAuth.redirectRange
+		doors[door] = s.OAuth.RedirectRange
 	}
 }
 
@@ -132,12 +132,12 @@ var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", 
 	"response_type", "state", "code_challenge", "code_challenge_method", "code_verifier"}
 
 // oauth decodes how tokens are got. It returns nil without a block.
-func (d *decoder) oauth(b *hclsyntax.Block) *OAuth {
+func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
-	o := &OAuth{}
+	o := &definition.OAuth{}
 	o.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
 	o.TokenURL = d.tokenURL(b.Body, o.PrivateNetworks || d.meant(b.Body, rules["oauth"], "private_networks"))
 	d.authorization(b, o)
@@ -172,7 +172,7 @@ func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
 }
 
 // authorization decodes where users are asked, and come back to.
-func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
+func (d *decoder) authorization(b *hclsyntax.Block, o *definition.OAuth) {
 	asks, back := b.Body.Attributes["authorize_url"], b.Body.Attributes["redirect_url"]
 	r := rules["oauth"]
 	switch {
@@ -204,12 +204,12 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *OAuth) {
 			"for the user of this machine write it as in \"http://127.0.0.1:8976/callback\", with a port and a path; for callers over HTTP as in \"https://mcp.example.com/oauth/crm\", with the name by which they reach mcpd and a path below /oauth/")
 		return
 	}
-	o.RedirectURL, o.redirectRange = text, d.f.rng(back.Expr.Range())
+	o.RedirectURL, o.RedirectRange = text, d.f.rng(back.Expr.Range())
 }
 
 // isReturnPort reports whether users come back to a port of this machine.
 func isReturnPort(u *url.URL) bool {
-	return u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != ""
+	return u.Scheme == "http" && definition.IsLoopback(u.Hostname()) && u.Port() != "" && u.Path != ""
 }
 
 // pathOfReturn is below the path at which the server takes users back, and is
@@ -218,27 +218,27 @@ var pathOfReturn = regexp.MustCompile(`^/oauth(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+
 
 // isFront reports whether users come back to the server itself, by one name.
 func isFront(u *url.URL) bool {
-	oneHost := isHostName(hostOf(u)) && !strings.HasSuffix(u.Host, ":") && !strings.Contains(u.Host, "*")
+	oneHost := definition.IsHostName(definition.HostOf(u)) && !strings.HasSuffix(u.Host, ":") && !strings.Contains(u.Host, "*")
 	return u.Scheme == "https" && oneHost && pathOfReturn.MatchString(u.Path) && u.RawPath == ""
 }
 
 // isPlainFront reports whether users would come back to the server itself, but for
 // the scheme.
 func isPlainFront(u url.URL) bool {
-	plain := u.Scheme == "http" && u.User == nil && u.RawQuery == "" && !isLoopback(u.Hostname())
+	plain := u.Scheme == "http" && u.User == nil && u.RawQuery == "" && !definition.IsLoopback(u.Hostname())
 	u.Scheme = "https"
 	return plain && isFront(&u)
 }
 
 // checkVisitors warns of tokens of callers over HTTP where no caller proves who
 // they are: such a token is nobody's.
-func (d *decoder) checkVisitors(secrets []Secret, all []*hclsyntax.Block) {
+func (d *decoder) checkVisitors(secrets []definition.Secret, all []*hclsyntax.Block) {
 	if d.f.broken || slices.ContainsFunc(all, func(b *hclsyntax.Block) bool { return b.Type == "auth" && b.Labels[0] != "anonymous" }) {
 		return
 	}
 	for _, s := range secrets {
 		if s.OAuth != nil && strings.HasPrefix(s.OAuth.RedirectURL, "https:") {
-			d.warn("bad-auth", s.OAuth.redirectRange, "no caller can have such a token, as none over HTTP proves who they are",
+			d.warn("bad-auth", s.OAuth.RedirectRange, "no caller can have such a token, as none over HTTP proves who they are",
 				"add an auth block, such as auth \"api_key\" \"people\" {}; the user of this machine comes back to a port, as in \"http://127.0.0.1:8976/callback\"")
 		}
 	}
@@ -254,11 +254,11 @@ func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 	const form = "write it as in \"https://login.example.com/oauth/…\""
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Host == "" || u.Opaque != "" || u.Fragment != "" || !isHostName(hostOf(u)):
+	case err != nil || u.Host == "" || u.Opaque != "" || u.Fragment != "" || !definition.IsHostName(definition.HostOf(u)):
 		d.fail("bad-value", where, "this is not the URL of a server", form)
 	case u.User != nil || u.RawQuery != "":
 		d.fail("bad-value", where, "the URL of the server holds a user or a query", "what is secret stands in client_secret, what is not in params; "+form)
-	case u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https" || u.Scheme == "http" && definition.IsLoopback(u.Hostname()):
 		return text
 	default:
 		d.fail("bad-value", where, "the server is asked over https", form+"; http:// reaches only this machine")
@@ -276,14 +276,14 @@ func (d *decoder) clientText(body *hclsyntax.Body, name string) string {
 }
 
 // clientSecret decodes which secret proves the client.
-func (d *decoder) clientSecret(body *hclsyntax.Body, o *OAuth) {
+func (d *decoder) clientSecret(body *hclsyntax.Body, o *definition.OAuth) {
 	attr := body.Attributes["client_secret"]
 	if attr == nil {
 		return
 	}
-	o.secretRange = d.f.rng(attr.Expr.Range())
+	o.SecretRange = d.f.rng(attr.Expr.Range())
 	if !usesSecret(attr.Expr) {
-		d.fail("misplaced-secret", o.secretRange, "the secret of the client stands in the file",
+		d.fail("misplaced-secret", o.SecretRange, "the secret of the client stands in the file",
 			"declare a secret that comes from env, file or command, and write client_secret = secret.NAME")
 		return
 	}
@@ -291,7 +291,7 @@ func (d *decoder) clientSecret(body *hclsyntax.Body, o *OAuth) {
 	switch {
 	case !ok:
 	case len(parts) != 1 || parts[0].Secret == "":
-		d.fail("misplaced-secret", o.secretRange, "the secret of the client is more than one secret", "write client_secret = secret.NAME")
+		d.fail("misplaced-secret", o.SecretRange, "the secret of the client is more than one secret", "write client_secret = secret.NAME")
 	default:
 		o.ClientSecret = parts[0].Secret
 	}
@@ -396,7 +396,6 @@ func (d *decoder) plainText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	return []grant.Part{{Literal: text}}, true
 }
 
-// usesSecret reports whether x refers to a secret.
 func usesSecret(x hclsyntax.Expression) bool {
 	return slices.ContainsFunc(x.Variables(), func(t hcl.Traversal) bool { return t.RootName() == "secret" })
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // validFiles returns the HCL files of the repository that have no errors.
@@ -109,7 +110,7 @@ func kindOf(name string) Kind {
 // read decodes a file of either kind.
 func read(file *File) (any, diag.List) {
 	if file.kind == ConfigKind {
-		return file.DecodeConfig(VarValues{})
+		return file.DecodeConfig(definition.VarValues{})
 	}
 	locals, problems := JoinLocals([]*File{file}, nil, file.Incomplete())
 	said, more := file.Decode(Scope{Incomplete: file.Incomplete(), Locals: locals, ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil }})

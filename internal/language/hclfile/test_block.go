@@ -13,17 +13,17 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // maxTestName is the length in bytes of a test's name, which is a sentence.
 const maxTestName = 200
 
-// test decodes a test block.
-func (d *decoder) test(b *hclsyntax.Block) Test {
+func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	r := rules["test"]
 	d.checkBody(b)
 	d.begin(b)
-	t := Test{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
+	t := definition.Test{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {
 		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
 	}
@@ -49,7 +49,7 @@ func (d *decoder) test(b *hclsyntax.Block) Test {
 
 // target decodes what a test calls. It returns the argument that says so, ""
 // when none does.
-func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
+func (d *decoder) target(b *hclsyntax.Block, t *definition.Test) string {
 	target := d.exactlyOne(b, rules["test"], "the test calls nothing", "tool", "resource", "prompt")
 	if target == "" {
 		return ""
@@ -77,7 +77,7 @@ func (d *decoder) target(b *hclsyntax.Block, t *Test) string {
 const completion = "completion"
 
 // testedName decodes the name of the tool or the prompt that a test calls.
-func (d *decoder) testedName(body *hclsyntax.Body, target string, t *Test) {
+func (d *decoder) testedName(body *hclsyntax.Body, target string, t *definition.Test) {
 	name, ok := d.text(body, target)
 	if ok && name == "" {
 		d.fail("bad-name", t.TargetRange, "the test names no "+target, "write the name of the "+target)
@@ -98,7 +98,7 @@ func (d *decoder) testedURI(body *hclsyntax.Body) string {
 		return ""
 	case body.Attributes["complete"] != nil:
 		return uri
-	case !hasScheme(uri):
+	case !definition.HasScheme(uri):
 		d.fail("bad-uri", d.f.rng(body.Attributes["resource"].Expr.Range()), "the URI is not absolute",
 			"write the URI of the resource, not its name, such as \"docs://handbook\"")
 		return ""
@@ -107,8 +107,7 @@ func (d *decoder) testedURI(body *hclsyntax.Body) string {
 	return uri
 }
 
-// input decodes the arguments of the call.
-func (d *decoder) input(body *hclsyntax.Body, target string, t *Test) {
+func (d *decoder) input(body *hclsyntax.Body, target string, t *definition.Test) {
 	attr := body.Attributes["input"]
 	switch {
 	case attr == nil:
@@ -125,7 +124,7 @@ func (d *decoder) input(body *hclsyntax.Body, target string, t *Test) {
 	}
 }
 
-func (d *decoder) principal(body *hclsyntax.Body) *TestPrincipal {
+func (d *decoder) principal(body *hclsyntax.Body) *definition.TestPrincipal {
 	word, list := &valueType{kind: stringKind}, &valueType{kind: listKind, elem: &valueType{kind: stringKind}}
 	claims := &valueType{kind: mapKind, elem: &valueType{kind: anyKind}}
 	v, ok := d.objectArg(body, "principal", optional(
@@ -135,14 +134,14 @@ func (d *decoder) principal(body *hclsyntax.Body) *TestPrincipal {
 		return nil
 	}
 	d.checkKindOf(body.Attributes["principal"].Expr, member(v, "kind"))
-	p := &TestPrincipal{ID: member(v, "id"), Kind: member(v, "kind"), Issuer: member(v, "issuer"), Scopes: members(v, "scopes"), Groups: members(v, "groups")}
+	p := &definition.TestPrincipal{ID: member(v, "id"), Kind: member(v, "kind"), Issuer: member(v, "issuer"), Scopes: members(v, "scopes"), Groups: members(v, "groups")}
 	if hasMember(v, "claims") {
 		p.Claims = appendJSON(nil, v.GetAttr("claims"))
 	}
 	return p
 }
 
-func (d *decoder) agent(body *hclsyntax.Body) *TestAgent {
+func (d *decoder) agent(body *hclsyntax.Body) *definition.TestAgent {
 	word := &valueType{kind: stringKind}
 	v, ok := d.objectArg(body, "agent", optional(
 		map[string]*valueType{"agent_id": word, "model": word, "metadata": {kind: mapKind, elem: word}, "verified": {kind: boolKind}},
@@ -150,7 +149,7 @@ func (d *decoder) agent(body *hclsyntax.Body) *TestAgent {
 	if !ok {
 		return nil
 	}
-	a := &TestAgent{ID: member(v, "agent_id"), Model: member(v, "model"), Verified: hasMember(v, "verified") && v.GetAttr("verified").True()}
+	a := &definition.TestAgent{ID: member(v, "agent_id"), Model: member(v, "model"), Verified: hasMember(v, "verified") && v.GetAttr("verified").True()}
 	if hasMember(v, "metadata") {
 		a.Metadata = map[string]string{}
 		for it := v.GetAttr("metadata").ElementIterator(); it.Next(); {
@@ -178,7 +177,7 @@ func (d *decoder) checkKindOf(x hclsyntax.Expression, kind string) {
 }
 
 // source decodes where the call of a test comes in.
-func (d *decoder) source(body *hclsyntax.Body) *TestSource {
+func (d *decoder) source(body *hclsyntax.Body) *definition.TestSource {
 	word := &valueType{kind: stringKind}
 	v, ok := d.objectArg(body, "source", optional(map[string]*valueType{"listener": word, "ip": word}, "listener", "ip"))
 	if !ok {
@@ -193,7 +192,7 @@ func (d *decoder) source(body *hclsyntax.Body) *TestSource {
 		}
 		d.fail("bad-value", d.f.rng(at.Range()), "this is not an IP address", "write one such as \"192.0.2.1\" or \"2001:db8::1\"")
 	}
-	return &TestSource{Listener: member(v, "listener"), IP: ip}
+	return &definition.TestSource{Listener: member(v, "listener"), IP: ip}
 }
 
 // testVars decodes the values that a test gives to variables. Each is checked
@@ -213,14 +212,15 @@ func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
 			at, nameAt = m.ValueExpr, m.KeyExpr
 		}
 		declared, known := d.eval.scope.Vars[name]
+		typ, readable := declared.Decoded().(*valueType)
 		switch {
 		case !known && slices.Contains(d.eval.scope.Secrets, name):
 			d.fail("misplaced-secret", d.f.rng(nameAt.Range()), fmt.Sprintf("%q is a secret, not a variable", name),
 				fmt.Sprintf("a test answers for a secret with mock \"secrets\" %q { text = … }", name))
 		case !known:
 			d.eval.unknown("variable", name, nameAt.Range(), maps.Keys(d.eval.scope.Vars), "a test sets variables that mcpd.hcl declares")
-		case declared.typ == nil: // its declaration cannot be read, which is reported there
-		case d.conform(at, value, declared.typ, fmt.Sprintf("the variable %q", name)):
+		case !readable: // its declaration cannot be read, which is reported there
+		case d.conform(at, value, typ, fmt.Sprintf("the variable %q", name)):
 			vars[name] = appendJSON(nil, value)
 		}
 	}
@@ -253,9 +253,9 @@ func members(v cty.Value, name string) []string {
 var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 
 // expect decodes what a test wants of what the argument target names.
-func (d *decoder) expect(b *hclsyntax.Block, target string) Expect {
+func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	d.checkBody(b)
-	e := Expect{
+	e := definition.Expect{
 		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body, "mime_type"), Messages: d.expectedMessages(b.Body),
 		Range: d.f.rng(b.DefRange()),
 	}
@@ -330,7 +330,7 @@ func (d *decoder) expectedMessages(body *hclsyntax.Body) json.RawMessage {
 
 func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value) []byte {
 	role := member(v, "role")
-	if !slices.Contains([]string{User, Assistant}, role) || hasMember(v, "text") == hasMember(v, "content") {
+	if !slices.Contains([]string{definition.User, definition.Assistant}, role) || hasMember(v, "text") == hasMember(v, "content") {
 		d.fail("bad-value", d.f.rng(x.Range()), "this is no message", "write { role = \"user\", text = \"…\" }, or the role \"assistant\", or content = { … } instead of the text")
 	}
 	out = append(appendString(append(out, `{"role":`...), role), `,"content":`...)

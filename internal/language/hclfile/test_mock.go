@@ -10,16 +10,16 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // mockForms says how a mock block begins.
 const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "secrets" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
 
-// mock decodes a mock block.
-func (d *decoder) mock(b *hclsyntax.Block) Mock {
+func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	d.checkBody(b)
-	m := Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
+	m := definition.Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
 	if m.Object == mockTools {
@@ -69,7 +69,7 @@ func (d *decoder) mock(b *hclsyntax.Block) Mock {
 }
 
 // httpMock decodes what belongs to the answer to a request.
-func (d *decoder) httpMock(b *hclsyntax.Block, m *Mock) {
+func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
 		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), notGranted, "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
@@ -121,7 +121,7 @@ var fileMethods = map[string][]string{
 }
 
 // fileMock checks the method and path of a mock of files, and what it answers.
-func (d *decoder) fileMock(b *hclsyntax.Block, m *Mock) {
+func (d *decoder) fileMock(b *hclsyntax.Block, m *definition.Mock) {
 	method, path, _ := strings.Cut(m.Request, " ")
 	answers, known := fileMethods[method]
 	switch {
@@ -157,7 +157,7 @@ func (d *decoder) noResponse(b *hclsyntax.Block) {
 
 // endOfProgram makes the text of a mock what the program writes, and checks what
 // it says as JSON.
-func (d *decoder) endOfProgram(b *hclsyntax.Block, m *Mock, hasText bool) {
+func (d *decoder) endOfProgram(b *hclsyntax.Block, m *definition.Mock, hasText bool) {
 	if hasText {
 		// Text always encodes.
 		m.Body, _ = json.Marshal(map[string]string{"stdout": string(m.Body)})
@@ -190,7 +190,7 @@ type mockKind struct {
 	fits                    func(request string) bool
 	badRequest, requestForm string
 	// answer checks what the mock answers.
-	answer func(d *decoder, b *hclsyntax.Block, m *Mock)
+	answer func(d *decoder, b *hclsyntax.Block, m *definition.Mock)
 }
 
 const (
@@ -212,17 +212,17 @@ var mockKinds = map[string]mockKind{
 		fits:       func(key string) bool { return key != "" && len(key) <= grant.MaxKey },
 		badRequest: "this is not a key", requestForm: fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey), answer: (*decoder).kvMock},
 	"exec": {badObject: "this is not the name of a program that is granted", objectForm: `write mock "exec.NAME" "ARGUMENTS" { … }`,
-		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "text", "json") }},
+		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "text", "json") }},
 	"sql": {badObject: "this is not the name of a database", objectForm: "write it as in \"sql.shop\"", answer: (*decoder).sqlMock},
 	mockModules: {badObject: "this is not the name of a module", objectForm: `write it as in mock "modules.ledger" "balance" { … }`,
 		fits: isIdentifier, badRequest: "this is not the name of a function", requestForm: "write the name alone, such as \"balance\"",
-		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "json", "text") }},
+		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "json", "text") }},
 	mockTools: {bare: true, badObject: "tools are called by their names alone", objectForm: `write mock "tools" "{name}" { … }`,
-		fits: IsName, badRequest: "this is not the name of a tool", requestForm: fmt.Sprintf("write the name alone, at most %d characters", maxName),
-		answer: func(d *decoder, b *hclsyntax.Block, _ *Mock) { d.needs(b, "json", "text") }},
+		fits: definition.IsName, badRequest: "this is not the name of a tool", requestForm: fmt.Sprintf("write the name alone, at most %d characters", definition.MaxName),
+		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "json", "text") }},
 }
 
-func (d *decoder) envMock(b *hclsyntax.Block, _ *Mock) {
+func (d *decoder) envMock(b *hclsyntax.Block, _ *definition.Mock) {
 	for _, name := range []string{"json", "error"} {
 		if attr := b.Body.Attributes[name]; attr != nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable")
@@ -232,7 +232,7 @@ func (d *decoder) envMock(b *hclsyntax.Block, _ *Mock) {
 	d.needs(b, "text")
 }
 
-func (d *decoder) secretsMock(b *hclsyntax.Block, _ *Mock) {
+func (d *decoder) secretsMock(b *hclsyntax.Block, _ *definition.Mock) {
 	if attr := b.Body.Attributes["json"]; attr != nil {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "a secret is text", "write it as \"text\"")
 		return
@@ -240,7 +240,7 @@ func (d *decoder) secretsMock(b *hclsyntax.Block, _ *Mock) {
 	d.needs(b, "text")
 }
 
-func (d *decoder) kvMock(b *hclsyntax.Block, _ *Mock) {
+func (d *decoder) kvMock(b *hclsyntax.Block, _ *definition.Mock) {
 	if attr := b.Body.Attributes["error"]; attr != nil {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "a key holds a value, and no error", "write json = … with what the key holds")
 		return
@@ -249,7 +249,7 @@ func (d *decoder) kvMock(b *hclsyntax.Block, _ *Mock) {
 }
 
 // sqlMock checks the rows that a statement answers with, or how many it changes.
-func (d *decoder) sqlMock(b *hclsyntax.Block, m *Mock) {
+func (d *decoder) sqlMock(b *hclsyntax.Block, m *definition.Mock) {
 	first, path, _ := strings.Cut(m.Request, " ")
 	switch text := b.Body.Attributes["text"]; {
 	case first == "open" && path == "" || first != "open" && !isIdentifier(first):

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // phrase decodes an argument that is text with the given names in it, nil when
 // it is absent or was reported. what says what the names are of, such as "argument".
-func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) Phrase {
+func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) definition.Phrase {
 	if attr := body.Attributes[name]; attr != nil && d.interpolates(attr.Expr, what, names) {
 		return nil
 	}
@@ -28,7 +29,7 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 	if !ok {
 		return nil
 	}
-	phrase, bad := Phrase{}, map[string]bool{}
+	phrase, bad := definition.Phrase{}, map[string]bool{}
 	var literal []byte
 	fail := func(slot string, start, end int, code, summary, detail string) {
 		if !bad[slot] && len(d.problems) < maxCollected { // placeOf takes time
@@ -50,7 +51,7 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 			at = start + len(escapedSlot)
 			continue
 		}
-		inner, _, found := strings.Cut(text[at:min(len(text), at+2*maxName)], closeSlot)
+		inner, _, found := strings.Cut(text[at:min(len(text), at+2*definition.MaxName)], closeSlot)
 		slot := strings.Trim(inner, " ")
 		if !found || !isIdentifier(slot) {
 			fail("", start, at, "bad-value", "{{ is not followed by a name and }}", "write {{name}} to insert a value, or {{{{ for two braces")
@@ -58,7 +59,7 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 		}
 		at += len(inner) + len(closeSlot)
 		if slices.Contains(names, slot) {
-			phrase = append(phrase.withText(literal), Piece{Name: slot})
+			phrase = append(withText(phrase, literal), definition.Piece{Name: slot})
 			literal = literal[:0]
 			continue
 		}
@@ -71,15 +72,15 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 	if len(bad) > 0 {
 		return nil
 	}
-	return phrase.withText(literal)
+	return withText(phrase, literal)
 }
 
 // withText appends a piece of text, unless it is empty.
-func (p Phrase) withText(text []byte) Phrase {
+func withText(p definition.Phrase, text []byte) definition.Phrase {
 	if len(text) == 0 {
 		return p
 	}
-	return append(p, Piece{Text: string(text)})
+	return append(p, definition.Piece{Text: string(text)})
 }
 
 // interpolates reports a value that is known only when the text is read where
@@ -137,7 +138,7 @@ func checkURI(s string) (problem, detail string) {
 	if len(s) > uritemplate.MaxURI {
 		return "the URI is too long", fmt.Sprintf("write at most %d bytes", uritemplate.MaxURI)
 	}
-	if i := badURIByte(s); i >= 0 {
+	if i := definition.BadURIByte(s); i >= 0 {
 		switch {
 		case s[i] == '{' || s[i] == '}':
 			return "a URI holds no braces", "write a resource_template block for URIs with variables in {…}"
@@ -147,7 +148,7 @@ func checkURI(s string) (problem, detail string) {
 			return "the URI holds a character that no URI can hold", "percent-encode it, as in %20 for a space"
 		}
 	}
-	if !hasScheme(s) {
+	if !definition.HasScheme(s) {
 		return "the URI is not absolute", "begin it with a scheme, such as \"docs://handbook\""
 	}
 	return "", ""

@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// tool decodes a tool block.
-func (d *decoder) tool(b *hclsyntax.Block) Tool {
+func (d *decoder) tool(b *hclsyntax.Block) definition.Tool {
 	at, nameAt := d.definition(b, "the tool")
-	t := Tool{
+	t := definition.Tool{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
 		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
@@ -27,7 +28,9 @@ func (d *decoder) tool(b *hclsyntax.Block) Tool {
 	d.task(b, &t)
 	d.inputs(b, &t)
 	d.outputs(b, &t)
-	t.Cache = d.cache(b, &t)
+	if t.Cache = d.cache(b); t.Cache != nil {
+		d.cacheable(b, &t, t.Cache)
+	}
 	if run := d.run(b); run != nil {
 		t.Run = *run
 	}
@@ -47,14 +50,14 @@ func first(body *hclsyntax.Body, block string) *hclsyntax.Block {
 }
 
 // annotations reports hints that contradict each other.
-func (d *decoder) annotations(b *hclsyntax.Block, t *Tool) {
+func (d *decoder) annotations(b *hclsyntax.Block, t *definition.Tool) {
 	if t.ReadOnly != nil && *t.ReadOnly && t.Destructive != nil && *t.Destructive {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["destructive"].SrcRange), "a tool cannot be read-only and destructive", "remove one of the two",
 			diag.Note{Range: d.f.rng(b.Body.Attributes["read_only"].SrcRange), Message: "it is read-only here"})
 	}
 }
 
-func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
+func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 	var sent []*field
 	headers := named{}
 	d.inInput = true
@@ -65,7 +68,7 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *Tool) {
 		if f.from != nil {
 			schema := schemaWriter{safe: true}
 			schema.field(f, "")
-			t.From = append(t.From, From{Name: f.name, Expr: *f.from, Schema: schema.out, Range: d.f.rng(f.head)})
+			t.From = append(t.From, definition.From{Name: f.name, Expr: *f.from, Schema: schema.out, Range: d.f.rng(f.head)})
 			continue
 		}
 		if f.header != "" && !d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header) {
@@ -116,7 +119,7 @@ func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, block
 	}
 }
 
-func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
+func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 	fields := d.fields(b, "output")
 	t.OutputRange = d.f.rng(b.DefRange())
 	if attr := b.Body.Attributes["output_schema"]; attr != nil {
@@ -139,8 +142,8 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *Tool) {
 
 // task decodes whether a tool runs as a task, from when on, and how long its
 // result is kept.
-func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
-	t.Task, _ = d.oneOf(b.Body, "task", TaskOptional, TaskRequired)
+func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
+	t.Task, _ = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
 	for _, name := range []string{"task_ttl", "ask_first"} {
 		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
@@ -149,7 +152,7 @@ func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
 	if t.Task == "" {
 		return
 	}
-	t.TaskTTL = d.duration(b.Body, "task_ttl", DefaultTaskTTL)
+	t.TaskTTL = d.duration(b.Body, "task_ttl", definition.DefaultTaskTTL)
 	if attr := b.Body.Attributes["timeout"]; attr != nil && t.Timeout > t.TaskTTL {
 		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the tool may run for longer than its task is kept",
 			"raise \"task_ttl\", which is 1h unless it says otherwise, or lower \"timeout\"")
@@ -161,57 +164,37 @@ func (d *decoder) task(b *hclsyntax.Block, t *Tool) {
 }
 
 // dryRun decodes what a tool does in a rehearsal.
-func (d *decoder) dryRun(b *hclsyntax.Block, t *Tool) {
+func (d *decoder) dryRun(b *hclsyntax.Block, t *definition.Tool) {
 	attr := b.Body.Attributes["dry_run"]
 	if attr == nil {
 		return
 	}
-	t.DryRun = d.code(attr, JavaScript, TypeScript)
+	t.DryRun = d.code(attr, definition.JavaScript, definition.TypeScript)
 	if t.ReadOnly != nil && *t.ReadOnly {
 		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("%q is what a tool does in a rehearsal that writes, and this one is read-only", "dry_run"),
 			"remove it: a rehearsal runs what is read-only as it is")
 	}
 }
 
-// cache decodes the cache block of a tool, nil when there is none. A result is
+// cache decodes the cache block within another one, nil when there is none. A result is
 // given again only where nobody can tell it from that of another run: by a tool
 // that changes nothing, asks nobody and keeps nothing for its caller alone.
-func (d *decoder) cache(b *hclsyntax.Block, t *Tool) *Cache {
-	c := d.cacheBlock(b)
-	if c == nil {
-		return nil
-	}
-	d.cacheable(b, t, c)
-	return c
-}
-
-// cacheBlock decodes the cache block within another one, nil when there is none.
-func (d *decoder) cacheBlock(b *hclsyntax.Block) *Cache {
+func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 	block := first(b.Body, "cache")
 	if block == nil {
 		return nil
 	}
 	d.checkBody(block)
-	c := &Cache{Scope: CachePrincipal, Range: d.f.rng(block.DefRange())}
+	c := &definition.Cache{Scope: definition.CachePrincipal, Range: d.f.rng(block.DefRange())}
 	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
-	if scope, ok := d.oneOf(block.Body, "scope", CachePrincipal, CacheServer); ok {
+	if scope, ok := d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer); ok {
 		c.Scope = scope
 	}
 	return c
 }
 
-// overrideCache decodes the cache block of an override block, nil when there is none. It is
-// the operator who says that the tool only reads: the word of its server is not enough.
-func (d *decoder) overrideCache(b *hclsyntax.Block, o *Override) *Cache {
-	c := d.cacheBlock(b)
-	if c != nil {
-		d.repeatable(b, c, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
-	}
-	return c
-}
-
 // overridesCacheable reports caches of tools whose server may ask its client.
-func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *definition.Upstream) {
 	attr := b.Body.Attributes["ask"]
 	if attr == nil || len(u.Ask.Names()) == 0 {
 		return
@@ -226,7 +209,7 @@ func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *Upstream) {
 
 // repeatable reports that a tool with a cache does not say that it only reads, or that a
 // second call of it is like the first.
-func (d *decoder) repeatable(b *hclsyntax.Block, c *Cache, readOnly *bool, idempotent bool) {
+func (d *decoder) repeatable(b *hclsyntax.Block, c *definition.Cache, readOnly *bool, idempotent bool) {
 	switch attr := b.Body.Attributes["read_only"]; {
 	case attr == nil && !d.meant(b.Body, rules[b.Type], "read_only"):
 		d.fail("contradiction", c.Range, "the tool has a cache, and does not say that it only reads", "write read_only = true if that is so; a call that changes something has to be made each time")
@@ -241,7 +224,7 @@ func (d *decoder) repeatable(b *hclsyntax.Block, c *Cache, readOnly *bool, idemp
 }
 
 // cacheable reports what keeps the results of a tool from being given again.
-func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
+func (d *decoder) cacheable(b *hclsyntax.Block, t *definition.Tool, c *definition.Cache) {
 	d.repeatable(b, c, t.ReadOnly, t.Idempotent)
 	if t.Grant.Ask != nil {
 		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
@@ -256,7 +239,7 @@ func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
 			diag.Note{Range: t.GrantRanges["modules."+m.Name], Message: "it is granted here"})
 	}
 	for _, kv := range t.Grant.KV {
-		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == CacheServer {
+		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == definition.CacheServer {
 			d.fail("contradiction", c.Range, fmt.Sprintf("the tool keeps values of each %s, and a cache would give what they made to another one", kv.Scope), "remove the cache, or use a wider scope of values, or a narrower one of the cache",
 				diag.Note{Range: t.GrantRanges["kv."+kv.Name+".scope"], Message: "whose values it keeps"})
 		}
@@ -264,14 +247,14 @@ func (d *decoder) cacheable(b *hclsyntax.Block, t *Tool, c *Cache) {
 }
 
 // annotationsOf decodes the annotations block in body, nil when there is none.
-func (d *decoder) annotationsOf(body *hclsyntax.Body) *Annotations {
+func (d *decoder) annotationsOf(body *hclsyntax.Body) *definition.Annotations {
 	b := first(body, "annotations")
 	if b == nil {
 		return nil
 	}
 	d.checkBody(b)
-	a := &Annotations{}
-	a.Audience = textsOf(d.choices(b.Body, "audience", []string{User, Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
+	a := &definition.Annotations{}
+	a.Audience = textsOf(d.choices(b.Body, "audience", []string{definition.User, definition.Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
 	if v, ok := d.typed(b.Body, "priority", numberKind); ok {
 		n, _ := v.AsBigFloat().Float64()
 		if n < 0 || n > 1 {
@@ -284,8 +267,8 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *Annotations {
 
 // icons decodes the icon blocks in body, without those that have no source:
 // that is told where they stand.
-func (d *decoder) icons(body *hclsyntax.Body, r *rule) []Icon {
-	var icons []Icon
+func (d *decoder) icons(body *hclsyntax.Body, r *rule) []definition.Icon {
+	var icons []definition.Icon
 	for _, b := range blocks(body, r) {
 		if b.Type != "icon" {
 			continue
@@ -297,9 +280,9 @@ func (d *decoder) icons(body *hclsyntax.Body, r *rule) []Icon {
 	return icons
 }
 
-func (d *decoder) icon(b *hclsyntax.Block) Icon {
+func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 	d.checkBody(b)
-	i := Icon{MIMEType: d.mimeType(b.Body, "mime_type"), Range: d.f.rng(b.DefRange())}
+	i := definition.Icon{MIMEType: d.mimeType(b.Body, "mime_type"), Range: d.f.rng(b.DefRange())}
 	if src, ok := d.text(b.Body, "src"); ok {
 		i.Src = src
 		if problem, detail := checkIcon(src); problem != "" {
@@ -313,7 +296,7 @@ func (d *decoder) icon(b *hclsyntax.Block) Icon {
 		}
 	}
 	i.Sizes = textsOf(list)
-	i.Theme, _ = d.oneOf(b.Body, "theme", LightTheme, DarkTheme)
+	i.Theme, _ = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
 	return i
 }
 
@@ -329,7 +312,7 @@ func checkIcon(src string) (problem, detail string) {
 		}
 		return checkURI(src)
 	case "data":
-		if badURIByte(src) >= 0 || !strings.HasPrefix(strings.ToLower(rest), "image/") || !strings.Contains(rest, ",") {
+		if definition.BadURIByte(src) >= 0 || !strings.HasPrefix(strings.ToLower(rest), "image/") || !strings.Contains(rest, ",") {
 			return "the data of the icon are no image", wanted
 		}
 		return "", ""
@@ -340,3 +323,6 @@ func checkIcon(src string) (problem, detail string) {
 
 // iconSize is WIDTHxHEIGHT or any.
 var iconSize = regexp.MustCompile(`^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any)$`)
+
+// maxCached is how long a result may be given again at most.
+const maxCached = 24 * time.Hour

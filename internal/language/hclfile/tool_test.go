@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // decodeTools decodes a tool file that has no mistakes.
-func decodeTools(t *testing.T, path, source string, scope Scope) Definitions {
+func decodeTools(t *testing.T, path, source string, scope Scope) definition.Definitions {
 	t.Helper()
 	file, problems := Parse(Source{Path: path, Bytes: []byte(source)}, ToolsKind)
 	if file == nil {
@@ -172,7 +173,7 @@ tool "t" {
 		t.Error(string(tool.Input))
 	}
 	from := tool.From[0]
-	if from.Name != "tenant" || from.Expr.Language != CEL || from.Expr.Text.Body() != "principal.claims.tenant" || string(from.Schema) != `{"type":"string","pattern":"^t"}` {
+	if from.Name != "tenant" || from.Expr.Language != definition.CEL || from.Expr.Text.Body() != "principal.claims.tenant" || string(from.Schema) != `{"type":"string","pattern":"^t"}` {
 		t.Errorf("%+v", from)
 	}
 }
@@ -267,7 +268,7 @@ func TestCodeKeepsItsPlaceThroughEscapesAndIndents(t *testing.T) {
 		t.Fatal(problems)
 	}
 	quoted := defs.Tools[0].Run
-	if got, want := quoted.Text.Body(), "x \"é\" ${y} \n z"; got != want || quoted.Language != JavaScript {
+	if got, want := quoted.Text.Body(), "x \"é\" ${y} \n z"; got != want || quoted.Language != definition.JavaScript {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for part, want := range map[string]diag.Pos{
@@ -278,14 +279,14 @@ func TestCodeKeepsItsPlaceThroughEscapesAndIndents(t *testing.T) {
 		}
 	}
 	flush := defs.Tools[1].Run
-	if flush.Text.Body() != "é\n  two\n" || flush.Language != TypeScript {
+	if flush.Text.Body() != "é\n  two\n" || flush.Language != definition.TypeScript {
 		t.Errorf("%q", flush.Text.Body())
 	}
 	if got := flush.Text.Pos(strings.Index(flush.Text.Body(), "two")); got.Line != 7 || got.Column != 9 {
 		t.Errorf("two is at %+v", got)
 	}
 	read := defs.Tools[2].Run
-	if read.Path != "crm/lib/x.ts" || read.Text.File() != "tools.d/crm/lib/x.ts" || read.Language != TypeScript || read.Text.Pos(7).Column != 8 {
+	if read.Path != "crm/lib/x.ts" || read.Text.File() != "tools.d/crm/lib/x.ts" || read.Language != definition.TypeScript || read.Text.Pos(7).Column != 8 {
 		t.Errorf("%+v", read)
 	}
 }
@@ -324,7 +325,7 @@ test "t" {
   "policy": {"p": {"tools": ["get"], "deny": "a == \"b\"", "reason": "no"}},
   "test": [{"t": {"tool": "get", "input": {"id": [1.5, null]}, "mock": {"http.a": [{"GET /": {"json": {"x": true}}}, {"GET /x": {"text": "x"}}]}, "expect": {"text": "ok"}}}]
 }`
-	scope := Scope{Vars: map[string]Variable{"v": {Value: json.RawMessage(`"x"`)}}}
+	scope := Scope{Vars: map[string]definition.Variable{"v": {Value: json.RawMessage(`"x"`)}}}
 	a, b := decodeTools(t, "x.hcl", native, scope), decodeTools(t, "x.hcl.json", inJSON, scope)
 	ignored := cmp.FilterPath(func(p cmp.Path) bool {
 		last := p.Last().String()
@@ -356,5 +357,46 @@ func TestAPolicyWithAMistakeDeniesAndIsToldOnce(t *testing.T) {
 		if p := defs.Policies[0]; p.Allow != nil || p.Deny == nil {
 			t.Errorf("%s: got allow %v, deny %v", body, p.Allow, p.Deny)
 		}
+	}
+}
+
+func TestTestsOfResourcesAndPromptsSayWhatTheyWant(t *testing.T) {
+	tests := decodeTools(t, "x.hcl", `
+test "a resource" {
+  resource = "crm://customers/C-1"
+  expect {
+    text      = "x"
+    mime_type = "text/plain"
+  }
+}
+test "a prompt" {
+  prompt = "review"
+  input  = { id = "INC-1" }
+  expect {
+    messages = [
+      { role = "user", text = "Review \"INC-1\"" },
+      { role = "assistant", content = { type = "image", data = "AAAA" } },
+      { role = "user", content = "Thanks" },
+    ]
+  }
+}
+test "no arguments" {
+  prompt = "review"
+  input  = {}
+  expect { error = "INVALID_INPUT" }
+}
+`, Scope{}).Tests
+	resource, prompt, none := tests[0], tests[1], tests[2]
+	if resource.Resource != "crm://customers/C-1" || resource.Tool+resource.Prompt != "" || *resource.Expect.Text != "x" ||
+		resource.Expect.MIMEType != "text/plain" || resource.TargetRange.Start.Line != 3 {
+		t.Errorf("got %+v", resource)
+	}
+	const want = `[{"role":"user","content":{"type":"text","text":"Review \"INC-1\""}},{"role":"assistant","content":{"data":"AAAA","type":"image"}},` +
+		`{"role":"user","content":{"type":"text","text":"Thanks"}}]`
+	if string(prompt.Expect.Messages) != want || prompt.Prompt != "review" || string(prompt.Input) != `{"id":"INC-1"}` {
+		t.Errorf("got %+v with %s", prompt, prompt.Expect.Messages)
+	}
+	if string(none.Input) != "{}" || none.Expect.Messages != nil {
+		t.Errorf("got %+v", none)
 	}
 }

@@ -6,18 +6,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 const (
-	// DefaultUpstreamTimeout is the timeout of calls of an upstream that does not say.
-	DefaultUpstreamTimeout = 30 * time.Second
 	// maxMessage bounds what an upstream may send at once, in bytes.
 	maxMessage = 64 << 20
 	// maxCommand bounds the words of a command.
@@ -25,9 +23,9 @@ const (
 )
 
 // upstreams decodes the upstream blocks, whose containers may have some of the secrets.
-func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream {
-	var upstreams []Upstream
-	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]ContainerVolume{}}
+func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret) []definition.Upstream {
+	var upstreams []definition.Upstream
+	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]definition.ContainerVolume{}}
 	for _, b := range all {
 		if b.Type != "upstream" {
 			continue
@@ -40,10 +38,10 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []Secret) []Upstream
 	return upstreams
 }
 
-func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
+func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstream {
 	r := rules["upstream"]
 	at, nameAt := d.definition(b, "the upstream")
-	u := Upstream{Name: b.Labels[0], Range: at, NameRange: nameAt}
+	u := definition.Upstream{Name: b.Labels[0], Range: at, NameRange: nameAt}
 	if inner := first(b.Body, "container"); inner != nil {
 		u.Container = d.container(inner, b, n)
 	}
@@ -60,16 +58,16 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	d.overridesCacheable(b, &u)
 	u.Bounds = d.boundsAway(b)
 	if _, written := u.Ranges["timeout"]; !written {
-		u.Timeout = DefaultUpstreamTimeout
+		u.Timeout = definition.DefaultUpstreamTimeout
 	}
-	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", DefaultAskTimeout, maxAskTimeout)
+	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
-	u.Pin = PinFirst
-	if pin, ok := d.oneOf(b.Body, "pin", PinFirst, PinStrict, PinOff); ok {
+	u.Pin = definition.PinFirst
+	if pin, ok := d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff); ok {
 		u.Pin = pin
 	}
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
-	if u.Lazy && (u.Pin == PinOff || !u.Offers(OfferTools)) {
+	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
 			"remove lazy, so that it is asked at the start, or have its tools offered and pinned")
 	}
@@ -79,8 +77,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) Upstream {
 	return u
 }
 
-// upstreamCommand decodes how the server is run.
-func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	command, ok := d.strings(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
 	u.Command, u.PlaceRange = textsOf(command), where
@@ -127,32 +124,32 @@ func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string,
 }
 
 // upstreamNames decodes what of the server is offered, and by which names.
-func (d *decoder) upstreamNames(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Prefix = u.Name + "_"
 	if prefix, ok := d.text(b.Body, "prefix"); ok {
-		if prefix != "" && !IsToolName(prefix) {
+		if prefix != "" && !definition.IsToolName(prefix) {
 			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not what a name begins with", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
 		}
 		u.Prefix = prefix
 	}
 	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
 	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
-	u.Offer = offerKinds
+	u.Offer = definition.OfferKinds
 	if d.meant(b.Body, rules["upstream"], "offer") {
-		u.Offer = textsOf(d.choices(b.Body, "offer", offerKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
+		u.Offer = textsOf(d.choices(b.Body, "offer", definition.OfferKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
 	u.Rename = d.textMap(b.Body, "rename")
 	entries := d.entries(b.Body, "rename")
-	u.renamed = make(map[string]diag.Range, len(entries))
+	u.RenameRanges = make(map[string]diag.Range, len(entries))
 	given := map[string]string{}
 	for _, from := range slices.Sorted(maps.Keys(u.Rename)) {
 		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
-		u.renamed[to] = where
+		u.RenameRanges[to] = where
 		switch first, twice := given[to]; {
-		case !IsToolName(to):
-			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", maxPatternName))
+		case !definition.IsToolName(to):
+			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", definition.MaxPatternName))
 		case twice:
 			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "give each a name of its own")
 		}
@@ -184,9 +181,9 @@ func (d *decoder) escapes(body *hclsyntax.Body) []string {
 }
 
 // override decodes what is said of a tool in the place of its server.
-func (d *decoder) override(b *hclsyntax.Block) Override {
+func (d *decoder) override(b *hclsyntax.Block) definition.Override {
 	d.checkBody(b)
-	o := Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	o := definition.Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	for name, to := range map[string]**string{"title": &o.Title, "description": &o.Description} {
 		if text, ok := d.text(b.Body, name); ok {
 			*to = &text
@@ -196,7 +193,10 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
 	o.Labels = d.textMap(b.Body, "labels")
 	o.Bounds = d.boundsAway(b)
-	o.Cache = d.overrideCache(b, &o)
+	// It is the operator who says that the tool only reads: the word of its server is not enough.
+	if o.Cache = d.cache(b); o.Cache != nil {
+		d.repeatable(b, o.Cache, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
+	}
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
 	}
@@ -205,7 +205,7 @@ func (d *decoder) override(b *hclsyntax.Block) Override {
 
 // upstreamAsk decodes what the server may ask of the clients of its calls: nothing
 // unless the block says so.
-func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s cannot stand in \"ask\"", "write some of"}) {
 		switch word.text {
 		case grant.Elicit:
@@ -223,24 +223,22 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *Upstream) {
 	}
 }
 
-// upstreamURL decodes where the server is reached, and how.
-func (d *decoder) upstreamURL(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamURL(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Private, _ = d.boolean(b.Body, "private_networks", false)
 	u.PlaceRange = d.f.rng(b.Body.Attributes["url"].Expr.Range())
 	if text, ok := d.text(b.Body, "url"); ok {
-		if problem, detail := u.reach(text, u.Private); problem != "" {
+		if problem, detail := u.Reach(text, u.Private); problem != "" {
 			d.fail("bad-value", u.PlaceRange, problem, detail)
 		}
 	}
 	d.upstreamHTTP(b, u)
 }
 
-// upstreamHTTP decodes how the server is spoken to over HTTP.
-func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *Upstream) {
+func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"dir", "env"} {
 		d.onlyWith(b, name, "command")
 	}
-	u.Transport, _ = d.oneOf(b.Body, "transport", UpstreamStreamable, UpstreamSSE)
+	u.Transport, _ = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
 	taken := named{}
 	for _, inner := range blocks(b.Body, rules["upstream"]) {
 		if inner.Type != "header" {

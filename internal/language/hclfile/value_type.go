@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // kind is the outermost constructor of a type.
@@ -55,7 +56,6 @@ func (t *valueType) attr(name string) *attrType {
 	return nil
 }
 
-// describe names the type for messages, with its article.
 func (t *valueType) describe() string {
 	switch t.kind {
 	case anyKind:
@@ -188,7 +188,7 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 		return attrType{}, false
 	}
 	a := attrType{name: name, where: item.KeyExpr.Range()}
-	if !IsName(name) {
+	if !definition.IsName(name) {
 		d.checkName("the attribute", name, a.where)
 		return a, false
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // envPrefix begins the names of environment variables that give values. Those
@@ -19,8 +20,8 @@ import (
 const envPrefix = "MCPD_VAR_"
 
 // variables decodes the variable blocks and gives each its value.
-func (d *decoder) variables(all []*hclsyntax.Block, values VarValues) map[string]Variable {
-	vars := map[string]Variable{}
+func (d *decoder) variables(all []*hclsyntax.Block, values definition.VarValues) map[string]definition.Variable {
+	vars := map[string]definition.Variable{}
 	taken := named{}
 	for _, b := range all {
 		if b.Type != "variable" {
@@ -43,10 +44,10 @@ func (d *decoder) variables(all []*hclsyntax.Block, values VarValues) map[string
 	return vars
 }
 
-func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
+func (d *decoder) variable(b *hclsyntax.Block, values definition.VarValues) definition.Variable {
 	d.checkIdentifier("the variable", b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
-	v := Variable{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	v := definition.Variable{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 	v.Description, _ = d.text(b.Body, "description")
 	v.Sensitive, _ = d.boolean(b.Body, "sensitive", false)
 	t := &valueType{kind: anyKind}
@@ -64,7 +65,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values VarValues) Variable {
 	}
 	v.Type = schemaOf(t)
 	if typed {
-		v.typ = t
+		v.SetDecoded(t)
 	}
 	v.Value = d.fallback(b, t, typed)
 	given, ok := values[v.Name]
@@ -98,7 +99,7 @@ func (d *decoder) fallback(b *hclsyntax.Block, t *valueType, typed bool) json.Ra
 }
 
 // given turns a value from outside into JSON. Messages never repeat it.
-func (d *decoder) given(b *hclsyntax.Block, t *valueType, g VarValue) json.RawMessage {
+func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue) json.RawMessage {
 	fail := func() json.RawMessage {
 		d.fail("bad-value", d.f.rng(b.DefRange()), fmt.Sprintf("%s: the value of %q is not %s", g.Origin, b.Labels[0], t.describe()), givenHint(t))
 		return nil
@@ -139,7 +140,7 @@ func givenHint(t *valueType) string {
 }
 
 // ParseVars reads a *.mcpdvars file: one NAME = literal on each line, in HCL.
-func ParseVars(src Source) (VarValues, diag.List) {
+func ParseVars(src Source) (definition.VarValues, diag.List) {
 	f := &File{path: src.Path}
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
@@ -151,7 +152,7 @@ func ParseVars(src Source) (VarValues, diag.List) {
 	}
 	d := newDecoder(f, Scope{})
 	d.check(f.body, &rule{open: true}, "a file of values", f.body.SrcRange)
-	values := VarValues{}
+	values := definition.VarValues{}
 	for name, attr := range f.body.Attributes {
 		v, ok := d.eval.value(attr.Expr)
 		if !ok || !d.bounded(attr.Expr, v) {
@@ -161,7 +162,7 @@ func ParseVars(src Source) (VarValues, diag.List) {
 		if hasKind(v, stringKind) {
 			text = v.AsString()
 		}
-		values[name] = VarValue{Text: text, Origin: d.f.rng(attr.NameRange).String()}
+		values[name] = definition.VarValue{Text: text, Origin: d.f.rng(attr.NameRange).String()}
 	}
 	return values, f.finish(append(problems, d.problems...))
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -22,13 +23,13 @@ type Config struct {
 	// folder is where the file is on the disk, and values are those that were given from
 	// outside and from the *.mcpdvars files.
 	folder string
-	values hclfile.VarValues
+	values definition.VarValues
 	// Sources are the file and the *.mcpdvars files, by the names that
 	// Problems use.
 	Sources map[string][]byte
 	// Config is never nil: without a file, or with one that cannot be parsed, it
 	// is the defaults, and Problems tell.
-	Config   *hclfile.Config
+	Config   *definition.Config
 	Problems diag.List
 	// foreign are the files that are another user's, and the folder that they are in.
 	foreign []string
@@ -39,9 +40,9 @@ type Config struct {
 // ReadConfig reads the operator's file, which fsys holds under the last element
 // of name, and the *.mcpdvars files beside it, in bytewise order of their
 // names; values win over those. A nil fsys and a missing file mean an empty one.
-func ReadConfig(fsys fs.FS, name string, values hclfile.VarValues) *Config {
+func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	c := &Config{Sources: map[string][]byte{}, name: name}
-	all := hclfile.VarValues{}
+	all := definition.VarValues{}
 	if fsys != nil {
 		c.look(fsys)
 		c.readVars(fsys, path.Dir(name), all)
@@ -69,7 +70,7 @@ func (c *Config) decode() {
 		c.Problems = append(c.Problems, problems...)
 	}
 	if c.Config == nil {
-		c.Config = &hclfile.Config{Incomplete: true}
+		c.Config = &definition.Config{Incomplete: true}
 	}
 }
 
@@ -78,7 +79,7 @@ func (c *Config) decode() {
 func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
 	with := &Config{Hash: c.Hash, Bytes: c.Bytes, name: c.name, folder: c.folder, Sources: c.Sources, values: maps.Clone(c.values)}
 	for name, value := range vars {
-		with.values[name] = hclfile.VarValue{JSON: value, Origin: origin}
+		with.values[name] = definition.VarValue{JSON: value, Origin: origin}
 	}
 	with.decode()
 	return with
@@ -122,7 +123,7 @@ func (c *Config) note(name string, info fs.FileInfo) {
 const VarsSuffix = ".mcpdvars"
 
 // readVars adds the values of all *.mcpdvars files.
-func (c *Config) readVars(fsys fs.FS, folder string, values hclfile.VarValues) {
+func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues) {
 	names, err := fs.Glob(fsys, "*"+VarsSuffix)
 	if err != nil {
 		return // the pattern is well formed

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -19,20 +20,20 @@ import (
 type decoded struct {
 	scope    Hash
 	reads    map[string]Hash
-	defined  hclfile.Definitions
+	defined  definition.Definitions
 	problems diag.List
 }
 
 // Definitions parses and evaluates every file whose text or surroundings have
 // changed, and returns what all files define, in bytewise order of their paths,
 // with all mistakes of the folder and its files.
-func (t *Tree) Definitions(config *hclfile.Config) ([]*hclfile.Definitions, diag.List) {
+func (t *Tree) Definitions(config *definition.Config) ([]*definition.Definitions, diag.List) {
 	return t.definitions(config, func(u *unit) **decoded { return &u.decoded })
 }
 
 // Stage is like [Tree.Definitions] for a config with other values of variables, which
 // name tells apart from others. What the files define without them stays as it is.
-func (t *Tree) Stage(name string, config *hclfile.Config) ([]*hclfile.Definitions, diag.List) {
+func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Definitions, diag.List) {
 	for _, u := range t.units {
 		if u.staged == nil {
 			u.staged = map[string]**decoded{}
@@ -52,7 +53,7 @@ func (t *Tree) KeepStages(wanted func(name string) bool) {
 }
 
 // definitions is Definitions; slot returns where what a unit defines is kept.
-func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) ([]*hclfile.Definitions, diag.List) {
+func (t *Tree) definitions(config *definition.Config, slot func(*unit) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
 	incomplete := incompleteFolders(units, config)
@@ -75,7 +76,7 @@ func (t *Tree) definitions(config *hclfile.Config, slot func(*unit) **decoded) (
 			*kept = t.evaluate(u.file, scope, key)
 		}
 	})
-	var defined []*hclfile.Definitions
+	var defined []*definition.Definitions
 	for _, u := range units {
 		problems = append(problems, u.parsed...)
 		if d := *slot(u); d != nil {
@@ -170,7 +171,7 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 
 // incompleteFolders returns the folders whose files may refer to variables,
 // secrets or locals that are not known, since a file could not be parsed.
-func incompleteFolders(units []*unit, config *hclfile.Config) map[string]bool {
+func incompleteFolders(units []*unit, config *definition.Config) map[string]bool {
 	folders := map[string]bool{}
 	for _, u := range units {
 		if config.Incomplete || u.incomplete() {
@@ -181,7 +182,7 @@ func incompleteFolders(units []*unit, config *hclfile.Config) map[string]bool {
 }
 
 // joinLocals evaluates the locals of each folder that declares some.
-func joinLocals(units []*unit, config *hclfile.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
+func joinLocals(units []*unit, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
 	for _, u := range units {
 		if folder := folderOf(u.path); u.file != nil {
@@ -203,7 +204,7 @@ func joinLocals(units []*unit, config *hclfile.Config, incomplete map[string]boo
 
 // declared tells everything that files depend on of the variables: their values, their
 // types and which of them are sensitive.
-func declared(config *hclfile.Config) []byte {
+func declared(config *definition.Config) []byte {
 	told := append(config.VarsJSON(), config.VarsSchema()...)
 	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
 		if config.Variables[name].Sensitive {

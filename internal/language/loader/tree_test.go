@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
@@ -24,7 +24,7 @@ func toolText(name string) string {
 }
 
 // config is the operator's file when there is none.
-func config(t *testing.T) *hclfile.Config {
+func config(t *testing.T) *definition.Config {
 	t.Helper()
 	c := loader.ReadConfig(nil, "mcpd.hcl", nil)
 	if c.Problems.HasErrors() {
@@ -238,7 +238,7 @@ func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
 		"a.mcpdvars": {Data: []byte("stage = \"dev\"\nsize = 1\n"), Mode: 0o644},
 		"b.mcpdvars": {Data: []byte("stage = \"prod\"\n"), Mode: 0o644},
 	}
-	c := loader.ReadConfig(folder, "mcpd.hcl", hclfile.VarValues{"size": {Text: "2", Origin: "--var size"}})
+	c := loader.ReadConfig(folder, "mcpd.hcl", definition.VarValues{"size": {Text: "2", Origin: "--var size"}})
 	if c.Problems.HasErrors() {
 		t.Fatal(c.Problems)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // fact is a fact with its place.
@@ -60,7 +60,7 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 }
 
 // body adds code, which is told and never shown.
-func (a *account) body(sense grant.Sense, option string, b *hclfile.Body) {
+func (a *account) body(sense grant.Sense, option string, b *definition.Body) {
 	if b == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (a *account) body(sense grant.Sense, option string, b *hclfile.Body) {
 }
 
 // placeOf returns where code stands, which is where it is named when it is a file.
-func placeOf(b *hclfile.Body, otherwise diag.Range) diag.Range {
+func placeOf(b *definition.Body, otherwise diag.Range) diag.Range {
 	if b.Path != "" || b.Text.IsZero() {
 		return otherwise
 	}
@@ -76,7 +76,7 @@ func placeOf(b *hclfile.Body, otherwise diag.Range) diag.Range {
 }
 
 // names adds a list of names and patterns, of which a nil one is all.
-func (a *account) names(sense grant.Sense, option string, list []hclfile.Name) {
+func (a *account) names(sense grant.Sense, option string, list []definition.Name) {
 	if list == nil {
 		a.add(grant.Fact{Option: option, Sense: sense, Value: "*", Pattern: true}, a.where)
 	}
@@ -86,14 +86,14 @@ func (a *account) names(sense grant.Sense, option string, list []hclfile.Name) {
 }
 
 // targets adds what a policy, a limit or a hook is about.
-func (a *account) targets(sense grant.Sense, t hclfile.Targets) {
+func (a *account) targets(sense grant.Sense, t definition.Targets) {
 	a.names(sense, "tools", t.Tools)
 	a.names(sense, "resources", t.Resources)
 	a.names(sense, "prompts", t.Prompts)
 }
 
 // bounds adds those of calls; what is not said stands for otherwise.
-func (a *account) bounds(b hclfile.Bounds, otherwise float64) {
+func (a *account) bounds(b definition.Bounds, otherwise float64) {
 	at := len(a.facts)
 	a.add(grant.TimeFact("", "timeout", b.Timeout), a.where)
 	a.add(grant.SizeFact("", "memory", b.Memory), a.where)
@@ -158,7 +158,7 @@ var unknown = math.NaN()
 
 // tool returns what a tool says. What policies know of it is not for the tool to
 // change unseen: a tool that calls itself read-only passes policies on writing.
-func (s *Side) tool(t *hclfile.Tool) account {
+func (s *Side) tool(t *definition.Tool) account {
 	a := account{kind: "tool", name: t.Name, where: t.NameRange}
 	a.encoded(grant.Told, "title", t.Title)
 	a.encoded(grant.Told, "description", []any{t.HasDescription, t.Description})
@@ -191,12 +191,12 @@ func (s *Side) tool(t *hclfile.Tool) account {
 }
 
 // cache adds to whom results are given again. That they are is no power.
-func (a *account) cache(c *hclfile.Cache) {
+func (a *account) cache(c *definition.Cache) {
 	if c == nil {
 		return
 	}
 	a.encoded(grant.Told, "cache", c.TTL)
-	if c.Scope != hclfile.CachePrincipal {
+	if c.Scope != definition.CachePrincipal {
 		a.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
 	}
 }
@@ -209,8 +209,8 @@ func (a *account) pointers(option string, list []string) {
 }
 
 // icons returns icons without where they stand.
-func icons(list []hclfile.Icon) []hclfile.Icon {
-	plain := make([]hclfile.Icon, len(list))
+func icons(list []definition.Icon) []definition.Icon {
+	plain := make([]definition.Icon, len(list))
 	for i, icon := range list {
 		icon.Range = noRange
 		plain[i] = icon
@@ -220,7 +220,7 @@ func icons(list []hclfile.Icon) []hclfile.Icon {
 
 // policy returns what a policy says. It holds power back, unless calls that no
 // policy covers are denied: an allow rule may open a way then.
-func (s *Side) policy(p *hclfile.Policy, operators bool) account {
+func (s *Side) policy(p *definition.Policy, operators bool) account {
 	a := account{kind: "policy", name: p.Name, where: p.NameRange, sense: grant.Holds}
 	if p.Allow != nil && s.deniesByDefault() {
 		a.sense = grant.Judged
@@ -245,10 +245,10 @@ const inOperatorsFile = "stands in the operator's file"
 
 func (s *Side) deniesByDefault() bool {
 	said := s.Config.Server
-	return said.DefaultDecision == hclfile.DecideDeny || said.Mode == hclfile.Production
+	return said.DefaultDecision == definition.DecideDeny || said.Mode == definition.Production
 }
 
-func limit(l *hclfile.Limit, operators bool) account {
+func limit(l *definition.Limit, operators bool) account {
 	a := account{kind: "limit", name: l.Name, where: l.NameRange, sense: grant.Holds}
 	a.when(operators, grant.Holds, inOperatorsFile)
 	a.targets(grant.Holds, l.Targets)
@@ -267,7 +267,7 @@ func limit(l *hclfile.Limit, operators bool) account {
 
 // hook returns what a hook says. One that sees more has more power, and one that
 // sees less tells somebody less: both are to be read.
-func (s *Side) hook(h *hclfile.Hook, operators bool) account {
+func (s *Side) hook(h *definition.Hook, operators bool) account {
 	a := account{kind: "hook", name: h.Name, where: h.NameRange, sense: grant.Judged}
 	a.when(operators, grant.Holds, inOperatorsFile)
 	for _, phase := range h.On {

@@ -21,8 +21,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Compare returns what has changed from one side to the other: what adds power
@@ -292,7 +292,7 @@ func beyond(list, other []fact) []fact {
 // covers reports whether a pattern covers all that another member does. That one
 // is taken for text, in which * is a character that only * stands for.
 func covers(pattern, other fact) bool {
-	return hclfile.Name{Text: pattern.Value}.Matches(other.Value)
+	return definition.Name{Text: pattern.Value}.Matches(other.Value)
 }
 
 // amount compares two bounds.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
@@ -92,7 +93,7 @@ func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
 	return s
 }
 
-func configOf(t testing.TB, text []byte, side string) *hclfile.Config {
+func configOf(t testing.TB, text []byte, side string) *definition.Config {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Folder: "/" + side, Bytes: text}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -199,11 +200,11 @@ func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
 			continue
 		}
 		covered++
-		if !(hclfile.Name{Text: narrow}).Matches(name) {
+		if !(definition.Name{Text: narrow}).Matches(name) {
 			continue
 		}
 		matched++
-		if !(hclfile.Name{Text: wide}).Matches(name) {
+		if !(definition.Name{Text: wide}).Matches(name) {
 			t.Fatalf("%q covers %q, which matches %q", wide, narrow, name)
 		}
 	}
@@ -238,6 +239,6 @@ func FuzzSchemas(f *testing.F) {
 
 // withInput returns a side of one tool whose input has a schema.
 func withInput(schema string) Side {
-	tool := hclfile.Tool{Name: "t", Input: json.RawMessage(schema), Call: hclfile.Call{Grant: grant.Set{}}}
-	return Side{Config: &hclfile.Config{}, Files: []*hclfile.Definitions{{Tools: []hclfile.Tool{tool}}}}
+	tool := definition.Tool{Name: "t", Input: json.RawMessage(schema), Call: definition.Call{Grant: grant.Set{}}}
+	return Side{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
 }

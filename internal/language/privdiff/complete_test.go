@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
@@ -60,9 +61,9 @@ func filledSide() Side { return *filled(reflect.TypeFor[Side](), "Side").Interfa
 
 // words are the values of members whose text is one of several words.
 var words = map[string][2]string{
-	"Side.Config.Audit.Mode":             {hclfile.AuditRelaxed, hclfile.AuditStrict},
-	"Side.Config.Server.Mode":            {hclfile.Development, hclfile.Production},
-	"Side.Config.Server.DefaultDecision": {hclfile.DecideAllow, hclfile.DecideDeny},
+	"Side.Config.Audit.Mode":             {definition.AuditRelaxed, definition.AuditStrict},
+	"Side.Config.Server.Mode":            {definition.Development, definition.Production},
+	"Side.Config.Server.DefaultDecision": {definition.DecideAllow, definition.DecideDeny},
 }
 
 // filled returns a pointer to a value of a type of which no member is zero.
@@ -123,7 +124,7 @@ func filled(typ reflect.Type, path string) reflect.Value {
 	return p
 }
 
-var templateType = reflect.TypeOf(hclfile.Template{}.URITemplate)
+var templateType = reflect.TypeOf(definition.Template{}.URITemplate)
 
 // template returns the template of URIs that a file has.
 func template(text string) reflect.Value {

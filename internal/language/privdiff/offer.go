@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // noRange is the place of what is compared wherever it stands.
 var noRange diag.Range
 
-func (s *Side) resource(r *hclfile.Resource) account {
+func (s *Side) resource(r *definition.Resource) account {
 	a := account{kind: "resource", name: r.Name, where: r.NameRange}
 	a.say(grant.Judged, "uri", r.URI)
 	a.encoded(grant.Told, "title", r.Title)
@@ -32,7 +32,7 @@ func (s *Side) resource(r *hclfile.Resource) account {
 
 // content adds what stays the same until the files change. Who wants to know
 // what it holds reads it.
-func (a *account) content(c *hclfile.Content) {
+func (a *account) content(c *definition.Content) {
 	if c == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (a *account) content(c *hclfile.Content) {
 }
 
 // folder returns what a folder of resources says: every file of it is offered.
-func folder(f *hclfile.Folder) account {
+func folder(f *definition.Folder) account {
 	a := account{kind: "resource_folder", name: f.Name, where: f.NameRange}
 	a.add(grant.Fact{Option: "root", Value: f.Root}, f.RootRange)
 	for _, glob := range f.Glob {
@@ -60,7 +60,7 @@ func folder(f *hclfile.Folder) account {
 	return a
 }
 
-func (s *Side) template(t *hclfile.Template) account {
+func (s *Side) template(t *definition.Template) account {
 	a := account{kind: "resource_template", name: t.Name, where: t.NameRange}
 	a.say(grant.Judged, "uri_template", t.URITemplate.String())
 	for _, p := range t.Params {
@@ -82,7 +82,7 @@ func (s *Side) template(t *hclfile.Template) account {
 	return a
 }
 
-func (s *Side) prompt(p *hclfile.Prompt) account {
+func (s *Side) prompt(p *definition.Prompt) account {
 	a := account{kind: "prompt", name: p.Name, where: p.NameRange}
 	a.encoded(grant.Told, "title", p.Title)
 	a.encoded(grant.Told, "description", p.Description)
@@ -99,8 +99,8 @@ func (s *Side) prompt(p *hclfile.Prompt) account {
 }
 
 // placeless returns messages without where they stand.
-func placeless(list []hclfile.Message) []hclfile.Message {
-	plain := make([]hclfile.Message, len(list))
+func placeless(list []definition.Message) []definition.Message {
+	plain := make([]definition.Message, len(list))
 	for i, m := range list {
 		m.Range = noRange
 		plain[i] = m
@@ -109,7 +109,7 @@ func placeless(list []hclfile.Message) []hclfile.Message {
 }
 
 // complete adds what a value is completed by.
-func (a *account) complete(part string, c *hclfile.Complete) {
+func (a *account) complete(part string, c *definition.Complete) {
 	if c == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (a *account) complete(part string, c *hclfile.Complete) {
 
 // upstream returns what an upstream block says: which server is run or reached, with
 // what, and what of it is offered.
-func (s *Side) upstream(u hclfile.Upstream) account {
+func (s *Side) upstream(u definition.Upstream) account {
 	a := account{kind: "upstream", name: u.Name, where: u.NameRange}
 	a.encoded(grant.Judged, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Judged, "url", []string{u.URL, u.Transport})
@@ -165,7 +165,7 @@ func (s *Side) upstream(u hclfile.Upstream) account {
 
 // override adds what is said of a tool in the place of what its server says, of which
 // policies know the half.
-func (a *account) override(o hclfile.Override) {
+func (a *account) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
 	a.add(grant.Fact{Part: part, Sense: grant.Judged}, o.Range)
@@ -180,13 +180,13 @@ func (a *account) override(o hclfile.Override) {
 		return
 	}
 	say(grant.Told, "cache", o.Cache.TTL)
-	if o.Cache.Scope != hclfile.CachePrincipal {
+	if o.Cache.Scope != definition.CachePrincipal {
 		a.add(grant.Fact{Part: part, Option: "cache scope", Value: o.Cache.Scope}, o.Range)
 	}
 }
 
 // plainContainer returns a container without where it stands.
-func plainContainer(c hclfile.Container) hclfile.Container {
+func plainContainer(c definition.Container) definition.Container {
 	c.Range = noRange
 	c.Volumes = slices.Clone(c.Volumes)
 	for i := range c.Volumes {
@@ -197,7 +197,7 @@ func plainContainer(c hclfile.Container) hclfile.Container {
 
 // codeact returns what the codeact block says: which tools the code of agents may call,
 // and how much.
-func codeact(c *hclfile.Codeact) account {
+func codeact(c *definition.Codeact) account {
 	a := account{kind: "codeact", where: c.Range}
 	a.names(grant.Gives, "tools", c.Tools)
 	a.number("max_calls", c.MaxCalls, unknown)

@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Side is one state of all files, which have been found to be sound.
 type Side struct {
-	Config *hclfile.Config
-	Files  []*hclfile.Definitions
+	Config *definition.Config
+	Files  []*definition.Definitions
 	// Tools and Operator are the folders of the tool files and of the operator's
 	// file, absolute; empty when they are not on the disk.
 	Tools, Operator string
@@ -94,7 +94,7 @@ func byName(a, b account) int {
 }
 
 // defined returns what the definitions of a tool file say.
-func (s *Side) defined(f *hclfile.Definitions) (all []account) {
+func (s *Side) defined(f *definition.Definitions) (all []account) {
 	for i := range f.Tools {
 		all = append(all, s.tool(&f.Tools[i]))
 	}
@@ -123,7 +123,7 @@ func (s *Side) defined(f *hclfile.Definitions) (all []account) {
 }
 
 // call adds what a definition says of every call of it.
-func (s *Side) call(a *account, c *hclfile.Call) {
+func (s *Side) call(a *account, c *definition.Call) {
 	a.encoded(grant.Judged, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)
@@ -154,7 +154,7 @@ func (s *Side) configured() []account {
 
 // authOf returns what an auth block says of who may call. One that goes may let
 // everybody in, as one that comes lets somebody in: each has to be read.
-func authOf(a hclfile.Auth) account {
+func authOf(a definition.Auth) account {
 	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Judged}
 	said.say(grant.Judged, "kind", a.Kind)
 	said.encoded(grant.Judged, "api_key", a.Keys)
@@ -166,7 +166,7 @@ func authOf(a hclfile.Auth) account {
 
 // secretOf returns what a secret says: from where its value comes, and who may
 // read it.
-func secretOf(s hclfile.Secret) account {
+func secretOf(s definition.Secret) account {
 	a := account{kind: "secret", name: s.Name, where: s.Range}
 	a.encoded(grant.Judged, "source", []any{s.Env, s.File, s.Command})
 	a.when(s.Reveal, grant.Gives, "reveal")
@@ -201,7 +201,7 @@ func (s *Side) server() account {
 	a.encoded(grant.Told, "icons", icons(said.Icons))
 	a.when(said.ExposeTraces, grant.Gives, "expose_traces")
 	a.when(said.LenientLifecycle, grant.Gives, "strict_lifecycle = false")
-	a.when(said.Mode == hclfile.Production, grant.Holds, "mode production")
+	a.when(said.Mode == definition.Production, grant.Holds, "mode production")
 	a.when(s.deniesByDefault(), grant.Holds, "denying what no policy covers")
 	return a
 }
@@ -244,7 +244,7 @@ func (s *Side) limits() account {
 func (s *Side) ceiling() account {
 	c := s.Config.Ceiling
 	if c == nil {
-		c = &hclfile.Ceiling{}
+		c = &definition.Ceiling{}
 	}
 	a := s.block("ceiling", c.Range)
 	a.names(grant.Gives, "http_hosts", c.HTTPHosts)
@@ -269,7 +269,7 @@ func (s *Side) ceiling() account {
 
 // named adds names, those of places below the folder told from there. Patterns
 // says that one which a pattern covers gives nothing more.
-func (a *account) named(option string, list []hclfile.Name, folder string, patterns bool) {
+func (a *account) named(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
 		a.say(grant.Gives, option, "what is refused nowhere")
 	}
@@ -279,7 +279,7 @@ func (a *account) named(option string, list []hclfile.Name, folder string, patte
 }
 
 // variable returns what a variable says. Its value is never told.
-func variable(v hclfile.Variable) account {
+func variable(v definition.Variable) account {
 	a := account{kind: "variable", name: v.Name, where: v.Range, sense: grant.Told}
 	a.encoded(grant.Told, "description", v.Description)
 	a.encoded(grant.Judged, "type", v.Type)
@@ -297,7 +297,7 @@ func (s *Side) audit() account {
 	}
 	a := s.block("audit", said.Range)
 	a.say(grant.Holds, "records of calls", "")
-	a.when(said.Mode == hclfile.AuditStrict, grant.Holds, "mode strict")
+	a.when(said.Mode == definition.AuditStrict, grant.Holds, "mode strict")
 	a.encoded(grant.Judged, "path", said.Path)
 	a.encoded(grant.Judged, "retention", []any{said.MaxSize, said.Keep, said.MaxAge})
 	for _, n := range said.Capture {

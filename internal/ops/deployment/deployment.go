@@ -23,8 +23,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/language/container"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/compose"
@@ -36,7 +36,7 @@ const stateFolder = "/var/lib/mcpd"
 // reading is a deployment on its way.
 type reading struct {
 	d      *compose.Deployment
-	config *hclfile.Config
+	config *definition.Config
 	// folder holds the secrets that are read as files.
 	folder   string
 	problems diag.List
@@ -88,7 +88,7 @@ func (r *reading) door() {
 			r.read(a.Keys.File, a.Range)
 		}
 	}
-	if slices.ContainsFunc(r.config.Auths, func(a hclfile.Auth) bool { return a.Kind == "anonymous" }) {
+	if slices.ContainsFunc(r.config.Auths, func(a definition.Auth) bool { return a.Kind == "anonymous" }) {
 		r.d.Auth = false
 	}
 }
@@ -157,7 +157,7 @@ func (r *reading) secrets(used map[string]bool) {
 	}
 }
 
-func (r *reading) upstream(u *hclfile.Upstream) {
+func (r *reading) upstream(u *definition.Upstream) {
 	c := u.Container
 	switch {
 	case u.Command != nil:
@@ -197,8 +197,8 @@ func (r *reading) upstream(u *hclfile.Upstream) {
 }
 
 // secret returns the secret block of a name, nil for no name.
-func (r *reading) secret(name string) *hclfile.Secret {
-	i := slices.IndexFunc(r.config.Secrets, func(s hclfile.Secret) bool { return s.Name == name })
+func (r *reading) secret(name string) *definition.Secret {
+	i := slices.IndexFunc(r.config.Secrets, func(s definition.Secret) bool { return s.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -230,11 +230,11 @@ func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
 	known := lock.Upstreams()
 	for i := range said.Config.Upstreams {
 		u := &said.Config.Upstreams[i]
-		if u.Pin == hclfile.PinOff || !u.Offers(hclfile.OfferTools) || slices.Contains(known, u.Name) {
+		if u.Pin == definition.PinOff || !u.Offers(definition.OfferTools) || slices.Contains(known, u.Name) {
 			continue
 		}
 		until := "until then each start trusts what it lists first"
-		if u.Pin == hclfile.PinStrict {
+		if u.Pin == definition.PinStrict {
 			until = "until then it has no tools"
 		}
 		warnings = append(warnings, diag.Diagnostic{
@@ -274,7 +274,7 @@ func used(said privdiff.Side) map[string]bool {
 // grants returns what is granted anywhere in the files.
 func grants(said privdiff.Side) []grant.Set {
 	var all []grant.Set
-	hooks := func(list []hclfile.Hook) {
+	hooks := func(list []definition.Hook) {
 		for i := range list {
 			all = append(all, list[i].Grant)
 		}

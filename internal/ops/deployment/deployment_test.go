@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
@@ -15,7 +16,7 @@ import (
 )
 
 // said decodes an operator's file, which has to be without mistakes.
-func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfile.Definitions) privdiff.Side {
+func said(t *testing.T, source string, values definition.VarValues, files ...*definition.Definitions) privdiff.Side {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(source)}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -29,8 +30,8 @@ func said(t *testing.T, source string, values hclfile.VarValues, files ...*hclfi
 }
 
 // needing returns a grant that needs a secret.
-func needing(secret string) hclfile.Call {
-	return hclfile.Call{Grant: grant.Set{Secrets: []string{secret}}}
+func needing(secret string) definition.Call {
+	return definition.Call{Grant: grant.Set{Secrets: []string{secret}}}
 }
 
 func TestMCPDHasTheSecretsThatItsFilesNeedAndNoOthers(t *testing.T) {
@@ -64,10 +65,10 @@ upstream "box" {
     env   = { KEY = secret.boxed }
   }
 }
-`, nil, &hclfile.Definitions{
-		Tools: []hclfile.Tool{{Call: needing("tool")}, {Call: needing("again")}}, Resources: []hclfile.Resource{{Call: needing("resource")}},
-		Templates: []hclfile.Template{{Call: needing("template")}}, Prompts: []hclfile.Prompt{{Call: needing("prompt")}},
-		Hooks: []hclfile.Hook{{Grant: needing("hook").Grant}},
+`, nil, &definition.Definitions{
+		Tools: []definition.Tool{{Call: needing("tool")}, {Call: needing("again")}}, Resources: []definition.Resource{{Call: needing("resource")}},
+		Templates: []definition.Template{{Call: needing("template")}}, Prompts: []definition.Prompt{{Call: needing("prompt")}},
+		Hooks: []definition.Hook{{Grant: needing("hook").Grant}},
 	})
 	d, problems := Complete(compose.Deployment{Env: []compose.Variable{{Name: "LANG", Value: "C"}}}, side, "secrets")
 	if problems != nil {
@@ -110,7 +111,7 @@ variable "password" {
   sensitive = true
 }
 variable "untouched" { default = "x" }
-`, hclfile.VarValues{"stage": {Text: ""}, "hosts": {Text: `["a", "b"]`}, "password": {Text: "hunter2"}})
+`, definition.VarValues{"stage": {Text: ""}, "hosts": {Text: `["a", "b"]`}, "password": {Text: "hunter2"}})
 	d, problems := Complete(compose.Deployment{}, side, "secrets")
 	want := compose.Deployment{
 		Env:     []compose.Variable{{Name: "MCPD_VAR_hosts", Value: `["a", "b"]`}, {Name: "MCPD_VAR_password", Secret: "MCPD_VAR_password"}, {Name: "MCPD_VAR_stage"}},
@@ -132,7 +133,7 @@ upstream "box" {
     reads = ["a"]
   }
 }
-`, nil, &hclfile.Definitions{Tools: []hclfile.Tool{{Call: needing("a")}, {Call: needing("b")}}})
+`, nil, &definition.Definitions{Tools: []definition.Tool{{Call: needing("a")}, {Call: needing("b")}}})
 	d, problems := Complete(compose.Deployment{}, side, "../s")
 	if diff := cmp.Diff([]compose.Secret{{Name: "token", File: "../s/token"}}, d.Secrets); diff != "" || problems != nil {
 		t.Errorf("%v (-want +got)\n%s", problems, diff)

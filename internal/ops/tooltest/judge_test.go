@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
@@ -16,26 +16,26 @@ func TestATestPassesWhenItGetsWhatItWants(t *testing.T) {
 	text := "hello"
 	for _, test := range []struct {
 		name string
-		want hclfile.Expect
+		want definition.Expect
 		got  tooltest.Outcome
 	}{
-		{"the values of a completion", hclfile.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
-		{"no values of a completion", hclfile.Expect{Values: []string{}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
-		{"nothing is wanted but success", hclfile.Expect{}, tooltest.Outcome{Value: []byte(`1`)}},
+		{"the values of a completion", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
+		{"no values of a completion", definition.Expect{Values: []string{}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
+		{"nothing is wanted but success", definition.Expect{}, tooltest.Outcome{Value: []byte(`1`)}},
 		{
 			"the order of members and the spelling of numbers do not matter",
-			hclfile.Expect{Output: []byte(`{"a":1,"b":[2]}`)}, tooltest.Outcome{Value: []byte(`{ "b": [2.0], "a": 1 }`)},
+			definition.Expect{Output: []byte(`{"a":1,"b":[2]}`)}, tooltest.Outcome{Value: []byte(`{ "b": [2.0], "a": 1 }`)},
 		},
 		{
-			"the text is that of the text blocks", hclfile.Expect{Text: &text},
+			"the text is that of the text blocks", definition.Expect{Text: &text},
 			tooltest.Outcome{Value: []byte(`null`), Content: []byte(`[{"type":"image","data":""},{"type":"text","text":"hello"}]`)},
 		},
 		{
-			"an error by its code and a part of its message", hclfile.Expect{Error: "INVALID_INPUT", MessageMatches: "^/id .* required$"},
+			"an error by its code and a part of its message", definition.Expect{Error: "INVALID_INPUT", MessageMatches: "^/id .* required$"},
 			tooltest.Outcome{Code: "INVALID_INPUT", Message: "/id is required"},
 		},
 		{
-			"a denial by its policy", hclfile.Expect{DeniedBy: "prod"},
+			"a denial by its policy", definition.Expect{DeniedBy: "prod"},
 			tooltest.Outcome{Code: "POLICY_DENIED", Message: "no", DeniedBy: "prod"},
 		},
 	} {
@@ -53,34 +53,34 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 	denied := tooltest.Outcome{Code: "POLICY_DENIED", Message: "closed", DeniedBy: "night"}
 	for _, test := range []struct {
 		name string
-		want hclfile.Expect
+		want definition.Expect
 		got  tooltest.Outcome
 		said []string
 	}{
-		{"another output", hclfile.Expect{Output: []byte(`{"a":2}`)}, good, []string{"the output is\n  {\n    \"a\": 1\n  }\nwant\n  {\n    \"a\": 2\n  }"}},
-		{"another text", hclfile.Expect{Text: &text}, good, []string{`the text is "bye", want "hello"`}},
-		{"success where an error is wanted", hclfile.Expect{Error: "TIMEOUT"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
-		{"success where a denial is wanted", hclfile.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
-		{"an error where success is wanted", hclfile.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
+		{"another output", definition.Expect{Output: []byte(`{"a":2}`)}, good, []string{"the output is\n  {\n    \"a\": 1\n  }\nwant\n  {\n    \"a\": 2\n  }"}},
+		{"another text", definition.Expect{Text: &text}, good, []string{`the text is "bye", want "hello"`}},
+		{"success where an error is wanted", definition.Expect{Error: "TIMEOUT"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
+		{"success where a denial is wanted", definition.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
+		{"an error where success is wanted", definition.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
 		{
-			"a body that throws where success is wanted", hclfile.Expect{},
+			"a body that throws where success is wanted", definition.Expect{},
 			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
 			[]string{"the call failed with EXECUTION_ERROR: boom\nat f (a.hcl:1:2)\nat body (a.hcl:3:4)"},
 		},
 		{
-			"a policy that fails where success is wanted", hclfile.Expect{},
+			"a policy that fails where success is wanted", definition.Expect{},
 			tooltest.Outcome{Code: "POLICY_DENIED", Message: "denied by policy", DeniedBy: "night", Cause: errors.New("a.hcl:1:2: no such key")},
 			[]string{"the call failed with POLICY_DENIED: denied by policy\n(policy \"night\")\na.hcl:1:2: no such key"},
 		},
 		{
-			"a cause that is the message", hclfile.Expect{},
+			"a cause that is the message", definition.Expect{},
 			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom")},
 			[]string{"the call failed with EXECUTION_ERROR: boom"},
 		},
-		{"another error", hclfile.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
-		{"another policy", hclfile.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
+		{"another error", definition.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
+		{"another policy", definition.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
 		{
-			"everything at once", hclfile.Expect{Error: "TIMEOUT", DeniedBy: "day", MessageMatches: "open"}, denied,
+			"everything at once", definition.Expect{Error: "TIMEOUT", DeniedBy: "day", MessageMatches: "open"}, denied,
 			[]string{
 				"the error is POLICY_DENIED (closed), want TIMEOUT",
 				`the call was denied by policy "night", want "day"`,
@@ -88,11 +88,11 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 			},
 		},
 		{
-			"other values of a completion", hclfile.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a","b"]}}`)},
+			"other values of a completion", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a","b"]}}`)},
 			[]string{`the values are ["a" "b"], want ["a"]`},
 		},
 		{
-			"host calls that were not made", hclfile.Expect{Calls: []string{"http.crm GET /a"}}, good,
+			"host calls that were not made", definition.Expect{Calls: []string{"http.crm GET /a"}}, good,
 			[]string{"the host calls were [], want [http.crm GET /a]"},
 		},
 	} {
@@ -108,7 +108,7 @@ func TestATestPlaysAnAnonymousCallerUnlessItSaysMore(t *testing.T) {
 	want := identity.Caller{
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}, Source: identity.Source{Listener: "local", Session: "test"},
 	}
-	if diff := cmp.Diff(want, tooltest.Caller(&hclfile.Test{})); diff != "" {
+	if diff := cmp.Diff(want, tooltest.Caller(&definition.Test{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -122,9 +122,9 @@ func TestATestPlaysThePrincipalAndTheAgentThatItNames(t *testing.T) {
 		Agent:  identity.Agent{AgentID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
 		Source: identity.Source{Listener: "local", Session: "test"},
 	}
-	got := tooltest.Caller(&hclfile.Test{
-		Principal: &hclfile.TestPrincipal{ID: "ada", Kind: "local", Scopes: []string{"write"}, Groups: []string{"ops"}, Claims: []byte(`{"level":3}`)},
-		Agent:     &hclfile.TestAgent{ID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
+	got := tooltest.Caller(&definition.Test{
+		Principal: &definition.TestPrincipal{ID: "ada", Kind: "local", Scopes: []string{"write"}, Groups: []string{"ops"}, Claims: []byte(`{"level":3}`)},
+		Agent:     &definition.TestAgent{ID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // Outcome is what a call did.
@@ -34,7 +34,7 @@ type Outcome struct {
 
 // Judge returns what a test wants and did not get, in words for its author;
 // none means that the test has passed.
-func Judge(want *hclfile.Expect, got Outcome, mocks *host.Mocks) []string {
+func Judge(want *definition.Expect, got Outcome, mocks *host.Mocks) []string {
 	j := &judge{want: want, got: got}
 	if got.Code != "" {
 		j.failure()
@@ -61,7 +61,7 @@ func Notes(mocks *host.Mocks) []string {
 }
 
 type judge struct {
-	want     *hclfile.Expect
+	want     *definition.Expect
 	got      Outcome
 	failures []string
 }
@@ -160,7 +160,7 @@ func indent(value json.RawMessage) string {
 
 // Caller returns the caller that a test plays, in a session of its own:
 // anonymous unless it says more.
-func Caller(test *hclfile.Test) identity.Caller {
+func Caller(test *definition.Test) identity.Caller {
 	caller := identity.Caller{
 		Principal: identity.Anonymous(),
 		Agent:     identity.Agent{AgentID: identity.AnonymousAgent},
@@ -186,7 +186,7 @@ func Caller(test *hclfile.Test) identity.Caller {
 
 // Arguments returns the arguments of the call of a test. Of a completion they
 // are what was typed, as "value", and what else is filled in, as "params".
-func Arguments(test *hclfile.Test) json.RawMessage {
+func Arguments(test *definition.Test) json.RawMessage {
 	if test.Complete == "" {
 		return test.Input
 	}
@@ -215,7 +215,7 @@ func Answers(mocks *host.Mocks, asked []suspend.Request) (answers map[string]jso
 }
 
 // Mocks returns the mocks of a test.
-func Mocks(test *hclfile.Test) *host.Mocks {
+func Mocks(test *definition.Test) *host.Mocks {
 	known := make([]host.Mock, len(test.Mocks))
 	for i, m := range test.Mocks {
 		known[i] = host.Mock{Object: m.Object, Request: m.Request, Status: m.Status, Headers: m.Headers, Body: m.Body, Error: m.Error}

@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"strings"
@@ -104,7 +104,7 @@ func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
 	for _, piece := range p {
 		b.WriteString(piece.Text)
 		for value := values[piece.Name]; value != ""; {
-			bad := badURIByte(value)
+			bad := BadURIByte(value)
 			if bad < 0 {
 				b.WriteString(value)
 				break
@@ -115,7 +115,7 @@ func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
 		}
 	}
 	uri = b.String()
-	return uri, hasScheme(uri)
+	return uri, HasScheme(uri)
 }
 
 // Len returns how long the text is with the values inserted.

@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"time"
@@ -95,5 +95,5 @@ type OAuth struct {
 	// PrivateNetworks lets the host be at a private, loopback or link-local address.
 	PrivateNetworks bool
 
-	secretRange, redirectRange diag.Range
+	SecretRange, RedirectRange diag.Range
 }

@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"crypto/sha256"
@@ -53,9 +53,9 @@ type Upstream struct {
 	// Rename maps names of its tools and prompts, as it calls them itself, to those that
 	// they have here, to which no prefix is added.
 	Rename map[string]string
-	// renamed are the places of the entries of Rename, by their names here.
-	renamed   map[string]diag.Range
-	Overrides []Override
+	// RenameRanges are the places of the entries of Rename, by their names here.
+	RenameRanges map[string]diag.Range
+	Overrides    []Override
 	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
 	// accepted of them says.
 	Pin string
@@ -115,7 +115,7 @@ const (
 	OfferPrompts   = "prompts"
 )
 
-var offerKinds = []string{OfferTools, OfferResources, OfferPrompts}
+var OfferKinds = []string{OfferTools, OfferResources, OfferPrompts}
 
 // Gives reports whether the block gives something of the server a name.
 func (u *Upstream) Gives(name string) bool {
@@ -130,7 +130,7 @@ func (u *Upstream) Gives(name string) bool {
 // RenamedAt returns where the block gives something of the server a name: the entry of
 // Rename, as far as that has a place.
 func (u *Upstream) RenamedAt(name string) diag.Range {
-	if at, written := u.renamed[name]; written {
+	if at, written := u.RenameRanges[name]; written {
 		return at
 	}
 	return u.NameRange
@@ -169,14 +169,14 @@ func (u *Upstream) Override(name string) *Override {
 	return nil
 }
 
-// reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
+// Reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
 // http:// means a host of a private network or of this machine: such a name is believed
 // to lead there.
-func (u *Upstream) reach(text string, private bool) (problem, detail string) {
+func (u *Upstream) Reach(text string, private bool) (problem, detail string) {
 	const form = `write it as in "https://mcp.example.com/mcp"`
 	at, err := url.Parse(text)
 	switch {
-	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !isHostName(hostOf(at)) || strings.Contains(at.Host, "*"):
+	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !IsHostName(HostOf(at)) || strings.Contains(at.Host, "*"):
 		return "this is not the URL of a server", form
 	case !isPort(at.Port()):
 		return "the URL has a port that no server has", "a port is a number from 1 to 65535"
@@ -189,7 +189,7 @@ func (u *Upstream) reach(text string, private bool) (problem, detail string) {
 	u.URL = text
 	u.Grant = grant.HTTP{
 		Name: "upstream." + u.Name, Hosts: []string{strings.ToLower(grant.HostOf(at))}, Methods: []string{"GET", "POST", "DELETE"},
-		PrivateNetworks: private || at.Scheme == "http" || isLoopback(at.Hostname()) || addr.IsPrivate(),
+		PrivateNetworks: private || at.Scheme == "http" || IsLoopback(at.Hostname()) || addr.IsPrivate(),
 	}
 	return "", ""
 }
@@ -204,18 +204,18 @@ func isPort(port string) bool {
 // line names. origin is where it is named, for diagnostics.
 func NewUpstream(name, address, origin string) (Upstream, error) {
 	u := Upstream{
-		Name: name, Prefix: name + "_", Offer: offerKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
+		Name: name, Prefix: name + "_", Offer: OfferKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
 		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
 	}
 	if !IsName(name) {
-		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", maxName)
+		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", MaxName)
 	}
-	if problem, detail := u.reach(address, false); problem != "" {
+	if problem, detail := u.Reach(address, false); problem != "" {
 		return u, fmt.Errorf("%s; %s", problem, detail)
 	}
 	h := sha256.New()
 	for _, field := range []string{"upstream", name, address} {
-		writeField(h, field)
+		WriteField(h, field)
 	}
 	u.Hash = Hash(h.Sum(nil))
 	u.Meaning = u.Hash
@@ -227,7 +227,7 @@ func NewUpstream(name, address, origin string) (Upstream, error) {
 func (u Upstream) WithoutPrefix() Upstream {
 	h := sha256.New()
 	h.Write(u.Hash[:])
-	writeField(h, "without prefix")
+	WriteField(h, "without prefix")
 	u.Prefix, u.Hash = "", Hash(h.Sum(nil))
 	u.Meaning = u.Hash
 	return u
@@ -265,7 +265,7 @@ func (u *Upstream) host() string {
 // isSelf reports whether a host is that of whoever asks for it.
 func isSelf(host string) bool {
 	addr, _ := netip.ParseAddr(host)
-	return isLoopback(host) || strings.HasSuffix(host, ".localhost") || addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
+	return IsLoopback(host) || strings.HasSuffix(host, ".localhost") || addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
 }
 
 // privateDomains are those in which the Internet has no names: RFC 6762 and RFC 8375, what
@@ -320,3 +320,6 @@ type ContainerVolume struct {
 	Size      int64 // bytes
 	NameRange diag.Range
 }
+
+// DefaultUpstreamTimeout is the timeout of calls of an upstream that does not say.
+const DefaultUpstreamTimeout = 30 * time.Second

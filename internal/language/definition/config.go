@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"bytes"
@@ -213,8 +213,8 @@ type Variable struct {
 	// Sensitive keeps the value out of messages and logs.
 	Sensitive bool
 	Range     diag.Range
-	// typ is what Type says, nil when the type cannot be read.
-	typ *valueType
+	// decoded is what the reader of files made of the type.
+	decoded any
 }
 
 // VarsSchema returns the JSON Schema of the object of all variables. That of an
@@ -229,12 +229,12 @@ func (c *Config) VarsSchema() json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Type, "{}")...)
+		out = append(appendMember(out, name), orDefault(c.Variables[name].Type, "{}")...)
 	}
 	out = append(out, '}')
 	if len(names) > 0 {
-		out = append(out, `,"required":`...)
-		out = appendStrings(out, names)
+		required, _ := json.Marshal(names) // strings always encode
+		out = append(append(out, `,"required":`...), required...)
 	}
 	return append(out, `,"additionalProperties":false}`...)
 }
@@ -246,9 +246,15 @@ func (c *Config) VarsJSON() json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, name), ':'), orDefault(c.Variables[name].Value, "null")...)
+		out = append(appendMember(out, name), orDefault(c.Variables[name].Value, "null")...)
 	}
 	return append(out, '}')
+}
+
+// appendMember appends the name of a member of an object.
+func appendMember(out []byte, name string) []byte {
+	quoted, _ := json.Marshal(name) // strings always encode
+	return append(append(out, quoted...), ':')
 }
 
 func orDefault(raw json.RawMessage, otherwise string) []byte {
@@ -257,6 +263,12 @@ func orDefault(raw json.RawMessage, otherwise string) []byte {
 	}
 	return raw
 }
+
+// Decoded returns what the reader of files made of the type, nil when it cannot be read.
+func (v Variable) Decoded() any { return v.decoded }
+
+// SetDecoded keeps what the reader of files made of the type.
+func (v *Variable) SetDecoded(t any) { v.decoded = t }
 
 // VarValues are values for variables that come from outside, by name.
 type VarValues map[string]VarValue

@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"net/netip"
@@ -7,7 +7,7 @@ import (
 )
 
 // hasScheme reports whether s begins with a scheme, and goes on behind it.
-func hasScheme(s string) bool {
+func HasScheme(s string) bool {
 	scheme, rest, found := strings.Cut(s, ":")
 	if !found || rest == "" || scheme == "" || !isWord(scheme[0]) || isDigit(scheme[0]) || scheme[0] == '_' {
 		return false
@@ -22,7 +22,7 @@ func hasScheme(s string) bool {
 
 // badURIByte returns the offset of the first byte that cannot stand where it
 // does in a URI (RFC 3986 section 2), or -1.
-func badURIByte(s string) int {
+func BadURIByte(s string) int {
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -42,7 +42,7 @@ func isHex(c byte) bool {
 }
 
 // hostOf returns the host of a URL, an IPv6 address in brackets.
-func hostOf(u *url.URL) string {
+func HostOf(u *url.URL) string {
 	if strings.Contains(u.Hostname(), ":") {
 		return "[" + u.Hostname() + "]"
 	}
@@ -50,7 +50,7 @@ func hostOf(u *url.URL) string {
 }
 
 // isLoopback reports whether a host is this machine by its very name.
-func isLoopback(host string) bool {
+func IsLoopback(host string) bool {
 	addr, _ := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || addr.IsLoopback()
 }
@@ -58,7 +58,7 @@ func isLoopback(host string) bool {
 // maxHost is the length of a DNS name (RFC 1035 section 2.3.4).
 const maxHost = 253
 
-func isHostName(name string) bool {
+func IsHostName(name string) bool {
 	if inner, ok := strings.CutPrefix(name, "["); ok {
 		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
 		return err == nil && addr.Is6() && addr.Zone() == "" && strings.HasSuffix(name, "]")

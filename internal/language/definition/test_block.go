@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"encoding/json"

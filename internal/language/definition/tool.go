@@ -1,4 +1,10 @@
-package hclfile
+// Package definition is what files say once they are read: plain data without HCL. A tools
+// folder makes [Definitions], the operator's file makes a [Config]. Each thing knows where
+// it is written, and its [Hashes]; code in it stays text, a [Body] that knows the place of
+// each of its bytes.
+//
+// Package hclfile decodes the files; package configcheck checks what no file shows alone.
+package definition
 
 import (
 	"encoding/binary"
@@ -125,7 +131,7 @@ const DefaultAskTimeout = 5 * time.Minute
 
 // maxAskTimeout is how long a call can wait for its client at most, which is
 // how long the seal of what it waits for holds.
-const maxAskTimeout = 10 * time.Minute
+const MaxAskTimeout = 10 * time.Minute
 
 // The values of [Tool.Task].
 const (
@@ -147,9 +153,6 @@ const (
 	CacheServer    = "server"
 )
 
-// maxCached is how long a result may be given again at most.
-const maxCached = 24 * time.Hour
-
 // Bounds are those of a call. A zero member is not said.
 type Bounds struct {
 	Timeout time.Duration
@@ -163,7 +166,7 @@ type Bounds struct {
 	Ranges map[string]diag.Range
 }
 
-func (b *Bounds) locate(name string, where diag.Range) {
+func (b *Bounds) Locate(name string, where diag.Range) {
 	if b.Ranges == nil {
 		b.Ranges = map[string]diag.Range{}
 	}
@@ -175,7 +178,6 @@ const (
 	// MaxMemory and MaxOutput are in bytes.
 	MaxMemory = 4 << 30
 	MaxOutput = 16 << 20
-	minMemory = 32 << 20
 	// DefaultMemory and DefaultOutput hold where nothing is said.
 	DefaultMemory = 256 << 20
 	DefaultOutput = 4 << 20
@@ -271,7 +273,7 @@ func (t *Tool) InputNames() (names []string, closed bool) {
 }
 
 // writeField adds s to a hash so that no two sequences of fields collide.
-func writeField(h io.Writer, s string) {
+func WriteField(h io.Writer, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 	_, _ = h.Write(n[:]) // hashes never fail

@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"slices"
@@ -114,26 +114,33 @@ func IsName(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxName
+	return s != "" && len(s) <= MaxName
 }
 
 // maxName is the length of a name in bytes.
-const maxName = 64
+const MaxName = 64
 
 // IsToolName reports whether a tool or a prompt may have the name here that a server
 // offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
-func IsToolName(s string) bool { return isPattern(s) && !wildcard.Is(s) }
+func IsToolName(s string) bool { return IsPattern(s) && !wildcard.Is(s) }
 
 // maxPatternName bounds a name with patterns and an upstream's prefix.
-const maxPatternName = 2 * maxName
+const MaxPatternName = 2 * MaxName
 
 // isPattern reports whether s may be a tool's name, also one that an upstream
 // gives, in which * matches any run of characters.
-func isPattern(s string) bool {
+func IsPattern(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxPatternName
+	return s != "" && len(s) <= MaxPatternName
 }
+
+// isWord reports whether c may stand in an identifier.
+func isWord(c byte) bool {
+	return c == '_' || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

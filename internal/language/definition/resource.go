@@ -1,4 +1,4 @@
-package hclfile
+package definition
 
 import (
 	"bytes"
@@ -102,24 +102,24 @@ type Param struct {
 	Range diag.Range
 }
 
-// settle says what the content of a file is sent as.
-func (c *Content) settle() {
+// Settle says what the content of a file is sent as.
+func (c *Content) Settle() {
 	if c.MIMEType == "" {
-		c.MIMEType = typeOfFile(c.Path, c.Bytes)
+		c.MIMEType = TypeOfFile(c.Path, c.Bytes)
 	}
-	c.Binary = !isText(c.Bytes) || !isTextual(c.MIMEType)
+	c.Binary = !IsText(c.Bytes) || !IsTextual(c.MIMEType)
 }
 
 // The types of content whose file says nothing else.
 const (
-	plainType  = "text/plain"
-	binaryType = "application/octet-stream"
+	PlainType  = "text/plain"
+	BinaryType = "application/octet-stream"
 )
 
 // mimeTypes are the types of files by their extension. The table is our own, so
 // that a folder means the same on every machine.
 var mimeTypes = map[string]string{
-	".txt": plainType, ".log": plainType, ".md": "text/markdown", ".html": "text/html", ".htm": "text/html",
+	".txt": PlainType, ".log": PlainType, ".md": "text/markdown", ".html": "text/html", ".htm": "text/html",
 	".css": "text/css", ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".xml": "application/xml",
 	".js": "text/javascript", ".mjs": "text/javascript", ".ts": "text/typescript", ".py": "text/x-python",
 	".go": "text/x-go", ".java": "text/x-java", ".rs": "text/x-rust", ".sh": "application/x-sh", ".sql": "application/sql",
@@ -133,20 +133,20 @@ var mimeTypes = map[string]string{
 }
 
 // typeOfFile returns the type of a file by its name, or else by its content.
-func typeOfFile(name string, content []byte) string {
+func TypeOfFile(name string, content []byte) string {
 	if known := mimeTypes[strings.ToLower(path.Ext(name))]; known != "" {
 		return known
 	}
-	if isText(content) {
-		return plainType
+	if IsText(content) {
+		return PlainType
 	}
-	return binaryType
+	return BinaryType
 }
 
-func isText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
+func IsText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
 
 // isTextual reports whether content of a type is for reading.
-func isTextual(mimeType string) bool {
+func IsTextual(mimeType string) bool {
 	base, _, _ := strings.Cut(mimeType, ";")
 	base = strings.ToLower(strings.TrimSpace(base))
 	if strings.HasPrefix(base, "text/") || strings.HasSuffix(base, "+json") || strings.HasSuffix(base, "+xml") {
@@ -198,7 +198,7 @@ func (f *Folder) File(uri string) (string, bool) {
 		return "", false
 	}
 	name, err := url.PathUnescape(rest)
-	if err != nil || !isInside(name, path.Clean(name)) || path.Clean(name) != name || !f.Offers(name) {
+	if err != nil || !IsInside(name, path.Clean(name)) || path.Clean(name) != name || !f.Offers(name) {
 		return "", false
 	}
 	return name, true
@@ -207,14 +207,14 @@ func (f *Folder) File(uri string) (string, bool) {
 // Content returns what a file of the folder is served as.
 func (f *Folder) Content(name string, content []byte) Content {
 	c := Content{Bytes: content, Path: path.Join(f.Root, name), MIMEType: f.MIMETypes[strings.ToLower(path.Ext(name))]}
-	c.settle()
+	c.Settle()
 	return c
 }
 
 // isGlob reports whether s is a pattern of paths: relative, with * for a run
 // of characters and ? for one within a name, and ** alone for any folders.
-func isGlob(s string) bool {
-	if s == "" || len(s) > maxPatternName || strings.ContainsAny(s, "\\\x00") {
+func IsGlob(s string) bool {
+	if s == "" || len(s) > MaxPatternName || strings.ContainsAny(s, "\\\x00") {
 		return false
 	}
 	for part := range strings.SplitSeq(s, "/") {
@@ -276,3 +276,10 @@ const (
 	User      = "user"
 	Assistant = "assistant"
 )
+
+// isInside reports whether a path stays in the tools folder once it is joined
+// to the folder it is relative to.
+func IsInside(written, joined string) bool {
+	return written != "" && !path.IsAbs(written) && !strings.ContainsAny(written, "\\\x00") &&
+		joined != ".." && !strings.HasPrefix(joined, "../") && joined != "."
+}

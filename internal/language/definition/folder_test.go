@@ -1,0 +1,53 @@
+package definition
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheURIOfAFileLeadsBackToIt(t *testing.T) {
+	f := Folder{URIPrefix: "docs://h/", Glob: []string{"**"}}
+	for name, uri := range map[string]string{
+		"a.md": "docs://h/a.md", "x/ä b+%.md": "docs://h/x/%C3%A4%20b%2B%25.md", "q?#.md": "docs://h/q%3F%23.md",
+	} {
+		if got := f.URI(name); got != uri {
+			t.Errorf("the URI of %s is %s", name, got)
+		}
+		if got, ok := f.File(uri); got != name || !ok {
+			t.Errorf("%s leads to %q", uri, got)
+		}
+	}
+	for _, uri := range []string{"docs://h/../a.md", "docs://h/%2e%2e/a.md", "docs://h/", "docs://h//a.md", "docs://h/a%2", "docs://i/a.md", "docs://h/./a.md", "docs://h/%2Fetc/passwd", "docs://h/a%00b"} {
+		if name, ok := f.File(uri); ok {
+			t.Errorf("%s leads to %q", uri, name)
+		}
+	}
+}
+
+func TestPatternsOfPathsAreMatchedInTheWorkTheySay(t *testing.T) {
+	asked := 0
+	stars, name := strings.Repeat("*a", 200)+"b", strings.Repeat("a", 400)
+	if matchRun(len(stars), len(name), func(i int) bool { return stars[i] == '*' }, func(i, j int) bool { asked++; return stars[i] == name[j] }) {
+		t.Error("matched")
+	}
+	if asked > len(stars)*len(name) {
+		t.Errorf("asked %d times", asked)
+	}
+	for pattern, names := range map[string][]string{
+		"**":      {"a", "a/b", "a/b/c"},
+		"a/**":    {"a/b", "a/b/c", "a"},
+		"**/a/**": {"a", "x/a", "x/a/y/z"},
+		"*é?":     {"éx", "aéx"},
+	} {
+		for _, name := range names {
+			if !matchGlob(pattern, name) {
+				t.Errorf("%s does not match %s", pattern, name)
+			}
+		}
+	}
+	for pattern, name := range map[string]string{"*": "a/b", "a/*/b": "a/b", "**/a": "a/b", "?": "", "a*": "b"} {
+		if matchGlob(pattern, name) {
+			t.Errorf("%s matches %s", pattern, name)
+		}
+	}
+}
