@@ -1,7 +1,12 @@
+// Package host does for scripts what they may not do themselves. A [Call] is
+// the scripting.Host of one run of one body: it holds the grants of that body's
+// definition and nothing else, checks every operation against them, and hands
+// it to the broker that does it. [Mocks] answer instead when the run is a test.
 package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -15,6 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Brokers are what all calls of a server share.
@@ -83,4 +89,31 @@ func NewBrokers(o Options) Brokers {
 func (b Brokers) Close() error {
 	b.tokens.Close()
 	return errors.Join(b.Egress.Close(), b.SQL.Close())
+}
+
+// module runs a function of a module that the body is granted, unless the call
+// has ended.
+func (h *Call) module(ctx context.Context, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p struct {
+		Module    string          `json:"module"`
+		Function  string          `json:"function"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
+	}
+	options, ok := h.Granted[p.Module]
+	if !ok {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
+	}
+	if h.Mocks != nil {
+		return h.Mocks.module(p.Module, p.Function)
+	}
+	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
+	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
+		return h.Modules.Do(ctx, call, p.Module, p.Function, p.Arguments)
+	})
 }

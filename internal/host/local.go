@@ -3,8 +3,13 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"slices"
 
+	"github.com/mcpd/mcpd/internal/base/wildcard"
+	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -69,4 +74,138 @@ func (h *Call) environment(payload []byte) ([]byte, error) {
 	// Plain data always encodes.
 	encoded, _ := json.Marshal(values)
 	return encoded, nil
+}
+
+// execute runs a program, unless the call has ended.
+func (h *Call) execute(ctx context.Context, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
+	}
+	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == p.Grant })
+	if i < 0 {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
+	}
+	if h.Mocks != nil {
+		return h.Mocks.execute(h.Exec[i], payload)
+	}
+	return h.Programs.Do(ctx, h.Exec[i].WithSecrets(h.SecretKeys), payload)
+}
+
+// database does one operation on a database.
+func (h *Call) database(ctx context.Context, method string, payload []byte) ([]byte, error) {
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
+	}
+	for _, granted := range h.Databases {
+		if granted.Name != p.Grant {
+			continue
+		}
+		if h.Mocks != nil {
+			return h.Mocks.database(granted, method, payload)
+		}
+		return h.SQL.Do(ctx, granted.WithSecrets(h.SecretKeys), method, payload)
+	}
+	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no sql grant of this name"}
+}
+
+// keep carries out an operation on kept values, in the space of who runs, unless
+// the call has ended.
+func (h *Call) keep(ctx context.Context, op string, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}
+	}
+	granted, ok := h.KV[p.Grant]
+	if !ok {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no kv grant of this name"}
+	}
+	space, err := kv.SpaceOf(granted, kv.Runner{Kind: h.What, Name: h.Name, Caller: h.Caller})
+	if err != nil {
+		return nil, err
+	}
+	if h.Mocks != nil {
+		return h.Mocks.keep(ctx, granted, space, op, payload)
+	}
+	return h.Values.Do(ctx, granted, space, op, payload)
+}
+
+// Tools calls tools for a body, as the caller of the body would.
+type Tools interface {
+	// CallTool calls a tool, no longer than ctx lets it, with arguments as a script
+	// gives them: a JSON object, or nil. It returns the tool's value as JSON. An error is a
+	// [*scripting.HostError] with the code and the message that the caller would
+	// have been told. It may be called from any goroutine, until the run of the
+	// body has ended.
+	CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error)
+}
+
+// callTool calls a tool that the body may call, unless its own call has ended.
+func (h *Call) callTool(ctx context.Context, payload []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p struct {
+		Tool      string          `json:"tool"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
+	}
+	granted := slices.ContainsFunc(h.Callable, func(pattern string) bool { return wildcard.Matches(pattern, p.Tool) })
+	switch {
+	case !granted:
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
+	case h.Mocks != nil:
+		return h.Mocks.CallTool(p.Tool)
+	case h.Tools == nil:
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no tools can be called here"}
+	}
+	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) { return h.Tools.CallTool(ctx, p.Tool, p.Arguments) })
+}
+
+// within does what ends with the run. What failed since the run is over is an
+// answer to nobody: then it waits for that to be known.
+func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMessage, error)) ([]byte, error) {
+	if h.Ends.IsZero() {
+		return do(ctx)
+	}
+	bounded, cancel := context.WithDeadline(ctx, h.Ends)
+	defer cancel()
+	answer, err := do(bounded)
+	if err != nil && bounded.Err() != nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return answer, err
+}
+
+// level is how severe a record is: for the log, and by its name in MCP (2026-07-28
+// server/utilities/logging), which has more of them.
+type level struct {
+	log slog.Level
+	mcp string
+}
+
+// levelOf returns a level by the name that bodies, or servers behind this one, have for it.
+func levelOf(name string) level {
+	switch name {
+	case "debug":
+		return level{slog.LevelDebug, name}
+	case "notice":
+		return level{slog.LevelInfo, name}
+	case "warn", "warning":
+		return level{slog.LevelWarn, "warning"}
+	case "error", "critical", "alert", "emergency":
+		return level{slog.LevelError, name}
+	default:
+		return level{slog.LevelInfo, "info"}
+	}
 }

@@ -2,11 +2,20 @@ package host
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
+	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/internal/host/sqldb"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -75,4 +84,133 @@ func example(method string, written []byte) string {
 		return "{ text = " + strconv.Quote(string(written)) + " }"
 	}
 	return `{ text = "" }`
+}
+
+// execute answers for a program. What the broker would refuse is refused here, too.
+func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
+	arguments, err := p.Parse(payload)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mock, err := m.reply("exec."+p.Name, commandLine(arguments), `{ text = "" }`)
+	if err != nil {
+		return nil, err
+	}
+	var end struct {
+		Code           int
+		Stdout, Stderr string
+	}
+	if err := json.Unmarshal(mock.Body, &end); err != nil {
+		return nil, fmt.Errorf("decode mock: %w", err)
+	}
+	return execs.Answer(end.Code, []byte(end.Stdout), []byte(end.Stderr)), nil
+}
+
+// commandLine writes arguments in one line, of which no two are alike: those that
+// are empty, or hold blanks or what could not be told from quotes, are quoted.
+func commandLine(arguments []string) string {
+	words := make([]string, len(arguments))
+	for i, a := range arguments {
+		words[i] = a
+		if quoted := strconv.Quote(a); a == "" || quoted != `"`+a+`"` || strings.ContainsAny(a, " '") {
+			words[i] = quoted
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// kept are the values of one test, in a store of its own. Mocks say what it
+// holds at the beginning.
+type kept struct {
+	broker *kv.Broker
+	// begun are the spaces that hold what the mocks say.
+	begun map[string]bool
+}
+
+// keep carries out an operation on the values of the test.
+func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept.broker == nil {
+		store := state.NewMemory(state.Options{})
+		m.kept = kept{
+			broker: kv.New(func() (state.Store, error) { return store, nil }, slog.New(slog.DiscardHandler)),
+			begun:  map[string]bool{},
+		}
+	}
+	if !m.kept.begun[space] {
+		m.kept.begun[space] = true
+		if err := m.begin(ctx, g, space); err != nil {
+			return nil, err
+		}
+	}
+	m.useKeys(g, payload)
+	return m.kept.broker.Do(ctx, g, space, op, payload)
+}
+
+// begin keeps what the mocks say in a space; mu is held.
+func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
+	for _, mock := range m.known {
+		if mock.Object != kv.Prefix+g.Name {
+			continue
+		}
+		payload, err := json.Marshal(map[string]any{"key": mock.Request, "value": json.RawMessage(mock.Body)})
+		if err != nil {
+			return err
+		}
+		if _, err := m.kept.broker.Do(ctx, g, space, kv.Prefix+"put", payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// useKeys notes which mocks an operation is of: those under its key, or those
+// that it lists; mu is held.
+func (m *Mocks) useKeys(g grant.KV, payload []byte) {
+	var asked struct {
+		Key    *string `json:"key"`
+		Prefix string  `json:"prefix"`
+	}
+	if json.Unmarshal(payload, &asked) != nil {
+		return
+	}
+	for i, mock := range m.known {
+		listed := asked.Key == nil && strings.HasPrefix(mock.Request, asked.Prefix)
+		if mock.Object == kv.Prefix+g.Name && (listed || asked.Key != nil && mock.Request == *asked.Key) {
+			m.used[i] = true
+		}
+	}
+}
+
+// database answers an operation on a database. What the broker would refuse
+// without a database is refused here, too.
+func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byte, error) {
+	request, err := d.Parse(method, payload)
+	if err != nil {
+		return nil, err
+	}
+	object, line := "sql."+d.Name, request.String()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mock, ok := m.find(object, line)
+	switch {
+	case !ok && method == "open":
+		// A file that nobody says anything else of is there.
+		return []byte("{}"), nil
+	case !ok:
+		return nil, m.lacking(object, line, "{\n  json = "+exampleRows(method)+"\n}")
+	case mock.Error != "":
+		return nil, mock.refusal()
+	}
+	return sqldb.Mocked(d.SQL, request, mock.Body)
+}
+
+func exampleRows(method string) string {
+	if method == "exec" {
+		return "{ changes = 1 }"
+	}
+	return "[]"
 }

@@ -1,6 +1,9 @@
 package state
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // memoryRows are rows that end with the process.
 type memoryRows struct {
@@ -45,3 +48,81 @@ func (m *memoryRows) Drop(k Kind, ids []string) error {
 func (m *memoryRows) IsFull(error) bool { return false }
 
 func (m *memoryRows) Close() error { return nil }
+
+// memoryPairs are pairs that end with the process, by their spaces and keys.
+type memoryPairs map[string]map[string]StoredPair
+
+func (m memoryPairs) Pair(space, key string) (StoredPair, error) { return m[space][key], nil }
+
+func (m memoryPairs) PutPair(space, key string, p StoredPair) error {
+	if m[space] == nil {
+		m[space] = map[string]StoredPair{}
+	}
+	p.Value = bytes.Clone(p.Value)
+	m[space][key] = p
+	return nil
+}
+
+func (m memoryPairs) DropPair(space, key string) error {
+	delete(m[space], key)
+	if len(m[space]) == 0 {
+		delete(m, space)
+	}
+	return nil
+}
+
+func (m memoryPairs) PairKeys(space, from, end string, now int64, most int) ([]string, error) {
+	var keys []string
+	for key, p := range m[space] {
+		if key < from || key >= end || p.Expires <= now || len(keys) == most && key > keys[most-1] {
+			continue
+		}
+		i, _ := slices.BinarySearch(keys, key)
+		keys = slices.Insert(keys, i, key)
+		keys = keys[:min(len(keys), most)]
+	}
+	return keys, nil
+}
+
+func (m memoryPairs) Soonest() (int64, error) {
+	first := int64(never)
+	for _, pairs := range m {
+		for _, p := range pairs {
+			first = min(first, p.Expires)
+		}
+	}
+	return first, nil
+}
+
+func (m memoryPairs) DropExpired(space string, now int64, most int) (map[string]Usage, error) {
+	freed := map[string]Usage{}
+	for name, pairs := range m {
+		if space != "" && space != name {
+			continue
+		}
+		for key, p := range pairs {
+			if p.Expires > now || most == 0 {
+				continue
+			}
+			most--
+			u := freed[name]
+			freed[name] = Usage{u.Count + 1, u.Bytes + p.Size(key)}
+			delete(pairs, key)
+		}
+		if len(pairs) == 0 {
+			delete(m, name)
+		}
+	}
+	return freed, nil
+}
+
+func (m memoryPairs) EachSpace(yield func(space string, u Usage)) error {
+	for name, pairs := range m {
+		var all Usage
+		for key, p := range pairs {
+			all = Usage{all.Count + 1, all.Bytes + p.Size(key)}
+		}
+		yield(name, all)
+	}
+	return nil
+}

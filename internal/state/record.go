@@ -1,5 +1,10 @@
 package state
 
+import (
+	"math"
+	"time"
+)
+
 // Kind says what a record is.
 type Kind int
 
@@ -82,4 +87,127 @@ type Rows interface {
 	// IsFull reports whether an error of the rows means that the disk has no room.
 	IsFull(err error) bool
 	Close() error
+}
+
+// Limits bound the records of one kind. A zero member means its default.
+type Limits struct {
+	// Count and Bytes bound all of them. Every record counts at least 1 KiB.
+	Count int
+	Bytes int64
+	// OwnerCount and OwnerBytes bound those of one owner.
+	OwnerCount int
+	OwnerBytes int64
+}
+
+// or returns the limits with the zero members replaced.
+func (l Limits) or(standard Limits) Limits {
+	if l.Count == 0 {
+		l.Count = standard.Count
+	}
+	if l.Bytes == 0 {
+		l.Bytes = standard.Bytes
+	}
+	if l.OwnerCount == 0 {
+		l.OwnerCount = standard.OwnerCount
+	}
+	if l.OwnerBytes == 0 {
+		l.OwnerBytes = standard.OwnerBytes
+	}
+	return l
+}
+
+// Usage is what some records take up.
+type Usage struct {
+	Count int
+	Bytes int64
+}
+
+// A ledger knows the entries of one kind, and what they take up.
+type ledger struct {
+	limits  Limits
+	entries map[string]Entry
+	all     Usage
+	owners  map[string]Usage
+	// soonest is no later than the first expiry of an entry that may go.
+	soonest int64
+}
+
+func newLedger(limits Limits) *ledger {
+	return &ledger{limits: limits, entries: map[string]Entry{}, owners: map[string]Usage{}, soonest: math.MaxInt64}
+}
+
+// fits reports whether the limits admit an entry, in place of one with the same
+// id. One that takes up no more than it did always fits.
+func (l *ledger) fits(e Entry) bool {
+	old, known := l.entries[e.ID]
+	if known && e.Size <= old.Size {
+		return true
+	}
+	count := 1
+	if known {
+		count = 0
+	}
+	owner := l.owners[e.Owner]
+	grown := e.Size - old.Size
+	return l.all.Count+count <= l.limits.Count && owner.Count+count <= l.limits.OwnerCount &&
+		l.all.Bytes+grown <= l.limits.Bytes && owner.Bytes+grown <= l.limits.OwnerBytes
+}
+
+// set adds an entry or replaces the one with the same id.
+func (l *ledger) set(e Entry) {
+	l.remove(e.ID)
+	l.entries[e.ID] = e
+	l.count(e, 1)
+	l.soonest = min(l.soonest, e.Expires)
+}
+
+// remove takes an entry out, if there is one.
+func (l *ledger) remove(id string) {
+	if e, known := l.entries[id]; known {
+		delete(l.entries, id)
+		l.count(e, -1)
+	}
+}
+
+// count adds an entry, or with -1 takes it away.
+func (l *ledger) count(e Entry, sign int) {
+	owner := l.owners[e.Owner]
+	for _, u := range []*Usage{&l.all, &owner} {
+		u.Count += sign
+		u.Bytes += int64(sign) * e.Size
+	}
+	l.owners[e.Owner] = owner
+	if owner.Count == 0 {
+		delete(l.owners, e.Owner)
+	}
+}
+
+// expired returns the ids of all entries whose time is over, but for those
+// that must be kept.
+func (l *ledger) expired(now int64, kept func(id string) bool) []string {
+	if now < l.soonest {
+		return nil
+	}
+	var ids []string
+	l.soonest = math.MaxInt64
+	for id, e := range l.entries {
+		switch {
+		case kept(id):
+		case e.Expires <= now:
+			ids = append(ids, id)
+		default:
+			l.soonest = min(l.soonest, e.Expires)
+		}
+	}
+	return ids
+}
+
+// wait returns how long it takes until the first entry expires, in whole
+// seconds and at least one.
+func (l *ledger) wait(now int64) time.Duration {
+	seconds := int64(1)
+	if l.soonest != math.MaxInt64 {
+		seconds = max(1, (l.soonest-now+999)/1000)
+	}
+	return time.Duration(seconds) * time.Second
 }

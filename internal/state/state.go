@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"time"
+
+	"github.com/mcpd/mcpd/identity"
 )
 
 // MaxLife is how long a sealed state can be opened at most.
@@ -131,4 +133,25 @@ func (s *State) decodeBulk(d *decoder) {
 		s.Asks = append(s.Asks, Ask{Seq: d.small(), Payload: d.bytes()})
 	}
 	s.Journal = d.bytes()
+}
+
+// Owner is whom a record belongs to: the parts of a principal that tell it from
+// all others, and the agent that its credential is bound to, empty for none.
+type Owner struct {
+	ID     string
+	Kind   identity.Kind
+	Issuer string
+	Agent  string
+}
+
+// OwnerOf returns the owner that a principal is.
+func OwnerOf(p identity.Principal) Owner {
+	return Owner{ID: p.ID, Kind: p.Kind, Issuer: p.Issuer, Agent: p.Agent}
+}
+
+// key returns text that no other owner has.
+func (o Owner) key() string {
+	var e encoder
+	e.owner(o)
+	return string(e)
 }

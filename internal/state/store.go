@@ -1,3 +1,17 @@
+// Package state keeps what must outlive a call and a restart.
+//
+// A [Store] holds five things: the keys that request states are sealed with,
+// the claims of request states that were used together with what they were
+// answered, journals too large to travel, tasks, and pairs of keys and values.
+// [Open] keeps them in a SQLite file, [NewMemory] in memory; both follow the same
+// rules, which package statetest checks. A [Sealer] turns the [State] of a call that waits for its
+// client into text which the client hands back, and which it can neither read,
+// change, use for another call, nor use twice.
+//
+// Everything but keys and pairs has an owner, an expiry and a bound, and pairs
+// have a space and a bound: a store that is full
+// refuses and says when to come back ([FullError]), and what has expired is
+// gone. The package runs no call and knows no protocol.
 package state
 
 import (
@@ -294,4 +308,27 @@ func (s *store) Close() error {
 		s.unwatch(id)
 	}
 	return s.rows.Close()
+}
+
+func (s *store) PutJournal(owner Owner, nonce Nonce, expires time.Time, journal []byte) error {
+	unlock, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	e := Entry{Kind: journalKind, ID: string(nonce[:]), Owner: owner.key(), Expires: expires.UnixMilli()}
+	return s.write(e, journal)
+}
+
+func (s *store) Journal(nonce Nonce) ([]byte, error) {
+	unlock, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	e, ok := s.find(journalKind, string(nonce[:]))
+	if !ok {
+		return nil, ErrLost
+	}
+	return s.read(e)
 }

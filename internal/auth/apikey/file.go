@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
@@ -143,4 +147,164 @@ func encodeAll(records []Record) ([]byte, error) {
 		return nil, errors.New("the keys would be longer than 8 MiB; remove some that have ended")
 	}
 	return b.Bytes(), nil
+}
+
+// Add makes a key and writes its record to a file, which is made when there is
+// none. The key is returned once: nobody can read it out of the file. known is
+// what the record says beside that; Created must be set.
+func Add(path string, known Record) (Key, error) {
+	k := New()
+	err := change(path, func(records []Record) ([]Record, error) {
+		r := NewRecord(k, known)
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+		return append(records, r), nil
+	})
+	if err != nil {
+		return Key{}, fmt.Errorf("add key: %w", err)
+	}
+	return k, nil
+}
+
+// Revoke revokes a key for good, and returns its record. A key that was revoked
+// before stays as it is. [ErrUnknown] says that the file has no such id.
+func Revoke(path, id string, now time.Time) (revoked Record, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return Record{}, fmt.Errorf("revoke key: %w", err)
+	}
+	err = change(path, func(records []Record) ([]Record, error) {
+		for i := range records {
+			r := &records[i]
+			if r.ID != id {
+				continue
+			}
+			if r.Revoked.IsZero() {
+				r.Revoked = now
+			}
+			revoked = *r
+			return records, nil
+		}
+		return nil, ErrUnknown
+	})
+	if err != nil {
+		return Record{}, fmt.Errorf("revoke key: %w", err)
+	}
+	return revoked, nil
+}
+
+// lockSuffix is behind the name of the file that is locked in place of one of keys.
+const lockSuffix = ".lock"
+
+// change replaces a file by what edit makes of its records. Nobody else changes
+// it meanwhile, and no reader ever sees a part of it.
+func change(path string, edit func([]Record) ([]Record, error)) error {
+	// A link stays one, and its target is replaced.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	unlock, err := lock(path + lockSuffix)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	ring, err := Load(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		ring = &Ring{}
+	case err != nil:
+		return err
+	}
+	records, err := edit(ring.Records())
+	if err != nil {
+		return err
+	}
+	text, err := encodeAll(records)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return giveAway(f, path) }); err != nil {
+		return fmt.Errorf("write keys: %w", err)
+	}
+	return nil
+}
+
+// Why a key proves nothing. They are for the operator: whoever sent it learns
+// of no difference.
+var (
+	ErrUnknown = errors.New("there is no such key")
+	ErrRevoked = errors.New("the key was revoked")
+	ErrExpired = errors.New("the key has expired")
+)
+
+// Ring are the records of a file. It is immutable, and the zero Ring has none.
+type Ring struct {
+	records []Record
+	keys    map[string]*held
+}
+
+// held is a record with what is made of it once.
+type held struct {
+	Record
+	principal identity.Principal
+}
+
+// nobody is what a key of unknown id is compared with, so that the answer takes
+// the same time.
+var nobody = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
+
+func newRing(records []Record) *Ring {
+	r := &Ring{records: records, keys: make(map[string]*held, len(records))}
+	for _, record := range records {
+		r.keys[record.ID] = &held{record, record.who()}
+	}
+	return r
+}
+
+// Check returns whose a key is: [ErrUnknown], [ErrRevoked] or [ErrExpired]
+// otherwise. What it returns is shared, and not to be changed.
+func (r *Ring) Check(k Key, now time.Time) (identity.Principal, error) {
+	h, known := r.keys[k.ID]
+	if !known {
+		nobody.opens(k.secret)
+		return identity.Principal{}, ErrUnknown
+	}
+	if !h.opens(k.secret) {
+		return identity.Principal{}, ErrUnknown
+	}
+	if err := h.ended(now); err != nil {
+		return identity.Principal{}, err
+	}
+	return h.principal, nil
+}
+
+// Records returns a copy of the records, in the order of the file.
+func (r *Ring) Records() []Record { return slices.Clone(r.records) }
+
+// Since returns the records of keys that prove something now and did not in a ring of
+// before, and of those that did and were revoked or taken out, in the order of the files.
+// When a key expires is known from its record.
+func (r *Ring) Since(before *Ring) (added, revoked []Record) {
+	missing := func(all, from *Ring) (missing []Record) {
+		for _, record := range all.records {
+			other, known := from.keys[record.ID]
+			if record.Revoked.IsZero() && (!known || !other.Revoked.IsZero()) {
+				missing = append(missing, record)
+			}
+		}
+		return missing
+	}
+	return missing(r, before), missing(before, r)
+}
+
+// Without returns the ring with some keys revoked. Ids that it does not have
+// mean nothing.
+func (r *Ring) Without(revoked []string, now time.Time) *Ring {
+	records := r.Records()
+	for i := range records {
+		if slices.Contains(revoked, records[i].ID) && records[i].Revoked.IsZero() {
+			records[i].Revoked = now
+		}
+	}
+	return newRing(records)
 }

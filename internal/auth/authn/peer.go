@@ -2,12 +2,20 @@ package authn
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/peercred"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
 )
 
 type peerKey struct{}
@@ -55,4 +63,103 @@ func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool)
 	who.Claims["gid"] = strconv.FormatUint(uint64(p.GID), 10)
 	who.Claims["pid"] = strconv.FormatInt(int64(p.PID), 10)
 	return who, true
+}
+
+// passAge is how old what is known of a pass may be: whoever may not enter any more
+// is known so much later at most.
+const passAge = 500 * time.Millisecond
+
+// ErrLapsed says that who has once entered may not do so any more. It is to be told
+// to the client as it is.
+var ErrLapsed = errors.New("the credential that the connection was opened with is not accepted any more")
+
+// Pass is what whoever has entered goes by. While a body is on its way or a
+// connection is open, a key may be revoked, a token expire, and a method be taken
+// away or demanded. It is safe for concurrent use; the nil Pass always holds.
+type Pass struct {
+	// Fixed at creation.
+	door Door
+	// asked is what the request was judged by, and nothing else of it; nil where that
+	// was nothing.
+	asked *http.Request
+	// who has entered; nil for who nothing was proved about.
+	who *identity.Principal
+
+	looked atomic.Int64 // when the request was judged last, in nanoseconds
+	lapsed atomic.Bool
+}
+
+// newPass returns the pass of a request that has just been let in.
+func newPass(d Door, r *http.Request, p *identity.Principal) *Pass {
+	pass := &Pass{door: d}
+	if p.Kind != identity.KindAnonymous {
+		who := *p
+		pass.who, pass.asked = &who, proofOf(r)
+	}
+	pass.looked.Store(time.Now().UnixNano())
+	return pass
+}
+
+// proofOf returns what proves who sent a request: its credential and its connection. The
+// id of the request is for the log.
+func proofOf(r *http.Request) *http.Request {
+	h := http.Header{}
+	for _, name := range append(credentialHeaders[:], httpheader.RequestID) {
+		if values := r.Header[name]; values != nil {
+			h[name] = values
+		}
+	}
+	asked := &http.Request{Header: h, TLS: r.TLS, RemoteAddr: r.RemoteAddr}
+	return asked.WithContext(withPeerOf(r.Context()))
+}
+
+// Holds returns [ErrLapsed] when the request would not be let in any more, or as
+// somebody else. That is looked at again at most every half a second, by one of those
+// who ask.
+func (p *Pass) Holds() error {
+	if p == nil {
+		return nil
+	}
+	now, last := time.Now().UnixNano(), p.looked.Load()
+	if age := now - last; (age >= int64(passAge) || age < 0) && p.looked.CompareAndSwap(last, now) {
+		p.look()
+	}
+	if p.lapsed.Load() {
+		return ErrLapsed
+	}
+	return nil
+}
+
+// look judges the request again. The log is told once.
+func (p *Pass) look() {
+	asked := p.asked
+	if asked == nil {
+		asked = &http.Request{Header: http.Header{}}
+	}
+	err := p.judge(asked)
+	if !p.lapsed.Swap(err != nil) && err != nil {
+		p.door.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+	}
+}
+
+// judge returns why the request would not be let in as before. What panics below it, in
+// whatever goroutine has asked, lets nobody in.
+func (p *Pass) judge(asked *http.Request) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	who, err := p.door.Authenticate(asked)
+	if err == nil && !p.is(&who) {
+		err = errors.New("it proves somebody else now")
+	}
+	return err
+}
+
+func (p *Pass) is(now *identity.Principal) bool {
+	if p.who == nil {
+		return now.Kind == identity.KindAnonymous
+	}
+	return reflect.DeepEqual(p.who, now)
 }

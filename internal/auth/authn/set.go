@@ -1,8 +1,12 @@
 package authn
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,4 +182,162 @@ func (s *set) challengeOf(code string, scopes []string) string {
 		text += `, resource_metadata="` + metadataURL(s.resource) + `"`
 	}
 	return text
+}
+
+// maxCredential bounds a credential in bytes.
+const maxCredential = 16 << 10
+
+var (
+	errSeveral   = errors.New("the request has more than one credential")
+	errScheme    = errors.New("the scheme of the Authorization header is not Bearer")
+	errMalformed = errors.New("the credential is malformed")
+)
+
+// credentialKind tells what a credential looks like.
+type credentialKind int
+
+const (
+	noCredential credentialKind = iota
+	keyCredential
+	tokenCredential
+)
+
+// credential is what a request carries to prove who sends it.
+type credential struct {
+	kind credentialKind
+	text string
+}
+
+// credentialOf returns the credential of a request: the one of the header
+// Authorization (RFC 6750 section 2.1) or of X-API-Key. Both, or one of them
+// twice, is [errSeveral]. URL and body are not looked at.
+func credentialOf(h http.Header) (credential, error) {
+	bearers, keys := h["Authorization"], h["X-Api-Key"]
+	switch len(bearers) + len(keys) {
+	case 0:
+		return credential{}, nil
+	case 1:
+	default:
+		return credential{}, errSeveral
+	}
+	if len(keys) == 1 {
+		if !isToken68(keys[0]) {
+			return credential{}, errMalformed
+		}
+		return credential{keyCredential, keys[0]}, nil
+	}
+	scheme, text, _ := strings.Cut(bearers[0], " ")
+	text = strings.TrimLeft(text, " ")
+	switch {
+	case !strings.EqualFold(scheme, "Bearer"):
+		return credential{}, errScheme
+	case !isToken68(text):
+		return credential{}, errMalformed
+	case strings.HasPrefix(text, apikey.Prefix):
+		return credential{keyCredential, text}, nil
+	}
+	return credential{tokenCredential, text}, nil
+}
+
+// isToken68 reports whether a text has the form of a credential (RFC 9110
+// section 11.2), within its bound.
+func isToken68(text string) bool {
+	body := strings.TrimRight(text, "=")
+	if body == "" || len(text) > maxCredential {
+		return false
+	}
+	for i := range len(body) {
+		c := body[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && strings.IndexByte("-._~+/", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// MetadataPath is where clients look for the metadata of a server at the root of
+// its host. Below it they look for that of a server at the path that follows
+// (RFC 9728 section 3.1).
+const MetadataPath = "/.well-known/oauth-protected-resource"
+
+// metadataURL returns where the metadata of a resource stands.
+func metadataURL(resource string) string {
+	u, err := url.Parse(resource)
+	if err != nil {
+		return "" // options were checked
+	}
+	u.Path, u.RawPath = metadataPath(u), ""
+	return u.String()
+}
+
+func metadataPath(u *url.URL) string { return MetadataPath + strings.TrimSuffix(u.Path, "/") }
+
+// describe fills in the resource that tokens are for, and its metadata.
+func (s *set) describe() error {
+	for _, t := range s.tokens {
+		if s.resource != "" && t.Resource != "" && t.Resource != s.resource {
+			return errors.New("two methods name different resources; a server is one: write the same for both")
+		}
+		if t.Resource != "" {
+			s.resource = t.Resource
+		}
+	}
+	if s.resource == "" {
+		return nil
+	}
+	var issuers []string
+	for _, t := range s.tokens {
+		if !slices.Contains(issuers, t.Issuer) {
+			issuers = append(issuers, t.Issuer)
+		}
+	}
+	var err error
+	s.metadata, err = json.Marshal(struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+		Scopes   []string `json:"scopes_supported,omitempty"`
+		Methods  []string `json:"bearer_methods_supported"`
+	}{s.resource, issuers, s.scopes(), []string{"header"}})
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	return nil
+}
+
+// scopes returns the scopes that tokens need.
+func (s *set) scopes() []string {
+	var all []string
+	for _, t := range s.tokens {
+		for _, scope := range t.RequiredScopes {
+			if !slices.Contains(all, scope) {
+				all = append(all, scope)
+			}
+		}
+	}
+	return all
+}
+
+// Metadata returns the metadata of this server as a protected resource (RFC 9728
+// section 2), as JSON. It is nil where no tokens are taken, or no resource is known.
+func (r *Roster) Metadata() []byte { return r.set.Load().metadata }
+
+// ServeMetadata answers with [Roster.Metadata] at [MetadataPath], and below it at
+// the path of the resource; with 404 elsewhere and where there is none. Nobody has
+// to prove anything to read it.
+func (r *Roster) ServeMetadata(w http.ResponseWriter, req *http.Request) {
+	s := r.set.Load()
+	u, err := url.Parse(s.resource)
+	if err != nil || s.metadata == nil || req.URL.Path != MetadataPath && req.URL.Path != metadataPath(u) {
+		http.NotFound(w, req)
+		return
+	}
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "max-age=300")
+	_, _ = w.Write(s.metadata)
 }

@@ -1,3 +1,20 @@
+// Package egress sends the HTTP requests of scripts, and nothing that their
+// grants do not name.
+//
+// [Pool.Do] takes a request as JSON and a [grant.HTTP], and works through the
+// doors in this order: the URL must have one meaning only (address), the
+// grant must name its host, port, method and path (permit), the script's
+// headers must be harmless (header), and the network must be one that the
+// grant reaches: that is asked of every address that is dialled, when it is
+// dialled (network), so that no answer of a name server goes around it. A
+// redirect goes through all doors again. Secrets are put in last, and are in
+// no error, no log record and no answer of ours.
+//
+// The script gets a [scripting.HostError] for every refusal and every failure.
+// Its message repeats nothing that the script does not know already.
+//
+// The package keeps no cookies, speaks to no proxy, unpacks no encoding, and
+// does not try again.
 package egress
 
 import (
@@ -6,6 +23,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -238,4 +256,48 @@ func (c *client) value(ctx context.Context, v grant.Value) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// errControl is why a value can be no header.
+var errControl = errors.New("it holds a control character")
+
+// unsetError is a header of a grant that cannot be set, in words for the operator: they name
+// the secret, and where it comes from.
+type unsetError struct {
+	*scripting.HostError
+	header string
+	cause  error
+}
+
+// Error names the header, and says why.
+func (e *unsetError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
+
+// Unwrap returns the error that scripts get.
+func (e *unsetError) Unwrap() error { return e.HostError }
+
+// unread is the error of a header whose secret cannot be read.
+func unread(header string, cause error) error {
+	return &unsetError{fault(scripting.Unavailable, "a secret that the grant needs could not be read"), header, cause}
+}
+
+// unsendable is the error of a header that is none.
+func unsendable(header string) error {
+	return &unsetError{fault(scripting.Unavailable, "a header that the grant sets cannot be sent"), header, errControl}
+}
+
+// withheld returns what a script may know of a header that cannot be set, and tells the
+// operator's log the rest.
+func (c *client) withheld(ctx context.Context, err error) error {
+	unset, ok := errors.AsType[*unsetError](err)
+	switch {
+	case !ok:
+		return err
+	case unset.cause == errControl:
+		c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
+			"grant", c.grant.Name, "header", unset.header)
+	default:
+		c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
+			"grant", c.grant.Name, "header", unset.header, "error", unset.cause)
+	}
+	return unset.HostError
 }

@@ -1,12 +1,22 @@
 package egress
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -71,4 +81,141 @@ func parseRequest(payload []byte) (*request, error) {
 		r.hasBody = true
 	}
 	return r, nil
+}
+
+const (
+	maxHeaders     = 64
+	maxHeaderBytes = 32 << 10
+	maxHeaderName  = 128
+)
+
+// header is one that the script sets. name is in canonical form.
+type header struct{ name, value string }
+
+// refusedHeader reports whether no script may set a header. It belongs to the
+// connection (RFC 9110 section 7.6.1) or to the framing of the message, or
+// servers let it make a request another one than it looks.
+func refusedHeader(name string) bool {
+	switch name {
+	case "Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade", "Via", "Forwarded",
+		"X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
+		"X-Original-Url", "X-Rewrite-Url", "X-Original-Host", "X-Host":
+		return true
+	}
+	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-")
+}
+
+// parseHeaders checks what the script sets, in stable order.
+func parseHeaders(in map[string]string) ([]header, error) {
+	if len(in) > maxHeaders {
+		return nil, invalid("the request has more than %d headers", maxHeaders)
+	}
+	size := 0
+	seen := map[string]bool{}
+	var out []header
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		value := in[name]
+		if size += len(name) + len(value); size > maxHeaderBytes {
+			return nil, invalid("the headers are longer than %d bytes", maxHeaderBytes)
+		}
+		if !httpheader.IsToken(name) || len(name) > maxHeaderName {
+			return nil, invalid("the name of a header is malformed")
+		}
+		folded := foldHeader(name)
+		switch {
+		case refusedHeader(folded):
+			return nil, fault(scripting.Denied, "the header %s is refused to every script", name)
+		case seen[folded]:
+			return nil, invalid("the header %s is set twice", name)
+		case !isHeaderValue(value):
+			return nil, invalid("the value of the header %s holds a control character", name)
+		}
+		seen[folded] = true
+		out = append(out, header{http.CanonicalHeaderKey(name), strings.Trim(value, " \t")})
+	}
+	return out, nil
+}
+
+// foldHeader returns the name that a server may understand: many take _ for -.
+func foldHeader(name string) string {
+	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
+
+// checkHeaders refuses what the grant itself sets.
+func checkHeaders(headers []header, g grant.HTTP) error {
+	for _, h := range headers {
+		for _, set := range g.Headers {
+			if foldHeader(h.name) == foldHeader(set.Name) {
+				return fault(scripting.Denied, "the header %s is set by the grant", h.name)
+			}
+		}
+	}
+	return nil
+}
+
+// isHeaderValue reports whether s can stand in a header (RFC 9110 section 5.5).
+func isHeaderValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	// errNoSecrets is what a Pool without a resolver says to itself.
+	errNoSecrets = errors.New("no secrets are configured")
+	// errNetwork is what the dialer refuses an address with.
+	errNetwork = errors.New("the grant does not reach this network")
+)
+
+// fault makes the error that the script sees. The arguments are only what the
+// script has passed itself, or figures of the grant.
+func fault(code, format string, args ...any) *scripting.HostError {
+	return &scripting.HostError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// explain turns a failure of the network into what the script may know of it:
+// the text of err may hold anything, from addresses to pieces of the answer.
+func explain(ctx context.Context, host string, err error) *scripting.HostError {
+	var dns *net.DNSError
+	var alert tls.AlertError
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, errNetwork):
+		return fault(scripting.Denied, "%s is in a network that the grant does not reach (private_networks)", host)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fault(scripting.Unavailable, "the call was cancelled before %s answered", host)
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
+		return fault(scripting.TimedOut, "%s did not answer in time", host)
+	case errors.As(err, &dns):
+		return fault(scripting.Unavailable, "%s was not found by its name", host)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fault(scripting.Unavailable, "%s refused the connection", host)
+	case errors.As(err, &alert), errors.As(err, &cert), errors.As(err, &record):
+		return fault(scripting.Unavailable, "no trusted TLS connection to %s could be made", host)
+	}
+	return fault(scripting.Unavailable, "%s gave no valid answer", host)
+}
+
+// cause returns what the operator may know of a failure: the operating
+// system's and the name server's words, which quote nothing of the messages.
+func cause(err error) string {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &op):
+		return op.Error()
+	case errors.As(err, &dns):
+		return dns.Error()
+	}
+	return ""
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
 }

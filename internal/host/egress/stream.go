@@ -1,15 +1,22 @@
 package egress
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -112,4 +119,124 @@ type leased struct {
 func (l *leased) Close() error {
 	defer l.once.Do(l.release)
 	return l.ReadCloser.Close()
+}
+
+// answer is what the script gets.
+type answer struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    *string           `json:"body,omitempty"`
+	Body64  []byte            `json:"body64,omitempty"` // when it is not UTF-8
+	URL     string            `json:"url"`
+}
+
+// encodeAnswer encodes a response for the script. What redact replaces is gone
+// before it is encoded, so that no escape hides it.
+func encodeAnswer(resp *http.Response, body []byte, from *address, redact func([]byte) []byte) ([]byte, error) {
+	body = redact(body)
+	a := answer{Status: resp.StatusCode, Headers: make(map[string]string, len(resp.Header)), URL: string(redact([]byte(from.url.String())))}
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		shown := string(redact([]byte(strings.ToLower(name))))
+		value := string(redact([]byte(strings.Join(resp.Header[name], ", "))))
+		if before, taken := a.Headers[shown]; taken {
+			value = before + ", " + value
+		}
+		a.Headers[shown] = value
+	}
+	if utf8.Valid(body) {
+		text := string(body)
+		a.Body = &text
+	} else {
+		a.Body64 = body
+	}
+	out, err := jsontext.Marshal(a)
+	if err != nil {
+		return nil, fault(scripting.Unavailable, "the answer could not be encoded")
+	}
+	return out, nil
+}
+
+// redirected returns the request that a response asks for instead (RFC 9110
+// section 15.4), or nil when it asks for none.
+func (r *request) redirected(resp *http.Response) (*request, error) {
+	location := resp.Header.Get("Location")
+	if location == "" || !slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) {
+		return nil, nil
+	}
+	target, err := r.to.url.Parse(location)
+	if err != nil {
+		return nil, fault(scripting.Unavailable, "the redirect is malformed")
+	}
+	target.Fragment, target.RawFragment = "", ""
+	to, err := parseAddress(target.String())
+	if err != nil {
+		return nil, fault(scripting.Unavailable, "the redirect is malformed")
+	}
+	if r.to.scheme == "https" && to.scheme == "http" {
+		return nil, fault(scripting.Denied, "the redirect leads from https:// to http://")
+	}
+	next := *r
+	next.to, next.host = to, "the host of the redirect"
+	if !to.sameOrigin(r.to) {
+		next.headers = withoutHeaders(r.headers, "Authorization", "Cookie")
+	}
+	toGet := resp.StatusCode == 303 || resp.StatusCode <= 302 && r.method == http.MethodPost
+	if toGet && r.method != http.MethodHead {
+		next.method, next.body, next.hasBody = http.MethodGet, nil, false
+		next.headers = withoutHeaders(next.headers, "Content-Type", "Content-Encoding", "Content-Language", "Content-Location")
+	}
+	return &next, nil
+}
+
+func withoutHeaders(headers []header, names ...string) []header {
+	return slices.DeleteFunc(slices.Clone(headers), func(h header) bool { return slices.Contains(names, h.name) })
+}
+
+// RoundTripper returns the transport of requests that the server makes for
+// itself, such as for tokens. They pass the doors that those of scripts pass
+// under the grant, but for the headers, which are the server's own. An answer
+// is read to its end, which MaxResponse bounds, and nothing is taken out of it.
+// No redirect is followed. Errors are as those of [Pool.Do].
+func (p *Pool) RoundTripper(g grant.HTTP) http.RoundTripper {
+	return roundTripper{pool: p, grant: g}
+}
+
+type roundTripper struct {
+	pool  *Pool
+	grant grant.HTTP
+}
+
+// RoundTrip sends a request.
+func (t roundTripper) RoundTrip(out *http.Request) (*http.Response, error) {
+	if out.Body != nil {
+		defer func() { _ = out.Body.Close() }()
+	}
+	to, err := parseAddress(out.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	c, release, ok := t.pool.lease(t.grant)
+	if !ok {
+		return nil, fault(scripting.Unavailable, "the server is stopping")
+	}
+	defer release()
+	if err := c.permit.check(out.Method, to); err != nil {
+		return nil, err
+	}
+	return c.whole(out.Context(), &request{method: out.Method, to: to, host: to.hostport()}, out)
+}
+
+// whole sends a request and reads all of its answer.
+func (c *client) whole(ctx context.Context, r *request, out *http.Request) (*http.Response, error) {
+	resp, err := c.transport.RoundTrip(out)
+	if err != nil {
+		return nil, c.failed(ctx, r, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := c.read(ctx, r, resp)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, nil
 }

@@ -1,12 +1,26 @@
+// Package execs runs the programs of exec grants for scripts.
+//
+// The grant says which program, with which arguments and which environment. A
+// script gives values for the parameters among the arguments, and each becomes
+// a part of exactly one argument or is refused ([Program.Parse]). A [Broker] runs the
+// program in an empty folder of its own, and returns what it has written. It never
+// starts a shell, and takes no path from a script.
 package execs
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/process/supervisor"
@@ -130,4 +144,83 @@ func explain(ctx context.Context, g grant.Exec, err error) error {
 		return fault(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
 	}
 	return fault(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
+}
+
+// Answer returns what a script is told of a program that has ended: {"code"}, and
+// each of the outputs as "stdout" and "stderr", or where it is no text in
+// standard base64 as "stdout64" and "stderr64".
+func Answer(code int, stdout, stderr []byte) []byte {
+	answer := map[string]any{"code": code}
+	for name, output := range map[string][]byte{"stdout": stdout, "stderr": stderr} {
+		if utf8.Valid(output) {
+			answer[name] = string(output)
+		} else {
+			answer[name+"64"] = base64.StdEncoding.EncodeToString(output)
+		}
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(answer)
+	return encoded
+}
+
+// find looks whether the program is the one that was there when the grant was
+// judged, and one that only those may change who could before.
+func find(g grant.Exec) error {
+	real, err := filepath.EvalSymlinks(g.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault(scripting.NotFound, "exec.%s: the program is not there", g.Name)
+	case err != nil || real != g.Real:
+		return fault(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
+	}
+	info, err := os.Lstat(real)
+	// Modes say nothing of that on Windows.
+	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
+	if err != nil || written || !info.Mode().IsRegular() {
+		return fault(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
+	}
+	return nil
+}
+
+// turns count how many programs of each grant run. The zero turns count none.
+type turns struct {
+	mu sync.Mutex
+	// of has a line for each grant of which somebody runs or waits.
+	of map[[sha256.Size]byte]*line
+}
+
+// line is a grant whose programs run. It has as many places as may run at once.
+type line struct {
+	places chan struct{}
+	users  int // who runs or waits, guarded by the mutex of turns
+}
+
+// take waits for a place of a grant, and returns how it is given back.
+func (t *turns) take(ctx context.Context, g grant.Exec) (free func(), err error) {
+	key := g.Hash()
+	t.mu.Lock()
+	if t.of == nil {
+		t.of = map[[sha256.Size]byte]*line{}
+	}
+	l := t.of[key]
+	if l == nil {
+		l = &line{places: make(chan struct{}, max(1, g.Concurrency))}
+		t.of[key] = l
+	}
+	l.users++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(t.of, key)
+		}
+	}
+	select {
+	case l.places <- struct{}{}:
+		return func() { <-l.places; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
 }

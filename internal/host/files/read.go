@@ -3,7 +3,12 @@ package files
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -180,4 +185,98 @@ func (l *lineReader) told(redact func([]byte) []byte) told {
 		lines = append(lines, strings.TrimSuffix(line, "\r"))
 	}
 	return told{lines}
+}
+
+// entry is one entry of a folder.
+type entry struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+type listed struct {
+	Entries []entry `json:"entries"`
+}
+
+// list answers with what a folder holds, in bytewise order of the names. Names
+// that no path can have are left out, and those that no script may see redacted.
+func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
+	folder, _, err := root.open(q, noWait|onlyFolder, root.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	entries, seen := []entry{}, 0
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		found, err := folder.ReadDir(1000)
+		for _, e := range found {
+			if checkName(e.Name()) == "" {
+				entries = append(entries, entry{e.Name(), typeOf(e.Type())})
+			}
+		}
+		if seen += len(found); seen > f.maxEntries {
+			return nil, fault(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
+	for i := range entries {
+		entries[i].Name = string(redact([]byte(entries[i].Name)))
+	}
+	return listed{entries}, nil
+}
+
+// write writes a file: beside its place first, and there when it is whole and on
+// the disk.
+func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
+	mode := fs.FileMode(0o644)
+	info, err := root.look(q)
+	switch {
+	case err == nil:
+		if err := root.plain(q, info); err != nil {
+			return err
+		}
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := f.take(q.given, int64(len(q.content))); err != nil {
+		return err
+	}
+	temp := beside(q.Path, tempPrefix+rand.Text()+tempSuffix)
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(ctx, file, q.content), file.Close())
+	if err == nil {
+		err = root.Rename(temp, q.Path)
+	}
+	if err != nil {
+		// What cannot be removed is told of by no list, and is in nobody's way.
+		_ = root.Remove(temp)
+	}
+	return err
+}
+
+// fill writes a file to the disk.
+func fill(ctx context.Context, file *os.File, content []byte) error {
+	for len(content) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := file.Write(content[:min(len(content), chunk)])
+		if err != nil {
+			return err
+		}
+		content = content[n:]
+	}
+	return file.Sync()
 }

@@ -3,7 +3,11 @@ package oauth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
+	"path"
+	"strings"
 	"time"
 )
 
@@ -202,4 +206,84 @@ func (u *Users) Refused(ctx context.Context) {
 		h.Renew = now
 	}
 	u.known[who.User] = h
+}
+
+// Drop forgets the tokens of the users of whom the function says so, in the vault too,
+// and returns whose it has forgotten: none of them is given to anyone from then on. What
+// was being renewed, or was about to be joined to such a user, is not kept either; who
+// is on the way starts over.
+func (u *Users) Drop(of func(user string) bool) (dropped []string, err error) {
+	u.keeping.Lock()
+	defer u.keeping.Unlock()
+	for _, user := range u.disown(of) {
+		dropped = append(dropped, user)
+		err = errors.Join(err, u.vault.Put(user, nil))
+	}
+	return dropped, err
+}
+
+// disown forgets what is known of users, and returns who had a token.
+func (u *Users) disown(of func(user string) bool) (had []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.drops++
+	for user, h := range u.known {
+		if !of(user) {
+			continue
+		}
+		if h.Access != "" {
+			had = append(had, user)
+		}
+		u.known[user] = holding{}
+	}
+	for _, v := range u.visits {
+		if v.stage != over && of(v.caller.User) {
+			u.end(v, errReturn)
+		}
+	}
+	return had
+}
+
+// Given returns when a user let a client have what a vault keeps of them; the zero
+// time where it does not say.
+func Given(value []byte) time.Time {
+	var k kept
+	if json.Unmarshal(value, &k) != nil {
+		return time.Time{}
+	}
+	return k.Given
+}
+
+// Leads reports whether an address that somebody else would have a user open leads to
+// where one of the clients sends its users, or to where they come back: a visit of
+// somebody else would be theirs to complete. An address of which browsers may make
+// another one leads there, too.
+func (i *Issuer) Leads(address string) bool {
+	for _, u := range i.all() {
+		if to := placeOf(address); to == "" || to == placeOf(u.client.AuthorizeURL) || to == placeOf(u.client.RedirectURL) {
+			return true
+		}
+	}
+	return false
+}
+
+// placeOf returns scheme, host and path of an address, the same for every way to
+// write them; "" of one that browsers may read in another way.
+func placeOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == '\\' }) {
+		return ""
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return u.Scheme + ":"
+	}
+	name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return u.Scheme + "://" + name + ":" + port + strings.ToLower(path.Clean("/"+u.Path))
 }

@@ -1,6 +1,12 @@
 package oauth
 
 import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,4 +53,153 @@ func (c Client) comesBack(r *http.Request) bool {
 		return strings.EqualFold(r.Host, to.Host)
 	}
 	return strings.EqualFold((&url.URL{Host: r.Host}).Hostname(), to.Hostname())
+}
+
+// listen has users come back to this machine, unless they can already; mu is held.
+func (u *Users) listen() error {
+	if u.server != nil {
+		return nil
+	}
+	back, err := url.Parse(u.client.RedirectURL)
+	if err != nil {
+		return errReturn
+	}
+	listener, err := net.Listen("tcp", back.Host)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: u.back(back), ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience, MaxHeaderBytes: 32 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // what a browser does wrong is nobody's business
+	}
+	u.server, u.door = server, listener
+	u.issuer.flights.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
+	return nil
+}
+
+// stop closes the door; mu is held.
+func (u *Users) stop() {
+	if u.server != nil {
+		_ = u.door.Close() // at once, also when the server has not begun to listen
+		_ = u.server.Close()
+		u.server, u.door = nil, nil
+	}
+}
+
+// back takes users back to this machine: one path, one method, one name.
+func (u *Users) back(to *url.URL) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Host != to.Host || r.URL.Path != to.Path {
+			dress(w.Header())
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		u.welcome(w, r)
+	})
+}
+
+// What a user sees who comes back. Nothing of the request is in it.
+const (
+	pageDone    = "Done. You can close this window."
+	pageRefused = "It was not allowed. You can close this window."
+	pageUnknown = "Nobody waits for this any more. Start again where you came from."
+)
+
+// dress has a page lead nowhere, run nothing and be kept by nobody.
+func dress(h http.Header) {
+	for name, value := range map[string]string{
+		"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+	} {
+		h.Set(name, value)
+	}
+}
+
+// welcome takes a user back who comes with a state that was given out, once.
+func (u *Users) welcome(w http.ResponseWriter, r *http.Request) {
+	dress(w.Header())
+	status, page := http.StatusBadRequest, pageUnknown
+	query := r.URL.Query()
+	if v := u.arrive(query.Get("state")); v != nil {
+		ended := make(chan struct{})
+		if u.issuer.apart(r.Context(), func(ctx context.Context) { // whether or not the browser waits
+			defer close(ended)
+			status, page = u.returned(ctx, v, query)
+		}) {
+			<-ended
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, page)
+}
+
+// arrive returns the visit of a state, and nil when nobody is on it: whoever comes
+// with the state again is nobody.
+func (u *Users) arrive(state string) *visit {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.forgetLate()
+	v := u.visits[sha256.Sum256([]byte(state))]
+	if v == nil || v.stage != away {
+		return nil
+	}
+	u.advance(v, arrived)
+	return v
+}
+
+// returned gets the token for which a user came back. On this machine it is theirs;
+// on a page of the front it waits for the code, as nobody knows who opened that.
+func (u *Users) returned(ctx context.Context, v *visit, query url.Values) (status int, page string) {
+	var got token
+	err := errRefused
+	if code := query.Get("code"); code != "" && query.Get("error") == "" {
+		got, err = u.redeem(ctx, code, v.verifier)
+	}
+	if err == nil && !u.client.Routed() {
+		err = u.join(v, got)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case v.stage != arrived: // somebody has ended it meanwhile
+		return http.StatusBadRequest, pageUnknown
+	case err != nil:
+		u.end(v, err)
+		return http.StatusForbidden, pageRefused
+	case u.client.Routed():
+		mark := newMark()
+		v.token, v.code, v.left, v.expires = got, newCode(), tries, u.issuer.options.Now().Add(life)
+		for i := range v.forms {
+			v.forms[i] = u.client.form(mark, i+1)
+		}
+		u.advance(v, shown)
+		return http.StatusOK, u.pageCode(v, mark)
+	}
+	u.end(v, nil)
+	return http.StatusOK, pageDone
+}
+
+// pageCode says what is about to be joined to whom, and shows the code that joins it.
+func (u *Users) pageCode(v *visit, mark string) string {
+	return fmt.Sprintf(`%s lets the server %s, which it knows as %+q, act for you. This is not joined to anybody yet.
+
+It would be joined to the caller of that server who is known as
+
+    %s
+
+If that is you, type this code where your own client asks for the one beside the mark %s, within ten minutes:
+
+    %s
+
+If somebody sent you the link that brought you here, close this window, and tell nobody the code: nothing has been joined.
+`, hostIn(u.client.AuthorizeURL), hostIn(u.client.RedirectURL), u.client.ID, v.caller.Shown, mark, v.code)
+}
+
+// hostIn returns the host of a URL.
+func hostIn(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }

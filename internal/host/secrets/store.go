@@ -1,10 +1,31 @@
+// Package secrets reads the values of secret blocks, and hides them.
+//
+// A [Store] knows where each secret comes from ([Def]): a variable of the
+// environment, a file, what a command prints, or a token server. It reads a
+// value when it is first asked for, keeps it until the definitions are set again
+// or the token ends. It replaces values by "[secret:name]" wherever it is shown a
+// text, also where the text holds them in base64, in hexadecimal or as part of a
+// URL: those of variables and files from the first text on, those of commands and
+// tokens once they were asked for. A value stays hidden when its definition is gone: old logs are
+// written late.
+//
+// The package writes no value anywhere: not into errors, not into logs, and a
+// [Secret] prints as its name whatever prints it.
 package secrets
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,4 +253,140 @@ func (s *Store) keep(e *entry, value string) {
 	defer s.mu.Unlock()
 	e.value, e.known = value, true
 	s.hide(map[string]string{e.def.Name: value})
+}
+
+// Secret is a resolved value that does not print. The zero Secret has no name
+// and is empty.
+type Secret struct{ name, value string }
+
+// Name returns the name of the secret block.
+func (s Secret) Name() string { return s.name }
+
+// Reveal returns the value. Whoever calls it answers for where it goes.
+func (s Secret) Reveal() string { return s.value }
+
+// String returns "[secret:name]".
+func (s Secret) String() string { return mark(s.name) }
+
+// Format writes "[secret:name]" for every verb of package fmt.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText returns "[secret:name]".
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON returns "[secret:name]" as a JSON string.
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// LogValue returns "[secret:name]".
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// mark is what stands in the place of a value.
+func mark(name string) string { return "[secret:" + name + "]" }
+
+// keyMark parts the name from the rest of a key. No name holds it.
+const keyMark = "#"
+
+// Key names this very definition: another source of the same name has another
+// key. A call that began before a reload asks for its secrets by key, so that
+// the new value never goes where only the old one was meant to go.
+func (d Def) Key() string {
+	h := sha256.New()
+	for _, part := range append([]string{d.Env, d.File}, d.Command...) {
+		h.Write([]byte(part + "\x00"))
+	}
+	if d.Reveal {
+		h.Write([]byte("reveal"))
+	}
+	if d.OAuth != nil {
+		// Plain data always encodes, and maps in the order of their keys.
+		client, _ := json.Marshal(d.OAuth)
+		h.Write(client)
+	}
+	return d.Name + keyMark + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func nameOf(id string) string {
+	name, _, _ := strings.Cut(id, keyMark)
+	return name
+}
+
+// SplitKey returns the name of a secret, and what tells definitions of that name
+// apart, of which [Def.Key] is made.
+func SplitKey(key string) (name, definition string) {
+	name, definition, _ = strings.Cut(key, keyMark)
+	return name, definition
+}
+
+// JoinKey is the key of which SplitKey returns these parts.
+func JoinKey(name, definition string) string { return name + keyMark + definition }
+
+// read gets a value from its source.
+func (s *Store) read(ctx context.Context, d Def) (string, error) {
+	value, source, err := s.fetch(ctx, d)
+	value = strings.TrimRight(value, "\r\n")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", source, err)
+	case value == "":
+		return "", fmt.Errorf("%s: the value is empty", source)
+	case len(value) > MaxValue:
+		return "", fmt.Errorf("%s: the value is longer than %d bytes", source, MaxValue)
+	}
+	return value, nil
+}
+
+func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
+	var raw []byte
+	switch {
+	case d.Env != "":
+		value, ok := s.options.LookupEnv(d.Env)
+		if !ok {
+			err = errors.New("it is not set")
+		}
+		return value, "environment variable " + d.Env, err
+	case d.File != "":
+		raw, err = s.options.ReadFile(d.File)
+		return string(raw), "file " + d.File, cause(err)
+	case len(d.Command) > 0:
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		defer cancel()
+		raw, err = s.options.RunCommand(ctx, d.Command, s.variables())
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return string(raw), "command " + d.Command[0], err
+	}
+	return "", "definition", errors.New("it names no env, file, command or oauth")
+}
+
+// variables returns the names of the variables of which secrets are read.
+func (s *Store) variables() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, e := range s.entries {
+		if e.def.Env != "" {
+			names = append(names, e.def.Env)
+		}
+	}
+	return names
+}
+
+// readFile reads as much of a file as a value may hold, and a little more.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, MaxValue+2*int64(len("\r\n"))))
+}
+
+// cause drops the path that an error of the file system repeats.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }

@@ -2,7 +2,13 @@ package secrets
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"maps"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
@@ -74,4 +80,359 @@ func (v *veil) overValue(value any) any {
 		}
 	}
 	return value
+}
+
+// A veil hides values. It is immutable. A text is gone over once or twice, however many
+// values there are and whatever they hold.
+type veil struct {
+	// exact finds forms in a text as it is, decoded those in its canonical form.
+	exact, decoded *matcher
+	// literal says that there are values that only exact finds.
+	literal bool
+	// marks are what is shown, by number.
+	marks []string
+	// longest is the length of the longest exact form.
+	longest int
+	scratch sync.Pool // of *scratch
+}
+
+// scratch is the memory that one text takes.
+type scratch struct {
+	text canonical
+	sums []uint64
+	hits []uint32
+}
+
+// kept is the size in bytes of the largest text whose memory is used again.
+const kept = 256 << 10
+
+// form is a text that is looked for: its first four bytes, its length and its sum. The
+// filter is what [filterOf] says of it.
+type form struct {
+	key
+	filter uint64
+}
+
+type key struct {
+	head uint32
+	size int
+	sum  uint64
+}
+
+// concealed is a value with its forms, which are kept since a veil is woven anew
+// whenever a value is added.
+type concealed struct {
+	value          string
+	exact, decoded []form
+	// longest is the length of the longest exact form.
+	longest int
+	// literal says that the value itself is not among the decoded forms.
+	literal bool
+}
+
+// conceal returns a value with its forms, each once.
+func conceal(value string) concealed {
+	c := concealed{value: value}
+	for _, text := range exactForms(value) {
+		if len(text) >= shortest {
+			c.exact = append(c.exact, formOf(text))
+			c.longest = max(c.longest, len(text))
+		}
+	}
+	c.literal = len(c.exact) > 0 && (len(value) < shortestDecoded || len(canonicalOf(value)) < shortest)
+	for _, text := range decodedForms(value) {
+		if text = canonicalOf(text); len(text) >= shortest {
+			c.decoded = append(c.decoded, formOf(text))
+		}
+	}
+	return c
+}
+
+// weave makes a veil over the values of each name.
+func weave(values map[string][]concealed) *veil {
+	v := &veil{exact: newMatcher(), decoded: newMatcher()}
+	v.scratch.New = func() any { return new(scratch) }
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			for _, f := range value.exact {
+				v.exact.add(f, len(v.marks))
+			}
+			for _, f := range value.decoded {
+				v.decoded.add(f, len(v.marks))
+			}
+			v.literal = v.literal || value.literal
+			v.longest = max(v.longest, value.longest)
+		}
+		v.marks = append(v.marks, mark(name))
+	}
+	v.exact.sort()
+	v.decoded.sort()
+	return v
+}
+
+// As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
+const (
+	maybeLog   = 16
+	maybeWords = 1 << maybeLog / 64
+)
+
+// matcher finds forms in a text. Those that may stand at a place are found by the first
+// four bytes, and told apart by sums: what one place takes does not depend on how long the
+// forms are, and how much of them stands there.
+type matcher struct {
+	bits [maybeWords]uint64 // a bit for each hash of a head
+	// sizes are the lengths of the forms with the same head, the longest first.
+	sizes map[uint32][]size
+	marks map[key]int
+}
+
+// size is the length of forms, and what a sum is multiplied with over that length. The
+// filter has the bits of all of them.
+type size struct {
+	bytes  int
+	power  uint64
+	filter uint64
+}
+
+// filterOf returns a bit for the four bytes behind the head at a place, and all where there
+// are less: where many forms begin alike, it spares most of their sums.
+func filterOf[T string | []byte](text T, at int) uint64 {
+	if at+2*shortest > len(text) {
+		return ^uint64(0)
+	}
+	return 1 << (hashOf(headOf(text, at+shortest)) % 64)
+}
+
+func newMatcher() *matcher { return &matcher{sizes: map[uint32][]size{}, marks: map[key]int{}} }
+
+// add adds a form; of values that look alike the first has its mark shown.
+func (m *matcher) add(f form, mark int) {
+	if _, taken := m.marks[f.key]; taken {
+		return
+	}
+	m.marks[f.key] = mark
+	bit := hashOf(f.head)
+	m.bits[bit/64] |= 1 << (bit % 64)
+	sizes := m.sizes[f.head]
+	if i := slices.IndexFunc(sizes, func(s size) bool { return s.bytes == f.size }); i >= 0 {
+		sizes[i].filter |= f.filter
+		return
+	}
+	m.sizes[f.head] = append(sizes, size{f.size, powerOf(f.size), f.filter})
+}
+
+func (m *matcher) sort() {
+	for _, sizes := range m.sizes {
+		slices.SortFunc(sizes, func(a, b size) int { return cmp.Compare(b.bytes, a.bytes) })
+	}
+}
+
+// hashOf returns a bit of a matcher for four bytes, by Fibonacci hashing.
+func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - maybeLog) }
+
+// maybe reports whether four bytes may begin a form.
+func (m *matcher) maybe(head uint32) bool {
+	bit := hashOf(head)
+	return m.bits[bit/64]&(1<<(bit%64)) != 0
+}
+
+// headOf returns four bytes of a text as one number.
+func headOf[T string | []byte](text T, at int) uint32 {
+	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
+}
+
+// hitsIn returns where in a text four bytes begin a form.
+func hitsIn[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
+	for at := 0; at+shortest <= len(text); at++ {
+		if head := headOf(text, at); m.maybe(head) && m.sizes[head] != nil {
+			hits = append(hits, uint32(at))
+		}
+	}
+	return hits
+}
+
+// place is a part of a text where a value stands, and the number of its mark.
+type place struct{ from, to, mark uint32 }
+
+// match appends the places of the forms that stand where there are hits, the longest at
+// each. Places that overlap are one, with the mark of the first. The span of a part of the
+// text is what it comes from.
+func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, places []place, span func(from, to int) (int, int)) []place {
+	if len(hits) == 0 {
+		return places
+	}
+	s.sums = sumsOf(text, s.sums)
+	first := len(places)
+	for _, hit := range hits {
+		at := int(hit)
+		head, filter := headOf(text, at), filterOf(text, at)
+		for _, z := range m.sizes[head] {
+			if at+z.bytes > len(text) || z.filter&filter == 0 {
+				continue
+			}
+			mark, found := m.marks[key{head, z.bytes, sumOf(text, s.sums, at, z)}]
+			if !found {
+				continue
+			}
+			from, to := span(at, at+z.bytes)
+			if last := len(places) - 1; last >= first && uint32(from) < places[last].to {
+				places[last].to = max(places[last].to, uint32(to))
+			} else {
+				places = append(places, place{uint32(from), uint32(to), uint32(mark)})
+			}
+			break
+		}
+	}
+	return places
+}
+
+// find returns where values stand in a text, in order. Places may overlap.
+func find[T string | []byte](v *veil, text T) []place {
+	if len(v.exact.marks) == 0 || len(text) < shortest {
+		return nil
+	}
+	clear := isClear(text, v.decoded)
+	if clear && !v.literal {
+		return nil
+	}
+	s := v.scratch.Get().(*scratch)
+	if len(text) <= kept {
+		defer v.scratch.Put(s)
+	}
+	var places []place
+	inCanonical := func() {
+		if len(s.text.hits) > 0 {
+			s.text.fold()
+			places = match(v.decoded, s, s.text.out, s.text.hits, places, s.text.span)
+		}
+	}
+	decoded := false
+	if !clear {
+		readCanonical(&s.text, text, v.decoded)
+		decoded = s.text.decoded
+		inCanonical()
+	}
+	// Where nothing was decoded, there is no more to find. Where something was, what stands
+	// beside a value may have made an escape together with it.
+	if decoded {
+		readFolded(&s.text, text, v.decoded)
+		inCanonical()
+	}
+	if v.literal || decoded {
+		s.hits = hitsIn(v.exact, text, s.hits[:0])
+		places = match(v.exact, s, text, s.hits, places, func(from, to int) (int, int) { return from, to })
+		slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	}
+	return places
+}
+
+// replaced returns a text with marks in the places of values, and the text itself where
+// there are none. Of places that overlap the first has its mark there, as in [redact.Over].
+func (v *veil) replaced(text []byte, places []place) []byte {
+	if len(places) == 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	last := uint32(0)
+	for _, p := range places {
+		if p.from >= last {
+			out = append(append(out, text[last:p.from]...), v.marks[p.mark]...)
+		}
+		last = max(last, p.to)
+	}
+	return append(out, text[last:]...)
+}
+
+// Find implements [redact.Net].
+func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
+	for _, p := range find(v, text) {
+		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: v.marks[p.mark]})
+	}
+	return spans
+}
+
+// Longest implements [redact.Net].
+func (v *veil) Longest() int { return v.longest }
+
+func (v *veil) over(text string) string { return redact.Over(text, v) }
+
+// Sums are polynomials modulo a Mersenne prime at a point that nobody outside knows, so
+// that nobody can write a text with the sum of a form.
+const prime = 1<<61 - 1
+
+// sumStride is how many bytes apart sums are kept.
+const sumStride = 4
+
+var point = rand.Uint64N(prime-256) + 256
+
+func times(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	sum := low&prime + (high<<3 | low>>61)
+	if sum >= prime {
+		sum -= prime
+	}
+	return sum
+}
+
+func step(sum uint64, b byte) uint64 {
+	sum = times(sum, point) + uint64(b) + 1
+	if sum >= prime {
+		sum -= prime
+	}
+	return sum
+}
+
+// powerOf returns the point to the power of a length.
+func powerOf(bytes int) uint64 {
+	power, square := uint64(1), point
+	for ; bytes > 0; bytes >>= 1 {
+		if bytes&1 == 1 {
+			power = times(power, square)
+		}
+		square = times(square, square)
+	}
+	return power
+}
+
+// sumsOf returns the sums of the beginnings of a text.
+func sumsOf[T string | []byte](text T, sums []uint64) []uint64 {
+	sums = slices.Grow(sums[:0], len(text)/sumStride+1)
+	sum := uint64(0)
+	for i := range len(text) {
+		if i%sumStride == 0 {
+			sums = append(sums, sum)
+		}
+		sum = step(sum, text[i])
+	}
+	if len(text)%sumStride == 0 {
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// upTo returns the sum of the first bytes of a text.
+func upTo[T string | []byte](text T, sums []uint64, end int) uint64 {
+	sum := sums[end/sumStride]
+	for i := end - end%sumStride; i < end; i++ {
+		sum = step(sum, text[i])
+	}
+	return sum
+}
+
+// sumOf returns the sum of a part of a text.
+func sumOf[T string | []byte](text T, sums []uint64, at int, z size) uint64 {
+	sum := upTo(text, sums, at+z.bytes) + prime - times(upTo(text, sums, at), z.power)
+	if sum >= prime {
+		sum -= prime
+	}
+	return sum
+}
+
+// formOf returns the form that is a text.
+func formOf(text string) form {
+	sum := uint64(0)
+	for i := range len(text) {
+		sum = step(sum, text[i])
+	}
+	return form{key{headOf(text, 0), len(text), sum}, filterOf(text, 0)}
 }

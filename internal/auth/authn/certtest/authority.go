@@ -1,3 +1,7 @@
+// Package certtest makes certificates for tests.
+//
+// An [Authority] issues them, to servers and to clients alike. [Write] and [WritePair] put
+// what was made where a server reads it. Nothing is valid for longer than a day.
 package certtest
 
 import (
@@ -7,8 +11,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"math/big"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 )
@@ -85,4 +91,32 @@ func signed(t testing.TB, template, parent *x509.Certificate, key, signer *ecdsa
 		t.Fatal(err)
 	}
 	return cert
+}
+
+// Write writes certificates as a PEM file, in the place of what is there.
+func Write(t testing.TB, path string, certs ...*x509.Certificate) {
+	t.Helper()
+	var text []byte
+	for _, c := range certs {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	write(t, path, text)
+}
+
+// WritePair writes a certificate and its key as PEM files.
+func WritePair(t testing.TB, certPath, keyPath string, c tls.Certificate) {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Write(t, certPath, c.Leaf)
+	write(t, keyPath, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+}
+
+func write(t testing.TB, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,8 +1,27 @@
+// Package idptest is a small identity provider for tests: an OpenID Connect
+// provider on loopback that signs whatever it is asked to, wrongly too.
+//
+// A [Provider] publishes the keys that it has now. [Provider.Rotate] replaces
+// them; [Provider.Answer] has it be down, slow, or answer garbage. [Sign] makes a
+// token of any header, claims and [Key], with nothing but the standard library, so
+// that no mistake of the library under test is repeated here.
 package idptest
 
 import (
+	"cmp"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -87,4 +106,138 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// Key signs tokens under an id.
+type Key struct {
+	ID, Algorithm string
+	signer        crypto.Signer
+	secret        []byte
+}
+
+// NewKey returns a new key for RS256, PS256, ES256 or EdDSA. RSA keys have 2048 bits.
+func NewKey(id, algorithm string) *Key {
+	k := &Key{ID: id, Algorithm: algorithm}
+	var err error
+	switch algorithm {
+	case "ES256":
+		k.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "EdDSA":
+		_, k.signer, err = ed25519.GenerateKey(rand.Reader)
+	default:
+		k.signer, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	if err != nil {
+		panic(err) // the source of random numbers is broken
+	}
+	return k
+}
+
+// Confused returns a key for HS256 whose secret is the public key of k, as it is
+// published: what a verifier takes for a secret that lets tokens choose their algorithm.
+func (k *Key) Confused() *Key {
+	published := k.public()
+	return &Key{ID: k.ID, Algorithm: "HS256", secret: []byte(cmp.Or(published["n"], published["x"]))}
+}
+
+// None returns a key for the algorithm none: it signs with nothing.
+func (k *Key) None() *Key { return &Key{ID: k.ID, Algorithm: "none"} }
+
+// As returns a key of the same id that says to be of another algorithm.
+func (k *Key) As(algorithm string) *Key {
+	other := *k
+	other.Algorithm = algorithm
+	return &other
+}
+
+// Named returns the same key under another id.
+func (k *Key) Named(id string) *Key {
+	other := *k
+	other.ID = id
+	return &other
+}
+
+// public returns the members of the published key (RFC 7518 section 6, RFC 8037
+// section 2).
+func (k *Key) public() map[string]string {
+	switch key := k.signer.Public().(type) {
+	case *rsa.PublicKey:
+		return map[string]string{"kty": "RSA", "n": encode(key.N.Bytes()), "e": "AQAB"}
+	case *ecdsa.PublicKey:
+		point, err := key.Bytes()
+		if err != nil {
+			panic(err) // the curve is one that has points
+		}
+		return map[string]string{"kty": "EC", "crv": "P-256", "x": encode(point[1:33]), "y": encode(point[33:])}
+	case ed25519.PublicKey:
+		return map[string]string{"kty": "OKP", "crv": "Ed25519", "x": encode(key)}
+	}
+	return nil
+}
+
+// JWK returns the key as a provider publishes it.
+func (k *Key) JWK() map[string]string {
+	published := k.public()
+	published["use"], published["kid"], published["alg"] = "sig", k.ID, k.Algorithm
+	return published
+}
+
+// Sign returns a token of the claims, signed by a key. Members of header come
+// before those that the key says: "alg", "kid", and "typ" which is "at+jwt"; nil
+// takes one out.
+func Sign(k *Key, header, claims map[string]any) string {
+	h := map[string]any{"alg": k.Algorithm, "kid": k.ID, "typ": "at+jwt"}
+	for name, value := range header {
+		if h[name] = value; value == nil {
+			delete(h, name)
+		}
+	}
+	return SignText(k, text(h), text(claims))
+}
+
+// SignText is Sign for a header and claims that may be no JSON.
+func SignText(k *Key, header, claims string) string {
+	signed := encode([]byte(header)) + "." + encode([]byte(claims))
+	return signed + "." + encode(k.sign([]byte(signed)))
+}
+
+func (k *Key) sign(signed []byte) []byte {
+	if k.signer == nil {
+		if k.secret == nil {
+			return nil
+		}
+		mac := hmac.New(sha256.New, k.secret)
+		mac.Write(signed)
+		return mac.Sum(nil)
+	}
+	sum := sha256.Sum256(signed)
+	switch key := k.signer.(type) {
+	case *ecdsa.PrivateKey:
+		r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
+		if err != nil {
+			panic(err)
+		}
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	case ed25519.PrivateKey:
+		return ed25519.Sign(key, signed)
+	}
+	var o crypto.SignerOpts = crypto.SHA256
+	if strings.HasPrefix(k.Algorithm, "PS") {
+		o = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256}
+	}
+	signature, err := k.signer.Sign(rand.Reader, sum[:], o)
+	if err != nil {
+		panic(err)
+	}
+	return signature
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the test has written what is no JSON
+	}
+	return string(b)
 }

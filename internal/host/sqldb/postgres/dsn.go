@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -71,6 +76,77 @@ func escape(value string) string {
 	var b strings.Builder
 	for i := range len(value) {
 		fmt.Fprintf(&b, "%%%02x", value[i])
+	}
+	return b.String()
+}
+
+// unsaid are the settings that pgconn takes from variables of the environment and
+// from files in the home folder unless the dsn says them, as they are when nobody
+// says them.
+func unsaid() map[string]string {
+	return map[string]string{
+		"sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "",
+		"passfile": "", "krbsrvname": "", "krbspn": "", "connect_timeout": "0", "target_session_attrs": "any", "min_protocol_version": "", "max_protocol_version": "",
+		"channel_binding": "", "require_auth": "", "application_name": "", "timezone": "", "options": "",
+	}
+}
+
+// parse returns how the database at an address is reached with a dsn, and takes
+// nothing from anywhere else. What pgconn would fill in is all said.
+func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || dsn.User == nil || dsn.User.Username() == "" {
+		return nil, errDSN
+	}
+	said := map[string]string{}
+	for name, values := range dsn.Query() {
+		said[name] = values[len(values)-1]
+	}
+	// Behind the options, so that none says where the database is.
+	said["host"], said["port"], said["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
+	said["user"] = dsn.User.Username()
+	said["password"], _ = dsn.User.Password()
+	settings := unsaid()
+	maps.Copy(settings, said)
+	config, err := pgconn.ParseConfig(keywords(settings))
+	if err != nil {
+		config, err = withoutService(settings)
+	}
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return said[name] == "" })
+	return config, nil
+}
+
+// withoutService reads settings where the environment may name a service
+// (PGSERVICE) that cannot be read. All that one could say is said, but pgconn
+// reads it all the same, unless another is named: here one that says nothing.
+func withoutService(settings map[string]string) (*pgconn.Config, error) {
+	const service = "none"
+	f, err := os.CreateTemp("", "mcpd-pgservice-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a file for a service that says nothing: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.WriteString("[" + service + "]\n")
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("write a service that says nothing: %w", err)
+	}
+	settings["service"], settings["servicefile"] = service, f.Name()
+	config, err := pgconn.ParseConfig(keywords(settings))
+	if err != nil {
+		return nil, errDSN
+	}
+	return config, nil
+}
+
+// keywords writes settings as keywords and values (section 34.1.1.1 of the
+// manual of PostgreSQL 17), so that none can be read as another.
+func keywords(settings map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(settings[name]))
 	}
 	return b.String()
 }
