@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
@@ -50,4 +53,72 @@ func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 		all = append(all, route{"/metrics", f.access.watchers(metrics)})
 	}
 	return all
+}
+
+// frontPage is what a person reads who opens the address of the server in a browser. It
+// says the same to everybody: nothing of what is served, and of whom it is served to.
+const frontPage = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>mcpd</title>
+</head>
+<body>
+<h1>mcpd</h1>
+<p>This is an mcpd server. It serves tools, resources and prompts to AI agents over the Model Context Protocol (MCP). There is nothing to use here with a browser.</p>
+<h2>Connect a client</h2>
+<p>Give your MCP client the address of this page with <code>/mcp</code> behind it. If the client is refused, it needs an API key or a token from whoever runs this server.</p>
+<h2>Where to go</h2>
+<dl>
+<dt><code>/mcp</code></dt><dd>MCP over Streamable HTTP</dd>
+<dt><code>/sse</code></dt><dd>MCP over HTTP+SSE, for older clients</dd>
+<dt><code>/ws</code></dt><dd>MCP over WebSocket</dd>
+<dt><code>/mcp/capabilities</code>, <code>/mcp/execute</code></dt><dd>tools over plain HTTP and JSON</dd>
+<dt><a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></dt><dd>how the server is</dd>
+</dl>
+<h2>If you run it</h2>
+<p><code>mcpd list</code> shows what it serves, <code>mcpd status</code> how it is, <code>mcpd --help</code> everything else.</p>
+</body>
+</html>
+`
+
+// root answers at the address of the server itself: a person reads the front page, and
+// everybody else that there is no such route.
+func root(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !wantsHTML(r.Header) {
+		notFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(frontPage)))
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept")
+	_, _ = w.Write([]byte(frontPage)) // a client that went away is nobody's error
+}
+
+// wantsHTML reports whether a request names HTML among what it accepts, as browsers do, or
+// names nothing. Programs accept JSON, or anything.
+func wantsHTML(h http.Header) bool {
+	accept := h["Accept"]
+	if len(accept) == 0 {
+		return true
+	}
+	for _, list := range accept {
+		for part := range strings.SplitSeq(list, ",") {
+			kind, params, err := mime.ParseMediaType(part)
+			if err != nil || kind != "text/html" {
+				continue
+			}
+			quality, err := strconv.ParseFloat(params["q"], 64)
+			if params["q"] == "" || err == nil && quality > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
