@@ -3,10 +3,15 @@ package serve_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/fstest"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -86,5 +91,97 @@ func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) 
 				}
 			}
 		})
+	}
+}
+
+// inFrontOf returns the URL of a server of whose upstreams one is another server.
+func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
+	t.Helper()
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, options))
+	t.Cleanup(host.Close)
+	u, err := engine.NewUpstream("notes", host.URL, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{federation.New()}, Upstreams: []engine.Upstream{u}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, frontFor(t, s))
+}
+
+// TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged has clients of the official
+// SDK of both eras subscribe, and upstream servers of both eras tell.
+func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T) {
+	for era, options := range map[string]*mcp.StreamableHTTPOptions{"2026-07-28": {Stateless: true}, "2025-11-25": nil} {
+		for _, version := range []string{"2026-07-28", "2025-11-25"} {
+			t.Run("a client of "+version+" at an upstream of "+era, func(t *testing.T) {
+				left := make(chan string, 1)
+				subscribed := make(chan struct{}, 1)
+				notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, &mcp.ServerOptions{
+					SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { subscribed <- struct{}{}; return nil },
+					UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error { left <- r.Params.URI; return nil },
+				})
+				notes.AddResource(&mcp.Resource{URI: "lab://note", Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+					return &mcp.ReadResourceResult{}, nil
+				})
+				url := inFrontOf(t, notes, options)
+				updated := make(chan string, 100)
+				client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
+					ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+				})
+				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "lab://note"}); err != nil {
+					t.Fatal(err)
+				}
+				<-subscribed
+				heard := ""
+				for heard == "" { // the upstream tells that it agrees before it does
+					if err := notes.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "lab://note"}); err != nil {
+						t.Fatal(err)
+					}
+					select {
+					case heard = <-updated:
+					default:
+					}
+				}
+				if heard != "lab://note" {
+					t.Errorf("the client hears of %q", heard)
+				}
+				if err := session.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if uri := <-left; uri != "lab://note" {
+					t.Errorf("the upstream is left for %q", uri)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testing.T) {
+	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	for uri, ms := range map[string]int{"lab://not": 0, "lab://some": 1500, "lab://long": 3_600_000} {
+		notes.AddResource(&mcp.Resource{URI: uri, Name: uri[6:]}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ms, CacheScope: "public"}, Contents: []*mcp.ResourceContents{{URI: uri, Text: "a text"}}}, nil
+		})
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: inFrontOf(t, notes, &mcp.StreamableHTTPOptions{Stateless: true}) + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	for uri, want := range map[string]mcp.Cacheable{"lab://not": {CacheScope: "private"}, "lab://some": {TTLMs: 1500, CacheScope: "private"}, "lab://long": {TTLMs: 60_000, CacheScope: "private"}} {
+		read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read.Cacheable != want {
+			t.Errorf("%s may be kept as %+v, want %+v", uri, read.Cacheable, want)
+		}
 	}
 }
