@@ -102,7 +102,15 @@ func (c *changes) tell() {
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	listeners, touched := c.begin()
-	c.tellOfLists(listeners)
+	// Each listener hears of all its lists at once: two kinds share a notification, which
+	// must not come twice for one change.
+	differ := make([]kindSet, len(listeners))
+	for k := range call.Kind(kinds) {
+		c.look(k, listeners, differ)
+	}
+	for i, l := range listeners {
+		c.tellKinds(l.feed, differ[i])
+	}
 	for _, uri := range touched {
 		for _, l := range c.listenersTo(topic{name: uri}) {
 			if c.backend.Serves(context.Background(), l.caller, uri) {
@@ -117,18 +125,6 @@ type listener struct {
 	feed   *feed
 	caller identity.Caller
 	lists  kindSet
-}
-
-// tellOfLists tells each listener of all its lists at once: two kinds share a
-// notification, which is for one change not to come twice.
-func (c *changes) tellOfLists(listeners []listener) {
-	differ := make([]kindSet, len(listeners))
-	for k := range call.Kind(kinds) {
-		c.look(k, listeners, differ)
-	}
-	for i, l := range listeners {
-		c.tellKinds(l.feed, differ[i])
-	}
 }
 
 // look adds the kind to what differs for those listeners whose list of it is
@@ -219,20 +215,17 @@ func (c *changes) listen(ctx context.Context, f *feed, caller identity.Caller, l
 	}
 	c.mu.Unlock()
 
-	aside(func() { c.lookFor(ctx, f, caller, lists) })
-}
-
-// lookFor compares the lists for a feed that has just begun to listen.
-func (c *changes) lookFor(ctx context.Context, f *feed, caller identity.Caller, lists kindSet) {
-	c.looking.Lock()
-	defer c.looking.Unlock()
-	var differ kindSet
-	for k := range call.Kind(kinds) {
-		if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
-			differ |= setOf(k)
+	aside(func() {
+		c.looking.Lock()
+		defer c.looking.Unlock()
+		var differ kindSet
+		for k := range call.Kind(kinds) {
+			if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
+				differ |= setOf(k)
+			}
 		}
-	}
-	c.tellKinds(f, differ)
+		c.tellKinds(f, differ)
+	})
 }
 
 // aside does something on a stack of its own: goroutines that wait for as long as

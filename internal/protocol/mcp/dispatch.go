@@ -105,7 +105,7 @@ func (p *pending) reply(r *result, f *fault) Reply {
 // accept accepts one message, or a batch in its order (2025-03-26 basic/index,
 // Batching).
 func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
-	if b.isBatch && (o.session == nil || !hasBatches(o.session.version)) {
+	if b.isBatch && (o.session == nil || o.session.version > version20250326) {
 		return malformed("the protocol revision has no batches")
 	}
 	b.origin = o

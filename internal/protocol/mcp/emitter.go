@@ -37,18 +37,15 @@ func (c *request) emitterOf(ctx context.Context, tool string, level int32) *emit
 	e := &emitter{tool: tool, request: c.request, token: c.meta.progressToken, level: level, closes: c.origin.closeStream != nil}
 	e.out = newOutbox(ctx, c.origin.emit)
 	if e.closes {
-		e.out.send = c.sendOrClose
+		e.out.send = func(f Frame) error {
+			if f.IsZero() {
+				c.origin.closeStream()
+				return nil
+			}
+			return c.origin.emit(f)
+		}
 	}
 	return e
-}
-
-// sendOrClose sends a frame; none closes the connection.
-func (c *request) sendOrClose(f Frame) error {
-	if f.IsZero() {
-		c.origin.closeStream()
-		return nil
-	}
-	return c.origin.emit(f)
 }
 
 // stop drops what comes too late: nothing may follow the answer. It returns

@@ -46,7 +46,15 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if f != nil {
 		return refuse(nil, f)
 	}
-	o := s.exchangeOrigin(x)
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
+	if o.peer.Headers == nil {
+		o.peer.Headers = http.Header{}
+	}
+	if x.Session != "" {
+		if o.session = s.sessions.find(x.Session, x.Peer.Principal); o.session != nil {
+			o.calls = &o.session.calls
+		}
+	}
 	// A single request is held to the same by admit.
 	if first := &parsed.pending[0]; parsed.isBatch || first.isNotification() || first.isResponse() {
 		if r, ok := RefuseVersion(o.peer.Headers); !ok {
@@ -67,19 +75,6 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		b.mayEndLate()
 	}
 	return b.serve()
-}
-
-func (s *Server) exchangeOrigin(x Exchange) origin {
-	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
-	if o.peer.Headers == nil {
-		o.peer.Headers = http.Header{}
-	}
-	if x.Session != "" {
-		if o.session = s.sessions.find(x.Session, x.Peer.Principal); o.session != nil {
-			o.calls = &o.session.calls
-		}
-	}
-	return o
 }
 
 // EndSession ends the session of the principal (2025-11-25 basic/transports,
@@ -111,13 +106,6 @@ type batch struct {
 	served  func()  // called when the text is no longer needed, on a connection
 	// alone is the room of one message, which most texts hold.
 	alone [1]pending
-}
-
-// newBatch returns the batch of one message, which is none yet.
-func newBatch() *batch {
-	b := &batch{}
-	b.pending = b.alone[:]
-	return b
 }
 
 // replied takes the reply to a message that does not wait.

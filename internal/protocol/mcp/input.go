@@ -144,13 +144,17 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 			return nil, unanswered("the client is gone")
 		}
 	}
-	resume := &call.Resume{State: a.State, Responses: map[string]json.RawMessage{}}
+	resume := &call.Resume{State: a.State, Responses: map[string]json.RawMessage{}, Refused: map[string]call.RPCError{}}
 	timer := time.NewTimer(waitOf(a))
 	defer timer.Stop()
 	for range a.Requests {
 		select {
 		case a := <-answers:
-			addAnswer(resume, a)
+			if a.err == nil {
+				resume.Responses[a.key] = a.result
+			} else {
+				resume.Refused[a.key] = *a.err
+			}
 		case <-timer.C:
 			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", waitOf(a))}
 		case <-ctx.Done():
@@ -168,18 +172,6 @@ func waitOf(a *call.Ask) time.Duration {
 		return a.Wait
 	}
 	return askWait
-}
-
-// addAnswer adds the answer of a client to one request.
-func addAnswer(r *call.Resume, a clientAnswer) {
-	if a.err == nil {
-		r.Responses[a.key] = a.result
-		return
-	}
-	if r.Refused == nil {
-		r.Refused = map[string]call.RPCError{}
-	}
-	r.Refused[a.key] = *a.err
 }
 
 // cancelAsked tells the client not to answer what is not answered yet
@@ -238,13 +230,6 @@ func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 		}
 		r.Responses[string(key)] = value
 	}
-}
-
-// inputRequired is the result of a modern call that waits for its client.
-func (c *request) inputRequired(response *call.Result) *result {
-	b := appendRequests(nil, response.Ask.Requests)
-	b = appendOptional(b, "requestState", response.Ask.State)
-	return &result{resultType: "input_required", members: b, revision: response.Revision}
 }
 
 // appendRequests appends the member inputRequests.

@@ -17,8 +17,11 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 	if !ok {
 		return nil, invalidParams("params.protocolVersion must be a string")
 	}
+	if !isLegacy(asked) {
+		asked = newestLegacy
+	}
 	info := c.server.backend.Info()
-	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(jsontext.Get(c.params, "clientInfo")))
+	opened := newSession(c.origin.peer.Principal, asked, clientName(jsontext.Get(c.params, "clientInfo")))
 	opened.can = capabilitiesOf(jsontext.Get(c.params, "capabilities"), opened.version)
 	if conn := c.origin.conn; conn != nil {
 		conn.origin.session = opened

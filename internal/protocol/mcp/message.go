@@ -51,7 +51,8 @@ func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 	}
 	list, isBatch := jsontext.Elements(text)
 	if !isBatch {
-		b := newBatch()
+		b := &batch{}
+		b.pending = b.alone[:]
 		b.pending[0].parse(text)
 		return b, nil
 	}

@@ -190,7 +190,9 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 		if !ok {
 			return nil, c.claimFault(r.Caller, err)
 		}
-		return c.decline(ctx, &r, refused)
+		r.Declined, r.Trace = refused, c.trace()
+		response, _ := c.server.backend.Call(ctx, r)
+		return c.failed(&r, response.Err, response.Revision)
 	}
 	if f := c.checkMirrors(ctx, &r); f != nil {
 		return nil, f
@@ -215,16 +217,10 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	case task != nil:
 		return c.becameTask(&r, task, response.Revision)
 	case response.Ask != nil:
-		return c.inputRequired(&response), nil
+		members := appendOptional(appendRequests(nil, response.Ask.Requests), "requestState", response.Ask.State)
+		return &result{resultType: "input_required", members: members, revision: response.Revision}, nil
 	}
 	return c.succeeded(&r, &response), nil
-}
-
-// decline answers a call that is not made, once the backend knows of it.
-func (c *request) decline(ctx context.Context, r *call.Request, why *call.Error) (*result, *fault) {
-	r.Declined, r.Trace = why, c.trace()
-	response, _ := c.server.backend.Call(ctx, *r)
-	return c.failed(r, response.Err, response.Revision)
 }
 
 // silence sees to it that nothing more precedes the answer.

@@ -20,7 +20,9 @@ func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 	}
 	answer := []byte(response.Reply)
 	if r.Kind == call.Prompts && r.Argument == "" {
-		answer = fitPrompt(answer, c.version())
+		if version := c.version(); !hasLinks(version) {
+			answer = fitMessages(answer, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
+		}
 	}
 	made := &result{members: inner(answer), revision: response.Revision}
 	if c.era == modern && r.Kind == call.Resources {
@@ -41,7 +43,10 @@ func (c *request) toolResult(r *call.Result) *result {
 	if len(content) == 0 {
 		content = []byte("[]")
 	}
-	b = appendValue(b, "content", fitBlocks(content, c.version()))
+	if version := c.version(); !hasLinks(version) {
+		content = appendEach(nil, content, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
+	}
+	b = appendValue(b, "content", content)
 	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || jsontext.IsObject(structured)) {
 		b = appendValue(b, "structuredContent", structured)
 	}
@@ -67,7 +72,12 @@ func (c *request) failure(r *call.Request, e *call.Error, revision string) (*res
 	case e.Code == call.ToolNotFound:
 		return nil, c.notFound(r, e)
 	case r.Kind != call.Tools:
-		return nil, itemFault(r, e)
+		// The params are to blame, or the server is (2026-07-28 server/prompts, Error Handling).
+		f := newFault(codeInternal, Served, e.Message)
+		if e.Code == call.InvalidInput {
+			f = invalidParams(errorText(e))
+		}
+		return nil, f.with(errorData(r.Caller, e))
 	}
 	b := append([]byte{}, `"content":[`...)
 	b = appendTextBlock(b, errorText(e))
@@ -98,16 +108,6 @@ func (c *request) notFound(r *call.Request, e *call.Error) *fault {
 		f.Code = codeResourceNotFound
 	}
 	return f
-}
-
-// itemFault is the fault of a call whose failure is no result: the params are
-// to blame, or the server is (2026-07-28 server/prompts, Error Handling).
-func itemFault(r *call.Request, e *call.Error) *fault {
-	f := newFault(codeInternal, Served, e.Message)
-	if e.Code == call.InvalidInput {
-		f = invalidParams(errorText(e))
-	}
-	return f.with(errorData(r.Caller, e))
 }
 
 // inner returns the members of a JSON object, without the braces.
@@ -188,16 +188,6 @@ func (c *request) version() string {
 		return newestModern
 	}
 	return c.origin.session.version
-}
-
-// fitBlocks returns an array of content blocks without types that the revision lacks:
-// audio becomes an embedded resource, a resource link becomes text. It returns content
-// itself if the revision has all types.
-func fitBlocks(content []byte, version string) []byte {
-	if hasLinks(version) {
-		return content
-	}
-	return appendEach(nil, content, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
 }
 
 // appendFitted appends the n-th block of a result as the revision has it.
@@ -293,14 +283,6 @@ func fitMember(object []byte, replaced string, fit func(dst, value []byte) []byt
 			fitted = appendRaw(fitted, value)
 		}
 	}
-}
-
-// fitPrompt returns the result of prompts/get as the revision has it.
-func fitPrompt(result []byte, version string) []byte {
-	if hasLinks(version) {
-		return result
-	}
-	return fitMessages(result, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
 }
 
 // fitSampling returns the params of sampling/createMessage as the revision has them.

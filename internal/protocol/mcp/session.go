@@ -49,9 +49,6 @@ func newSession(p identity.Principal, version, client string) *session {
 	return s
 }
 
-// belongsTo reports whether the session was opened by the principal.
-func (s *session) belongsTo(p identity.Principal) bool { return same(s.principal, p) }
-
 // same reports whether two principals are one, by credentials that are bound to
 // the same agent: what one has opened acts for that agent.
 func same(a, b identity.Principal) bool {
@@ -134,7 +131,7 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 	defer s.mu.Unlock()
 	s.expire()
 	e := s.byID[id]
-	if e == nil || !e.Value.(*entry).session.belongsTo(p) {
+	if e == nil || !same(e.Value.(*entry).session.principal, p) {
 		return nil
 	}
 	s.touch(e)

@@ -29,41 +29,29 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	defer changes.remove(feed)
 	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
 	w.agree(ctx, c, feed, caller)
-	if c.origin.emit(c.acknowledged(&w)) != nil {
+	// What the client asked for, as far as the server has it and the caller may see it.
+	if c.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))) != nil {
 		return nil, nil
 	}
 	frames := func(n news) []Frame {
-		return n.frames(c.subscriptionMeta(), func(id string) Frame { return c.taskFrame(ctx, caller, id) })
+		return n.frames(c.subscriptionMeta(), func(id string) Frame {
+			t, e := c.server.tasks.Task(ctx, caller, id)
+			if e != nil {
+				return Frame{}
+			}
+			return notification("notifications/tasks", t.appendTo(c.subscriptionMeta(), c, caller, true))
+		})
 	}
-	if changes.follow(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil || c.tearDown() != nil {
+	if changes.follow(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil {
 		return nil, nil
 	}
+	if !c.origin.mirrored { // subscriptions share a channel (2026-07-28 basic/patterns/cancellation)
+		params := appendText(appendValue(c.subscriptionMeta(), "requestId", c.id), "reason", "the server is shutting down")
+		if c.origin.emit(notification("notifications/cancelled", params)) != nil {
+			return nil, nil
+		}
+	}
 	return &result{meta: appendValue(nil, keySubscriptionID, c.id)}, nil
-}
-
-// tearDown tells a client whose subscriptions share one channel which of them
-// ends (2026-07-28 basic/patterns/cancellation). The answer follows.
-func (c *request) tearDown() error {
-	if c.origin.mirrored {
-		return nil
-	}
-	params := appendValue(c.subscriptionMeta(), "requestId", c.id)
-	return c.origin.emit(notification("notifications/cancelled", appendText(params, "reason", "the server is shutting down")))
-}
-
-// acknowledged tells the client what it will hear of: what it asked for, as
-// far as the server has it and the caller may see it.
-func (c *request) acknowledged(w *filter) Frame {
-	return notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))
-}
-
-// taskFrame tells how a task is; there is none for one that is gone.
-func (c *request) taskFrame(ctx context.Context, caller identity.Caller, id string) Frame {
-	t, e := c.server.tasks.Task(ctx, caller, id)
-	if e != nil {
-		return Frame{}
-	}
-	return notification("notifications/tasks", t.appendTo(c.subscriptionMeta(), c, caller, true))
 }
 
 // subscriptionMeta returns the member _meta that all of a subscription's

@@ -110,7 +110,7 @@ func (c *request) admitLegacy() *fault {
 	if c.origin.session == nil && !(known && c.handler.early) {
 		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
-	if !(known && c.handler.early) && !c.isReady() {
+	if !(known && c.handler.early) && !c.origin.session.ready.Load() && !c.server.backend.Info().LenientLifecycle {
 		return newFault(codeInvalidRequest, Served, handshakeOpen)
 	}
 	if !known {
@@ -123,13 +123,6 @@ func (c *request) admitLegacy() *fault {
 // notifications/initialized. It is a request in good order otherwise: HTTP
 // carries the error with a success, so that clients show its message.
 const handshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
-
-// isReady reports whether the session takes requests: its client has sent
-// notifications/initialized, or the server does not insist on that. The backend
-// is asked only while the handshake is open.
-func (c *request) isReady() bool {
-	return c.origin.session.ready.Load() || c.server.backend.Info().LenientLifecycle
-}
 
 func (c *request) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
@@ -199,21 +192,6 @@ func revisionOf(value []byte) string {
 		}
 	}
 	return string(name)
-}
-
-// negotiate returns the revision of a session whose client asks for one: the
-// one asked for, or the newest legacy one (2025-11-25 basic/lifecycle, Version
-// Negotiation).
-func negotiate(asked string) string {
-	if isLegacy(asked) {
-		return asked
-	}
-	return newestLegacy
-}
-
-// hasBatches reports whether sessions of the revision may send JSON-RPC batches.
-func hasBatches(version string) bool {
-	return version == version20250326 || version == version20241105
 }
 
 // supported returns the served revisions as a JSON array.
