@@ -30,10 +30,6 @@ type backend struct {
 // behind this one say of theirs. Those who subscribe are told sooner.
 const steadyTTL = time.Minute
 
-func newBackend(e *engine.Server) *backend {
-	return &backend{engine: e, tasks: newTasks(e), show: show{logger: e.Logger()}}
-}
-
 // Info returns what the server says of itself.
 func (b *backend) Info() mcp.Info {
 	snap := b.engine.Snapshot()

@@ -46,7 +46,13 @@ func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 		{"/readyz", http.HandlerFunc(f.readyz)},
 		{authn.MetadataPath, metadata},
 		{authn.MetadataPath + "/", metadata},
-		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { takeBack(w, r, returns(r)) })},
+		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if page := returns(r); page != nil {
+				page.ServeHTTP(w, r)
+			} else {
+				notFound(w, r)
+			}
+		})},
 		{"/", http.HandlerFunc(root)},
 	}
 	if metrics := f.engine.Metrics(); metrics != nil {

@@ -72,15 +72,6 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// takeBack has a page answer to which users come back, and says that there is none.
-func takeBack(w http.ResponseWriter, r *http.Request, page http.Handler) {
-	if page == nil {
-		notFound(w, r)
-		return
-	}
-	page.ServeHTTP(w, r)
-}
-
 func reads(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true

@@ -23,6 +23,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
@@ -80,7 +81,10 @@ func New(e *engine.Server, o Options) *Front {
 	if o.Local.ID == "" {
 		o.Local = identity.Anonymous()
 	}
-	b := newBackend(e)
+	b := &backend{engine: e, show: newShow(e.Logger()), tasks: tasks.New(tasks.Options{
+		Store:  func() (tasks.Store, error) { return e.Inside().State() },
+		Runner: runner{e}, Logger: e.Logger(),
+	})}
 	who := newAccess(e)
 	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
 	e.CountClients(f.clients)
@@ -151,10 +155,6 @@ func (f *Front) Status() engine.Status {
 	status.RestartNeeded = status.RestartNeeded || f.outdated.Load()
 	return f.access.judge(status)
 }
-
-// RestartNeeded reports whether the operator's file wants what only a restart brings
-// about: another listener than there is, or another audit log.
-func (f *Front) RestartNeeded() bool { return f.engine.Status().RestartNeeded || f.outdated.Load() }
 
 // Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
 // sessions that there are. Clients of revision 2026-07-28 have none over Streamable
@@ -299,12 +299,12 @@ func (f *Front) Shutdown(ctx context.Context) error {
 // Of what is late it names one: the others wait for that.
 func (f *Front) drain(ctx context.Context) error {
 	// The engine refuses new calls from now on, whichever route they take.
-	calls, tasks := make(chan error, 1), make(chan error, 1)
+	calls, legs := make(chan error, 1), make(chan error, 1)
 	go func() { calls <- f.engine.Drain(ctx) }()
-	go func() { tasks <- f.backend.tasks.Drain(ctx) }()
+	go func() { legs <- f.backend.tasks.Drain(ctx) }()
 	clients := f.mcp.Drain(ctx)
 	if clients != nil {
 		clients = fmt.Errorf("drain clients: %w", clients)
 	}
-	return cmp.Or(<-calls, <-tasks, clients)
+	return cmp.Or(<-calls, <-legs, clients)
 }

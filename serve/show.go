@@ -22,6 +22,10 @@ type show struct {
 	lists    map[shownKey]shown
 }
 
+func newShow(logger *slog.Logger) show {
+	return show{logger: logger, tools: map[*engine.Tool]*mcp.Tool{}, offers: map[*engine.Offer]*mcp.Entry{}}
+}
+
 // shownKey is a kind and the content hash of a list.
 type shownKey struct {
 	kind call.Kind
@@ -102,9 +106,6 @@ func (s *show) encodeTool(tool *engine.Tool) *mcp.Tool {
 		s.logger.Error("a tool cannot be listed", slog.String("tool", tool.Name()), slog.String("error", err.Error()))
 		return nil
 	}
-	if s.tools == nil {
-		s.tools = map[*engine.Tool]*mcp.Tool{}
-	}
 	s.tools[tool] = encoded
 	return encoded
 }
@@ -119,9 +120,6 @@ func (s *show) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	if err != nil {
 		s.logger.Error("a "+m.Kind.String()+" cannot be listed", slog.String("name", m.Name), slog.String("error", err.Error()))
 		return nil
-	}
-	if s.offers == nil {
-		s.offers = map[*engine.Offer]*mcp.Entry{}
 	}
 	s.offers[offer] = encoded
 	return encoded

@@ -19,13 +19,6 @@ import (
 // keyTasks names MCP's extension for tasks, as what a client lacks.
 const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-func newTasks(e *engine.Server) *tasks.Tasks {
-	return tasks.New(tasks.Options{
-		Store:  func() (tasks.Store, error) { return e.Inside().State() },
-		Runner: runner{e}, Logger: e.Logger(),
-	})
-}
-
 // asTask starts the call of a tool as a task if the tool and the client take tasks. It
 // returns the task, or else why the call is declined; both are nil for a call that runs
 // without a task.
