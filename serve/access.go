@@ -78,7 +78,6 @@ func protocolOf(e *engine.Server) idp.Protocol {
 	return nil
 }
 
-// close lets nobody in from then on.
 func (a *access) close() error {
 	a.roster.Close()
 	return a.providers.pool.Close()

@@ -12,7 +12,6 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// healthz says that the process serves HTTP.
 func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return

@@ -168,7 +168,6 @@ func (f *Front) Sessions() map[string]int {
 	return sessions
 }
 
-// load loads the engine when nothing has loaded it yet.
 func (f *Front) load(ctx context.Context) error {
 	if f.engine.Snapshot() != nil {
 		return nil

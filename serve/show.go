@@ -42,7 +42,6 @@ type shown struct {
 // that some caller may see of a kind.
 const maxLists = 256
 
-// list returns the encoded list, and encodes what is new in it.
 func (s *show) list(k call.Kind, visible *engine.Visible) shown {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,6 @@ func (s *show) renew(snap *engine.Snapshot) {
 	s.snapshot, s.tools, s.offers, s.lists = snap, tools, offers, map[shownKey]shown{}
 }
 
-// tool returns the encoded form of a tool, nil when there is none.
 func (s *show) tool(tool *engine.Tool) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +135,6 @@ func toolInfo(m engine.Metadata) mcp.ToolInfo {
 	return info
 }
 
-// entryOf encodes a resource, a template or a prompt.
 func entryOf(m engine.OfferMetadata) (*mcp.Entry, error) {
 	info := mcp.EntryInfo{
 		Kind: m.Kind, Address: m.Address, Name: m.Name, Title: m.Title, Description: m.Description, MIMEType: m.MIMEType, Size: m.Size,

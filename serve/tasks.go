@@ -108,7 +108,6 @@ func (b *backend) taskError(caller identity.Caller, err error) *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: "the server cannot keep its tasks"}
 }
 
-// taskOf returns a task as the protocol knows it.
 func taskOf(t tasks.Task) *mcp.Task {
 	task := &mcp.Task{
 		ID: t.ID, Message: t.Message, Created: t.Created, Updated: t.Updated, TTL: t.TTL, Poll: t.Poll, Cancelled: t.Cancelled, Requests: t.Requests,

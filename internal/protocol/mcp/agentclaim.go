@@ -152,12 +152,10 @@ func bodyNames() claimNames {
 	return claimNames{"agent.agent_id", "agent.model", "agent.request_id", "agent.metadata"}
 }
 
-// isEmpty reports whether nothing is claimed.
 func (c *AgentClaim) isEmpty() bool {
 	return c.AgentID == "" && c.Model == "" && c.RequestID == "" && len(c.Metadata) == 0
 }
 
-// check holds the claim to its bounds.
 func (c *AgentClaim) check(names claimNames) *call.Error {
 	if c.isEmpty() {
 		return nil
@@ -205,7 +203,6 @@ func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, e
 	return agent, nil
 }
 
-// badClaim returns the error for one entry of a claim.
 func badClaim(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }

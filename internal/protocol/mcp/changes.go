@@ -37,7 +37,6 @@ type changes struct {
 	telling sync.WaitGroup
 }
 
-// watch follows the backend until stop is called.
 func watch(b Backend, quiet time.Duration) *changes {
 	c := &changes{
 		backend: b, quiet: quiet,
@@ -160,7 +159,6 @@ func (c *changes) begin() (listeners []listener, touched []string) {
 	return listeners, touched
 }
 
-// listenersTo returns those that want to hear of a topic.
 func (c *changes) listenersTo(t topic) (listeners []listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +303,6 @@ func (c *changes) forget(f *feed, t topic) {
 	}
 }
 
-// remove ends a feed.
 func (c *changes) remove(f *feed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

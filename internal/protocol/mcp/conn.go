@@ -162,7 +162,6 @@ func (c *Conn) Close() {
 	c.server.work.done()
 }
 
-// serve serves what [Conn.take] has returned.
 func (c *Conn) serve(b *batch) {
 	b.mayEndLate()
 	var r Reply
@@ -191,7 +190,6 @@ func (c *Conn) answer(r Reply) {
 	}
 }
 
-// turnAway refuses requests that come when nothing new may begin.
 func (c *Conn) turnAway(b *batch) {
 	for i := range b.pending {
 		if m := &b.pending[i].message; !m.isResponse() && !m.isNotification() {

@@ -27,7 +27,6 @@ type Reply struct {
 	Last bool
 }
 
-// refuse returns the error response to a message.
 func refuse(id []byte, f *fault) Reply {
 	return Reply{Frame: errorFrame(id, &f.RPCError), Refusal: f.refusal}
 }
@@ -89,7 +88,6 @@ func (p *pending) serve() Reply {
 	return p.reply(p.run(p.ctx))
 }
 
-// reply returns the reply that a result or a fault is.
 func (p *pending) reply(r *result, f *fault) Reply {
 	switch {
 	case isCancelled(p.ctx), r == nil && f == nil:

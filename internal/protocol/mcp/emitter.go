@@ -197,7 +197,6 @@ func (o *outbox) expire() {
 	o.expired = true
 }
 
-// run sends until nothing waits.
 func (o *outbox) run(idle chan<- struct{}) {
 	defer close(idle)
 	for {

@@ -108,7 +108,6 @@ type batch struct {
 	alone [1]pending
 }
 
-// replied takes the reply to a message that does not wait.
 func (b *batch) replied(i int, r Reply) {
 	if b.replies == nil {
 		b.replies = make([]Reply, len(b.pending))
@@ -116,7 +115,6 @@ func (b *batch) replied(i int, r Reply) {
 	b.replies[i] = r
 }
 
-// slow reports whether serving may take long.
 func (b *batch) slow() bool {
 	for i := range b.pending {
 		if p := &b.pending[i]; p.waits && p.handler.slow {

@@ -89,7 +89,6 @@ func errorFrame(id []byte, e *call.RPCError) Frame {
 	return Frame{head: append(b, '}')}
 }
 
-// appendError appends an error object.
 func appendError(dst []byte, e *call.RPCError) []byte {
 	dst = strconv.AppendInt(append(dst, `{"code":`...), int64(e.Code), 10)
 	dst = appendText(dst, "message", e.Message)
@@ -176,12 +175,10 @@ func appendMember(dst []byte, name string) []byte {
 	return append(appendString(dst, name), ':')
 }
 
-// appendText appends a member that is a string.
 func appendText(dst []byte, name, value string) []byte {
 	return appendString(appendMember(dst, name), value)
 }
 
-// appendOptional appends a member that is a string, unless it is empty.
 func appendOptional(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -277,7 +274,6 @@ func newFault(code int, refusal Refusal, message string) *fault {
 	return &fault{call.RPCError{Code: code, Message: message}, refusal}
 }
 
-// with adds data, which is JSON.
 func (f *fault) with(data []byte) *fault {
 	f.Data = data
 	return f

@@ -26,7 +26,6 @@ const (
 	headerParam   = "Mcp-Param-"
 )
 
-// canonical returns the canonical form of the end of a header's name.
 func canonical(name string) string {
 	return strings.TrimPrefix(textproto.CanonicalMIMEHeaderKey(headerParam+name), headerParam)
 }
@@ -44,7 +43,6 @@ func mirrored(h http.Header, name string) (value string, f *fault) {
 	}
 }
 
-// checkHeader holds a header to the value in the body.
 func checkHeader(h http.Header, name, body string) *fault {
 	value, f := mirrored(h, name)
 	if f != nil {
@@ -69,7 +67,6 @@ func decoded(h http.Header, name string) (string, *fault) {
 	return text, nil
 }
 
-// checkName compares Mcp-Name with the name in the body.
 func checkName(h http.Header, body []byte) *fault {
 	name, f := decoded(h, headerName)
 	if f == nil && name != string(body) {

@@ -90,7 +90,6 @@ func (f *inflight) cancel(id, reason []byte) {
 	}
 }
 
-// cancelAll ends all requests, with their session.
 func (f *inflight) cancelAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +106,6 @@ func idKey(id []byte) string {
 	return string(bytes.TrimSuffix(id, []byte{'"'}))
 }
 
-// len returns how many requests are under way.
 func (f *inflight) len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,7 +42,6 @@ func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
 	return needs, len(a.Requests) > 0
 }
 
-// isURL reports whether a request sends the user to a URL.
 func isURL(r *call.AskRequest) bool {
 	mode, _ := jsontext.Text(jsontext.Get(r.Params, "mode"))
 	return r.Method == methodElicit && mode == "url"
@@ -166,7 +165,6 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 	return resume, nil
 }
 
-// waitOf returns how long a call waits for the answers to an ask.
 func waitOf(a *call.Ask) time.Duration {
 	if a.Wait > 0 {
 		return a.Wait
@@ -191,7 +189,6 @@ func unanswered(message string) *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: message}
 }
 
-// requestFrame returns a request of the server to a legacy client.
 func requestFrame(id string, r *call.AskRequest, version string) Frame {
 	b := append(make([]byte, 0, 96+len(r.Params)), openFrame...)
 	b = appendRequest(appendText(b, "id", id), r, version, id)
@@ -232,7 +229,6 @@ func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	}
 }
 
-// appendRequests appends the member inputRequests.
 func appendRequests(dst []byte, requests []call.AskRequest) []byte {
 	dst = append(appendMember(dst, "inputRequests"), '{')
 	for _, r := range requests {

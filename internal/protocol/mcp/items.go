@@ -85,7 +85,6 @@ func complete(ctx context.Context, c *request) (*result, *fault) {
 	return c.perform(ctx, r, &itemParams{})
 }
 
-// completionOf reads the params of completion/complete.
 func completionOf(params []byte) (r call.Request, f *fault) {
 	if r, f = referenceOf(jsontext.Get(params, "ref")); f != nil {
 		return r, f
@@ -110,7 +109,6 @@ func completionOf(params []byte) (r call.Request, f *fault) {
 	return r, nil
 }
 
-// referenceOf reads what is to be completed.
 func referenceOf(ref []byte) (r call.Request, f *fault) {
 	key := "name"
 	switch kind, _ := jsontext.Text(jsontext.Get(ref, "type")); kind {

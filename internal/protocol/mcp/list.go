@@ -28,7 +28,6 @@ type List struct {
 
 func (l *List) len() int { return max(len(l.Tools), len(l.Entries)) }
 
-// entry returns the encoded entry at an index for clients of the era.
 func (l *List) entry(i int, e era) []byte {
 	if len(l.Tools) > 0 {
 		return l.Tools[i].entry(e)
@@ -36,7 +35,6 @@ func (l *List) entry(i int, e era) []byte {
 	return l.Entries[i].json
 }
 
-// page encodes part of the list as a member of the answer.
 func (l *List) page(k call.Kind, from, to int, e era) []byte {
 	size := len(`"":[]`) + len(listMember(k)) + to - from
 	for i := from; i < to; i++ {
@@ -52,7 +50,6 @@ func (l *List) page(k call.Kind, from, to int, e era) []byte {
 	return slices.Clip(append(b, ']'))
 }
 
-// lister returns the method that lists a kind.
 func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
 	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
@@ -85,7 +82,6 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	return r, nil
 }
 
-// listStart returns the index that params.cursor stands for.
 func (c *request) listStart(list *List) (int, *fault) {
 	cursor := jsontext.Get(c.params, "cursor")
 	if jsontext.IsNull(cursor) {

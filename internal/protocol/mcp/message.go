@@ -32,14 +32,12 @@ type message struct {
 	bad *fault
 }
 
-// isNotification reports whether nobody waits for an answer.
 func (m *message) isNotification() bool { return len(m.id) == 0 }
 
 // isOdd reports whether the message is a notification in good order but for its
 // params. Who sent it waits for nothing.
 func (m *message) isOdd() bool { return m.bad != nil && m.isNotification() && m.method != "" }
 
-// isResponse reports whether the message answers something.
 func (m *message) isResponse() bool { return m.method == "" }
 
 // parse lets text through the gate and reads the messages it holds: one, or

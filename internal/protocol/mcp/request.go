@@ -54,7 +54,6 @@ type result struct {
 	last bool
 }
 
-// claim returns what the message and its headers claim together.
 func (c *request) claim() (AgentClaim, *call.Error) {
 	claim, err := parseAgent(c.meta.agent)
 	for _, h := range [...]http.Header{c.origin.sent, c.origin.peer.Headers} {

@@ -13,7 +13,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// succeeded encodes the success of a call.
 func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 	if r.Kind == call.Tools {
 		return c.toolResult(response)
@@ -53,7 +52,6 @@ func (c *request) toolResult(r *call.Result) *result {
 	return &result{members: b, revision: r.Revision}
 }
 
-// failed encodes the failure of the call itself.
 func (c *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	c.retryAfter = e.RetryAfter
 	return c.failure(r, e, revision)
@@ -182,7 +180,6 @@ func hasAudio(version string) bool { return version >= version20250326 }
 // hasLinks reports whether the revision has resource links (2025-06-18 schema, ResourceLink).
 func hasLinks(version string) bool { return version >= version20250618 }
 
-// version returns the revision that the call is answered in.
 func (c *request) version() string {
 	if c.era == modern || c.origin.session == nil {
 		return newestModern
@@ -201,7 +198,6 @@ func appendFitted(dst, block []byte, version string, n int) []byte {
 	return appendRaw(dst, block)
 }
 
-// appendEmbeddedAudio appends an audio block as an embedded resource.
 func appendEmbeddedAudio(dst, block []byte, n int) []byte {
 	dst = append(appendText(append(dst, '{'), "type", "resource"), `,"resource":{`...)
 	dst = appendText(dst, "uri", fmt.Sprintf("mcpd://audio/%d", n))
@@ -210,7 +206,6 @@ func appendEmbeddedAudio(dst, block []byte, n int) []byte {
 	return append(appendCommon(dst, block), '}')
 }
 
-// appendLinkText appends a resource link as a text block.
 func appendLinkText(dst, block []byte) []byte {
 	name := jsontext.Unquote(jsontext.Get(block, "title"))
 	if len(name) == 0 {

@@ -137,7 +137,6 @@ func (c *request) can(r *call.Request) call.Capabilities {
 	return c.origin.session.can
 }
 
-// missing returns the wanted capabilities that a client does not have.
 func missing(can, wanted call.Capabilities) call.Capabilities {
 	return call.Capabilities{
 		Form: wanted.Form && !can.Form, URL: wanted.URL && !can.URL,
@@ -146,7 +145,6 @@ func missing(can, wanted call.Capabilities) call.Capabilities {
 	}
 }
 
-// capabilitiesObject returns the JSON object that declares capabilities.
 func capabilitiesObject(can call.Capabilities) []byte {
 	b := []byte{'{'}
 	if can.URL {

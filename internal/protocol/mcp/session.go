@@ -125,7 +125,6 @@ func (s *sessions) add(n *session) bool {
 	return true
 }
 
-// find returns the session with the id, if it is the principal's.
 func (s *sessions) find(id string, p identity.Principal) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +149,6 @@ func (s *Server) SessionVersion(p Peer, id string) (version string, ok bool) {
 	return n.version, true
 }
 
-// len counts the sessions that have not ended.
 func (s *sessions) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +156,6 @@ func (s *sessions) len() int {
 	return s.order.Len()
 }
 
-// remove ends the session.
 func (s *sessions) remove(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

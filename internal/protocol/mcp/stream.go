@@ -81,7 +81,6 @@ func (st *Stream) sendPing(f Frame) {
 	st.bell.ring()
 }
 
-// giveUp ends the stream.
 func (st *Stream) giveUp() {
 	st.server.options.Logger.Info("a client does not answer pings: its stream ends", "client", st.session.client)
 	st.mu.Lock()

@@ -89,7 +89,6 @@ type names struct {
 	given bool
 }
 
-// filterOf reads params.notifications.
 func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	if !jsontext.IsObject(object) {
 		return w, invalidParams("params.notifications must be an object")
@@ -111,7 +110,6 @@ func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	return w, f
 }
 
-// namesOf reads a list of strings.
 func namesOf(object []byte, name string) (n names, f *fault) {
 	value := jsontext.Get(object, name)
 	if jsontext.IsNull(value) {
@@ -283,7 +281,6 @@ func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-// unsubscribeResource takes back subscribeResource.
 func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribed()
 	if f != nil {
@@ -293,7 +290,6 @@ func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-// subscribed returns the URI that the params name.
 func (c *request) subscribed() (string, *fault) {
 	uri, ok := jsontext.Text(jsontext.Get(c.params, "uri"))
 	if !ok || uri == "" {

@@ -186,7 +186,6 @@ func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-// becameTask is the result of a call that goes on as a task.
 func (c *request) becameTask(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &call.Error{

@@ -24,7 +24,6 @@ func (c *request) admit() *fault {
 	return c.admitLegacy()
 }
 
-// headers returns those that mirror the message; nil when none do.
 func (c *request) headers() http.Header {
 	if c.origin.mirrored {
 		return c.origin.peer.Headers
@@ -177,7 +176,6 @@ const (
 	bothEras = legacy | modern
 )
 
-// isLegacy reports whether version is a legacy revision that is served.
 func isLegacy(version string) bool {
 	return version != newestModern && slices.Contains(versions[:], version)
 }
@@ -194,7 +192,6 @@ func revisionOf(value []byte) string {
 	return string(name)
 }
 
-// supported returns the served revisions as a JSON array.
 func supported() []byte {
 	b := []byte{'['}
 	for i, v := range versions {

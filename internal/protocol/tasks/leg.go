@@ -141,7 +141,6 @@ func (t *Tasks) Drain(ctx context.Context) error {
 	return t.wait(ctx)
 }
 
-// wait waits for the legs that run.
 func (t *Tasks) wait(ctx context.Context) error {
 	if err := t.running.Drain(ctx); err != nil {
 		return fmt.Errorf("drain: tasks still run: %w", err)
@@ -219,7 +218,6 @@ func (h *held) store(s *state.Task, open []suspend.Request) (err error) {
 	return nil
 }
 
-// heldOf returns what a task that waits goes on with.
 func heldOf(s state.Task) (h held, err error) {
 	if err := json.Unmarshal(s.Held, &h); err != nil {
 		return h, fmt.Errorf("read what a task goes on with: %w", err)

@@ -169,7 +169,6 @@ func (l *limited) forget(c *counted) {
 	l.unwait(c)
 }
 
-// closeAll closes connections that were not in use.
 func closeAll(conns []*counted) {
 	for _, c := range conns {
 		// Not the connection of TLS above it, which would say goodbye first.

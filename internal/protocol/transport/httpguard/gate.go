@@ -128,7 +128,6 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// serve passes a request on, unless it is refused.
 func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next http.Handler) {
 	if no != nil {
 		no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
@@ -137,7 +136,6 @@ func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next h
 	next.ServeHTTP(w, r)
 }
 
-// check returns why a request may not enter, or nil.
 func (g *Gate) check(r *http.Request) *refusal {
 	if g.returns(r) {
 		return g.checkContent(r)

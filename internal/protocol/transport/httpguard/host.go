@@ -17,7 +17,6 @@ type listener struct {
 	tls  bool
 }
 
-// listenerOf returns the listener that a request came in on.
 func listenerOf(r *http.Request) listener {
 	l := listener{tls: r.TLS != nil}
 	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {

@@ -45,7 +45,6 @@ func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	return nil, false
 }
 
-// unavailable answers a request that may succeed in a moment.
 func unavailable(w http.ResponseWriter, reason string) {
 	w.Header().Set("Retry-After", "1")
 	Refuse(w, http.StatusServiceUnavailable, reason)
@@ -193,7 +192,6 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 // typeJSON is shared by all answers, and never written to.
 var typeJSON = []string{"application/json"}
 
-// writeJSON writes the whole response.
 func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) error {
 	writeHead(w, status, f, flushed)
 	_, err := f.WriteTo(w)

@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// execute answers POST /mcp/execute.
 func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" || !httpguard.IsJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
@@ -133,7 +132,6 @@ func decode(raw []byte) (body, *call.Error) {
 	return c, nil
 }
 
-// orNil returns nil for null.
 func orNil(value []byte) json.RawMessage {
 	if jsontext.IsNull(value) {
 		return nil
@@ -169,7 +167,6 @@ func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Er
 	return can, resume, nil
 }
 
-// capabilities reads the member "can".
 func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error) {
 	var kinds []string
 	if list != nil && json.Unmarshal(list, &kinds) != nil {

@@ -131,7 +131,6 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ ide
 	return caller, pass, bound
 }
 
-// turnAway answers a request that may not enter.
 func (h *handler) turnAway(w *responder, r *http.Request, err error) {
 	status, message := h.options.Refuse(w.Header(), r, err)
 	write(w, status, encodeError(call.PolicyDenied, message, nil, ""))
@@ -153,7 +152,6 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 	return true
 }
 
-// capabilities answers GET /mcp/capabilities.
 func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) {
 	caller, _, ok := h.caller(w, r, headers)
 	if !ok {
@@ -250,7 +248,6 @@ func newPage(info mcp.Info, tools []*mcp.Tool) page {
 	return page{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`}
 }
 
-// quote returns s as a JSON string.
 func quote(s string) []byte {
 	b, _ := json.Marshal(s) // a string always encodes
 	return b

@@ -28,7 +28,6 @@ type responder struct {
 	client workqueue.Client  // whom it counts for, once that is known
 }
 
-// writeResult answers with what a tool returned.
 func writeResult(w *responder, r call.Result) {
 	value := r.Value
 	if value == nil {

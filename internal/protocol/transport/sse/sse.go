@@ -51,7 +51,6 @@ func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 	return http.HandlerFunc(h.stream), http.HandlerFunc(h.message)
 }
 
-// stream serves one client as long as it holds its stream open.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
@@ -204,7 +203,6 @@ func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
 	}
 }
 
-// receive takes in texts, one after the other, until there are no more.
 func (c *client) receive(ctx context.Context) {
 	for {
 		select {

@@ -136,7 +136,6 @@ func (c *carrier) write(frames []mcp.Frame) bool {
 	return true
 }
 
-// wake has the connection look at the stream.
 func (c *carrier) wake() {
 	select {
 	case c.news <- struct{}{}:
@@ -151,5 +150,4 @@ func (c *carrier) drop() {
 	c.wake()
 }
 
-// leave closes the connection.
 func (c *carrier) leave() { c.leaving.Do(func() { close(c.left) }) }

@@ -115,7 +115,6 @@ func (e *events) find(session, id string) (*stream, int) {
 	return at.Value.(*kept).stream, n
 }
 
-// drop forgets the streams of a session that has ended.
 func (e *events) drop(session string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,7 +135,6 @@ func (e *events) arm() {
 	}
 }
 
-// sweep forgets the streams that are old.
 func (e *events) sweep() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
