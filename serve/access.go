@@ -1,19 +1,28 @@
 package serve
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/auth/idp"
+	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/host/egress"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
 // access lets in whom the auth blocks of the snapshot do that serves: a request is
@@ -69,7 +78,6 @@ func protocolOf(e *engine.Server) idp.Protocol {
 	return nil
 }
 
-// close lets nobody in from then on.
 func (a *access) close() error {
 	a.roster.Close()
 	return a.providers.pool.Close()
@@ -230,4 +238,112 @@ func methodsOf(blocks []engine.Auth) (o authn.Options) {
 		}
 	}
 	return o
+}
+
+// providers is how the documents of identity providers are read: by the doors that the
+// requests of scripts pass. No proxy of the environment comes between, and each address
+// is judged when it is dialled. A host that the operator names as an issuer may have a
+// private one; a host that only a provider names, for its keys, may not.
+type providers struct {
+	snapshot func() *engine.Snapshot
+	pool     *egress.Pool
+}
+
+const (
+	// documentBytes bounds a document of a provider.
+	documentBytes = 1 << 20
+	// documentTime bounds the time of a request for one.
+	documentTime = 10 * time.Second
+)
+
+func newProviders(snapshot func() *engine.Snapshot, log *slog.Logger) *providers {
+	return &providers{snapshot: snapshot, pool: egress.New(egress.Options{Logger: log})}
+}
+
+// client follows no redirect, as the pool does not.
+func (p *providers) client() *http.Client { return &http.Client{Transport: p, Timeout: documentTime} }
+
+// RoundTrip sends a request to the host of its URL.
+func (p *providers) RoundTrip(r *http.Request) (*http.Response, error) {
+	g := grant.HTTP{Name: "provider", Hosts: []string{grant.HostOf(r.URL)}, MaxResponse: documentBytes}
+	g.PrivateNetworks = p.named(g.Hosts[0])
+	return p.pool.RoundTripper(g).RoundTrip(r)
+}
+
+// named reports whether the operator names a host, with its port, as an issuer.
+func (p *providers) named(host string) bool {
+	now := p.snapshot()
+	if now == nil {
+		return false
+	}
+	for _, b := range now.Auths() {
+		if b.Tokens == nil {
+			continue
+		}
+		if issuer, err := url.Parse(b.Tokens.Issuer); err == nil && grant.HostOf(issuer) == host {
+			return true
+		}
+	}
+	return false
+}
+
+// agentContradicted is the event of the audit log that a request was refused which two
+// agents would have made: agent is the one that the credential of principal is bound to,
+// claimed the other one, and by says what of the request names that: its claim, or its
+// connection.
+const agentContradicted = "agent.contradicted"
+
+// contradicted has it logged and written down who claims to be another agent than its
+// credential is bound to.
+func (a *access) contradicted(c mcp.Contradiction) {
+	about := map[string]string{
+		"claimed": c.Caller.Agent.AgentID, "by": "claim",
+		"method": c.Method, "name": cut(c.Name), "trace_id": traceOf(c.Trace),
+	}
+	a.tellContradiction(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
+}
+
+// conflicted is contradicted for who comes by the connection of another agent.
+func (a *access) conflicted(r *http.Request, c authn.Conflict) {
+	a.tellContradiction(c.Principal, c.Source, c.RequestID, map[string]string{
+		"claimed": c.Agent, "by": "connection", "path": cut(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
+	})
+}
+
+// tellContradiction has a request logged, sparingly, and written down each time.
+func (a *access) tellContradiction(p identity.Principal, from identity.Source, request string, about map[string]string) {
+	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
+	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
+	a.engine.Audit(agentContradicted, about)
+	withheld, tell := a.contradictions.Tell(time.Now())
+	if !tell {
+		return
+	}
+	var attributes []slog.Attr
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		attributes = append(attributes, slog.String(name, about[name]))
+	}
+	if withheld > 0 {
+		attributes = append(attributes, slog.Int("not_logged_before", withheld))
+	}
+	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "a caller claims to be another agent than its credential is bound to", attributes...)
+}
+
+// traceOf returns the id of the trace that a request comes from, "" for none.
+func traceOf(t call.Trace) string {
+	return cmp.Or(observe.Parent(t.Parent, "").Trace(), observe.Parent(t.CarrierParent, "").Trace())
+}
+
+// cut returns the beginning of what a caller calls something. A request that is refused may
+// name it by as much text as a message holds, and the log, unlike the audit log, has no bound
+// of its own.
+func cut(name string) string {
+	left := 256 // characters
+	for i := range name {
+		if left == 0 {
+			return name[:i] + "…"
+		}
+		left--
+	}
+	return name
 }

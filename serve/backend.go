@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,10 +29,6 @@ type backend struct {
 // steadyTTL is how long clients may keep what stands in the files, and at most what servers
 // behind this one say of theirs. Those who subscribe are told sooner.
 const steadyTTL = time.Minute
-
-func newBackend(e *engine.Server) *backend {
-	return &backend{engine: e, tasks: newTasks(e), show: show{logger: e.Logger()}}
-}
 
 // Info returns what the server says of itself.
 func (b *backend) Info() mcp.Info {
@@ -153,4 +150,45 @@ func cancellation(cause error) call.Cancellation {
 		return call.Cancellation{By: call.CancelledByConnection, Reason: "the connection was closed"}
 	}
 	return call.Cancellation{}
+}
+
+// life is what calls live in: they are cancelled when it ends. The zero life
+// is ready for use.
+type life struct {
+	mu     sync.Mutex
+	ended  error // nil while it lasts
+	last   uint64
+	living map[uint64]*lazyctx.Context
+}
+
+// enter adds a call, which a life that has ended cancels at once. [life.leave]
+// takes it out again, by the number.
+func (l *life) enter(call *lazyctx.Context) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended != nil {
+		call.Cancel(l.ended)
+	}
+	if l.living == nil {
+		l.living = map[uint64]*lazyctx.Context{}
+	}
+	l.last++
+	l.living[l.last] = call
+	return l.last
+}
+
+func (l *life) leave(number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.living, number)
+}
+
+// end cancels what lives, and what comes later.
+func (l *life) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = cause
+	for _, call := range l.living {
+		call.Cancel(cause)
+	}
 }

@@ -2,18 +2,29 @@ package serve_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math/big"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/serve"
 )
 
 // What a message may say of who sends it, beside what is proved. None of it counts.
@@ -230,6 +241,220 @@ func TestTheRESTWireTakesNobodysWord(t *testing.T) {
 	for _, call := range m.calls(0) {
 		if call.Principal.ID != "bob" || len(call.Principal.Scopes) > 0 || call.Agent.Verified {
 			t.Errorf("%s is of %+v", call.Tool, call.Caller)
+		}
+	}
+}
+
+// What a request claims that comes from bot and says that it is evil, in its body and in
+// its headers.
+const (
+	evilTrace  = "0af7651916cd43dd8448eb211c80319c"
+	evilAgent  = `{"agent_id":"evil","request_id":"r-7"}`
+	evilMeta   = `"mcpd/agent":` + evilAgent + `,"traceparent":"00-` + evilTrace + `-b7ad6b7169203331-01"`
+	evilModern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{},` + evilMeta + `}`
+	evilLegacy = `"_meta":{` + evilMeta + `}`
+)
+
+var evilHeaders = http.Header{"X-Agent-Id": {"evil"}, "X-Request-Id": {"r-7"}, "Traceparent": {"00-" + evilTrace + "-b7ad6b7169203331-01"}}
+
+// claim is one way to claim an agent, and what the event says of it beside who does.
+type claim struct {
+	name string
+	// send returns the status, 0 where the wire has none for a request, and the answer.
+	send func() (int, string)
+	// told are members of the event; those of a whole request where nil.
+	told map[string]string
+}
+
+// TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire: once for each request, with
+// the agent that is claimed and what the request is known by.
+func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	local := serve.LocalPrincipal("1000", "grace")
+	local.Agent = "bot"
+	m := newMatrixOf(t, usersOf(0)+fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", path), local)
+	credential := m.corp.token(map[string]any{"agent": "bot"})
+	for _, at := range m.sites() {
+		who := map[string]string{"principal": "ada", "kind": "jwt", "issuer": m.corp.Issuer(), "ip": "127.0.0.1"}
+		if at.name == "unix" {
+			delete(who, "ip")
+		}
+		for _, c := range m.claims(at, credential) {
+			m.wantContradicted(path, at.name+", "+c.name, c, who)
+		}
+	}
+	for _, c := range m.linked("stdio", m.stdio, map[string]string{}) {
+		m.wantContradicted(path, c.name, c, map[string]string{"principal": "grace", "kind": "local", "listener": "stdio"})
+	}
+	if calls := m.calls(0); len(calls) > 0 {
+		t.Errorf("%d calls are made: %+v", len(calls), calls[0])
+	}
+	if line := lineWith(m.log.String(), "claims to be another agent"); !strings.Contains(line, "claimed=evil") || !strings.Contains(line, "request_id=r-7") {
+		t.Errorf("the log says %s", line)
+	}
+}
+
+// wantContradicted checks that a claim is refused and makes one event.
+func (m *matrix) wantContradicted(path, name string, c claim, who map[string]string) {
+	m.t.Helper()
+	before := len(contradictions(m.t, path))
+	status, answer := c.send()
+	if status != http.StatusForbidden && status != 0 || !strings.Contains(answer, "the credential is bound to another agent") {
+		m.t.Errorf("%s: %d %s", name, status, answer)
+	}
+	want := map[string]string{"agent": "bot", "claimed": "evil", "by": "claim", "request_id": "r-7", "method": "tools/call", "name": "open", "trace_id": evilTrace}
+	maps.Copy(want, who)
+	maps.Copy(want, c.told)
+	maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
+	if diff := cmp.Diff([]map[string]string{want}, contradictions(m.t, path)[before:]); diff != "" {
+		m.t.Errorf("%s is written down (-want +got)\n%s", name, diff)
+	}
+}
+
+// claims are the ways to claim an agent by HTTP.
+func (m *matrix) claims(at site, credential http.Header) []claim {
+	post := func(path, body string, header http.Header) func() (int, string) {
+		return func() (int, string) {
+			got := m.send(at, http.MethodPost, path, body, joined(credential, header))
+			return got.status, got.text
+		}
+	}
+	open, list := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}, mcptest.Request{Method: "tools/list"}
+	// The URI of a template holds arguments, and no more of those is written down than of others.
+	page := mcptest.Request{Method: "resources/read", Name: "page:t0ps3cret", Params: `"uri":"page:t0ps3cret"`}
+	session := m.begin(at, "2025-11-25", credential)
+	unread := map[string]string{"name": ""} // the request is refused before its body is read
+	claims := []claim{
+		{"REST, header", post("/mcp/execute", `{"tool":"open","arguments":{}}`, evilHeaders), unread},
+		{"REST, member", post("/mcp/execute", `{"tool":"open","arguments":{},"agent":`+evilAgent+`}`, http.Header{"Traceparent": evilHeaders["Traceparent"]}), nil},
+		{"REST, a long name", post("/mcp/execute", `{"tool":"`+strings.Repeat("ü", 300)+`","arguments":{},"agent":`+evilAgent+`}`, http.Header{"Traceparent": evilHeaders["Traceparent"]}), map[string]string{"name": strings.Repeat("ü", 256) + "…"}},
+		{"REST, list", func() (int, string) {
+			got := m.send(at, http.MethodGet, "/mcp/capabilities", "", joined(credential, evilHeaders))
+			return got.status, got.text
+		}, map[string]string{"method": "tools/list", "name": ""}},
+		{"modern HTTP, header", post("/mcp", messageOf(1, open, metaMatrix), joined(modernHeaders(open), evilHeaders)), nil},
+		{"modern HTTP, _meta", post("/mcp", messageOf(1, open, evilModern), modernHeaders(open)), nil},
+		{"modern HTTP, list", post("/mcp", messageOf(1, list, evilModern), modernHeaders(list)), map[string]string{"method": "tools/list", "name": ""}},
+		{"modern HTTP, a URI", post("/mcp", messageOf(1, page, evilModern), modernHeaders(page)), map[string]string{"method": "resources/read", "name": ""}},
+		{"legacy HTTP, header", post("/mcp", messageOf(1, open, ""), joined(session, evilHeaders)), nil},
+		{"legacy HTTP, _meta", post("/mcp", messageOf(1, open, evilLegacy), session), nil},
+	}
+	claims = append(claims, m.linked("WebSocket", func() (func(string), func() []byte) { return m.dial(at, credential) }, nil)...)
+	claims = append(claims, m.linked("HTTP+SSE", func() (func(string), func() []byte) { return m.stream(at, credential, credential) }, nil)...)
+	// The headers of a connection are of no trace of the requests on it.
+	write, read := m.dial(at, joined(credential, evilHeaders))
+	claims = append(claims, claim{"WebSocket, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	write, read = m.stream(at, joined(credential, evilHeaders), credential)
+	claims = append(claims, claim{"HTTP+SSE, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	write, read = m.stream(at, credential, joined(credential, evilHeaders))
+	return append(claims, claim{"HTTP+SSE, header of the message", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), nil})
+}
+
+// stream opens a stream of HTTP+SSE with a header, and sends messages with another one.
+func (m *matrix) stream(at site, opened, sent http.Header) (write func(string), read func() []byte) {
+	endpoint, next := m.listen(at, opened)
+	return func(text string) { m.send(at, http.MethodPost, endpoint, text, sent) }, next
+}
+
+// linked are the ways to claim an agent on a wire that carries messages.
+func (m *matrix) linked(name string, connect func() (func(string), func() []byte), told map[string]string) []claim {
+	open := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}
+	modern, read := connect()
+	legacy, readLegacy := connect()
+	legacy(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	readLegacy()
+	legacy(ready)
+	return []claim{
+		{"modern " + name, spoken(pipe(modern, read), messageOf(1, open, evilModern)), told},
+		{"legacy " + name, spoken(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), told},
+	}
+}
+
+// spoken sends a message on a wire whose answers have no status.
+func spoken(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
+	return func() (int, string) { return 0, send(mcptest.Request{}, 1, text) }
+}
+
+// contradictions returns what the events of a log say of contradicted agents.
+func contradictions(t *testing.T, path string) (all []map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var one struct {
+			Event      string `json:"event.name"`
+			Attributes map[string]string
+		}
+		if err := json.Unmarshal(line, &one); err != nil {
+			t.Fatal(err)
+		}
+		if one.Event == "agent.contradicted" {
+			all = append(all, one.Attributes)
+		}
+	}
+	return all
+}
+
+// lineWith returns the first line of a log that says something.
+func lineWith(log, said string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, said) {
+			return line
+		}
+	}
+	return ""
+}
+
+// TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown, and the caller and the log know
+// the request by one id.
+func TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	m := newMatrix(t, fmt.Sprintf(`
+listen {
+  tls {
+    cert_file      = "cert.pem"
+    key_file       = "key.pem"
+    client_ca_file = "ca.pem"
+  }
+}
+auth "mtls" "fleet" { agent = true }
+audit {
+  path = %q
+  mode = "strict"
+}
+`, path))
+	handler, err := m.front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := &x509.Certificate{DNSNames: []string{"evil"}, NotAfter: time.Now().Add(time.Hour), SerialNumber: big.NewInt(1)}
+	for _, chosen := range []string{"r-7", ""} {
+		r := httptest.NewRequest(http.MethodPost, "https://127.0.0.1:8080/mcp", strings.NewReader("{}"))
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}}
+		r.Header = joined(http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Traceparent": evilHeaders["Traceparent"]},
+			m.corp.token(map[string]any{"agent": "bot"}))
+		if chosen != "" {
+			r.Header.Set("X-Request-Id", chosen)
+		}
+		before := len(contradictions(t, path))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		id := w.Header().Get("X-Request-Id")
+		if w.Code != http.StatusForbidden || id == "" || chosen != "" && id != chosen {
+			t.Errorf("%d %s, known as %q, want %q", w.Code, w.Body, id, chosen)
+		}
+		want := map[string]string{
+			"agent": "bot", "claimed": "evil", "by": "connection", "request_id": id, "path": "/mcp", "trace_id": evilTrace,
+			"principal": "ada", "kind": "jwt", "issuer": m.corp.Issuer(), "ip": "192.0.2.1",
+		}
+		if diff := cmp.Diff([]map[string]string{want}, contradictions(t, path)[before:]); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if line := lineWith(m.log.String(), "request_id="+id); line == "" {
+			t.Errorf("the log does not name the request %s", id)
 		}
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/serve"
@@ -378,6 +381,109 @@ func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 		case <-told:
 		case <-timeout:
 			t.Fatal("the calls do not end")
+		}
+	}
+}
+
+// TestOneScriptAsksClientsOfBothEras counts what a body does that posts, asks,
+// posts, asks and posts, for clients of the official SDK: three, on the era that
+// carries its state and on that which is asked on its connection.
+func TestOneScriptAsksClientsOfBothEras(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			var posts atomic.Int64
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "%s#%d", strings.TrimPrefix(r.URL.Path, "/"), posts.Add(1))
+			}))
+			defer api.Close()
+			host := strings.TrimPrefix(api.URL, "http://")
+			url := listen(t, frontOf(t, fmt.Sprintf(`
+tool "deploy" {
+  timeout = "10s"
+  allow {
+    http "api" {
+      hosts            = [%q]
+      methods          = ["POST"]
+      private_networks = true
+    }
+    ask { elicit = true }
+  }
+  run = <<JS
+    const post = async (step) => (await http.api.post("http://%s/" + step)).text();
+    const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    const seen = [await post("plan")];
+    seen.push((await elicit({ message: "first", schema })).content.name, await post("deploy"));
+    seen.push((await elicit({ message: "second", schema })).content.name, await post("finish"));
+    return seen.join(" ");
+  JS
+}
+`, host, host)))
+			client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
+				ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": r.Params.Message}}, nil
+				},
+			})
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "deploy"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = "plan#1 first deploy#2 second finish#3"
+			if text, ok := result.Content[0].(*mcp.TextContent); !ok || text.Text != want || posts.Load() != 3 {
+				t.Errorf("got %+v after %d posts, want %s", result.Content[0], posts.Load(), want)
+			}
+		})
+	}
+}
+
+// TestUsersOfAllErasApproveCalls with the official SDK, or refuse to; a client that
+// cannot ask its user has the call denied.
+func TestUsersOfAllErasApproveCalls(t *testing.T) {
+	url := listen(t, frontOf(t, `
+tool "wipe" {
+  input "disk" { type = string }
+  run = "return 'wiped ' + input.disk"
+}
+policy "ask" {
+  requires_approval = "args.disk != 'scratch'"
+  reason            = "All of the disk is lost"
+}
+`))
+	const shown = "All of the disk is lost\n\nTool: wipe\nArguments: {\"disk\":\"sda\"}"
+	const unasked = "the call needs the approval of a user, and the client cannot be asked for it: All of the disk is lost"
+	for _, test := range []struct{ action, disk, want string }{
+		{"accept", "sda", "wiped sda"}, {"decline", "sda", "the user did not approve the call"},
+		{"cancel", "sda", "the user did not approve the call"}, {"", "sda", unasked}, {"", "scratch", "wiped scratch"},
+	} {
+		for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+			var options mcp.ClientOptions
+			if test.action != "" {
+				options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					if r.Params.Message != shown {
+						t.Errorf("%s: the user is shown %q", version, r.Params.Message)
+					}
+					return &mcp.ElicitResult{Action: test.action}, nil
+				}
+			}
+			client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &options)
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "wipe", Arguments: map[string]any{"disk": test.disk}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, ok := result.Content[0].(*mcp.TextContent); !ok || text.Text != test.want || result.IsError == (test.want[:5] == "wiped") {
+				t.Errorf("%s, %q: got %+v, want %s", version, test.action, result.Content[0], test.want)
+			}
+			if err := session.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -2,13 +2,16 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
 )
 
-// healthz says that the process serves HTTP.
 func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
 	if !reads(w, r) {
 		return
@@ -68,15 +71,6 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// takeBack has a page answer to which users come back, and says that there is none.
-func takeBack(w http.ResponseWriter, r *http.Request, page http.Handler) {
-	if page == nil {
-		notFound(w, r)
-		return
-	}
-	page.ServeHTTP(w, r)
-}
-
 func reads(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -92,4 +86,69 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.WriteHeader(code)
 	// A client that went away is nobody's error.
 	_ = json.NewEncoder(w).Encode(value)
+}
+
+// clients counts those who are connected, by transport: sessions are those of the
+// streamable one.
+func (f *Front) clients() []engine.Clients {
+	now := f.mcp.Census()
+	counted := []engine.Clients{{Transport: "streamable", Sessions: now.Sessions}}
+	for _, transport := range slices.Sorted(maps.Keys(now.Connections)) {
+		counted = append(counted, engine.Clients{Transport: transport, Connections: now.Connections[transport]})
+	}
+	return counted
+}
+
+// judge adds to a status what is wrong with how callers are let in, at the auth blocks of
+// the snapshot that serves.
+func (a *access) judge(status engine.Status) engine.Status {
+	now := a.engine.Snapshot()
+	if now == nil || len(now.Auths()) == 0 {
+		return status
+	}
+	barred := a.barred(now.Auths())
+	if err := a.failure(now); err != nil && len(barred) == 0 {
+		barred = diag.List{notApplied(now.Auths()[0], err.Error())}
+	}
+	if len(barred) == 0 {
+		return status
+	}
+	status.Synchronized = false
+	for _, b := range barred {
+		told := func(p diag.Diagnostic) bool { return p.Code == b.Code && p.Range == b.Range }
+		if !slices.ContainsFunc(status.Problems, told) {
+			status.Problems = append(status.Problems, b)
+		}
+	}
+	status.Problems = status.Problems.Sort()
+	return status
+}
+
+// barred returns the blocks whose files of keys cannot be read as they are now.
+func (a *access) barred(blocks []engine.Auth) (found diag.List) {
+	wrong := a.roster.Wrong()
+	for _, b := range blocks {
+		if b.Keys != nil && wrong[b.Keys.File] != nil {
+			found = append(found, notApplied(b, wrong[b.Keys.File].Error()))
+		}
+	}
+	return found
+}
+
+// failure returns why the blocks of a snapshot have not been applied, if they were tried.
+func (a *access) failure(of *engine.Snapshot) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed.of != of {
+		return nil
+	}
+	return a.failed.err
+}
+
+// notApplied says of a block what a load would.
+func notApplied(b engine.Auth, why string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: "bad-auth", Range: b.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %s", b.Kind, b.Name, why),
+		Detail: "correct the block or what it names",
+	}
 }

@@ -1,12 +1,26 @@
 package serve_test
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -117,5 +131,248 @@ func TestLifecycle_pipelined(t *testing.T) {
 		if before, after, _ := strings.Cut(got, `},{`); !strings.Contains(before, handshakeOpen[:len(handshakeOpen)-1]) || !strings.Contains(after, `"text":"1"`) {
 			t.Errorf("%s: the batch is answered with %s", w.name, got)
 		}
+	}
+}
+
+// TestSessionsAreCountedByTransport opens a session on each transport.
+func TestSessionsAreCountedByTransport(t *testing.T) {
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := serve.New(s, serve.Options{})
+	want := map[string]int{"streamable": 0, "sse": 0, "websocket": 0, "stdio": 0}
+	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
+		t.Errorf("at first (-want +got)\n%s", diff)
+	}
+	url := listen(t, front)
+	post(t, url+"/mcp", initialize, nil)
+
+	openSocket(t, url)
+	openStream(t, url)
+	hangUp := openStdio(t, front)
+	want = map[string]int{"streamable": 1, "sse": 1, "websocket": 1, "stdio": 1}
+	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
+		t.Errorf("with one on each transport (-want +got)\n%s", diff)
+	}
+	// The metrics say the same, with streams and sockets as connections.
+	told := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(told, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, series := range []string{
+		`mcpd_sessions{transport="streamable"} 1`, `mcpd_connections{transport="sse"} 1`, `mcpd_connections{transport="websocket"} 1`, `mcpd_connections{transport="stdio"} 1`,
+	} {
+		if !strings.Contains(told.Body.String(), series+"\n") {
+			t.Errorf("the metrics lack %s", series)
+		}
+	}
+	hangUp()
+	if got := front.Sessions()["stdio"]; got != 0 {
+		t.Errorf("%d clients are on a stream that has ended", got)
+	}
+}
+
+// openSocket opens a session on a WebSocket, until the test ends.
+func openSocket(t *testing.T, url string) {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}}
+	socket, _, err := dialer.Dial("ws"+strings.TrimPrefix(url, "http")+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	if err := socket.WriteMessage(websocket.TextMessage, []byte(initialize)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := socket.ReadMessage(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openStream opens a session of HTTP+SSE, until the test ends.
+func openStream(t *testing.T, url string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	stream, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stream.Body.Close() })
+	if _, err := bufio.NewReader(stream.Body).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openStdio opens a session on a pipe, until hangUp is called.
+func openStdio(t *testing.T, front *serve.Front) (hangUp func()) {
+	t.Helper()
+	in, typed := io.Pipe()
+	printed, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- front.Stdio(t.Context(), in, out) }()
+	if _, err := io.WriteString(typed, initialize+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(printed).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := typed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// daemon is a front that runs on a port of its own.
+type daemon struct {
+	url   string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// run runs a front for one file of tools.
+func run(t *testing.T, tools string, grace time.Duration, log io.Writer, hooks ...engine.Hook) *daemon {
+	t.Helper()
+	s, err := engine.New(engine.Options{
+		Name: "test", Hooks: hooks, Logger: slog.New(slog.NewTextHandler(log, nil)), Front: serve.Checks{},
+		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan net.Addr, 1)
+	front := serve.New(s, serve.Options{Address: "127.0.0.1:0", Grace: grace, OnListen: func(a net.Addr) { listening <- a }})
+	ctx, stop := context.WithCancel(t.Context())
+	d := &daemon{stop: stop, ended: make(chan error, 1)}
+	go func() { d.ended <- front.Run(ctx) }()
+	select {
+	case at := <-listening:
+		d.url = "http://" + at.String()
+	case err := <-d.ended:
+		t.Fatal(err)
+	}
+	return d
+}
+
+const stuckTool = `
+tool "stuck" {
+  timeout = "5m"
+  run = <<JS
+    log.info("the body runs");
+    await new Promise(done => setTimeout(done, 300_000));
+  JS
+}
+`
+
+// bell rings when the body runs that says so in the log.
+type bell chan struct{}
+
+func (b bell) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("the body runs")) {
+		b <- struct{}{}
+	}
+	return len(p), nil
+}
+
+// TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
+// is answered, and the server ends.
+func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
+	for name, test := range map[string]struct{ path, body, want string }{
+		"REST": {"/mcp/execute", `{"tool":"stuck"}`, `"error":"EXECUTION_ERROR","message":"the call was canceled"`},
+		"MCP": {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck",` + metaModern + `}}`,
+			`"text":"the call was canceled"}],"isError":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := make(chan call.Event, 2)
+			running := make(bell, 1)
+			d := run(t, stuckTool, time.Millisecond, running, func(_ context.Context, e call.Event) { events <- e })
+			answers := make(chan []byte, 1)
+			go func() {
+				_, answer := post(t, d.url+test.path, test.body, map[string]string{
+					"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "stuck",
+				})
+				answers <- answer
+			}()
+			<-running
+			<-events // of the start
+			d.stop()
+			if err := <-d.ended; err == nil || !strings.HasPrefix(err.Error(), "the grace period of ") ||
+				strings.Count(err.Error(), "still run") != 1 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("the server ended with %v", err)
+			}
+			select {
+			case e := <-events:
+				if e.Phase != call.Failed || e.Err.Message != "the call was canceled" {
+					t.Errorf("the last event is %s, %v", e.Phase, e.Err)
+				}
+			default:
+				t.Error("the server ended before the hook was told")
+			}
+			if answer := string(<-answers); !strings.Contains(answer, test.want) {
+				t.Errorf("the client got %s", answer)
+			}
+		})
+	}
+}
+
+// TestOpenStreamsAreClosedAtShutdown holds one stream of each kind open: the
+// server says farewell on each, and ends without an error.
+func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
+	d := run(t, stuckTool, time.Minute, io.Discard)
+	header, _ := post(t, d.url+"/mcp", initialize, nil)
+	request, err := http.NewRequest(http.MethodGet, d.url+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	stream, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+
+	listening, err := http.NewRequest(http.MethodPost, d.url+"/mcp", strings.NewReader(fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, metaModern)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"}}
+	subscription, err := http.DefaultClient.Do(listening)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer subscription.Body.Close()
+
+	socket, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(d.url, "http")+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+
+	events, _ := openSSE(t, d.url)
+
+	d.stop()
+	if rest, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(rest), "message") {
+		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+	if rest, err := io.ReadAll(subscription.Body); err != nil || !strings.Contains(string(rest), `"id":7,"result":`) {
+		t.Errorf("the subscription ended with %q, %v", rest, err)
+	}
+	if _, _, err := socket.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the socket ended with %v", err)
+	}
+	if event := events(); event != nil {
+		t.Errorf("the stream of HTTP+SSE ended with %s", event)
+	}
+	if err := <-d.ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -1,16 +1,26 @@
 package serve_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -101,5 +111,163 @@ func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 		if _, err := s.Load(t.Context()); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// encryption is what a listener with TLS has, and who signs for its clients.
+type encryption struct {
+	authority *certtest.Authority
+	files     authn.TLSOptions
+}
+
+func newEncryption(t *testing.T) encryption {
+	t.Helper()
+	folder, by := t.TempDir(), certtest.New(t)
+	e := encryption{by, authn.TLSOptions{
+		CertFile: filepath.Join(folder, "cert.pem"), KeyFile: filepath.Join(folder, "key.pem"), ClientCAFile: filepath.Join(folder, "ca.pem"),
+	}}
+	certtest.WritePair(t, e.files.CertFile, e.files.KeyFile, by.Issue(t, "127.0.0.1"))
+	certtest.Write(t, e.files.ClientCAFile, by.Cert)
+	return e
+}
+
+// block returns the listen block of the files.
+func (e encryption) block() string {
+	return fmt.Sprintf("listen {\n  tls {\n    cert_file      = %q\n    key_file       = %q\n    client_ca_file = %q\n  }\n}\n", e.files.CertFile, e.files.KeyFile, e.files.ClientCAFile)
+}
+
+// site returns a site as somebody with a certificate reaches it, or with none.
+func (e encryption) site(t *testing.T, at site, own ...tls.Certificate) site {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if len(own) == 0 {
+			return &tls.Certificate{}, nil
+		}
+		return &own[0], nil
+	}}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return site{at.name, at.url, &http.Client{Transport: transport}}
+}
+
+// encrypted returns the server on an address with TLS, as ada reaches it with her
+// certificate.
+func (m *matrix) encrypted(e encryption) site {
+	m.t.Helper()
+	handler, err := m.front.Handler()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	listening, err := authn.NewTLS(e.files)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	server := &httptest.Server{
+		Listener: tls.NewListener(listener, listening.Config()),
+		Config:   &http.Server{Handler: handler, ConnContext: listening.ConnContext, ErrorLog: log.New(io.Discard, "", 0)},
+	}
+	server.Start()
+	m.t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return e.site(m.t, site{name: "tls", url: "https://" + listener.Addr().String()}, e.authority.Issue(m.t, "ada.example"))
+}
+
+// unconnected returns what is wrong where somebody gets an answer who is not to have a
+// connection.
+func (m *matrix) unconnected(at site, method, path string) string {
+	m.t.Helper()
+	r, err := http.NewRequestWithContext(m.t.Context(), method, at.url+path, http.NoBody)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	answer, err := at.client.Transport.RoundTrip(r)
+	if err != nil {
+		return ""
+	}
+	answer.Body.Close()
+	return answer.Status
+}
+
+// client is somebody with a certificate of a name, on one connection.
+func client(t *testing.T, by *certtest.Authority, name string) *http.Client {
+	own := by.Issue(t, name)
+	transport := &http.Transport{MaxConnsPerHost: 1, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// encrypted runs a server that knows its callers by certificates, and returns its URL.
+func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
+	t.Helper()
+	certtest.WritePair(t, filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), by.Issue(t, "127.0.0.1"))
+	certtest.Write(t, filepath.Join(folder, "ca.pem"), by.Cert)
+	s, err := engine.New(engine.Options{
+		Name: "test", ConfigPath: filepath.ToSlash(filepath.Join(folder, "mcpd.hcl")), Front: serve.Checks{},
+		Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte("listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file = \"key.pem\"\n    client_ca_file = \"ca.pem\"\n  }\n}\nauth \"mtls\" \"fleet\" {}\n")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	at, ended := make(chan net.Addr, 1), make(chan error, 1)
+	front := serve.New(s, serve.Options{Address: "127.0.0.1:0", Grace: time.Millisecond, OnListen: func(a net.Addr) { at <- a }})
+	go func() { ended <- front.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case a := <-at:
+		return "https://" + a.String()
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	return ""
+}
+
+// TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong: a client that is connected is
+// judged by the authorities of now, and not by those of its handshake.
+func TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong(t *testing.T) {
+	folder, before, after := t.TempDir(), certtest.New(t), certtest.New(t)
+	url := encrypted(t, folder, before)
+	ask := func(c *http.Client) (status int, reused bool) {
+		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, url+"/mcp/capabilities", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.Do(r)
+		if err != nil {
+			return 0, reused
+		}
+		_, err = io.Copy(io.Discard, answer.Body)
+		if err = cmp.Or(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, reused
+	}
+	old := client(t, before, "ada.example")
+	for round := range 2 {
+		if status, reused := ask(old); status != http.StatusOK || reused != (round > 0) {
+			t.Fatalf("the status is %d, on the same connection: %v", status, reused)
+		}
+	}
+	certtest.Write(t, filepath.Join(folder, "ca.pem"), after.Cert)
+	// Whoever connects has the server look at the file.
+	if status, _ := ask(client(t, after, "bob.example")); status != http.StatusOK {
+		t.Errorf("a client of the new authority gets %d", status)
+	}
+	if status, reused := ask(old); status != http.StatusUnauthorized || !reused {
+		t.Errorf("the old connection gets %d, and is the same: %v", status, reused)
+	}
+	if status, _ := ask(client(t, before, "ada.example")); status == http.StatusOK {
+		t.Error("a client of the old authority gets in")
 	}
 }

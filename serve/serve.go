@@ -1,3 +1,9 @@
+// Package serve joins an engine to its fronts: MCP over Streamable HTTP,
+// WebSocket and stdio, the RFC's REST wire, health checks, and the pages to which
+// users come back who let the server have tokens of theirs. [New] makes a
+// [Front]; [Front.Run] binds the transport that the engine's options name,
+// [Front.Handler] fits into any mux, and [Front.Stdio] speaks over a pair of
+// streams. The package decides nothing about a call: the engine does.
 package serve
 
 import (
@@ -17,6 +23,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/tasks"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
@@ -74,7 +81,10 @@ func New(e *engine.Server, o Options) *Front {
 	if o.Local.ID == "" {
 		o.Local = identity.Anonymous()
 	}
-	b := newBackend(e)
+	b := &backend{engine: e, show: newShow(e.Logger()), tasks: tasks.New(tasks.Options{
+		Store:  func() (tasks.Store, error) { return e.Inside().State() },
+		Runner: runner{e}, Logger: e.Logger(),
+	})}
 	who := newAccess(e)
 	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
 	e.CountClients(f.clients)
@@ -146,10 +156,6 @@ func (f *Front) Status() engine.Status {
 	return f.access.judge(status)
 }
 
-// RestartNeeded reports whether the operator's file wants what only a restart brings
-// about: another listener than there is, or another audit log.
-func (f *Front) RestartNeeded() bool { return f.engine.Status().RestartNeeded || f.outdated.Load() }
-
 // Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
 // sessions that there are. Clients of revision 2026-07-28 have none over Streamable
 // HTTP and REST; elsewhere each connection is one.
@@ -162,7 +168,6 @@ func (f *Front) Sessions() map[string]int {
 	return sessions
 }
 
-// load loads the engine when nothing has loaded it yet.
 func (f *Front) load(ctx context.Context) error {
 	if f.engine.Snapshot() != nil {
 		return nil
@@ -293,12 +298,12 @@ func (f *Front) Shutdown(ctx context.Context) error {
 // Of what is late it names one: the others wait for that.
 func (f *Front) drain(ctx context.Context) error {
 	// The engine refuses new calls from now on, whichever route they take.
-	calls, tasks := make(chan error, 1), make(chan error, 1)
+	calls, legs := make(chan error, 1), make(chan error, 1)
 	go func() { calls <- f.engine.Drain(ctx) }()
-	go func() { tasks <- f.backend.tasks.Drain(ctx) }()
+	go func() { legs <- f.backend.tasks.Drain(ctx) }()
 	clients := f.mcp.Drain(ctx)
 	if clients != nil {
 		clients = fmt.Errorf("drain clients: %w", clients)
 	}
-	return cmp.Or(<-calls, <-tasks, clients)
+	return cmp.Or(<-calls, <-legs, clients)
 }

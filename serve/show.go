@@ -22,6 +22,10 @@ type show struct {
 	lists    map[shownKey]shown
 }
 
+func newShow(logger *slog.Logger) show {
+	return show{logger: logger, tools: map[*engine.Tool]*mcp.Tool{}, offers: map[*engine.Offer]*mcp.Entry{}}
+}
+
 // shownKey is a kind and the content hash of a list.
 type shownKey struct {
 	kind call.Kind
@@ -38,7 +42,6 @@ type shown struct {
 // that some caller may see of a kind.
 const maxLists = 256
 
-// list returns the encoded list, and encodes what is new in it.
 func (s *show) list(k call.Kind, visible *engine.Visible) shown {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +87,6 @@ func (s *show) renew(snap *engine.Snapshot) {
 	s.snapshot, s.tools, s.offers, s.lists = snap, tools, offers, map[shownKey]shown{}
 }
 
-// tool returns the encoded form of a tool, nil when there is none.
 func (s *show) tool(tool *engine.Tool) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +104,6 @@ func (s *show) encodeTool(tool *engine.Tool) *mcp.Tool {
 		s.logger.Error("a tool cannot be listed", slog.String("tool", tool.Name()), slog.String("error", err.Error()))
 		return nil
 	}
-	if s.tools == nil {
-		s.tools = map[*engine.Tool]*mcp.Tool{}
-	}
 	s.tools[tool] = encoded
 	return encoded
 }
@@ -119,9 +118,6 @@ func (s *show) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	if err != nil {
 		s.logger.Error("a "+m.Kind.String()+" cannot be listed", slog.String("name", m.Name), slog.String("error", err.Error()))
 		return nil
-	}
-	if s.offers == nil {
-		s.offers = map[*engine.Offer]*mcp.Entry{}
 	}
 	s.offers[offer] = encoded
 	return encoded
@@ -139,7 +135,6 @@ func toolInfo(m engine.Metadata) mcp.ToolInfo {
 	return info
 }
 
-// entryOf encodes a resource, a template or a prompt.
 func entryOf(m engine.OfferMetadata) (*mcp.Entry, error) {
 	info := mcp.EntryInfo{
 		Kind: m.Kind, Address: m.Address, Name: m.Name, Title: m.Title, Description: m.Description, MIMEType: m.MIMEType, Size: m.Size,

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // patience is how long a test waits for what should take milliseconds. It is a
@@ -243,4 +247,159 @@ func (c *conn) judge(m message) error {
 		return fmt.Errorf("a legacy result is not to be kept")
 	}
 	return nil
+}
+
+// era is the last revision of one of the two eras of the protocol.
+type era string
+
+const (
+	legacy era = "2025-11-25"
+	modern era = "2026-07-28"
+)
+
+// line is a transport, as clients of one era use it.
+type line struct {
+	name string
+	era  era
+	// transport is for the client of the go-sdk, dial for JSON-RPC as it is.
+	transport func(*testing.T, *site) mcp.Transport
+	dial      func(*testing.T, *site, era) *wire
+}
+
+var lines = []line{
+	{"Streamable HTTP", legacy, overStreamable, dialStreamable},
+	{"Streamable HTTP", modern, overStreamable, dialStreamable},
+	{"stdio", legacy, overStdio, dialStdio},
+	{"stdio", modern, overStdio, dialStdio},
+	{"WebSocket", legacy, overWebSocket, dialWebSocket},
+	{"WebSocket", modern, overWebSocket, dialWebSocket},
+	{"HTTP+SSE", legacy, overSSE, dialSSE},
+	{"HTTP+SSE", modern, overSSE, dialSSE},
+}
+
+func overStreamable(_ *testing.T, s *site) mcp.Transport {
+	return &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: s.client}
+}
+
+func overSSE(_ *testing.T, s *site) mcp.Transport {
+	return &mcp.SSEClientTransport{Endpoint: s.url + "/sse", HTTPClient: s.client}
+}
+
+func overStdio(t *testing.T, s *site) mcp.Transport {
+	output, input := pipes(t, s)
+	return &mcp.IOTransport{Reader: output, Writer: input}
+}
+
+func overWebSocket(t *testing.T, s *site) mcp.Transport {
+	return socket{dialWebSocket(t, s, legacy)}
+}
+
+// socket has the client of the go-sdk, which knows no WebSockets, use a wire.
+type socket struct{ *wire }
+
+func (s socket) Connect(context.Context) (mcp.Connection, error) { return s, nil }
+func (s socket) SessionID() string                               { return "" }
+func (s socket) Close() error                                    { s.hang(); return nil }
+
+func (s socket) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case text, ok := <-s.inbox:
+		if !ok {
+			return nil, io.EOF
+		}
+		return jsonrpc.DecodeMessage(text)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s socket) Write(_ context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return s.send(text)
+}
+
+var listenScenarios = []scenario{
+	{"a legacy client hears of lists that change", legacyOnly, hearsOfLists},
+	{"the official client hears of lists that change", both, clientHearsOfLists},
+	{"a subscription hears of a resource that changes", modernOnly, hearsOfResource},
+}
+
+// listens is the part of the scenario server-stateless that is about
+// subscriptions: two of one client, each of which is told of what it asked for.
+func listens(v *visit) {
+	c := v.connect()
+	tools, prompts := c.subscribe(object{"toolsListChanged": true}, nil), c.subscribe(object{"promptsListChanged": true}, nil)
+	c.call("test_trigger_tool_change", nil)
+	c.call("test_trigger_prompt_change", nil)
+	for c.told("notifications/tools/list_changed") == nil || c.told("notifications/prompts/list_changed") == nil {
+		c.read()
+	}
+	for _, told := range c.told("notifications/tools/list_changed") {
+		v.same("the subscription that hears of tools", told["_meta"], tools)
+	}
+	for _, told := range c.told("notifications/prompts/list_changed") {
+		v.same("the subscription that hears of prompts", told["_meta"], prompts)
+	}
+}
+
+// subscribe opens a subscription, which is acknowledged before all else, and
+// returns what stands in _meta of all that is told on it.
+func (c *conn) subscribe(to, meta object) string {
+	c.Helper()
+	id := c.start("subscriptions/listen", object{"notifications": to, "_meta": meta})
+	c.read()
+	last := c.heard[len(c.heard)-1]
+	acknowledged := c.params(last)
+	tag, _ := acknowledged["_meta"].(object)
+	if last.Method != "notifications/subscriptions/acknowledged" || tag[metaSubscription] != float64(id) {
+		c.Fatalf("at first the client is told %s %s", last.Method, last.Params)
+	}
+	return fmt.Sprintf(`{%q: %d}`, metaSubscription, id)
+}
+
+func hearsOfLists(v *visit) {
+	c := v.connect()
+	v.connect().call("test_trigger_tool_change", nil)
+	v.same("the params", c.hear("notifications/tools/list_changed"), `{}`)
+	v.connect().call("test_trigger_prompt_change", nil)
+	v.same("the params", c.hear("notifications/prompts/list_changed"), `{}`)
+}
+
+// clientHearsOfLists changes the lists until the client hears of it: in the
+// modern era it subscribes in its own time.
+func clientHearsOfLists(v *visit) {
+	tools, prompts := make(chan struct{}, 1), make(chan struct{}, 1)
+	ring := func(bell chan struct{}) {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+	}
+	session := v.session(&mcp.ClientOptions{
+		ToolListChangedHandler:   func(context.Context, *mcp.ToolListChangedRequest) { ring(tools) },
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { ring(prompts) },
+	})
+	for tool, bell := range map[string]chan struct{}{"test_trigger_tool_change": tools, "test_trigger_prompt_change": prompts} {
+		for heard := false; !heard; {
+			if _, err := session.CallTool(v.ctx, &mcp.CallToolParams{Name: tool}); err != nil {
+				v.Fatal(err)
+			}
+			select {
+			case <-bell:
+				heard = true
+			default:
+			}
+		}
+	}
+}
+
+func hearsOfResource(v *visit) {
+	c := v.connect()
+	meta := c.subscribe(object{"resourceSubscriptions": []string{watched}}, nil)
+	touch(v, "Watch this.", "Watch that.")
+	defer touch(v, "Watch that.", "Watch this.")
+	v.same("the notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)
 }

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -85,5 +86,106 @@ func completes(v *visit) {
 			v.Fatal(err)
 		}
 		v.same("the completion of "+test.argument, got.Completion.Values, test.want)
+	}
+}
+
+// stateless is the scenario of that name, as far as it is not about HTTP.
+func stateless(v *visit) {
+	c := v.connect()
+	metaIsNeeded(v, c)
+	discovered := c.get("server/discover", nil)
+	discovers(v, c, discovered)
+	versionsAreTold(v, c, discovered)
+	capabilitiesAreNeeded(v, c)
+	oldMethodsAreGone(v, c)
+	nothingIsAskedFor(v, c)
+	listens(v)
+}
+
+// metaIsNeeded leaves out what must stand in each request, and what need not.
+func metaIsNeeded(v *visit, c *conn) {
+	whole := object{metaVersion: modern, metaClient: object{"name": "wire", "version": "1"}, metaCapabilities: object{}}
+	without := func(name string) object {
+		meta := maps.Clone(whole)
+		delete(meta, name)
+		return object{"_meta": meta}
+	}
+	for what, params := range map[string]object{
+		"_meta": {}, "the version": without(metaVersion), "the capabilities": without(metaCapabilities),
+	} {
+		if m := c.await(c.post("server/discover", params)); m.Error == nil || m.Error.Code != -32602 {
+			v.Errorf("without %s the answer is %s, %v", what, m.Result, m.Error)
+		}
+	}
+	c.result(c.await(c.post("server/discover", without(metaClient))))
+}
+
+// discovers has the server say what it is, and do what it says.
+func discovers(v *visit, c *conn, result object) {
+	if versions, _ := result["supportedVersions"].([]any); !slices.Contains(versions, any(string(modern))) {
+		v.Errorf("the versions are %v", result["supportedVersions"])
+	}
+	v.same("what the server can do", result["capabilities"], `{
+		"completions": {}, "logging": {}, "prompts": {"listChanged": true},
+		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true},
+		"extensions": {"io.modelcontextprotocol/tasks": {}}
+	}`)
+	meta, _ := result["_meta"].(object)
+	if server, _ := meta[metaServer].(object); server["name"] != "mcpd-conformance" || server["version"] == "" {
+		v.Errorf("the server is %v", meta)
+	}
+	for _, method := range []string{"tools/list", "prompts/list", "resources/list"} {
+		c.get(method, nil)
+	}
+}
+
+// versionsAreTold asks for a version that there is not.
+func versionsAreTold(v *visit, c *conn, discovered object) {
+	f := c.refused("server/discover", object{"_meta": object{metaVersion: "v999.0.0"}})
+	data := decoded(v.T, string(f.Data)).(object)
+	supported, _ := data["supported"].([]any)
+	for _, version := range supported {
+		if !slices.Contains(discovered["supportedVersions"].([]any), version) {
+			v.Errorf("%v is supported, and was not discovered", version)
+		}
+	}
+	if f.Code != -32022 || len(supported) == 0 || data["requested"] != "v999.0.0" {
+		v.Errorf("the error is %d %s", f.Code, f.Data)
+	}
+}
+
+// capabilitiesAreNeeded calls a tool that needs what the client cannot do.
+func capabilitiesAreNeeded(v *visit, c *conn) {
+	f := c.refused("tools/call", object{"name": "test_missing_capability", "_meta": object{metaCapabilities: object{}}})
+	if f.Code != -32021 {
+		v.Errorf("the code is %d", f.Code)
+	}
+	v.same("the data", f.Data, `{"requiredCapabilities": {"sampling": {}}}`)
+}
+
+// oldMethodsAreGone asks for what the revision has not any more, and for what
+// there never was.
+func oldMethodsAreGone(v *visit, c *conn) {
+	for _, method := range []string{
+		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method",
+	} {
+		if f := c.refused(method, nil); f.Code != -32601 {
+			v.Errorf("%s is refused with %d %s", method, f.Code, f.Message)
+		}
+	}
+}
+
+// nothingIsAskedFor calls a tool of a client that could be asked, and one that
+// logs for a client that wants no log. That no request was sent to the client
+// is what read looks at.
+func nothingIsAskedFor(v *visit, c *conn) {
+	result := c.call("test_streaming_elicitation", object{"_meta": object{metaCapabilities: object{"elicitation": object{}}, "progressToken": "p"}})
+	v.same("the content", result["content"], `[{"type": "text", "text": "nothing to ask"}]`)
+	if told := c.told("notifications/progress"); len(told) != 1 {
+		v.Errorf("the progress is %v", told)
+	}
+	c.call("test_logging_tool", nil)
+	if told := c.told("notifications/message"); told != nil {
+		v.Errorf("the client was told %v", told)
 	}
 }

@@ -3,9 +3,15 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/engine"
 )
 
 var resourceScenarios = []scenario{
@@ -119,5 +125,142 @@ func findsNothing(v *visit) {
 	}
 	if data := decoded(v.T, string(refused.Data)).(object); data["uri"] != uri {
 		v.Errorf("the data are %v", data)
+	}
+}
+
+var promptScenarios = []scenario{
+	{"prompts-list", both, listsPrompts},
+	{"prompts-get-simple", both, prompts("test_simple_prompt", nil, `[
+		{"role": "user", "content": {"type": "text", "text": "This is a simple prompt for testing."}}]`)},
+	{"prompts-get-with-args", both, promptsWithArguments},
+	{"prompts-get-embedded-resource", both, prompts("test_prompt_with_embedded_resource", map[string]string{"resourceUri": "test://example-resource"}, `[
+		{"role": "user", "content": {"type": "resource", "resource": {
+			"uri": "test://example-resource", "mimeType": "text/plain", "text": "Embedded resource content for testing."}}},
+		{"role": "user", "content": {"type": "text", "text": "Please process the embedded resource above."}}]`)},
+	{"prompts-get-with-image", both, prompts("test_prompt_with_image", nil, `[
+		{"role": "user", "content": {"type": "image", "data": "`+pixel+`", "mimeType": "image/png"}},
+		{"role": "user", "content": {"type": "text", "text": "Please analyze the image above."}}]`)},
+}
+
+func listsPrompts(v *visit) {
+	list, err := v.session(nil).ListPrompts(v.ctx, nil)
+	if err != nil {
+		v.Fatal(err)
+	}
+	arguments := map[string]int{}
+	for _, p := range list.Prompts {
+		if arguments[p.Name] = len(p.Arguments); p.Name == "" || p.Description == "" {
+			v.Errorf("a prompt is %+v", p)
+		}
+	}
+	v.same("how many arguments each prompt takes", arguments, `{
+		"test_simple_prompt": 0, "test_prompt_with_arguments": 2, "test_prompt_with_embedded_resource": 1,
+		"test_prompt_with_image": 0, "test_input_required_result_prompt": 0, "changing_prompt": 0}`)
+}
+
+func prompts(name string, arguments map[string]string, messages string) func(*visit) {
+	return func(v *visit) {
+		result, err := v.session(nil).GetPrompt(v.ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
+		if err != nil {
+			v.Fatal(err)
+		}
+		v.same("the messages", result.Messages, messages)
+	}
+}
+
+// promptsWithArguments gives both arguments, and then one of them.
+func promptsWithArguments(v *visit) {
+	given := map[string]string{"arg1": "testValue1", "arg2": "testValue2"}
+	prompts("test_prompt_with_arguments", given, `[
+		{"role": "user", "content": {"type": "text", "text": "Prompt with arguments: arg1='testValue1', arg2='testValue2'"}}]`)(v)
+	_, err := v.session(nil).GetPrompt(v.ctx, &mcp.GetPromptParams{
+		Name: "test_prompt_with_arguments", Arguments: map[string]string{"arg1": "testValue1"},
+	})
+	var refused *jsonrpc.Error
+	if !errors.As(err, &refused) || refused.Code != -32602 {
+		v.Errorf("without arg2 the error is %v", err)
+	}
+}
+
+// TestListsComeInPages has more tools than one page holds, on every transport.
+// The suite has no scenario for that.
+func TestListsComeInPages(t *testing.T) {
+	const tools, page = 1100, 1000
+	var text strings.Builder
+	for i := range tools {
+		fmt.Fprintf(&text, "tool \"tool_%04d\" {\n  run = \"return 1;\"\n}\n", i)
+	}
+	s := open(t, engine.Options{Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: []byte(text.String()), Mode: 0o644}}})
+	for _, l := range lines {
+		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
+			v := arrive(t, &copies{site: s}, l)
+			names := map[string]bool{}
+			for tool, err := range v.session(nil).Tools(v.ctx, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if names[tool.Name] {
+					t.Errorf("%s is listed twice", tool.Name)
+				}
+				names[tool.Name] = true
+			}
+			if len(names) != tools {
+				t.Errorf("%d of %d tools are listed", len(names), tools)
+			}
+			c := v.connect()
+			first := c.get("tools/list", nil)
+			last := c.get("tools/list", object{"cursor": first["nextCursor"]})
+			if n, m := len(first["tools"].([]any)), len(last["tools"].([]any)); n != page || m != tools-page {
+				t.Errorf("the pages hold %d and %d tools", n, m)
+			}
+			v.lacks(last, "nextCursor")
+		})
+	}
+}
+
+var moreScenarios = []scenario{
+	{"a client asks for its log with each request", modernOnly, logsByRequest},
+	{"what cannot be served is refused", both, refuses},
+	{"arguments that are wrong are told to the model", both, tellsTheModel},
+}
+
+func logsByRequest(v *visit) {
+	c := v.connect()
+	c.call("test_tool_with_logging", object{"_meta": object{metaLogLevel: "info"}})
+	told := c.told("notifications/message")
+	if len(told) != len(steps) {
+		v.Fatalf("before the result the client was told %v", told)
+	}
+	for i, step := range steps {
+		v.same("the data", told[i]["data"], `"`+step+`"`)
+	}
+}
+
+func refuses(v *visit) {
+	c := v.connect()
+	for _, test := range []struct {
+		method string
+		params object
+		code   int
+	}{
+		{"unknown/method", nil, -32601},
+		{"tools/call", object{"name": "there_is_no_such_tool"}, -32602},
+		{"tools/list", object{"cursor": "nowhere"}, -32602},
+		{"tools/list", object{"cursor": 5}, -32602},
+		{"prompts/get", object{"name": "there_is_no_such_prompt"}, -32602},
+		{"prompts/get", object{"name": "test_prompt_with_arguments", "arguments": 5}, -32602},
+		{"completion/complete", object{"ref": object{"type": "ref/prompt"}}, -32602},
+	} {
+		if f := c.refused(test.method, test.params); f.Code != test.code || f.Message == "" {
+			v.Errorf("%s %v: the error is %d %q", test.method, test.params, f.Code, f.Message)
+		}
+	}
+}
+
+func tellsTheModel(v *visit) {
+	c := v.connect()
+	result := c.call("test_sampling", object{"arguments": object{"prompts": "Hello"}})
+	if content, _ := result["content"].([]any); result["isError"] != true || len(content) == 0 {
+		v.Errorf("the result is %v", result)
 	}
 }

@@ -121,19 +121,14 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 	defer served()
 	defer c.work.done()
 	if f == nil {
-		c.serveNow(ctx, b)
+		r := b.serve()
+		// Who has the answer to initialize hears of every change from then on.
+		if b.origin.session == nil && c.origin.session != nil {
+			defer c.follow(ctx, c.origin.session)()
+		}
+		c.answer(r)
 	}
 	return nil, f
-}
-
-// serveNow serves what does not take long.
-func (c *Conn) serveNow(ctx context.Context, b *batch) {
-	r := b.serve()
-	// Who has the answer to initialize hears of every change from then on.
-	if b.origin.session == nil && c.origin.session != nil {
-		defer c.follow(ctx, c.origin.session)()
-	}
-	c.answer(r)
 }
 
 // Reject answers a text that the transport could not take in, such as one that
@@ -167,7 +162,6 @@ func (c *Conn) Close() {
 	c.server.work.done()
 }
 
-// serve serves what [Conn.take] has returned.
 func (c *Conn) serve(b *batch) {
 	b.mayEndLate()
 	var r Reply
@@ -196,7 +190,6 @@ func (c *Conn) answer(r Reply) {
 	}
 }
 
-// turnAway refuses requests that come when nothing new may begin.
 func (c *Conn) turnAway(b *batch) {
 	for i := range b.pending {
 		if m := &b.pending[i].message; !m.isResponse() && !m.isNotification() {

@@ -11,6 +11,157 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
+// ToolInfo describes a tool for the wire.
+type ToolInfo struct {
+	Name, Title, Description string
+	// HasDescription tells an empty description from none.
+	HasDescription bool
+	// InputSchema is a JSON Schema 2020-12 whose type is "object".
+	InputSchema json.RawMessage
+	// OutputSchema is nil when the tool declares none.
+	OutputSchema json.RawMessage
+	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
+	ReadOnly, Destructive, OpenWorld *bool
+	Idempotent                       bool
+	TimeoutMS                        int64
+	Icons                            []Icon
+}
+
+// Tool is a tool as it is listed, encoded once. It is immutable.
+type Tool struct {
+	name       string
+	input      json.RawMessage
+	modern     []byte
+	legacy     []byte
+	capability []byte
+	mirrors    []mirror
+}
+
+// NewTool encodes a tool. The error names what cannot be put on the wire; it
+// is meant for the tool's author.
+func NewTool(info ToolInfo) (*Tool, error) {
+	if info.Name == "" {
+		return nil, errors.New("a tool needs a name")
+	}
+	input, inputType, err := oneLine(info.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	if inputType != "object" {
+		return nil, errors.New(`input schema: the type must be "object"`)
+	}
+	var output []byte
+	var outputType string
+	if info.OutputSchema != nil {
+		if output, outputType, err = oneLine(info.OutputSchema); err != nil {
+			return nil, fmt.Errorf("output schema: %w", err)
+		}
+	}
+	if err := checkIcons(info.Icons); err != nil {
+		return nil, err
+	}
+	mirrors, err := findMirrors(input)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	t := &Tool{name: info.Name, input: input, mirrors: mirrors}
+	t.modern = info.entry(input, output)
+	t.legacy = t.modern
+	if output != nil && outputType != "object" {
+		t.legacy = info.entry(input, nil)
+	}
+	t.capability = info.capability(input, output)
+	return t, nil
+}
+
+// Name returns the name of the tool.
+func (t *Tool) Name() string { return t.name }
+
+// HasMirrors reports whether clients repeat arguments of the tool in headers.
+func (t *Tool) HasMirrors() bool { return len(t.mirrors) > 0 }
+
+// InputSchema returns the schema of the arguments. It must not be changed.
+func (t *Tool) InputSchema() json.RawMessage { return t.input }
+
+// Capability returns the tool's entry in the answer to the RFC's
+// GET /mcp/capabilities (section 9), with all of its six members. It must not
+// be changed.
+func (t *Tool) Capability() json.RawMessage { return t.capability }
+
+// entry returns the tool's entry in a list for clients of the era. Legacy
+// revisions know output schemas of the type "object" alone, and their clients
+// refuse a whole list for one other.
+func (t *Tool) entry(e era) []byte {
+	if e == modern {
+		return t.modern
+	}
+	return t.legacy
+}
+
+// entry encodes the tool for tools/list (2026-07-28 server/tools, Tool).
+func (i *ToolInfo) entry(input, output []byte) []byte {
+	b := appendText([]byte{'{'}, "name", i.Name)
+	b = appendOptional(b, "title", i.Title)
+	if i.HasDescription {
+		b = appendText(b, "description", i.Description)
+	}
+	b = appendIcons(b, i.Icons)
+	b = appendValue(b, "inputSchema", input)
+	if output != nil {
+		b = appendValue(b, "outputSchema", output)
+	}
+	b = append(appendMember(b, "annotations"), '{')
+	b = appendOptional(b, "title", i.Title)
+	for _, hint := range []struct {
+		name  string
+		value *bool
+	}{
+		{"readOnlyHint", i.ReadOnly}, {"destructiveHint", i.Destructive},
+		{"idempotentHint", &i.Idempotent}, {"openWorldHint", i.OpenWorld},
+	} {
+		if hint.value != nil {
+			b = strconv.AppendBool(appendMember(b, hint.name), *hint.value)
+		}
+	}
+	b = append(appendMember(append(b, '}'), "_meta"), '{')
+	b = strconv.AppendInt(appendMember(b, keyTimeout), i.TimeoutMS, 10)
+	return bytes.Clone(append(b, "}}"...))
+}
+
+// capability encodes the tool as the RFC's ToolMetadata.
+func (i *ToolInfo) capability(input, output []byte) []byte {
+	b := appendText([]byte{'{'}, "name", i.Name)
+	b = appendMember(b, "description")
+	if i.HasDescription {
+		b = appendString(b, i.Description)
+	} else {
+		b = append(b, "null"...)
+	}
+	b = appendValue(b, "input_schema", input)
+	if output == nil {
+		output = []byte("{}")
+	}
+	b = appendValue(b, "output_schema", output)
+	b = strconv.AppendInt(appendMember(b, "timeout_ms"), i.TimeoutMS, 10)
+	b = strconv.AppendBool(appendMember(b, "idempotent"), i.Idempotent)
+	return bytes.Clone(append(b, '}'))
+}
+
+// oneLine returns a JSON Schema object without line breaks, and its type when
+// it has one.
+func oneLine(schema []byte) (line []byte, typ string, err error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, schema); err != nil {
+		return nil, "", err
+	}
+	line = b.Bytes()
+	if !jsontext.IsObject(line) {
+		return nil, "", errors.New("it must be an object")
+	}
+	typ, _ = jsontext.Text(jsontext.Get(line, "type"))
+	return line, typ, nil
+}
+
 // Entry is a resource, a template or a prompt as it is listed, encoded once.
 // It is immutable, and the same for clients of every revision.
 type Entry struct {
@@ -96,4 +247,47 @@ func NewEntry(i EntryInfo) (*Entry, error) {
 		b = append(b, ']')
 	}
 	return &Entry{name: i.Address, json: bytes.Clone(append(b, '}'))}, nil
+}
+
+// Icon is an image that clients may show beside an entry (2026-07-28
+// basic/index, icons).
+type Icon struct {
+	// Source is the URI of the image: https or data.
+	Source string
+	// MIMEType is empty when it is not known. Theme is "light", "dark", or empty for
+	// either.
+	MIMEType, Theme string
+	// Sizes are such as "48x48" or "any"; nil when they are not known.
+	Sizes []string
+}
+
+// checkIcons finds what clients would refuse.
+func checkIcons(icons []Icon) error {
+	for _, i := range icons {
+		switch {
+		case i.Source == "":
+			return errors.New("an icon needs a source")
+		case i.Theme != "" && i.Theme != "light" && i.Theme != "dark":
+			return errors.New(`the theme of an icon must be "light" or "dark"`)
+		}
+	}
+	return nil
+}
+
+// appendIcons appends the member "icons"; no icons append nothing.
+func appendIcons(dst []byte, icons []Icon) []byte {
+	if len(icons) == 0 {
+		return dst
+	}
+	dst = append(appendMember(dst, "icons"), '[')
+	for n, i := range icons {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(append(dst, '{'), "src", i.Source)
+		dst = appendOptional(dst, "mimeType", i.MIMEType)
+		dst = appendTexts(dst, "sizes", i.Sizes)
+		dst = append(appendOptional(dst, "theme", i.Theme), '}')
+	}
+	return append(dst, ']')
 }

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
 )
 
 func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
@@ -51,5 +54,109 @@ func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
 		if want := `"` + listMember(k) + `":[]`; string(page) != want {
 			t.Errorf("the page is %s, want %s", page, want)
 		}
+	}
+}
+
+// TestWhatTheMessageTellsIsNotToldAgain: a model reads each violation once.
+func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
+	violations := []call.Violation{{Path: "/name", Message: "is required"}, {Message: "must be an object"}}
+	for message, want := range map[string]string{
+		"wrong":                    "wrong\n/name: is required\n(arguments): must be an object",
+		"wrong: /name is required": "wrong: /name is required\n(arguments): must be an object",
+		"wrong: /name is required; must be an object": "wrong: /name is required; must be an object",
+	} {
+		if got := errorText(&call.Error{Code: call.InvalidInput, Message: message, Violations: violations}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestWhoWaitsAsLongAsToldIsNotEarly: a limit frees up by the nanosecond.
+func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Nanosecond:               `"retry_after_ms":1}`,
+		time.Second:                   `"retry_after_ms":1000}`,
+		time.Second + time.Nanosecond: `"retry_after_ms":1001}`,
+	} {
+		if got := string(errorData(identity.Caller{}, &call.Error{RetryAfter: wait})); !strings.HasSuffix(got, want) {
+			t.Errorf("after %s: %s, want %s", wait, got, want)
+		}
+	}
+}
+
+// TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
+func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
+	failed := &call.Error{Code: call.ExecutionError, Message: "overloaded", RetryAfter: time.Second}
+	c := &request{era: modern}
+	_, members := (&Task{Response: &call.Result{Err: failed}}).outcome(c, identity.Caller{})
+	if c.retryAfter != 0 || !strings.Contains(string(members), `"retry_after_ms":1000`) {
+		t.Errorf("after %s, with %s", c.retryAfter, members)
+	}
+	if _, _ = c.failed(&call.Request{Kind: call.Tools}, failed, ""); c.retryAfter != time.Second {
+		t.Errorf("who made the call is told %s", c.retryAfter)
+	}
+}
+
+// TestABatchIsNotToBeTriedAgain for one of its requests: others may have succeeded.
+func TestABatchIsNotToBeTriedAgain(t *testing.T) {
+	b := &batch{isBatch: true, replies: []Reply{{Frame: Frame{head: []byte("{}")}, RetryAfter: time.Second}}}
+	if joined := b.join(); joined.RetryAfter != 0 || joined.Frame.String() != "[{}]" {
+		t.Errorf("got %s, %s", joined.Frame, joined.RetryAfter)
+	}
+}
+
+func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
+	p := newPages()
+	encoded := 0
+	encode := func() []byte {
+		encoded++
+		return make([]byte, pageBytes/4)
+	}
+	for range 3 {
+		p.get(pageKey{hash: "a"}, encode)
+	}
+	if encoded != 1 {
+		t.Errorf("the page was encoded %d times", encoded)
+	}
+	for i := range 20 {
+		p.get(pageKey{hash: fmt.Sprint(i)}, encode)
+		if p.bytes > pageBytes {
+			t.Fatalf("%d bytes are kept", p.bytes)
+		}
+	}
+	if p.get(pageKey{}, encode); len(p.byKey) > 4 || p.byKey[pageKey{}] != nil {
+		t.Errorf("%d pages are kept", len(p.byKey))
+	}
+}
+
+func TestCursorsAreOfNoUseForAnotherList(t *testing.T) {
+	cursor := cursorAt("list", 7)
+	if at, ok := readCursor("list", cursor); at != 7 || !ok {
+		t.Errorf("the cursor stands for %d, %v", at, ok)
+	}
+	for _, other := range []string{"", "x", cursor + "A", cursor[1:], cursorAt("other", 7)} {
+		if _, ok := readCursor("list", other); ok {
+			t.Errorf("%q was taken for a cursor", other)
+		}
+	}
+}
+
+func TestAClientsNameIsFitForAnAgent(t *testing.T) {
+	for info, want := range map[string]string{
+		`{"name":"n","version":"1"}`:          "n/1",
+		`{"name":"n"}`:                        "n",
+		`{"version":"1"}`:                     "",
+		`{"name":1,"version":"1"}`:            "",
+		`{"name":"a\nb\u0000","version":"1"}`: "ab/1",
+		`"n"`:                                 "",
+		``:                                    "",
+	} {
+		if got := clientName([]byte(info)); got != want {
+			t.Errorf("clientName(%s) = %q, want %q", info, got, want)
+		}
+	}
+	long := clientName(fmt.Appendf(nil, `{"name":"%0300dü"}`, 0))
+	if len(long) > maxClaim {
+		t.Errorf("the name has %d bytes", len(long))
 	}
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"net/http"
+	"sync"
 )
 
 // Exchange is what comes with a text that is answered where it came in, such
@@ -45,7 +46,15 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if f != nil {
 		return refuse(nil, f)
 	}
-	o := s.exchangeOrigin(x)
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
+	if o.peer.Headers == nil {
+		o.peer.Headers = http.Header{}
+	}
+	if x.Session != "" {
+		if o.session = s.sessions.find(x.Session, x.Peer.Principal); o.session != nil {
+			o.calls = &o.session.calls
+		}
+	}
 	// A single request is held to the same by admit.
 	if first := &parsed.pending[0]; parsed.isBatch || first.isNotification() || first.isResponse() {
 		if r, ok := RefuseVersion(o.peer.Headers); !ok {
@@ -68,19 +77,6 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	return b.serve()
 }
 
-func (s *Server) exchangeOrigin(x Exchange) origin {
-	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
-	if o.peer.Headers == nil {
-		o.peer.Headers = http.Header{}
-	}
-	if x.Session != "" {
-		if o.session = s.sessions.find(x.Session, x.Peer.Principal); o.session != nil {
-			o.calls = &o.session.calls
-		}
-	}
-	return o
-}
-
 // EndSession ends the session of the principal (2025-11-25 basic/transports,
 // Session Management); false means that there is none.
 func (s *Server) EndSession(p Peer, id string) bool {
@@ -98,4 +94,97 @@ func unknownSession() *fault {
 
 func draining() *fault {
 	return newFault(codeInternal, Unavailable, "the server is shutting down")
+}
+
+// batch is what came in one text: one message, or several that are answered
+// together.
+type batch struct {
+	origin  origin
+	isBatch bool
+	pending []pending
+	replies []Reply // of what does not wait; nil where all does
+	served  func()  // called when the text is no longer needed, on a connection
+	// alone is the room of one message, which most texts hold.
+	alone [1]pending
+}
+
+func (b *batch) replied(i int, r Reply) {
+	if b.replies == nil {
+		b.replies = make([]Reply, len(b.pending))
+	}
+	b.replies[i] = r
+}
+
+func (b *batch) slow() bool {
+	for i := range b.pending {
+		if p := &b.pending[i]; p.waits && p.handler.slow {
+			return true
+		}
+	}
+	return false
+}
+
+// mayEndLate has its one request answered late when it comes to that.
+func (b *batch) mayEndLate() {
+	if !b.isBatch {
+		b.pending[0].alone = b
+	}
+}
+
+// left reports whether its one request was answered late: then nobody has to
+// do with it any more.
+func (b *batch) left() bool { return !b.isBatch && b.pending[0].left }
+
+// answer answers its one request, while the goroutine that serves it is held.
+func (b *batch) answer(r *result, f *fault) {
+	p := &b.pending[0]
+	reply := p.reply(r, f)
+	p.end()
+	if conn := b.origin.conn; conn != nil {
+		conn.finish(b, reply)
+		return
+	}
+	defer p.server.work.done()
+	b.origin.late.Late(reply)
+}
+
+// serve serves what is pending, all of it at once, and returns the one reply.
+func (b *batch) serve() Reply {
+	if !b.isBatch {
+		switch p := &b.pending[0]; {
+		case p.waits:
+			return p.serve()
+		case b.replies == nil:
+			return Reply{}
+		}
+		return b.replies[0]
+	}
+	var all sync.WaitGroup
+	for i := range b.pending {
+		if p := &b.pending[i]; p.waits {
+			all.Go(func() { b.replies[i] = p.serve() })
+		}
+	}
+	all.Wait()
+	return b.join()
+}
+
+// join puts the answers into one array, in the order of the messages.
+func (b *batch) join() Reply {
+	var joined Reply
+	text := []byte{'['}
+	for _, r := range b.replies {
+		joined.Last = joined.Last || r.Last
+		if r.Frame.IsZero() {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = r.Frame.Append(text)
+	}
+	if len(text) > 1 {
+		joined.Frame = Frame{head: append(text, ']')}
+	}
+	return joined
 }

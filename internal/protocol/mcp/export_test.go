@@ -1,5 +1,11 @@
 package mcp
 
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
 // Methods returns the method table of a server that has tasks: whether each method
 // is one of legacy revisions, and of modern ones.
 func Methods() map[string][2]bool {
@@ -9,3 +15,5 @@ func Methods() map[string][2]bool {
 	}
 	return methods
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

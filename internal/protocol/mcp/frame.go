@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
@@ -87,7 +89,6 @@ func errorFrame(id []byte, e *call.RPCError) Frame {
 	return Frame{head: append(b, '}')}
 }
 
-// appendError appends an error object.
 func appendError(dst []byte, e *call.RPCError) []byte {
 	dst = strconv.AppendInt(append(dst, `{"code":`...), int64(e.Code), 10)
 	dst = appendText(dst, "message", e.Message)
@@ -126,3 +127,160 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 	}
 	return answer, initialized
 }
+
+// appendString appends s as a JSON string. Bytes that are not UTF-8 become
+// U+FFFD. Nothing is escaped for the sake of HTML.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		if b := s[i]; b < utf8.RuneSelf {
+			if b < ' ' || b == '"' || b == '\\' {
+				dst = appendEscape(append(dst, s[start:i]...), b)
+				start = i + 1
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			dst = append(append(dst, s[start:i]...), "\ufffd"...)
+			start = i + 1
+		}
+		i += size
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+func appendEscape(dst []byte, b byte) []byte {
+	switch b {
+	case '"', '\\':
+		return append(dst, '\\', b)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+}
+
+// appendMember appends a member with its comma, unless it is the first of the object.
+func appendMember(dst []byte, name string) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(appendString(dst, name), ':')
+}
+
+func appendText(dst []byte, name, value string) []byte {
+	return appendString(appendMember(dst, name), value)
+}
+
+func appendOptional(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendText(dst, name, value)
+}
+
+// appendTexts appends a member that is a list of strings, unless it is empty.
+func appendTexts(dst []byte, name string, values []string) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	dst = append(appendMember(dst, name), '[')
+	for i, value := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, value)
+	}
+	return append(dst, ']')
+}
+
+// appendValue appends a member that is JSON already, and null when it is empty.
+func appendValue(dst []byte, name string, value []byte) []byte {
+	return appendRaw(appendMember(dst, name), value)
+}
+
+// appendRaw appends JSON, on one line whatever its author wrote: stdio frames
+// and SSE events end at a line break.
+func appendRaw(dst, value []byte) []byte {
+	if len(value) == 0 {
+		return append(dst, "null"...)
+	}
+	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+		return append(dst, value...)
+	}
+	var line bytes.Buffer
+	if json.Compact(&line, value) != nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, line.Bytes()...)
+}
+
+// The codes of JSON-RPC 2.0 (section 5.1) and of MCP (2026-07-28 basic/index,
+// Error Codes) that the server itself answers with.
+const (
+	codeParse              = -32700
+	codeInvalidRequest     = -32600
+	codeMethodNotFound     = -32601
+	codeInvalidParams      = -32602
+	codeInternal           = -32603
+	codeResourceNotFound   = -32002 // of legacy revisions alone
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+)
+
+// isReserved reports whether modern revisions define the code, keep it for
+// themselves, or forbid it.
+func isReserved(code int) bool {
+	return code == codeResourceNotFound || -32099 <= code && code <= codeHeaderMismatch
+}
+
+// Refusal says why the protocol turned a message away before it was served, so
+// that a transport with a status of its own can tell. Errors that arise while
+// a request is served, and results, are [Served].
+type Refusal uint8
+
+const (
+	// Served is the answer to a message that was understood.
+	Served Refusal = iota
+	// Malformed: the message, or its metadata, is not what the protocol asks for.
+	Malformed
+	// TooLarge: the message is longer than the limit.
+	TooLarge
+	// UnknownMethod: no such method in the client's revision.
+	UnknownMethod
+	// UnknownSession: there is no such session, or it belongs to another principal.
+	UnknownSession
+	// Forbidden: the credential of the client is bound to another agent than it claims to be.
+	Forbidden
+	// Unavailable: the server is shutting down, or has no room; another try may succeed.
+	Unavailable
+)
+
+// fault is an error of the protocol, before and beside the outcome of a call.
+type fault struct {
+	call.RPCError
+	refusal Refusal
+}
+
+func newFault(code int, refusal Refusal, message string) *fault {
+	return &fault{call.RPCError{Code: code, Message: message}, refusal}
+}
+
+func (f *fault) with(data []byte) *fault {
+	f.Data = data
+	return f
+}
+
+// invalidParams is the fault of a request whose params are not what its method takes.
+func invalidParams(message string) *fault { return newFault(codeInvalidParams, Served, message) }
+
+// malformed is the fault of a message that is no valid JSON-RPC.
+func malformed(message string) *fault { return newFault(codeInvalidRequest, Malformed, message) }

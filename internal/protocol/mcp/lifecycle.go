@@ -2,6 +2,9 @@ package mcp
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
@@ -14,8 +17,11 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 	if !ok {
 		return nil, invalidParams("params.protocolVersion must be a string")
 	}
+	if !isLegacy(asked) {
+		asked = newestLegacy
+	}
 	info := c.server.backend.Info()
-	opened := newSession(c.origin.peer.Principal, negotiate(asked), clientName(jsontext.Get(c.params, "clientInfo")))
+	opened := newSession(c.origin.peer.Principal, asked, clientName(jsontext.Get(c.params, "clientInfo")))
 	opened.can = capabilitiesOf(jsontext.Get(c.params, "capabilities"), opened.version)
 	if conn := c.origin.conn; conn != nil {
 		conn.origin.session = opened
@@ -72,4 +78,60 @@ type description struct {
 // itself changes with its revision.
 func (d *description) of(info *Info) bool {
 	return d.revision == info.Revision && d.name == info.Name && d.version == info.Version
+}
+
+func discover(_ context.Context, c *request) (*result, *fault) {
+	info := c.server.backend.Info()
+	b := appendValue(nil, "supportedVersions", supported())
+	b = appendValue(b, "capabilities", []byte(c.server.capabilities(modern)))
+	if info.Instructions != "" {
+		b = appendText(b, "instructions", info.Instructions)
+	}
+	more := appendCaching(nil, 0, false)
+	return &result{members: b, more: more, revision: info.Revision}, nil
+}
+
+// appendCaching appends the members that tell modern clients how long a result
+// may be kept and by whom (2026-07-28 server/utilities/caching). A TTL of 0 has
+// them ask each time, so that none misses a reload.
+func appendCaching(dst []byte, ttl time.Duration, private bool) []byte {
+	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), ttl.Milliseconds(), 10)
+	if private {
+		return append(dst, `,"cacheScope":"private"`...)
+	}
+	return append(dst, `,"cacheScope":"public"`...)
+}
+
+// LogLevels are the levels of log messages, the least severe first (RFC 5424
+// section 6.2.1).
+var LogLevels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// severityOf returns the severity of a level, from 1 up; 0 when there is none of the name.
+func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
+
+func setLevel(_ context.Context, c *request) (*result, *fault) {
+	level, _ := jsontext.Text(jsontext.Get(c.params, "level"))
+	severity := severityOf(level)
+	if severity == 0 {
+		return nil, invalidParams("params.level must be a log level")
+	}
+	c.origin.session.logLevel.Store(severity)
+	return &result{}, nil
+}
+
+// logLevel returns the severity from which on the client wants to hear of what
+// the call logs; 0 when it does not.
+func (c *request) logLevel() (int32, *fault) {
+	if c.era == legacy {
+		return c.origin.session.logLevel.Load(), nil
+	}
+	if jsontext.IsNull(c.meta.logLevel) {
+		return 0, nil
+	}
+	level, _ := jsontext.Text(c.meta.logLevel)
+	severity := severityOf(level)
+	if severity == 0 {
+		return 0, invalidParams("params._meta: " + keyLogLevel + " must be a log level")
+	}
+	return severity, nil
 }

@@ -2,7 +2,11 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
@@ -24,7 +28,6 @@ type List struct {
 
 func (l *List) len() int { return max(len(l.Tools), len(l.Entries)) }
 
-// entry returns the encoded entry at an index for clients of the era.
 func (l *List) entry(i int, e era) []byte {
 	if len(l.Tools) > 0 {
 		return l.Tools[i].entry(e)
@@ -32,7 +35,6 @@ func (l *List) entry(i int, e era) []byte {
 	return l.Entries[i].json
 }
 
-// page encodes part of the list as a member of the answer.
 func (l *List) page(k call.Kind, from, to int, e era) []byte {
 	size := len(`"":[]`) + len(listMember(k)) + to - from
 	for i := from; i < to; i++ {
@@ -48,7 +50,6 @@ func (l *List) page(k call.Kind, from, to int, e era) []byte {
 	return slices.Clip(append(b, ']'))
 }
 
-// lister returns the method that lists a kind.
 func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
 	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
@@ -81,7 +82,6 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	return r, nil
 }
 
-// listStart returns the index that params.cursor stands for.
 func (c *request) listStart(list *List) (int, *fault) {
 	cursor := jsontext.Get(c.params, "cursor")
 	if jsontext.IsNull(cursor) {
@@ -99,4 +99,86 @@ func (c *request) listStart(list *List) (int, *fault) {
 		return 0, invalidParams("params.cursor is not of this list, which may have changed: begin without a cursor")
 	}
 	return from, nil
+}
+
+// kinds is the number of values of [call.Kind].
+const kinds = 4
+
+// listMember is the name of the list in the answer that lists the kind.
+func listMember(k call.Kind) string {
+	return [kinds]string{"tools", "resources", "resourceTemplates", "prompts"}[k]
+}
+
+const (
+	// pageBytes bounds the encoded pages that are kept, in bytes.
+	pageBytes = 32 << 20
+	// pageCost is what a page costs beside its own bytes.
+	pageCost = 256
+)
+
+// pages keeps encoded pages of lists, so that a list which many clients ask
+// for is joined once.
+type pages struct {
+	mu    sync.Mutex
+	byKey map[pageKey][]byte
+	bytes int
+}
+
+// pageKey names a page: the kind and the hash of a list, and which part of it
+// for whom.
+type pageKey struct {
+	kind     call.Kind
+	hash     string
+	era      era
+	from, to int
+}
+
+func newPages() *pages { return &pages{byKey: map[pageKey][]byte{}} }
+
+// get returns the page, and has it encoded when it is not known. A page without
+// a hash is not kept.
+func (p *pages) get(key pageKey, encode func() []byte) []byte {
+	p.mu.Lock()
+	page, ok := p.byKey[key]
+	p.mu.Unlock()
+	if ok {
+		return page
+	}
+	page = encode()
+	if key.hash != "" {
+		p.keep(key, page)
+	}
+	return page
+}
+
+// keep adds a page. When there are too many, all others are forgotten: most of
+// them are of lists that are not served any more.
+func (p *pages) keep(key pageKey, page []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bytes+len(page)+pageCost > pageBytes {
+		clear(p.byKey)
+		p.bytes = 0
+	}
+	if _, known := p.byKey[key]; !known {
+		p.byKey[key] = page
+		p.bytes += len(page) + pageCost
+	}
+}
+
+// cursorAt returns an opaque cursor to an index of the list with the hash
+// (2026-07-28 server/utilities/pagination). It is of no use for another list.
+func cursorAt(hash string, index int) string {
+	sum := sha256.Sum256([]byte(hash))
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(sum[:8], uint32(index)))
+}
+
+// readCursor returns the index of a cursor; false when it is not of the list.
+func readCursor(hash, cursor string) (int, bool) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) != 12 {
+		return 0, false
+	}
+	index := int(binary.BigEndian.Uint32(b[8:]))
+	return index, cursorAt(hash, index) == cursor
 }

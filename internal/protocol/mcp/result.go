@@ -13,14 +13,15 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// succeeded encodes the success of a call.
 func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 	if r.Kind == call.Tools {
 		return c.toolResult(response)
 	}
 	answer := []byte(response.Reply)
 	if r.Kind == call.Prompts && r.Argument == "" {
-		answer = fitPrompt(answer, c.version())
+		if version := c.version(); !hasLinks(version) {
+			answer = fitMessages(answer, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
+		}
 	}
 	made := &result{members: inner(answer), revision: response.Revision}
 	if c.era == modern && r.Kind == call.Resources {
@@ -41,14 +42,16 @@ func (c *request) toolResult(r *call.Result) *result {
 	if len(content) == 0 {
 		content = []byte("[]")
 	}
-	b = appendValue(b, "content", fitBlocks(content, c.version()))
+	if version := c.version(); !hasLinks(version) {
+		content = appendEach(nil, content, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
+	}
+	b = appendValue(b, "content", content)
 	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || jsontext.IsObject(structured)) {
 		b = appendValue(b, "structuredContent", structured)
 	}
 	return &result{members: b, revision: r.Revision}
 }
 
-// failed encodes the failure of the call itself.
 func (c *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	c.retryAfter = e.RetryAfter
 	return c.failure(r, e, revision)
@@ -67,7 +70,12 @@ func (c *request) failure(r *call.Request, e *call.Error, revision string) (*res
 	case e.Code == call.ToolNotFound:
 		return nil, c.notFound(r, e)
 	case r.Kind != call.Tools:
-		return nil, itemFault(r, e)
+		// The params are to blame, or the server is (2026-07-28 server/prompts, Error Handling).
+		f := newFault(codeInternal, Served, e.Message)
+		if e.Code == call.InvalidInput {
+			f = invalidParams(errorText(e))
+		}
+		return nil, f.with(errorData(r.Caller, e))
 	}
 	b := append([]byte{}, `"content":[`...)
 	b = appendTextBlock(b, errorText(e))
@@ -98,16 +106,6 @@ func (c *request) notFound(r *call.Request, e *call.Error) *fault {
 		f.Code = codeResourceNotFound
 	}
 	return f
-}
-
-// itemFault is the fault of a call whose failure is no result: the params are
-// to blame, or the server is (2026-07-28 server/prompts, Error Handling).
-func itemFault(r *call.Request, e *call.Error) *fault {
-	f := newFault(codeInternal, Served, e.Message)
-	if e.Code == call.InvalidInput {
-		f = invalidParams(errorText(e))
-	}
-	return f.with(errorData(r.Caller, e))
 }
 
 // inner returns the members of a JSON object, without the braces.
@@ -174,4 +172,133 @@ func errorText(e *call.Error) string {
 
 func appendTextBlock(dst []byte, s string) []byte {
 	return append(appendText(append(dst, `{"type":"text"`...), "text", s), '}')
+}
+
+// hasAudio reports whether the revision has audio content (2025-03-26 schema, AudioContent).
+func hasAudio(version string) bool { return version >= version20250326 }
+
+// hasLinks reports whether the revision has resource links (2025-06-18 schema, ResourceLink).
+func hasLinks(version string) bool { return version >= version20250618 }
+
+func (c *request) version() string {
+	if c.era == modern || c.origin.session == nil {
+		return newestModern
+	}
+	return c.origin.session.version
+}
+
+// appendFitted appends the n-th block of a result as the revision has it.
+func appendFitted(dst, block []byte, version string, n int) []byte {
+	switch kind := string(jsontext.Unquote(jsontext.Get(block, "type"))); {
+	case kind == "audio" && !hasAudio(version):
+		return appendEmbeddedAudio(dst, block, n)
+	case kind == "resource_link" && !hasLinks(version):
+		return appendLinkText(dst, block)
+	}
+	return appendRaw(dst, block)
+}
+
+func appendEmbeddedAudio(dst, block []byte, n int) []byte {
+	dst = append(appendText(append(dst, '{'), "type", "resource"), `,"resource":{`...)
+	dst = appendText(dst, "uri", fmt.Sprintf("mcpd://audio/%d", n))
+	dst = appendValue(dst, "mimeType", jsontext.Get(block, "mimeType"))
+	dst = append(appendValue(dst, "blob", jsontext.Get(block, "data")), '}')
+	return append(appendCommon(dst, block), '}')
+}
+
+func appendLinkText(dst, block []byte) []byte {
+	name := jsontext.Unquote(jsontext.Get(block, "title"))
+	if len(name) == 0 {
+		name = jsontext.Unquote(jsontext.Get(block, "name"))
+	}
+	said := fmt.Sprintf("%s: %s", name, jsontext.Unquote(jsontext.Get(block, "uri")))
+	if description := jsontext.Unquote(jsontext.Get(block, "description")); len(description) > 0 {
+		said += "\n" + string(description)
+	}
+	dst = appendText(appendText(append(dst, '{'), "type", "text"), "text", said)
+	return append(appendCommon(dst, block), '}')
+}
+
+// appendCommon appends the members that blocks of every type may have.
+func appendCommon(dst, block []byte) []byte {
+	for _, name := range []string{"annotations", "_meta"} {
+		if value := jsontext.Get(block, name); value != nil {
+			dst = appendValue(dst, name, value)
+		}
+	}
+	return dst
+}
+
+// appendEach appends an array with the elements that fit appends, given each element
+// and its number from 1 on. Anything but an array is appended as it is.
+func appendEach(dst, list []byte, fit func(dst, element []byte, n int) []byte) []byte {
+	rest, ok := jsontext.Elements(list)
+	if !ok {
+		return appendRaw(dst, list)
+	}
+	dst = append(dst, '[')
+	for n := 1; ; n++ {
+		element, ok := rest.Element()
+		if !ok {
+			return append(dst, ']')
+		}
+		if n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = fit(dst, element, n)
+	}
+}
+
+// fitMessages returns an object whose member "messages" is fitted to the revision:
+// fit appends the content of the n-th message as the revision has it.
+func fitMessages(object []byte, fit func(dst, content []byte, n int) []byte) []byte {
+	return fitMember(object, "messages", func(dst, list []byte) []byte {
+		return appendEach(dst, list, func(dst, message []byte, n int) []byte {
+			return append(dst, fitMember(message, "content", func(dst, content []byte) []byte { return fit(dst, content, n) })...)
+		})
+	})
+}
+
+// fitMember returns an object with one member replaced by what fit appends.
+func fitMember(object []byte, replaced string, fit func(dst, value []byte) []byte) []byte {
+	rest, ok := jsontext.Members(object)
+	if !ok {
+		return object
+	}
+	fitted := []byte{'{'}
+	for {
+		name, value, ok := rest.Member()
+		if !ok {
+			return append(fitted, '}')
+		}
+		fitted = appendMember(fitted, string(name))
+		if string(name) == replaced {
+			fitted = fit(fitted, value)
+		} else {
+			fitted = appendRaw(fitted, value)
+		}
+	}
+}
+
+// fitSampling returns the params of sampling/createMessage as the revision has them.
+// Sampling has no embedded resources, so that audio becomes a text.
+func fitSampling(params []byte, version string) []byte {
+	if hasAudio(version) {
+		return params
+	}
+	return fitMessages(params, func(dst, content []byte, _ int) []byte {
+		if len(content) > 0 && content[0] == '[' {
+			return appendEach(dst, content, func(dst, block []byte, _ int) []byte { return appendSampled(dst, block) })
+		}
+		return appendSampled(dst, content)
+	})
+}
+
+// appendSampled appends a block of a sampling message for a revision without audio.
+func appendSampled(dst, block []byte) []byte {
+	if string(jsontext.Unquote(jsontext.Get(block, "type"))) != "audio" {
+		return appendRaw(dst, block)
+	}
+	note := fmt.Sprintf("[audio of type %s, which this protocol revision cannot carry]", jsontext.Unquote(jsontext.Get(block, "mimeType")))
+	return append(appendText(appendText(append(dst, '{'), "type", "text"), "text", note), '}')
 }

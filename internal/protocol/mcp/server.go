@@ -1,3 +1,23 @@
+// Package mcp is the server side of the Model Context Protocol, in all of its
+// revisions, over one [Backend].
+//
+// A [Server] knows two eras. Legacy revisions begin with initialize and have
+// sessions; modern ones carry everything in each request. A transport hands
+// over a text together with a [Peer], either as an [Exchange], which is
+// answered where it came in, or on a [Conn], which carries messages both ways.
+// From there on all transports are one: the text passes the JSON gate, becomes
+// messages, each message is held to the rules of its era, and its method is
+// looked up in one table, which the features fill. What goes back is a [Frame].
+//
+// A [Kind] tells what is listed and called: tools, resources, templates and
+// prompts. Calls of all kinds, and completions, are one [Request] to the
+// backend. A call that needs to know something from its client ends with an
+// [Ask] and is made again with what was answered, on either era. What there is
+// to tell a client unasked waits in its feed until a stream takes it.
+//
+// The package decides nothing about a call, knows nothing of HCL, JavaScript
+// or CEL, and does not know which transport carries a message: where a
+// transport has headers that mirror the message, they are held to it.
 package mcp
 
 import (
@@ -8,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
@@ -156,3 +177,76 @@ type origin struct {
 
 // lost reports whether the client repeats the id of a session that is not its own.
 func (o *origin) lost() bool { return o.sessionID != "" && o.session == nil }
+
+// Backend is what answers behind the protocol. All methods are called from
+// many goroutines at once; each reads one consistent state.
+type Backend interface {
+	// Info returns what the server says of itself. It may change at a reload.
+	Info() Info
+	// List returns what the caller may see of a kind, in the order to show it.
+	List(ctx context.Context, k call.Kind, c identity.Caller) List
+	// Call carries out a request to its end. When ctx ends, the call ends soon after. If the
+	// call continues as a task, task is that task, and the result has only a revision. A
+	// request of kind Templates is a completion; the result of a completion has at most 100
+	// values.
+	Call(ctx context.Context, r call.Request) (result call.Result, task *Task)
+	// Serves reports whether the URI names a resource that the caller may
+	// read, listed or not: only of such ones is a client told that they change.
+	// It is false of a URI that is too long to be kept for every client.
+	Serves(ctx context.Context, c identity.Caller, uri string) bool
+	// Watch calls fn after each published state, until stop is called, with
+	// the URIs of resources whose contents are others than before. fn must not
+	// block.
+	Watch(fn func(changed []string)) (stop func())
+}
+
+// Follower is a [Backend] that learns of resources which others keep.
+type Follower interface {
+	// Follow has fn of [Backend.Watch] be called when what the URI names has changed, as far
+	// as that can be known, until leave is called. Neither blocks.
+	Follow(uri string) (leave func())
+}
+
+// Info is what a server says of itself.
+type Info struct {
+	Name, Title, Version, Description string
+	Icons                             []Icon
+	// Instructions tell a model how to use the server; they may be empty.
+	Instructions string
+	// LenientLifecycle says that requests are served before the client has sent
+	// notifications/initialized.
+	LenientLifecycle bool
+	// Revision is the content hash of the published state.
+	Revision string
+}
+
+// Census counts clients.
+type Census struct {
+	// Sessions are those of HTTP, which outlive their requests.
+	Sessions int
+	// Connections are sessions of their own, by the transports of their peers.
+	Connections map[string]int
+}
+
+// Census counts the clients that there are.
+func (s *Server) Census() Census {
+	now := Census{Sessions: s.sessions.len(), Connections: map[string]int{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		now.Connections[c.origin.peer.Transport]++
+	}
+	return now
+}
+
+// Contradiction is a request whose caller claims to be another agent than the one that
+// its credential is bound to. It is refused.
+type Contradiction struct {
+	// Caller is who sends it. Its agent is the one that is claimed.
+	Caller identity.Caller
+	// Method is that of MCP, and Name what the request is about, in the words of its
+	// caller; "" where it is about nothing, or was refused before that was read, and of a
+	// URI, which may hold arguments.
+	Method, Name string
+	Trace        call.Trace
+}

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"container/list"
 	"crypto/rand"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
@@ -47,9 +49,6 @@ func newSession(p identity.Principal, version, client string) *session {
 	return s
 }
 
-// belongsTo reports whether the session was opened by the principal.
-func (s *session) belongsTo(p identity.Principal) bool { return same(s.principal, p) }
-
 // same reports whether two principals are one, by credentials that are bound to
 // the same agent: what one has opened acts for that agent.
 func same(a, b identity.Principal) bool {
@@ -71,4 +70,157 @@ func (s *session) lastSeen() (hashes [kinds]string) {
 		}
 	}
 	return hashes
+}
+
+// maxSessions is how many legacy sessions of HTTP there may be. One more ends
+// the one that was idle longest, of the principal that has most.
+const maxSessions = 10_000
+
+// sessions keeps the legacy sessions of HTTP, which outlive their requests.
+type sessions struct {
+	// fixed at creation
+	most int
+	idle time.Duration
+	// ended is called with each session that has ended; it must not block.
+	ended func(*session)
+
+	mu   sync.Mutex
+	byID map[string]*list.Element
+	// order holds entries, the one used last in front.
+	order list.List
+	// held counts the sessions of each principal.
+	held map[holder]int
+}
+
+// holder is a principal, whatever agents its credentials are bound to.
+type holder struct {
+	kind       identity.Kind
+	issuer, id string
+}
+
+func holderOf(p identity.Principal) holder { return holder{p.Kind, p.Issuer, p.ID} }
+
+type entry struct {
+	session *session
+	used    time.Time
+}
+
+func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
+	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, held: map[holder]int{}}
+}
+
+// add keeps a session and gives it an id that cannot be guessed. It makes room
+// for it by forgetting one that is idle; false means that there is none to forget.
+func (s *sessions) add(n *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	of := holderOf(n.principal)
+	if s.order.Len() >= s.most && !s.evict(of) {
+		return false
+	}
+	s.held[of]++
+	n.id = rand.Text()
+	s.byID[n.id] = s.order.PushFront(&entry{n, time.Now()})
+	return true
+}
+
+func (s *sessions) find(id string, p identity.Principal) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	e := s.byID[id]
+	if e == nil || !same(e.Value.(*entry).session.principal, p) {
+		return nil
+	}
+	s.touch(e)
+	n := e.Value.(*entry).session
+	n.heard.Add(1)
+	return n
+}
+
+// SessionVersion returns the protocol revision of the peer's HTTP session with the id.
+// ok is false if the peer has no such session.
+func (s *Server) SessionVersion(p Peer, id string) (version string, ok bool) {
+	n := s.sessions.find(id, p.Principal)
+	if n == nil {
+		return "", false
+	}
+	return n.version, true
+}
+
+func (s *sessions) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	return s.order.Len()
+}
+
+func (s *sessions) remove(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.byID[n.id]; e != nil {
+		s.drop(e)
+	}
+}
+
+func (s *sessions) touch(e *list.Element) {
+	e.Value.(*entry).used = time.Now()
+	s.order.MoveToFront(e)
+}
+
+// expire ends the sessions that were idle for too long. Busy ones at the end
+// of the order move to its front, so that each is looked at once.
+func (s *sessions) expire() {
+	limit := time.Now().Add(-s.idle)
+	for e := s.order.Back(); e != nil && e.Value.(*entry).used.Before(limit); e = s.order.Back() {
+		if e.Value.(*entry).session.busy() {
+			s.touch(e)
+			continue
+		}
+		s.drop(e)
+	}
+}
+
+// evict ends the session that was idle longest, of the principal that has most: who opens
+// many ends none of others. Where that one's are all busy it gets no more, and for others
+// whichever session was idle longest makes room. False means that none has.
+func (s *sessions) evict(by holder) bool {
+	greedy, most := by, s.held[by]
+	for of, n := range s.held {
+		if n > most {
+			greedy, most = of, n
+		}
+	}
+	var longest *list.Element
+	for e := s.order.Back(); e != nil; e = e.Prev() {
+		n := e.Value.(*entry).session
+		if n.busy() {
+			continue
+		}
+		if holderOf(n.principal) == greedy {
+			s.drop(e)
+			return true
+		}
+		if longest == nil {
+			longest = e
+		}
+	}
+	if greedy == by || longest == nil {
+		return false
+	}
+	s.drop(longest)
+	return true
+}
+
+func (s *sessions) drop(e *list.Element) {
+	n := s.order.Remove(e).(*entry).session
+	delete(s.byID, n.id)
+	of := holderOf(n.principal)
+	if s.held[of]--; s.held[of] == 0 {
+		delete(s.held, of)
+	}
+	close(n.ended)
+	n.calls.cancelAll()
+	s.ended(n)
 }

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,5 +219,33 @@ func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
 	open(t, s, "bob")
 	if !isOver(idle) || s.len() != 5 {
 		t.Error("the session that is idle did not make room for another principal's")
+	}
+}
+
+// TestTheEndOfARequestIsNoneOfTheNextWithItsID: a request that was left ends
+// once for its client, and once for the goroutine that it held.
+func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
+	var calls inflight
+	id := []byte(`1`)
+	first, end, f := calls.add(t.Context(), id)
+	if f != nil {
+		t.Fatal(f)
+	}
+	if _, _, f := calls.add(t.Context(), id); f == nil {
+		t.Error("two requests with one id are under way")
+	}
+	end()
+	second, _, f := calls.add(t.Context(), id)
+	if f != nil {
+		t.Fatal(f)
+	}
+	end()
+	if calls.len() != 1 || first.Err() == nil || second.Err() != nil {
+		t.Errorf("%d requests, the first: %v, the second: %v", calls.len(), first.Err(), second.Err())
+	}
+	calls.cancel(id, []byte(`"enough"`))
+	cause := context.Cause(second)
+	if c, ok := errors.AsType[*Cancelled](cause); !ok || c.Reason != "enough" || strings.Contains(cause.Error(), "enough") {
+		t.Errorf("the second cannot be cancelled: %v", cause)
 	}
 }

@@ -89,7 +89,6 @@ func (t *Tasks) Update(ctx context.Context, caller identity.Caller, id string, r
 	return nil
 }
 
-// fitting returns the answers to what is open, after it has checked them.
 func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	open, err := openOf(s)
 	if err != nil {

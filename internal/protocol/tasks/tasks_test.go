@@ -1,9 +1,12 @@
 package tasks_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,6 +254,106 @@ func TestWatchersAreToldOfEachChange(t *testing.T) {
 		synctest.Wait()
 		if len(told) != 1 {
 			t.Error("told after it was stopped")
+		}
+	})
+}
+
+// TestNoLegOutlivesACancelledTask answers and cancels at the same moment: whoever
+// is first, the task is cancelled in the end and nothing runs.
+func TestNoLegOutlivesACancelledTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+			runs.Add(1)
+			defer runs.Add(-1)
+			if leg.Resume == nil {
+				return asks("a")
+			}
+			return untilCut(ctx, leg)
+		})
+		var all []string
+		for range 200 {
+			all = append(all, start(t, of).ID)
+		}
+		synctest.Wait()
+		var racers sync.WaitGroup
+		for _, id := range all {
+			racers.Go(func() {
+				if err := of.Update(t.Context(), ann, id, answers{"a": named("A")}); err != nil {
+					t.Error(err)
+				}
+			})
+			racers.Go(func() {
+				if err := of.Cancel(ann.Principal, id); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		racers.Wait()
+		synctest.Wait()
+		if n := runs.Load(); n != 0 {
+			t.Errorf("%d legs still run", n)
+		}
+		for _, id := range all {
+			if got := settled(t, of, id); !got.Cancelled {
+				t.Errorf("got %+v", got)
+			}
+		}
+	})
+}
+
+// large is a call of which two may run at once.
+var large = tasks.Call{Tool: "report", TTL: time.Hour, Body: append(bytes.Repeat([]byte(" "), 30<<20), "{}"...)}
+
+func isFull(err error) bool {
+	_, ok := errors.AsType[*tasks.FullError](err)
+	return ok
+}
+
+func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := fresh(t, untilCut)
+		first, err := of.Start(t.Context(), ann, large)
+		check(t, err)
+		_, err = of.Start(t.Context(), ann, large)
+		check(t, err)
+		if _, err := of.Start(t.Context(), ann, large); !isFull(err) {
+			t.Errorf("a third call: got %v", err)
+		}
+		start(t, of)
+		check(t, of.Cancel(ann.Principal, first.ID))
+		synctest.Wait()
+		_, err = of.Start(t.Context(), ann, large)
+		check(t, err)
+	})
+}
+
+func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+			if len(leg.Body) > 100 {
+				<-goOn
+				return result("made room")
+			}
+			return once("a")(ctx, leg)
+		})
+		task := settled(t, of, start(t, of).ID)
+		all := large
+		all.Body = append(bytes.Repeat([]byte(" "), 64<<20-2), "{}"...)
+		_, err := of.Start(t.Context(), ann, all)
+		check(t, err)
+		if err := of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}); !isFull(err) {
+			t.Errorf("an answer beside the call: got %v", err)
+		}
+		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
+			t.Errorf("the task is %+v", got)
+		}
+		close(goOn)
+		synctest.Wait()
+		check(t, of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}))
+		if got := settled(t, of, task.ID); !got.Ended || got.Result == nil {
+			t.Errorf("the task is %+v", got)
 		}
 	})
 }

@@ -3,9 +3,13 @@ package mcptest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
@@ -166,4 +170,184 @@ func BlockItems() []Item {
 			`{"description":"All.","messages":[{"role":"user","content":` + soundBlock + `},{"role":"assistant","content":` + linkBlock + `}]}`)}
 	}
 	return []Item{{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "blocks"})), Run: prompt}}
+}
+
+// Items returns what the transcripts read, get and complete: resources that
+// are text, binary, hidden or broken, a template, and prompts with and without
+// arguments.
+func Items() []Item {
+	return []Item{
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources,
+			Address: "test://readme", Name: "readme", Title: "Read me", Description: "What to know first.", MIMEType: "text/plain", Size: 6,
+			Icons:       []mcp.Icon{{Source: "https://example.com/i.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: "dark"}},
+			Annotations: json.RawMessage("{\n\"priority\": 1}"),
+		})), Run: contents(`"mimeType":"text/plain","text":"Hello."`)},
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://logo", Name: "logo", MIMEType: "image/png", Size: -1})),
+			Run: contents(`"mimeType":"image/png","blob":"iVBORw0KGgo="`)},
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://broken", Name: "broken", Size: -1})), Run: fail},
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://secret", Name: "secret", Size: -1})),
+			Run: contents(`"text":"hidden"`), Visible: insider},
+		{Kind: call.Templates, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Templates,
+			Address: "test://users/{id}", Name: "user", Title: "A user", Description: "One user.", MIMEType: "application/json",
+		})), Run: user},
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "plain", Description: "Says hello."})), Run: plain},
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts,
+			Address: "greet", Title: "Greeting", Description: "Greets somebody.",
+			Arguments: []mcp.Argument{{Name: "who", Title: "Who", Description: "Whom to greet.", Required: true}, {Name: "how"}},
+			Icons:     []mcp.Icon{{Source: "data:image/png;base64,iVBORw0KGgo="}},
+		})), Run: greet},
+	}
+}
+
+// insider reports whether the caller may see what is hidden.
+func insider(c identity.Caller) bool { return c.Agent.AgentID == "insider" }
+
+func must(e *mcp.Entry, err error) *mcp.Entry {
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// contents returns a resource with one content, whose members are given.
+func contents(members string) Run {
+	return func(_ context.Context, r call.Request) call.Result {
+		uri, err := json.Marshal(r.Name)
+		if err != nil {
+			panic(err)
+		}
+		return call.Result{
+			Reply: json.RawMessage(`{"contents":[{"uri":` + string(uri) + `,` + members + `}]}`),
+			TTL:   time.Minute, Public: r.Name != "test://secret",
+		}
+	}
+}
+
+// user is a template: it suggests ids, and reads users by id.
+func user(_ context.Context, r call.Request) call.Result {
+	if r.Argument == "" {
+		return call.Result{Reply: json.RawMessage(`{"contents":[{"uri":"` + r.Name + `","text":"user"}]}`)}
+	}
+	return call.Result{Reply: json.RawMessage(`{"completion":{"values":["1","12"],"total":2,"hasMore":false}}`)}
+}
+
+func plain(context.Context, call.Request) call.Result { return messages("Hello.") }
+
+// greet suggests what is told to it, and refuses to greet nobody.
+func greet(_ context.Context, r call.Request) call.Result {
+	if r.Argument != "" {
+		values, err := json.Marshal([]string{r.Argument + ":" + string(r.Arguments)})
+		if err != nil {
+			panic(err)
+		}
+		return call.Result{Reply: json.RawMessage(`{"completion":{"values":` + string(values) + `}}`)}
+	}
+	var in struct{ Who string }
+	if json.Unmarshal(r.Arguments, &in) != nil || in.Who == "" {
+		return call.Result{Err: &call.Error{
+			Code: call.InvalidInput, Message: "the arguments do not fit the prompt",
+			Violations: []call.Violation{{Message: "who is missing"}},
+		}}
+	}
+	return messages("Hello, " + strings.ToUpper(in.Who) + ".")
+}
+
+func messages(text string) call.Result {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return call.Result{Reply: json.RawMessage(
+		`{"messages":[{"role":"user","content":{"type":"text","text":` + string(quoted) + `}}]}`)}
+}
+
+// What the asking tools and items ask.
+const (
+	nameForm = `{"message":"What is your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`
+	capital  = `{"messages":[{"role":"user","content":{"type":"text","text":"What is the capital of France?"}}],"maxTokens":100}`
+	door     = `{"mode":"url","message":"Sign in","url":"https://example.com/in","elicitationId":"e-1"}`
+)
+
+// Asking returns tools that ask their client: for a name; for a name, a text
+// and its roots at once; twice, one after the other; to go elsewhere; and for
+// what it cannot be asked. The state of each is "state of " and its name.
+func Asking() []Tool {
+	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	sample := call.AskRequest{Key: "capital", Method: "sampling/createMessage", Params: json.RawMessage(capital)}
+	roots := call.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
+	elsewhere := call.AskRequest{Key: "door", Method: "elicitation/create", Params: json.RawMessage(door)}
+	return []Tool{
+		{ToolInfo: describe("ask", noInput), Run: asks(form)},
+		{ToolInfo: describe("ask_all", noInput), Run: asks(form, sample, roots)},
+		{ToolInfo: describe("ask_twice", noInput), Run: askTwice(form, sample)},
+		{ToolInfo: describe("ask_elsewhere", noInput), Run: asks(elsewhere)},
+		{ToolInfo: describe("ask_roots", noInput), Run: asks(roots)},
+		{ToolInfo: describe("ask_badly", noInput), Run: asks(call.AskRequest{Key: "x", Method: "ping"})},
+	}
+}
+
+// AskingItems returns a resource and a prompt that ask for a name.
+func AskingItems() []Item {
+	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
+	tell := func(before, after string) Run {
+		return func(ctx context.Context, r call.Request) call.Result {
+			response := asks(form)(ctx, r)
+			response.Reply = json.RawMessage(before + string(response.Value) + after)
+			return response
+		}
+	}
+	return []Item{
+		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://asks", Name: "asks", Size: -1})),
+			Run: tell(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
+		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "asks"})),
+			Run: tell(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
+	}
+}
+
+// asks asks until everything is answered, and tells the answers.
+func asks(requests ...call.AskRequest) Run {
+	return func(_ context.Context, r call.Request) call.Result {
+		state := "state of " + r.Name
+		if r.Resume != nil && r.Resume.State != state {
+			return call.Result{Err: &call.Error{
+				Code: call.InvalidInput, Message: "state", RPC: &call.RPCError{Code: -32602, Message: "the state is not valid"},
+			}}
+		}
+		if r.Resume == nil || !answered(r.Resume, requests) {
+			return call.Result{Ask: &call.Ask{Requests: requests, State: state}}
+		}
+		return told(r.Resume, requests)
+	}
+}
+
+// askTwice asks the second question once the first is answered.
+func askTwice(first, second call.AskRequest) Run {
+	return func(_ context.Context, r call.Request) call.Result {
+		switch {
+		case r.Resume == nil:
+			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{first}, State: "1"}}
+		case r.Resume.State == "1":
+			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{second}, State: "2"}}
+		}
+		return told(r.Resume, []call.AskRequest{second})
+	}
+}
+
+func answered(r *call.Resume, requests []call.AskRequest) bool {
+	return !slices.ContainsFunc(requests, func(q call.AskRequest) bool {
+		_, refused := r.Refused[q.Key]
+		return r.Responses[q.Key] == nil && !refused
+	})
+}
+
+func told(r *call.Resume, requests []call.AskRequest) call.Result {
+	said := ""
+	for _, q := range requests {
+		if e, refused := r.Refused[q.Key]; refused {
+			said += fmt.Sprintf("%s refused: %d %s; ", q.Key, e.Code, e.Message)
+			continue
+		}
+		said += fmt.Sprintf("%s: %s; ", q.Key, r.Responses[q.Key])
+	}
+	return Text(said)
 }

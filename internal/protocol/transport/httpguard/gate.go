@@ -1,10 +1,29 @@
+// Package httpguard is the outermost handler of every HTTP listener: each request
+// passes it, whatever its method and path, before anything else looks at it.
+//
+// A [Gate] keeps browsers from being used against the server. It lets through
+// what names one of the server's own hosts (so that no foreign name can be
+// rebound to it), comes from no origin or an allowed one, and, where it posts,
+// posts plain JSON of bounded size that arrives in bounded time. Refusals are
+// the RFC's error JSON (section 14), or JSON-RPC errors on the paths that the
+// options name. [CheckListen], [Listen], [Guard] and [Limit] do the same for the
+// listener: where it may listen, how long it waits, and for how many.
+//
+// A [Budget] divides bytes or connections among clients (see [workqueue.Client]), so that none
+// takes what others need: the bodies of requests, the answers that clients have not read,
+// which pass an [Outlet], and the connections in use.
+//
+// The gate answers no preflight and sets no CORS header. It does not say who
+// calls, and no route passes it in another way.
 package httpguard
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -109,7 +128,6 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// serve passes a request on, unless it is refused.
 func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next http.Handler) {
 	if no != nil {
 		no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
@@ -118,7 +136,6 @@ func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next h
 	next.ServeHTTP(w, r)
 }
 
-// check returns why a request may not enter, or nil.
 func (g *Gate) check(r *http.Request) *refusal {
 	if g.returns(r) {
 		return g.checkContent(r)
@@ -152,4 +169,49 @@ func crossSite(values []string) bool {
 		}
 	}
 	return false
+}
+
+// The error codes of the RFC (section 14) that the gate uses.
+const (
+	denied  = "POLICY_DENIED"
+	invalid = "INVALID_INPUT"
+)
+
+// refusal is an answer that is ready to be sent: the error JSON of the RFC, or
+// a JSON-RPC error without an id.
+type refusal struct {
+	status    int
+	body, rpc []byte
+}
+
+var (
+	foreignHost   = refuse(http.StatusForbidden, denied, "the Host header is not a name of this server; the operator allows names with listen { hosts = [...] }")
+	foreignOrigin = refuse(http.StatusForbidden, denied, "the Origin header is not allowed; the operator allows origins with listen { origins = [...] }")
+	foreignSite   = refuse(http.StatusForbidden, denied, "requests from other web sites are refused")
+	encodedBody   = refuse(http.StatusUnsupportedMediaType, invalid, "an encoded body is not accepted: send it without Content-Encoding")
+	notJSON       = refuse(http.StatusUnsupportedMediaType, invalid, "Content-Type must be application/json")
+)
+
+func refuse(status int, code, message string) refusal {
+	text, _ := json.Marshal(message) // a string always encodes
+	return refusal{
+		status: status, body: []byte(`{"error":"` + code + `","message":` + string(text) + `}`),
+		rpc: []byte(`{"jsonrpc":"2.0","error":{"code":-32600,"message":` + string(text) + `}}`),
+	}
+}
+
+func (no *refusal) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
+	body := no.body
+	if asRPC {
+		body = no.rpc
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(no.status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that is gone needs no answer
+	}
 }

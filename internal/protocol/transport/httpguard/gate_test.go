@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 func newGate(t testing.TB, o Options) *Gate {
@@ -377,3 +379,5 @@ func TestAPageToWhichUsersComeBackIsReachedFromOtherSites(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,7 +1,11 @@
 package httpstream
 
 import (
+	"bufio"
+	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,5 +47,91 @@ func TestAnswer_withoutRoom(t *testing.T) {
 		if got := answer(); got != http.StatusOK {
 			t.Errorf("with room the status is %d", got)
 		}
+	}
+}
+
+// deaf is a writer whose client reads nothing.
+type deaf struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (d deaf) Unwrap() http.ResponseWriter { return lost(d) }
+
+type lost struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (lost) FlushError() error { return errors.New("the client does not read") }
+
+// A bufio.ReadWriter is none of the answer's concern.
+func (l lost) Hijack() (net.Conn, *bufio.ReadWriter, error) { return l.conn, nil, nil }
+
+func answers() Options {
+	return Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
+}
+
+// TestAConnectionEndsWithALateAnswerThatNobodyReads, and not one day with the
+// handler: it counts until then.
+func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
+	ours, theirs := net.Pipe()
+	a := New(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
+	a.LateFor(httptest.NewRequest(http.MethodPost, "/", nil)).Late(mcp.Refuse(mcp.Served, "too late"))
+	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the connection is open: %v", err)
+	}
+	theirs.Close()
+}
+
+// TestNoAnswerIsLateWhereTheConnectionStays: the client would wait for the
+// handler all the same.
+func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
+	first, second := httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRequest(http.MethodPost, "/", nil)
+	second.ProtoMajor = 2
+	for name, test := range map[string]struct {
+		w    http.ResponseWriter
+		r    *http.Request
+		late bool
+	}{
+		"a connection of HTTP/1.1":            {deaf{}, first, true},
+		"a connection of HTTP/2":              {deaf{}, second, false},
+		"a writer that gives nothing away":    {httptest.NewRecorder(), first, false},
+		"a writer around another of its kind": {struct{ http.ResponseWriter }{deaf{}}, first, false},
+	} {
+		if late := New(test.w, answers(), func() {}).LateFor(test.r); (late != nil) != test.late {
+			t.Errorf("%s: the answer may be %v", name, late)
+		}
+	}
+}
+
+// TestALateAnswerGivesBackTheRoomOfItsRequest while the handler goes on.
+func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
+	const room = 1600
+	g, err := httpguard.New(httpguard.Options{Bodies: room})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := false
+	handler := g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		if g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
+			t.Error("the body takes no room")
+		}
+		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).LateFor(r).Late(mcp.Refuse(mcp.Served, "too late"))
+		if !g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
+			t.Error("the body takes room still")
+		}
+		served = true
+	}))
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(strings.Repeat("a text", room/12)))
+	r.Header.Set("Content-Type", "application/json")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	if !served {
+		t.Error("the request did not pass the gate")
 	}
 }

@@ -4,15 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// execute answers POST /mcp/execute.
 func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" || !httpguard.IsJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
@@ -89,4 +90,133 @@ type body struct {
 	// can is what its client may be asked, and state and answers are of what it was asked;
 	// each is nil when the body does not say.
 	can, state, answers json.RawMessage
+}
+
+// decode reads {"tool","arguments","agent"} of a body that has passed the JSON
+// gate, and {"can","state","answers"} of one whose client may be asked. Names are
+// matched exactly, as no two decoders agree on more.
+func decode(raw []byte) (body, *call.Error) {
+	object, ok := jsontext.Members(raw)
+	if !ok {
+		return body{}, bad("body", "must be an object")
+	}
+	var c body
+	hasTool := false
+	for {
+		name, value, ok := object.Member()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "tool":
+			if c.tool, hasTool = jsontext.Text(value); !hasTool {
+				return body{}, bad("tool", "must be a string")
+			}
+		case "arguments":
+			c.arguments = orNil(value)
+		case "agent":
+			c.agent = orNil(value)
+		case "can":
+			c.can = orNil(value)
+		case "state":
+			c.state = orNil(value)
+		case "answers":
+			c.answers = orNil(value)
+		default:
+			return body{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
+		}
+	}
+	if !hasTool {
+		return body{}, bad("tool", "is required")
+	}
+	return c, nil
+}
+
+func orNil(value []byte) json.RawMessage {
+	if jsontext.IsNull(value) {
+		return nil
+	}
+	return value
+}
+
+func bad(path, rule string) *call.Error {
+	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
+}
+
+// asked reads what the client says that it can be asked, and what it has answered; nil when
+// that is nothing.
+func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Error) {
+	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
+		return can, nil, err
+	}
+	resume = &call.Resume{}
+	if resume.State, _ = jsontext.Text(c.state); resume.State == "" {
+		return can, nil, bad("state", "must be a string that is not empty")
+	}
+	if c.answers == nil {
+		return can, resume, nil
+	}
+	if json.Unmarshal(c.answers, &resume.Responses) != nil {
+		return can, nil, bad("answers", "must be an object")
+	}
+	for _, answer := range resume.Responses {
+		if answer[0] != '{' {
+			return can, nil, bad("answers", "must hold objects")
+		}
+	}
+	return can, resume, nil
+}
+
+func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error) {
+	var kinds []string
+	if list != nil && json.Unmarshal(list, &kinds) != nil {
+		return can, bad("can", "must be a list of strings")
+	}
+	can.NoApproval = len(kinds) > 0
+	for _, kind := range kinds {
+		switch kind {
+		case "approval":
+			can.Form, can.NoApproval = true, false
+		case "form":
+			can.Form = true
+		case "url":
+			can.URL = true
+		case "sample":
+			can.Sample = true
+		case "roots":
+			can.Roots = true
+		default:
+			return can, bad("can", "holds an unknown word; it takes approval, form, url, sample and roots")
+		}
+	}
+	return can, nil
+}
+
+// askJSON is a call that waits for its client.
+type askJSON struct {
+	Requests []requestJSON `json:"requests"`
+	State    string        `json:"state"`
+	WaitMS   int64         `json:"wait_ms,omitempty"`
+}
+
+// requestJSON is one thing that the client is asked, as MCP has it.
+type requestJSON struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// writeAsk answers with what the call wants to know. The client calls again, with the same
+// arguments, the state and its answers.
+func writeAsk(w *responder, a *call.Ask) {
+	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
+	for i, r := range a.Requests {
+		made.Requests[i] = requestJSON{r.Key, r.Method, r.Params}
+	}
+	body, err := json.Marshal(map[string]any{"ask": made})
+	if err != nil {
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: "what the call asks cannot be encoded"})
+		return
+	}
+	write(w, http.StatusOK, body)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
@@ -358,3 +359,5 @@ func TestContentTypes(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,14 +2,20 @@ package stdio_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"flag"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
@@ -59,4 +65,125 @@ func (l *link) Lines() <-chan string { return l.lines }
 func (l *link) Close() {
 	l.in.Close()
 	<-l.done
+}
+
+// FuzzLines sends one line and then a ping. Whatever the line is, it gets the
+// reply that encoding/json says it deserves, and the ping gets its own.
+func FuzzLines(f *testing.F) {
+	const limit = 4 << 10
+	for _, text := range mcptest.Hostile() {
+		f.Add([]byte(text))
+		f.Add([]byte(text + "\r"))
+	}
+	f.Add(bytes.Repeat([]byte(" "), limit+1))
+	f.Add(bytes.Repeat([]byte("x"), 70<<10)) // more than is read at once
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.IndexByte(line, '\n') >= 0 {
+			return // these are several lines
+		}
+		s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{Limits: jsonguard.Limits{Bytes: limit}})
+		defer func() { _ = s.Drain(context.Background()) }()
+		var out bytes.Buffer
+		in := string(line) + "\n" + `{"jsonrpc":"2.0","id":"last","method":"ping"}` + "\n"
+		if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(in), &out, grace); err != nil {
+			t.Fatal(err)
+		}
+		replies, ok := mcptest.Replies(strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"))
+		if !ok {
+			t.Fatalf("the server wrote %q", out.String())
+		}
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		var want []mcptest.Expected
+		if len(line) > limit || len(bytes.TrimSpace(line)) > 0 {
+			passes := jsonguard.Check(line, jsonguard.Limits{Bytes: limit}) == nil
+			if e := mcptest.Expect(line, passes); e.Reply && !e.Odd {
+				want = append(want, e)
+			}
+		}
+		want = append(want, mcptest.Expected{Reply: true, ID: `"last"`, Ping: true})
+		for _, e := range want {
+			i := 0
+			for i < len(replies) && !e.Fits(replies[i]) {
+				i++
+			}
+			if i == len(replies) {
+				t.Fatalf("nothing fits %+v in %q", e, out.String())
+			}
+			replies = append(replies[:i], replies[i+1:]...)
+		}
+		if len(replies) > 0 {
+			t.Fatalf("the server also said %+v", replies)
+		}
+	})
+}
+
+// TestTheOfficialClientIsServed connects the client of the go-sdk over a pair
+// of pipes, in every revision that it speaks.
+func TestTheOfficialClientIsServed(t *testing.T) {
+	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
+		t.Run(version, func(t *testing.T) {
+			b := mcptest.New(mcptest.Tools()...)
+			server := mcp.New(b, mcp.Options{Quiet: time.Millisecond})
+			clientIn, serverOut := io.Pipe()
+			serverIn, clientOut := io.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- stdio.Serve(context.Background(), server, peer(), serverIn, serverOut, grace) }()
+
+			changed := make(chan struct{}, 10)
+			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
+				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { tell(changed, struct{}{}) },
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			session, err := client.Connect(ctx, &sdk.IOTransport{Reader: clientIn, Writer: clientOut},
+				&sdk.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if list, err := session.ListTools(ctx, nil); err != nil || len(list.Tools) != 8 {
+				t.Errorf("the list is %v, %v", list, err)
+			}
+			result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "add", Arguments: map[string]any{"a": 1, "b": 2}})
+			if err != nil || result.IsError {
+				t.Errorf("add returned %+v, %v", result, err)
+			}
+			if !heardOfChange(ctx, b, changed) {
+				t.Error("the client did not hear of the change")
+			}
+			if err := session.Close(); err != nil {
+				t.Error(err)
+			}
+			clientOut.Close()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+			if err := server.Drain(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// tell tells who listens, unless as much is still to be heard: a client that waited
+// for that here would read nothing else.
+func tell[T any](listener chan<- T, what T) {
+	select {
+	case listener <- what:
+	default:
+	}
+}
+
+// heardOfChange publishes other tools until the client hears of it: a client of
+// the modern era subscribes on its own time after it has connected.
+func heardOfChange(ctx context.Context, b *mcptest.Backend, changed <-chan struct{}) bool {
+	for i := 1; ; i++ {
+		b.Publish(mcptest.Tools()[:1+i%2]...)
+		select {
+		case <-changed:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

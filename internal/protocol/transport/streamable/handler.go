@@ -1,11 +1,29 @@
+// Package streamable carries MCP over HTTP: the Streamable HTTP transport of
+// the revisions 2025-03-26 to 2026-07-28, on one endpoint.
+//
+// A POST brings one message. Its answer is JSON, unless something is to be
+// sent before the result: then the response becomes a stream of server-sent
+// events that ends with the result. A GET opens the stream on which a legacy
+// session is told what changes, a DELETE ends that session.
+//
+// A modern client that goes away cancels what it asked for. The streams of a
+// legacy session outlive their connections: a GET with the id of
+// the last event goes on where the client was, as long as the events are kept.
+//
+// The package decides nothing about a message, and judges neither Host nor
+// Origin: a gate must stand before the handler.
 package streamable
 
 import (
+	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
@@ -75,4 +93,171 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "POST, GET, DELETE")
 		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
 	}
+}
+
+// post serves one message (2026-07-28 basic/transports/streamable-http,
+// Sending Messages).
+func (h *handler) post(w http.ResponseWriter, r *http.Request) {
+	accepts := httpstream.AcceptOf(r)
+	if !accepts.JSON && !accepts.Events {
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
+		return
+	}
+	if !httpstream.Judge(w, r) {
+		return
+	}
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	if !ok {
+		return
+	}
+	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
+	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+		return
+	}
+	id := r.Header.Get(headerSession)
+	if r.Header.Get(headerVersion) == modernVersion {
+		id = "" // that revision has no sessions, and ignores what names one
+	}
+	if id != "" && accepts.Events {
+		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
+			h.postOnSession(w, r, caller, text, version, mcp.Exchange{Peer: caller.Peer, Session: id})
+			return
+		}
+	}
+	// The context ends with the connection, and with what its client has entered by.
+	ctx := lazyctx.WithCancel(r.Context())
+	defer ctx.Cancel(nil)
+	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
+	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
+	if accepts.Events {
+		x.Emit = a.Send
+	}
+	a.Finish(h.server.Exchange(ctx, text, x))
+}
+
+// modernVersion is the revision from which on there are no sessions.
+const modernVersion = "2026-07-28"
+
+// delete ends a legacy session (2025-11-25 basic/transports, Session Management).
+func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
+	caller, id, ok := h.sessionOf(w, r)
+	if !ok {
+		return
+	}
+	if !h.server.EndSession(caller.Peer, id) {
+		httpstream.Refuse(w, http.StatusNotFound, "unknown session")
+		return
+	}
+	h.events.drop(id)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// sessionOf returns the session that a request without a body names; false
+// means that the answer was written. To a modern client, the endpoint takes
+// POST alone.
+func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
+	if no, ok := mcp.RefuseVersion(r.Header); !ok {
+		httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(no)
+		return caller, "", false
+	}
+	if r.Header.Get(headerVersion) >= modernVersion {
+		w.Header().Set("Allow", http.MethodPost)
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		return caller, "", false
+	}
+	if caller, ok = httpstream.Enter(w, r, h.options.Door); !ok {
+		return caller, "", false
+	}
+	if id = r.Header.Get(headerSession); id == "" {
+		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		return caller, "", false
+	}
+	return caller, id, true
+}
+
+// primingVersion is the revision from which on a stream begins with an event
+// that has no data; clients of older ones would take it for a broken message.
+const primingVersion = "2025-11-25"
+
+const headerLastEvent = "Last-Event-Id"
+
+// postOnSession serves a text of a legacy session. Once something was sent
+// before the answer, the client may lose the connection and come back for the
+// rest; before that, what it asked for ends with the connection.
+func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, version string, x mcp.Exchange) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	s := h.newStream("p", x.Session, version, cancel)
+	x.Emit = s.send
+	if s.primes {
+		x.CloseStream = s.close
+	}
+	c := h.newCarrier(w, r, caller, s, 0)
+	give := httpguard.Keep(r)
+	go func() {
+		defer cancel()
+		reply := h.server.Exchange(ctx, text, x)
+		give()
+		s.finish(reply)
+	}()
+	c.carry(nil)
+}
+
+// get opens the stream of a legacy session, or resumes one (2025-11-25
+// basic/transports, Listening for Messages from the Server).
+func (h *handler) get(w http.ResponseWriter, r *http.Request) {
+	if !httpstream.AcceptOf(r).Events {
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+		return
+	}
+	caller, id, ok := h.sessionOf(w, r)
+	if !ok {
+		return
+	}
+	version, ok := h.server.SessionVersion(caller.Peer, id)
+	if !ok {
+		h.turnAway(w, r, mcp.UnknownSession)
+		return
+	}
+	last := r.Header.Get(headerLastEvent)
+	s, after := h.events.find(id, last)
+	switch {
+	case s != nil && !strings.HasPrefix(s.id, "g"):
+		c := h.newCarrier(w, r, caller, s, after)
+		if c == nil {
+			httpstream.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			return
+		}
+		c.open()
+		c.carry(nil)
+	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
+		httpstream.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+	default:
+		h.listen(w, r, caller, id, version, s, after)
+	}
+}
+
+// listen carries what the server tells a session of its own accord: on the
+// stream that the client resumes, or on a new one when it resumes none, or one
+// that is not kept any more. What is missed then is told anew as far as it
+// still holds.
+func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, id, version string, s *stream, after int) {
+	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, id)
+	if refusal != mcp.Served {
+		h.turnAway(w, r, refusal)
+		return
+	}
+	defer source.Close()
+	var c *carrier
+	if s != nil {
+		c = h.newCarrier(w, r, caller, s, after)
+	}
+	if c == nil {
+		c = h.newCarrier(w, r, caller, h.newStream("g", id, version, func() {}), 0)
+	}
+	c.open()
+	c.carry(source)
+}
+
+func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
+	httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

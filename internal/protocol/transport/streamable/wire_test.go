@@ -2,17 +2,22 @@ package streamable_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
@@ -144,4 +149,79 @@ func mirror(text string) http.Header {
 		h.Set("Mcp-Name", name)
 	}
 	return h
+}
+
+// FuzzPost posts a body with headers. The status and the reply are those that
+// encoding/json and mime say the request deserves.
+func FuzzPost(f *testing.F) {
+	for _, text := range mcptest.Hostile() {
+		f.Add([]byte(text), "application/json", "application/json, text/event-stream", "", "")
+		f.Add([]byte(text), "application/json; charset=utf-8", "*/*", "2026-07-28", "x")
+		f.Add([]byte(text), "text/plain", "text/html;q=0", "newest", "y")
+	}
+	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
+	f.Cleanup(func() { _ = s.Drain(context.Background()) })
+	handler := streamable.New(s, streamable.Options{})
+	f.Fuzz(func(t *testing.T, body []byte, kind, accept, version, session string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // what listens for changes has no other end
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(body))
+		r.Header = http.Header{"Content-Type": {kind}, "Accept": {accept}}
+		if version != "" {
+			r.Header.Set("MCP-Protocol-Version", version)
+		}
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		answer := w.Body.String()
+		if w.Header().Get("Content-Type") == "text/event-stream" {
+			return // nothing is told before the result by the tools that there are
+		}
+		var replies []mcptest.Reply
+		if answer != "" {
+			var ok bool
+			if replies, ok = mcptest.Replies([]string{answer}); !ok || len(replies) != 1 {
+				t.Fatalf("the answer is %q", answer)
+			}
+		}
+		if refused := w.Code >= 300; refused && (len(replies) == 0 || !replies[0].Error) {
+			t.Fatalf("status %d with %q", w.Code, answer)
+		}
+		judge(t, r.Header, body, w.Code, replies)
+	})
+}
+
+func isServed(version string) bool {
+	_, ok := mcp.RefuseVersion(http.Header{"Mcp-Protocol-Version": {version}})
+	return ok
+}
+
+// judge holds the answer to a request to what the request deserves.
+func judge(t *testing.T, h http.Header, body []byte, status int, replies []mcptest.Reply) {
+	t.Helper()
+	version, session := h.Get("MCP-Protocol-Version"), h.Get("Mcp-Session-Id")
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	e := mcptest.Expect(body, jsonguard.Check(body, jsonguard.Limits{}) == nil)
+	e.Ping = e.Ping && version == "" && session == ""
+	unserved := version != "" && !isServed(version)
+	lost := session != "" && version != "2026-07-28"
+	switch {
+	case status == http.StatusNotAcceptable:
+	case err != nil || media != "application/json":
+		if status != http.StatusUnsupportedMediaType {
+			t.Fatalf("status %d for another content type", status)
+		}
+	case len(replies) == 0:
+		if status != http.StatusAccepted || e.Reply {
+			t.Fatalf("status %d and no reply, want %+v", status, e)
+		}
+	case unserved || lost:
+		if e.Error && !replies[0].Error {
+			t.Fatalf("status %d with %+v, want an error", status, replies)
+		}
+	case !e.Fits(replies[0]):
+		t.Fatalf("status %d with %+v, want %+v", status, replies, e)
+	}
 }

@@ -1,0 +1,127 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// Finder is a [Backend] that looks up one tool without making the list. It is
+// asked for each call whose headers must be held to the tool's schema.
+type Finder interface {
+	// Find returns the named tool, and nil where there is none. One that has
+	// mirrors it returns only if the caller may see it.
+	Find(ctx context.Context, c identity.Caller, name string) *Tool
+}
+
+func callTool(ctx context.Context, c *request) (*result, *fault) {
+	p := &c.item
+	name, ok := jsontext.Text(p.name)
+	if !ok {
+		return nil, invalidParams("params.name must be a string")
+	}
+	return c.perform(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
+}
+
+// checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
+// basic/transports/streamable-http, Server Behavior for Custom Headers).
+func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
+	h := c.headers()
+	if h == nil || c.era != modern || r.Kind != call.Tools {
+		return nil
+	}
+	t := c.server.find(ctx, r.Caller, r.Name)
+	if t == nil {
+		return nil
+	}
+	for i := range t.mirrors {
+		if f := t.mirrors[i].check(h, r.Arguments); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (s *Server) find(ctx context.Context, caller identity.Caller, name string) *Tool {
+	if f, ok := s.backend.(Finder); ok {
+		return f.Find(ctx, caller, name)
+	}
+	for _, t := range s.backend.List(ctx, call.Tools, caller).Tools {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func readResource(ctx context.Context, c *request) (*result, *fault) {
+	p := &c.item
+	uri, ok := jsontext.Text(p.uri)
+	if !ok || uri == "" {
+		return nil, invalidParams("params.uri must be a string that is not empty")
+	}
+	return c.perform(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
+}
+
+func getPrompt(ctx context.Context, c *request) (*result, *fault) {
+	p := &c.item
+	name, ok := jsontext.Text(p.name)
+	if !ok {
+		return nil, invalidParams("params.name must be a string")
+	}
+	if p.arguments != nil && !jsontext.IsObject(p.arguments) {
+		return nil, invalidParams("params.arguments must be an object")
+	}
+	return c.perform(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
+}
+
+func complete(ctx context.Context, c *request) (*result, *fault) {
+	r, f := completionOf(c.params)
+	if f != nil {
+		return nil, f
+	}
+	return c.perform(ctx, r, &itemParams{})
+}
+
+func completionOf(params []byte) (r call.Request, f *fault) {
+	if r, f = referenceOf(jsontext.Get(params, "ref")); f != nil {
+		return r, f
+	}
+	argument := jsontext.Get(params, "argument")
+	var ok bool
+	if r.Argument, ok = jsontext.Text(jsontext.Get(argument, "name")); !ok || r.Argument == "" {
+		return r, invalidParams("params.argument.name must be a string that is not empty")
+	}
+	value := jsontext.Get(argument, "value")
+	if _, ok = jsontext.Text(value); !ok {
+		return r, invalidParams("params.argument.value must be a string")
+	}
+	filled := jsontext.Get(jsontext.Get(params, "context"), "arguments")
+	switch {
+	case jsontext.IsNull(filled):
+		filled = []byte("{}")
+	case !jsontext.IsObject(filled):
+		return r, invalidParams("params.context.arguments must be an object")
+	}
+	r.Arguments = append(appendValue(appendValue([]byte{'{'}, "value", value), "params", filled), '}')
+	return r, nil
+}
+
+func referenceOf(ref []byte) (r call.Request, f *fault) {
+	key := "name"
+	switch kind, _ := jsontext.Text(jsontext.Get(ref, "type")); kind {
+	case "ref/prompt":
+		r.Kind = call.Prompts
+	case "ref/resource":
+		r.Kind, key = call.Templates, "uri"
+	default:
+		return r, invalidParams("params.ref.type must be ref/prompt or ref/resource")
+	}
+	var ok bool
+	if r.Name, ok = jsontext.Text(jsontext.Get(ref, key)); !ok {
+		return r, invalidParams("params.ref." + key + " must be a string")
+	}
+	return r, nil
+}

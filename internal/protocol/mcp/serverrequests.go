@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// maxOutgoing bounds the requests that wait for one client at once.
+const maxOutgoing = 64
+
+// outgoing are the requests to one legacy client that it has not answered yet.
+// Their ids cannot be guessed, and an answer counts in the session alone that
+// was asked: nobody answers for another.
+type outgoing struct {
+	mu   sync.Mutex
+	byID map[string]waiting
+}
+
+// waiting is one request that waits for its answer.
+type waiting struct {
+	key string
+	to  chan<- clientAnswer
+}
+
+// clientAnswer is the answer of a client: a result, or an error.
+type clientAnswer struct {
+	key    string
+	result json.RawMessage
+	err    *call.RPCError
+}
+
+// add makes known that the requests are about to be sent, and returns an id
+// for each. to has room for all the answers. False means that there are too many.
+func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids []string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.byID)+len(requests) > maxOutgoing {
+		return nil, false
+	}
+	if o.byID == nil {
+		o.byID = map[string]waiting{}
+	}
+	for _, r := range requests {
+		id := rand.Text()
+		o.byID[id] = waiting{r.Key, to}
+		ids = append(ids, id)
+	}
+	return ids, true
+}
+
+// answered passes on the answer of the client. One that nobody waits for is
+// ignored.
+func (o *outgoing) answered(m *message) {
+	id, _ := jsontext.Text(m.id)
+	w, ok := o.take(id)
+	if !ok {
+		return
+	}
+	r := clientAnswer{key: w.key}
+	if jsontext.IsObject(m.result) {
+		r.result = bytes.Clone(m.result)
+	} else {
+		r.err = answeredError(m.err)
+	}
+	w.to <- r
+}
+
+// take returns what waits for the id, which nothing does from now on.
+func (o *outgoing) take(id string) (waiting, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w, ok := o.byID[id]
+	delete(o.byID, id)
+	return w, ok
+}
+
+// maxAnswerMessage bounds the message of a client's error, in bytes.
+const maxAnswerMessage = 1 << 10
+
+// answeredError reads the error of a client. An answer that is neither a result
+// nor an error is an error too.
+func answeredError(object []byte) *call.RPCError {
+	e := &call.RPCError{Code: codeInternal, Message: "the client's answer is no result"}
+	code, err := strconv.Atoi(string(jsontext.Get(object, "code")))
+	message, ok := jsontext.Text(jsontext.Get(object, "message"))
+	if err == nil && ok {
+		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxAnswerMessage)]), nil))
+	}
+	return e
+}
+
+// capabilitiesOf reads a capabilities object, as far as the revision has the
+// features that it declares.
+func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
+	declared, ok := jsontext.Members(object)
+	for ok {
+		var name, value []byte
+		if name, value, ok = declared.Member(); !ok || !jsontext.IsObject(value) {
+			continue
+		}
+		switch string(name) {
+		case "elicitation":
+			can.URL = jsontext.IsObject(jsontext.Get(value, "url")) && version >= version20251125
+			can.Form = (jsontext.IsObject(jsontext.Get(value, "form")) || !jsontext.IsObject(jsontext.Get(value, "url"))) && version >= version20250618
+		case "sampling":
+			can.Sample = true
+			can.SampleTools = jsontext.IsObject(jsontext.Get(value, "tools")) && version >= version20251125
+		case "roots":
+			can.Roots = true
+		case "extensions":
+			can.Tasks = jsontext.IsObject(jsontext.Get(value, keyTasks)) && version >= version20260728
+		}
+	}
+	return can
+}
+
+// can returns what the client can be asked for in the midst of a request. A
+// completion asks for nothing, and neither does a call whose client takes
+// nothing before the answer.
+func (c *request) can(r *call.Request) call.Capabilities {
+	switch {
+	case r.Argument != "":
+		return call.Capabilities{}
+	case c.era == modern:
+		can := capabilitiesOf(c.meta.capabilities, newestModern)
+		can.Tasks = can.Tasks && r.Kind == call.Tools && c.server.tasks != nil
+		return can
+	case c.origin.emit == nil:
+		return call.Capabilities{}
+	}
+	return c.origin.session.can
+}
+
+func missing(can, wanted call.Capabilities) call.Capabilities {
+	return call.Capabilities{
+		Form: wanted.Form && !can.Form, URL: wanted.URL && !can.URL,
+		Sample: wanted.Sample && !can.Sample, SampleTools: wanted.SampleTools && !can.SampleTools,
+		Roots: wanted.Roots && !can.Roots,
+	}
+}
+
+func capabilitiesObject(can call.Capabilities) []byte {
+	b := []byte{'{'}
+	if can.URL {
+		b = appendValue(b, "elicitation", []byte(`{"url":{}}`))
+	} else if can.Form {
+		b = appendValue(b, "elicitation", []byte(`{}`))
+	}
+	if can.SampleTools {
+		b = appendValue(b, "sampling", []byte(`{"tools":{}}`))
+	} else if can.Sample {
+		b = appendValue(b, "sampling", []byte(`{}`))
+	}
+	if can.Roots {
+		b = appendValue(b, "roots", []byte(`{}`))
+	}
+	if can.Tasks {
+		b = appendValue(b, "extensions", []byte(`{"`+keyTasks+`":{}}`))
+	}
+	return append(b, '}')
+}

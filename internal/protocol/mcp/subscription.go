@@ -1,0 +1,299 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+)
+
+// listen acknowledges the subscription, sends what changes until the client
+// goes or the server drains, and then answers the request.
+func listen(ctx context.Context, c *request) (*result, *fault) {
+	w, f := c.filterOf(jsontext.Get(c.params, "notifications"))
+	if f != nil {
+		return nil, f
+	}
+	if c.origin.emit == nil {
+		return nil, invalidParams("the subscription needs a client that accepts text/event-stream")
+	}
+	caller, err := c.caller()
+	if err != nil {
+		return nil, c.claimFault(caller, err)
+	}
+	b := newBell()
+	feed := &feed{wake: b.ring}
+	changes := c.server.changes
+	defer changes.remove(feed)
+	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
+	w.agree(ctx, c, feed, caller)
+	// What the client asked for, as far as the server has it and the caller may see it.
+	if c.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))) != nil {
+		return nil, nil
+	}
+	frames := func(n news) []Frame {
+		return n.frames(c.subscriptionMeta(), func(id string) Frame {
+			t, e := c.server.tasks.Task(ctx, caller, id)
+			if e != nil {
+				return Frame{}
+			}
+			return notification("notifications/tasks", t.appendTo(c.subscriptionMeta(), c, caller, true))
+		})
+	}
+	if changes.follow(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil {
+		return nil, nil
+	}
+	if !c.origin.mirrored { // subscriptions share a channel (2026-07-28 basic/patterns/cancellation)
+		params := appendText(appendValue(c.subscriptionMeta(), "requestId", c.id), "reason", "the server is shutting down")
+		if c.origin.emit(notification("notifications/cancelled", params)) != nil {
+			return nil, nil
+		}
+	}
+	return &result{meta: appendValue(nil, keySubscriptionID, c.id)}, nil
+}
+
+// subscriptionMeta returns the member _meta that all of a subscription's
+// notifications carry.
+func (c *request) subscriptionMeta() []byte {
+	b := append([]byte{}, `"_meta":{`...)
+	return append(appendValue(b, keySubscriptionID, c.id), '}')
+}
+
+// filter is what a modern client subscribes to (2026-07-28
+// basic/patterns/subscriptions, Notification Filter; SEP-2663, Task Status
+// Notifications).
+type filter struct {
+	lists       kindSet
+	uris, tasks names
+}
+
+// listFilters returns the members of a filter that stand for lists, in wire order.
+func listFilters() [3]listFilter {
+	return [...]listFilter{
+		{"toolsListChanged", setOf(call.Tools)},
+		{"promptsListChanged", setOf(call.Prompts)},
+		{"resourcesListChanged", setOf(call.Resources, call.Templates)},
+	}
+}
+
+type listFilter struct {
+	name  string
+	kinds kindSet
+}
+
+// names are what a client named; given is true if the member exists, even if it is empty.
+type names struct {
+	list  []string
+	given bool
+}
+
+func (c *request) filterOf(object []byte) (w filter, f *fault) {
+	if !jsontext.IsObject(object) {
+		return w, invalidParams("params.notifications must be an object")
+	}
+	for _, list := range listFilters() {
+		switch value := jsontext.Get(object, list.name); {
+		case string(value) == "true":
+			w.lists |= list.kinds
+		case !jsontext.IsNull(value) && string(value) != "false":
+			return w, invalidParams("params.notifications." + list.name + " must be true or false")
+		}
+	}
+	if w.uris, f = namesOf(object, "resourceSubscriptions"); f != nil || c.server.tasks == nil {
+		return w, f
+	}
+	if w.tasks, f = namesOf(object, "taskIds"); f == nil && w.tasks.given {
+		f = c.mayUseTasks()
+	}
+	return w, f
+}
+
+func namesOf(object []byte, name string) (n names, f *fault) {
+	value := jsontext.Get(object, name)
+	if jsontext.IsNull(value) {
+		return n, nil
+	}
+	list, ok := jsontext.Elements(value)
+	for n.given = true; ok; {
+		element, more := list.Element()
+		if !more {
+			return n, nil
+		}
+		var s string
+		if s, ok = jsontext.Text(element); ok {
+			n.list = append(n.list, s)
+		}
+	}
+	return n, invalidParams("params.notifications." + name + " must be a list of strings")
+}
+
+// agree has the feed hear of the topics that there are for the caller, and
+// leaves out the others. Of a task it hears at once how it is: it may have
+// ended by now.
+func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity.Caller) {
+	changes := c.server.changes
+	w.uris.list = slices.DeleteFunc(w.uris.list, func(uri string) bool {
+		return !c.server.backend.Serves(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
+	})
+	w.tasks.list = slices.DeleteFunc(w.tasks.list, func(id string) bool {
+		_, e := c.server.tasks.Task(ctx, caller, id)
+		t := topic{isTask: true, name: id}
+		if e != nil || !changes.subscribe(f, t) {
+			return true
+		}
+		changes.update(f, t)
+		return false
+	})
+}
+
+// object returns the filter as the client wrote it.
+func (w *filter) object() []byte {
+	b := []byte{'{'}
+	for _, list := range listFilters() {
+		if w.lists&list.kinds != 0 {
+			b = appendValue(b, list.name, []byte("true"))
+		}
+	}
+	b = w.uris.appendTo(b, "resourceSubscriptions")
+	return append(w.tasks.appendTo(b, "taskIds"), '}')
+}
+
+func (n *names) appendTo(dst []byte, name string) []byte {
+	if n.given && len(n.list) == 0 {
+		return appendValue(dst, name, []byte("[]"))
+	}
+	return appendTexts(dst, name, n.list)
+}
+
+// maxSubscriptions bounds the topics that one listener wants to hear of.
+const maxSubscriptions = 256
+
+// kindSet is a set of kinds.
+type kindSet uint8
+
+const everyKind kindSet = 1<<kinds - 1
+
+func (s kindSet) has(k call.Kind) bool { return s&(1<<k) != 0 }
+
+func setOf(all ...call.Kind) (s kindSet) {
+	for _, k := range all {
+		s |= 1 << k
+	}
+	return s
+}
+
+// feed is one listener: a legacy session, or a subscription. What there is to
+// tell it stays with it until it is taken.
+type feed struct {
+	// wake is called when there is something to take. It must not block.
+	wake func()
+
+	// guarded by changes.mu
+
+	caller identity.Caller
+	// lists are the kinds whose lists it wants to hear of, topics what else.
+	lists  kindSet
+	topics map[topic]struct{}
+	// hashes are those of the lists told of last; empty where none is known.
+	hashes [kinds]string
+	// listening counts for how many streams lists are compared.
+	listening int
+	ended     bool
+	news      news
+}
+
+// topic is a resource, by its URI, or a task, by its id.
+type topic struct {
+	isTask bool
+	name   string
+}
+
+// news is what a listener is to be told.
+type news struct {
+	lists  kindSet
+	topics []topic
+}
+
+// frames returns the notifications that tell the news. meta is the member
+// _meta of their params; empty for none. task makes the frame of a task; zero
+// when there is nothing to tell of it.
+func (n news) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
+	for _, list := range [...]struct {
+		of     kindSet
+		method string
+	}{
+		{setOf(call.Tools), "notifications/tools/list_changed"},
+		{setOf(call.Resources, call.Templates), "notifications/resources/list_changed"},
+		{setOf(call.Prompts), "notifications/prompts/list_changed"},
+	} {
+		if n.lists&list.of != 0 {
+			frames = append(frames, notification(list.method, meta))
+		}
+	}
+	for _, t := range n.topics {
+		if !t.isTask {
+			params := appendText(append([]byte(nil), meta...), "uri", t.name)
+			frames = append(frames, notification("notifications/resources/updated", params))
+		} else if f := task(t.name); !f.IsZero() {
+			frames = append(frames, f)
+		}
+	}
+	return frames
+}
+
+// legacyFrames returns the notifications to a session, which hears of no tasks.
+func (n news) legacyFrames() []Frame { return n.frames(nil, nil) }
+
+// bell wakes one goroutine, once for any number of rings.
+type bell chan struct{}
+
+func newBell() bell { return make(bell, 1) }
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// subscribeResource has a legacy session hear of a resource (2025-11-25
+// server/resources, Subscriptions).
+func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
+	uri, f := c.subscribed()
+	if f != nil {
+		return nil, f
+	}
+	r := &call.Request{Kind: call.Resources, Name: uri}
+	var err error
+	if r.Caller, err = c.caller(); err != nil {
+		return nil, c.claimFault(r.Caller, err)
+	}
+	if !c.server.backend.Serves(ctx, r.Caller, uri) {
+		return nil, c.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
+	}
+	session := c.origin.session
+	c.server.changes.identify(&session.feed, r.Caller)
+	if !c.server.changes.subscribe(&session.feed, topic{name: uri}) {
+		return nil, invalidParams("the session is subscribed to too many resources")
+	}
+	return &result{}, nil
+}
+
+func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
+	uri, f := c.subscribed()
+	if f != nil {
+		return nil, f
+	}
+	c.server.changes.unsubscribe(&c.origin.session.feed, topic{name: uri})
+	return &result{}, nil
+}
+
+func (c *request) subscribed() (string, *fault) {
+	uri, ok := jsontext.Text(jsontext.Get(c.params, "uri"))
+	if !ok || uri == "" {
+		return "", invalidParams("params.uri must be a string that is not empty")
+	}
+	return uri, nil
+}

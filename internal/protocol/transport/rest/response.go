@@ -1,0 +1,136 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+)
+
+// headerRequestID names the request in its answer, as logs do.
+const headerRequestID = "X-Request-Id"
+
+// writeTime is how long a client may take to receive 64 KiB of an answer.
+const writeTime = 30 * time.Second
+
+// responder writes the response to one request.
+type responder struct {
+	http.ResponseWriter
+	held   *httpguard.Budget // answers that their clients have yet to read; nil for no bound
+	client workqueue.Client  // whom it counts for, once that is known
+}
+
+func writeResult(w *responder, r call.Result) {
+	value := r.Value
+	if value == nil {
+		value = json.RawMessage("null")
+	}
+	if r.Rich {
+		write(w, http.StatusOK, []byte(`{"result":`), value, []byte(`,"content":`), r.Content, []byte("}"))
+		return
+	}
+	write(w, http.StatusOK, []byte(`{"result":`), value, []byte("}"))
+}
+
+// writeError answers with the error of a call. It is the only place that
+// knows which status an error has on this wire.
+func writeError(w *responder, e *call.Error) {
+	status := http.StatusInternalServerError
+	var details json.RawMessage
+	switch {
+	case e.Overloaded:
+		status = http.StatusServiceUnavailable
+	case e.Limited:
+		status = http.StatusTooManyRequests
+	case e.Code == call.InvalidInput:
+		status, details = http.StatusBadRequest, e.DetailsJSON()
+	case e.Code == call.ToolNotFound:
+		status = http.StatusNotFound
+	case e.Code == call.PolicyDenied:
+		status = http.StatusForbidden
+	case e.Code == call.Timeout:
+		status = http.StatusGatewayTimeout
+	}
+	if e.Overloaded || e.Limited {
+		httpheader.SetRetryAfter(w.Header(), e.RetryAfter)
+	}
+	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
+}
+
+// refuse answers a request that is none for a tool.
+func refuse(w *responder, status int, message string) {
+	write(w, status, encodeError(call.InvalidInput, message, nil, ""))
+}
+
+// encodeError returns the RFC's error JSON (section 14): two members, and
+// details and a trace where there are some.
+func encodeError(code call.Code, message string, details json.RawMessage, trace string) []byte {
+	var b bytes.Buffer
+	text := func(member, value string) {
+		b.WriteString(member)
+		quoted, _ := jsontext.Marshal(value) // a string always encodes
+		b.Write(quoted)
+	}
+	b.WriteString(`{"error":"` + string(code) + `"`)
+	text(`,"message":`, message)
+	if details != nil {
+		b.WriteString(`,"details":`)
+		b.Write(details)
+	}
+	if trace != "" {
+		text(`,"trace":`, trace)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// setHeader sets a header whose name is in canonical form.
+func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
+
+// lost is what a client is told whose answer finds no room.
+var lost = call.Error{
+	Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Second,
+	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
+}
+
+// write sends a whole answer, made of pieces. A long one is held until the client has
+// taken it, who has a time for each part of it.
+func write(w *responder, status int, pieces ...[]byte) {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	var to io.Writer = w
+	if size > httpguard.Buffered {
+		outlet := httpguard.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
+		defer outlet.End()
+		if !outlet.Take(size) {
+			delete(w.Header(), "Etag")
+			delete(w.Header(), "Cache-Control")
+			writeError(w, &lost)
+			return
+		}
+		outlet.Renew()
+		to = outlet
+	}
+	setHeader(w, "Content-Type", "application/json")
+	setHeader(w, "Content-Length", strconv.Itoa(size))
+	setHeader(w, "X-Content-Type-Options", "nosniff")
+	if w.Header()["Cache-Control"] == nil {
+		setHeader(w, "Cache-Control", "no-store")
+	}
+	w.WriteHeader(status)
+	for _, p := range pieces {
+		if _, err := to.Write(p); err != nil {
+			return // a client that is gone needs no answer
+		}
+	}
+}

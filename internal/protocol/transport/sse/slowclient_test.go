@@ -1,0 +1,168 @@
+package sse_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
+	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
+)
+
+// pipes is a network without buffers: what one end writes waits until the
+// other end reads it.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+// ask sends a request on a connection of its own. The rest of the response is
+// not read.
+func (p pipes) ask(t *testing.T, method, path, body string) (*http.Response, *bufio.Reader) {
+	t.Helper()
+	client, server := net.Pipe()
+	p <- server
+	t.Cleanup(func() { client.Close() })
+	r, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if err := r.Write(client); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(client), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, bufio.NewReader(response.Body)
+}
+
+// onPipes serves a tool, in a bubble.
+func onPipes(t *testing.T, tool mcptest.Tool, log slog.Handler) pipes {
+	t.Helper()
+	s := mcp.New(mcptest.New(tool), mcp.Options{})
+	mux := http.NewServeMux()
+	streams, messages := sse.New(s, sse.Options{Bounds: httpstream.Bounds{Logger: slog.New(log)}})
+	mux.Handle("/sse", streams)
+	mux.Handle("/messages", messages)
+	server, network, ended := &http.Server{Handler: mux}, make(pipes), make(chan error, 1)
+	go func() { ended <- server.Serve(network) }()
+	t.Cleanup(func() {
+		server.Close()
+		<-ended
+		if err := s.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return network
+}
+
+// records passes on the messages of log records.
+type records chan string
+
+func (r records) Enabled(context.Context, slog.Level) bool { return true }
+func (r records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r records) WithGroup(string) slog.Handler            { return r }
+func (r records) Handle(_ context.Context, record slog.Record) error {
+	r <- record.Message
+	return nil
+}
+
+func TestAMessageIsTakenThoughItsClientDoesNotReadYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := onPipes(t, mcptest.Tools()[0], slog.DiscardHandler)
+		_, stream := network.ask(t, "GET", "/sse", "")
+		_, endpoint := event(t, stream)
+		began := time.Now()
+		for range 3 {
+			if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusAccepted {
+				t.Errorf("the message got %s", response.Status)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the messages waited %s", waited)
+		}
+		for range 3 {
+			if _, got := event(t, stream); got != pong {
+				t.Errorf("the stream carried %s", got)
+			}
+		}
+	})
+}
+
+func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, log := make(chan error, 1), make(records, 10)
+		tool := mcptest.Tools()[0]
+		tool.Run = func(ctx context.Context, r call.Request) call.Result {
+			for done := 0.0; ctx.Err() == nil; done++ {
+				r.Emit.Progress(done, nil, strings.Repeat("x", 64<<10))
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			ended <- ctx.Err()
+			return mcptest.Text("")
+		}
+		network := onPipes(t, tool, log)
+		_, stream := network.ask(t, "GET", "/sse", "")
+		_, endpoint := event(t, stream)
+		began := time.Now()
+		network.ask(t, "POST", endpoint, callText)
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the call ended with %v", err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("the client was dropped after %s", took)
+		}
+		if got := <-log; !strings.Contains(got, "it is dropped") {
+			t.Errorf("the log says %q", got)
+		}
+		if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusNotFound {
+			t.Errorf("a message after the end got %s", response.Status)
+		}
+		_, other := network.ask(t, "GET", "/sse", "")
+		_, endpoint = event(t, other)
+		network.ask(t, "POST", endpoint, ping)
+		if _, got := event(t, other); got != pong {
+			t.Errorf("another client got %s", got)
+		}
+	})
+}
+
+// TestAnswers_withoutRoom has a client ask for a result that there is no room for: its
+// stream brings an error with the id of its request, and goes on.
+func TestAnswers_withoutRoom(t *testing.T) {
+	tool := mcptest.Tools()[0]
+	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
+	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Answers: httpguard.NewBudget(100_000)}}, tool)
+	l := open(t, web)
+	l.post(callText)
+	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`) {
+		t.Errorf("the stream carried %.200s", got)
+	}
+	l.post(ping)
+	if got := <-l.lines; got != pong {
+		t.Errorf("the stream carried %s", got)
+	}
+}

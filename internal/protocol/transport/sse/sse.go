@@ -1,0 +1,231 @@
+// Package sse carries MCP over the HTTP+SSE transport of the revision
+// 2024-11-05, which later ones have deprecated and old clients still speak.
+//
+// A GET opens a stream of server-sent events. Its first event says where the
+// client is to POST its messages; everything that the server says, answers too,
+// comes on the stream. The stream is the connection: when it ends, so does the
+// session, with all that is under way.
+//
+// A client that does not take what is sent to it is dropped. The package
+// decides nothing about a message, and judges neither Host nor Origin: a gate
+// must stand before the handlers.
+package sse
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
+)
+
+// Options adjust the handlers. The zero value serves everyone as anonymous.
+type Options struct {
+	authn.Door
+	// Messages is the path that clients send their messages to, below the one
+	// that the handlers are mounted on; empty stands for "/messages".
+	Messages string
+	httpstream.Bounds
+}
+
+type handler struct {
+	server  *mcp.Server
+	options Options
+	clients sync.Map // *client by the id of its session
+}
+
+// New returns the handler that streams are opened on, and the one that takes
+// the messages of their clients.
+func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
+	if o.Messages == "" {
+		o.Messages = "/messages"
+	}
+	o.Bounds = o.Bounds.WithDefaults()
+	h := &handler{server: s, options: o}
+	return http.HandlerFunc(h.stream), http.HandlerFunc(h.message)
+}
+
+func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
+		return
+	}
+	if !httpstream.AcceptOf(r).Events {
+		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+		return
+	}
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	if !ok {
+		return
+	}
+	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
+		httpstream.Refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	caller.Peer.Transport = "sse"
+	h.serve(w, r, caller)
+}
+
+// message hands a text to the client whose stream it belongs to.
+func (h *handler) message(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		httpstream.Refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		return
+	}
+	if !httpstream.Judge(w, r) {
+		return
+	}
+	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	if !ok {
+		return
+	}
+	ids := r.URL.Query()[sessionParameter]
+	if len(ids) != 1 {
+		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
+		return
+	}
+	found, _ := h.clients.Load(ids[0])
+	c, ok := found.(*client)
+	if !ok || !c.conn.BelongsTo(caller.Peer.Principal) {
+		unknownSession(w)
+		return
+	}
+	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
+	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+		return
+	}
+	served := httpguard.Keep(r)
+	if reply, ok := c.deliver(r.Context(), delivery{sender: caller.Peer, text: text, served: served}); ok {
+		httpstream.New(w, h.bounds(r, caller), func() {}).Finish(reply)
+		return
+	}
+	served()
+	unknownSession(w)
+}
+
+func unknownSession(w http.ResponseWriter) {
+	httpstream.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
+}
+
+// bounds returns the options of a response. The outbox of the stream, not the response,
+// takes room for what waits.
+func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
+	b := h.options.Bounds
+	b.Answers = nil
+	return b.For("sse", r, c)
+}
+
+// sessionParameter is what a client repeats in the URL of each message.
+const sessionParameter = "sessionId"
+
+// client is one that holds a stream open.
+type client struct {
+	// fixed at creation
+	conn  *mcp.Conn
+	texts chan delivery
+	gone  chan struct{} // closed when no text is taken any more
+}
+
+// delivery is a text that a request has brought.
+type delivery struct {
+	sender mcp.Peer
+	text   []byte
+	// served is called once the text is not used any more.
+	served func()
+	reply  chan<- mcp.Reply // has room for one
+}
+
+// serve serves a client until it goes, asks for shutdown, is dropped, or the
+// server drains.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	answer := httpstream.New(w, h.bounds(r, caller), cancel)
+	waiting := newOutbox(h.options.Answers.Hold(caller.Client, answer), func() {
+		answer.Cut()
+		cancel()
+	})
+	defer waiting.hold.Give()
+	conn := h.server.Connect(caller.Peer, waiting.put)
+	if conn == nil {
+		answer.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
+		return
+	}
+	c := &client{conn: conn, texts: make(chan delivery), gone: make(chan struct{})}
+	id := rand.Text()
+	h.clients.Store(id, c)
+	var writer sync.WaitGroup
+	if answer.Endpoint(h.endpoint(r, id)) == nil {
+		writer.Go(func() { h.write(answer, waiting) })
+		c.receive(ctx)
+	}
+	h.clients.Delete(id)
+	close(c.gone)
+	if ctx.Err() != nil {
+		waiting.abandon()
+	}
+	conn.Close()
+	waiting.end()
+	writer.Wait()
+	answer.Finish(mcp.Reply{})
+}
+
+// endpoint returns where the client is to send its messages: below the path
+// that whoever mounted the handlers has taken off.
+func (h *handler) endpoint(r *http.Request, id string) string {
+	base := ""
+	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		base = strings.TrimSuffix(asked.EscapedPath(), r.URL.EscapedPath())
+	}
+	return base + h.options.Messages + "?" + sessionParameter + "=" + id
+}
+
+// write writes what waits until there will be no more. A client that does not
+// take it is dropped.
+func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
+	for {
+		f, ok := waiting.next()
+		if !ok {
+			return
+		}
+		if err := answer.Send(f); err != nil {
+			waiting.abandon()
+			return
+		}
+	}
+}
+
+func (c *client) receive(ctx context.Context) {
+	for {
+		select {
+		case d := <-c.texts:
+			d.reply <- c.conn.Deliver(ctx, d.sender, d.text, d.served)
+		case <-c.conn.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// deliver has a text taken in, and returns why it was not; false when the
+// client is gone. ctx is that of the request which has brought the text.
+func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
+	reply := make(chan mcp.Reply, 1)
+	d.reply = reply
+	select {
+	case c.texts <- d:
+		return <-reply, true
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	return mcp.Reply{}, false
+}

@@ -1,0 +1,231 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+)
+
+// TestAnHTTPConnectionEndsWithACallThatIsLeft: the function holds its
+// goroutine, which nobody can have answer anything else.
+func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
+	url := listen(t, newFront(t, &hookLog{}))
+	for tool, closes := range map[string]bool{"go_stuck": true, "go_add": false} {
+		args := `{"a":1,"b":2}`
+		if tool == "go_stuck" {
+			args = `{}`
+		}
+		response, text := toMCP(t, http.DefaultClient, url, oneCall{tool, args})
+		if response.StatusCode != http.StatusOK || response.Close != closes || response.ContentLength != int64(len(text)) {
+			t.Errorf("%s: status %d, closes %v, %d bytes of %d", tool, response.StatusCode, response.Close, len(text), response.ContentLength)
+		}
+	}
+}
+
+// TestACallOverHTTP2EndsInTime: a stream of it would end with the function, as
+// its connection is that of others too.
+func TestACallOverHTTP2EndsInTime(t *testing.T) {
+	handler, err := newFront(t, &hookLog{}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	response, text := toMCP(t, server.Client(), server.URL, oneCall{"go_stuck", `{}`})
+	if response.ProtoMajor != 2 || read(t, text).Code != "TIMEOUT" {
+		t.Errorf("over %s: %s", response.Proto, text)
+	}
+}
+
+// toMCP makes a call, and returns the response with its whole body.
+func toMCP(t *testing.T, client *http.Client, url string, c oneCall) (*http.Response, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(request(metaModern, c)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {c.tool},
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, text
+}
+
+// hers are things of "ada": a task that waits for her, and the state of a call that does.
+type hers struct{ task, state string }
+
+const askCall = `"name":"asks","arguments":{}`
+
+// ownIDs are members that no two answers have the same of.
+var ownIDs = regexp.MustCompile(`"(call_id|request_id|mcpd/call)":"[^"]*"`)
+
+// asked has "ada" make a call that asks, in its place and as a task.
+func (m *matrix) asked(at site, ada http.Header) hers {
+	m.t.Helper()
+	call := mcptest.Request{Method: "tools/call", Name: "asks", Params: askCall}
+	inPlace := m.inPlace(at, call, ada)
+	state := decoded[struct{ Result struct{ RequestState string } }](m.t, inPlace).Result.RequestState
+	made := decoded[struct{ Result task }](m.t, m.modern(at, call, ada).text).Result.ID
+	if state == "" || made == "" {
+		m.t.Fatalf("the call is answered with %s, and made the task %q", inPlace, made)
+	}
+	m.until(at, made, "input_required", ada)
+	return hers{made, state}
+}
+
+// until waits until a task has a status, as it is told of it, and returns the notification.
+func (m *matrix) until(at site, id, status string, credential http.Header) string {
+	m.t.Helper()
+	r := mcptest.Request{Method: "subscriptions/listen", Params: fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, id)}
+	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	defer cancel()
+	response, events := m.open(ctx, at, http.MethodPost, "/mcp", messageOf(1, r, metaMatrix), joined(modernHeaders(r), credential))
+	defer response.Body.Close()
+	for {
+		told := events()
+		if told == nil {
+			m.t.Fatalf("the stream ends before the task is %s", status)
+		}
+		if strings.Contains(string(told), `"status":"`+status+`"`) {
+			return string(told)
+		}
+	}
+}
+
+// answersTo is what a state and a task are answered with.
+func answersTo(name string) string {
+	return fmt.Sprintf(`"inputResponses":{"who":{"action":"accept","content":{"name":%q}}}`, name)
+}
+
+// reaches are, by method, requests for a thing of hers and for one that never was: who is
+// not her gets the same answer to both. A method that names nothing of anybody shows
+// nothing of hers: it has one request.
+func reaches(h hers) map[string][]mcptest.Request {
+	const ref = `"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"a","value":""}`
+	pair := func(method, real, never string, params string) []mcptest.Request {
+		return []mcptest.Request{
+			{Method: method, Name: real, Params: fmt.Sprintf(params, real)}, {Method: method, Name: never, Params: fmt.Sprintf(params, never)},
+		}
+	}
+	const never = "never-was"
+	unnamed := func(requests []mcptest.Request) []mcptest.Request {
+		for i := range requests {
+			requests[i].Name = ""
+		}
+		return requests
+	}
+	all := map[string][]mcptest.Request{
+		"tools/call":           pair("tools/call", "private", never, `"name":%q,"arguments":{}`),
+		"resources/read":       pair("resources/read", "test://private", "test://never-was", `"uri":%q`),
+		"prompts/get":          pair("prompts/get", "private", never, `"name":%q`),
+		"completion/complete":  unnamed(pair("completion/complete", "private", never, ref)),
+		"tasks/get":            pair("tasks/get", h.task, never, `"taskId":%q`),
+		"tasks/cancel":         pair("tasks/cancel", h.task, never, `"taskId":%q`),
+		"tasks/update":         pair("tasks/update", h.task, never, `"taskId":%q,`+answersTo("nobody")),
+		"subscriptions/listen": unnamed(pair("subscriptions/listen", h.task, never, `"notifications":{"resourceSubscriptions":["test://private"],"taskIds":[%q]}`)),
+	}
+	for _, method := range []string{"server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"} {
+		all[method] = []mcptest.Request{{Method: method}}
+	}
+	return all
+}
+
+// TestNobodyReachesWhatIsOfAnother: neither tasks nor calls that wait, nor what policies
+// keep from all others; and whether it is there they do not learn.
+func TestNobodyReachesWhatIsOfAnother(t *testing.T) {
+	m := newMatrix(t, welcome())
+	ada := m.corp.token(nil)
+	for _, at := range m.sites() {
+		h := m.asked(at, ada)
+		bodies := m.traces().Bodies
+		known := reaches(h)
+		for _, r := range mcptest.Requests() {
+			if r.Modern && len(known[r.Method]) == 0 {
+				t.Errorf("nobody says what %s reaches", r.Method)
+			}
+		}
+		for name, credential := range m.foreigners() {
+			for method, requests := range known {
+				var answers []string
+				for _, r := range requests {
+					text := m.modern(at, r, credential).text
+					if r.Params == "" && (strings.Contains(text, `"name":"private"`) || strings.Contains(text, "told")) {
+						t.Errorf("%s by %s shows %s what is private: %s", method, at.name, name, text)
+					}
+					answers = append(answers, anonymized(text, h.task))
+				}
+				if diff := cmp.Diff(answers[0], answers[len(answers)-1]); diff != "" {
+					t.Errorf("%s by %s tells %s what is there (-hers +what never was)\n%s", method, at.name, name, diff)
+				}
+			}
+			m.goesNot(at, h.state, name, credential)
+		}
+		if got := m.traces().Bodies; got != bodies {
+			t.Errorf("by %s foreigners had %d bodies run", at.name, got-bodies)
+		}
+		m.goesOn(at, h, ada)
+	}
+}
+
+// anonymized returns an answer without the names of what was asked for, and without the ids
+// that all answers have of their own.
+func anonymized(text, task string) string {
+	text = strings.NewReplacer(task, "X", "test://private", "X", "test://never-was", "X", "private", "X", "never-was", "X").Replace(text)
+	return ownIDs.ReplaceAllString(text, `"$1":"-"`)
+}
+
+// goesNot sends the state of a call with its answer as somebody else does, in place and
+// for a task, which fails.
+func (m *matrix) goesNot(at site, state, name string, credential http.Header) {
+	m.t.Helper()
+	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, state, answersTo("nobody"))}
+	if got := m.inPlace(at, r, credential); !strings.Contains(got, "made for somebody else") {
+		m.t.Errorf("by %s %s goes on with the call of another: %s", at.name, name, got)
+	}
+	made := decoded[struct{ Result task }](m.t, m.modern(at, r, credential).text).Result.ID
+	if told := m.until(at, made, "failed", credential); strings.Contains(told, "told") {
+		m.t.Errorf("by %s a task of %s goes on with the call of another: %s", at.name, name, told)
+	}
+}
+
+// inPlace makes a call that does not go on as a task, and returns the answer.
+func (m *matrix) inPlace(at site, r mcptest.Request, credential http.Header) string {
+	m.t.Helper()
+	plain := strings.Replace(metaMatrix, `,"extensions":{"io.modelcontextprotocol/tasks":{}}`, "", 1)
+	return m.send(at, http.MethodPost, "/mcp", messageOf(1, r, plain), joined(modernHeaders(r), credential)).text
+}
+
+// goesOn makes sure that nothing has become of what is hers.
+func (m *matrix) goesOn(at site, h hers, ada http.Header) {
+	m.t.Helper()
+	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, h.state, answersTo("Ann"))}
+	if got := m.inPlace(at, r, ada); !strings.Contains(got, "told Ann") {
+		m.t.Errorf("by %s her call ends with %s", at.name, got)
+	}
+	update := mcptest.Request{Method: "tasks/update", Name: h.task, Params: fmt.Sprintf(`"taskId":%q,%s`, h.task, answersTo("Ann"))}
+	m.modern(at, update, ada)
+	if told := m.until(at, h.task, "completed", ada); !strings.Contains(told, "told Ann") {
+		m.t.Errorf("by %s her task ends with %s", at.name, told)
+	}
+}

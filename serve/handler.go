@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
+	"github.com/mcpd/mcpd/internal/protocol/transport/rest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
+	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
+	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
+)
+
+// endpointPath is that of the endpoint of MCP.
+const endpointPath = "/mcp"
+
+// route is a pattern of paths, and who answers there.
+type route struct {
+	pattern string
+	handler http.Handler
+}
+
+// routes returns all that there is over HTTP. Messages that are no bodies of requests
+// share the budget of bodies, and all answers share one. Who answers lets callers in by
+// the door itself, but for what is open to all: the probes, the metadata, and the pages
+// to which users come back.
+func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
+	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
+	bounds := httpstream.Bounds{Answers: answers, Logger: log}
+	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Bounds: bounds})
+	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted, Answers: answers})
+	metadata := http.HandlerFunc(f.access.metadata)
+	all := []route{
+		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Bounds: bounds})},
+		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Messages: bodies, Answers: answers, Logger: log})},
+		{"/sse", streams},
+		{"/mcp/sse", streams},
+		{"/messages", messages},
+		{rest.CapabilitiesPath, wire},
+		{rest.ExecutePath, wire},
+		{"/healthz", http.HandlerFunc(f.healthz)},
+		{"/readyz", http.HandlerFunc(f.readyz)},
+		{authn.MetadataPath, metadata},
+		{authn.MetadataPath + "/", metadata},
+		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if page := returns(r); page != nil {
+				page.ServeHTTP(w, r)
+			} else {
+				notFound(w, r)
+			}
+		})},
+		{"/", http.HandlerFunc(root)},
+	}
+	if metrics := f.engine.Metrics(); metrics != nil {
+		all = append(all, route{"/metrics", f.access.watchers(metrics)})
+	}
+	return all
+}
+
+// frontPage is what a person reads who opens the address of the server in a browser. It
+// says the same to everybody: nothing of what is served, and of whom it is served to.
+const frontPage = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>mcpd</title>
+</head>
+<body>
+<h1>mcpd</h1>
+<p>This is an mcpd server. It serves tools, resources and prompts to AI agents over the Model Context Protocol (MCP). There is nothing to use here with a browser.</p>
+<h2>Connect a client</h2>
+<p>Give your MCP client the address of this page with <code>/mcp</code> behind it. If the client is refused, it needs an API key or a token from whoever runs this server.</p>
+<h2>Where to go</h2>
+<dl>
+<dt><code>/mcp</code></dt><dd>MCP over Streamable HTTP</dd>
+<dt><code>/sse</code></dt><dd>MCP over HTTP+SSE, for older clients</dd>
+<dt><code>/ws</code></dt><dd>MCP over WebSocket</dd>
+<dt><code>/mcp/capabilities</code>, <code>/mcp/execute</code></dt><dd>tools over plain HTTP and JSON</dd>
+<dt><a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></dt><dd>how the server is</dd>
+</dl>
+<h2>If you run it</h2>
+<p><code>mcpd list</code> shows what it serves, <code>mcpd status</code> how it is, <code>mcpd --help</code> everything else.</p>
+</body>
+</html>
+`
+
+// root answers at the address of the server itself: a person reads the front page, and
+// everybody else that there is no such route.
+func root(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !wantsHTML(r.Header) {
+		notFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(frontPage)))
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept")
+	_, _ = w.Write([]byte(frontPage)) // a client that went away is nobody's error
+}
+
+// wantsHTML reports whether a request names HTML among what it accepts, as browsers do, or
+// names nothing. Programs accept JSON, or anything.
+func wantsHTML(h http.Header) bool {
+	accept := h["Accept"]
+	if len(accept) == 0 {
+		return true
+	}
+	for _, list := range accept {
+		for part := range strings.SplitSeq(list, ",") {
+			kind, params, err := mime.ParseMediaType(part)
+			if err != nil || kind != "text/html" {
+				continue
+			}
+			quality, err := strconv.ParseFloat(params["q"], 64)
+			if params["q"] == "" || err == nil && quality > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

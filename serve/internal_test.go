@@ -1,0 +1,215 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/oidc"
+	"github.com/mcpd/mcpd/extensions/telemetry"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
+	"github.com/mcpd/mcpd/internal/base/lazyctx"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+)
+
+// everySetting has every argument of auth blocks, with another value than without it.
+const everySetting = `
+listen {
+  tls {
+    cert_file      = "server.pem"
+    key_file       = "server.key"
+    client_ca_file = "fleet.pem"
+  }
+}
+auth "api_key" "ops" {
+  file = "ops.json"
+}
+auth "oidc" "corp" {
+  issuer          = "https://login.example.com/"
+  audience        = "crm"
+  resource        = "https://mcp.example.com/mcp"
+  algorithms      = ["ES256"]
+  id              = "email"
+  scopes          = "permissions"
+  groups          = "realm.roles"
+  agent           = "client_id"
+  required_scopes = ["mcp"]
+  implied_scopes  = { admin = ["crm.write"] }
+  skew            = "30s"
+}
+auth "mtls" "fleet" {
+  allow = ["spiffe://fleet/*"]
+  agent = true
+}
+auth "unix" "admins" {
+  uids = [1000]
+  gids = [27]
+}
+auth "anonymous" "public" {}
+`
+
+// TestEverySettingOfAnAuthBlockIsApplied: a setting that is lost on the way lets in whom
+// the operator keeps out.
+func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
+	s, err := engine.New(engine.Options{Name: "test", ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := methodsOf(s.Snapshot().Auths())
+	want := authn.Options{
+		Keys: []authn.KeyOptions{{File: "/etc/mcpd/ops.json"}},
+		Tokens: []authn.TokenOptions{{
+			Issuer: "https://login.example.com/", Audience: "crm", Resource: "https://mcp.example.com/mcp", Algorithms: []string{"ES256"},
+			ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id", RequiredScopes: []string{"mcp"},
+			ImpliedScopes: map[string][]string{"admin": {"crm.write"}}, Skew: 30 * time.Second,
+		}},
+		Certificates: []authn.CertificateOptions{{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		Peers:        []authn.PeerOptions{{UIDs: []uint32{1000}, GIDs: []uint32{27}}},
+		Anonymous:    true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, method := range []any{want.Keys[0], want.Tokens[0], want.Certificates[0], want.Peers[0]} {
+		v := reflect.ValueOf(method)
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("the test sets no %s of %T", v.Type().Field(i).Name, method)
+			}
+		}
+	}
+}
+
+// TestBlocksThatAreNotAppliedAreToldOf serves for a program that has no blocks checked
+// before they are loaded.
+func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
+	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
+	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := New(e, Options{})
+	defer func() { _ = f.Shutdown(context.Background()) }()
+	handler, err := f.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synchronized := func() string {
+		metrics := httptest.NewRecorder()
+		e.Metrics().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for line := range strings.Lines(metrics.Body.String()) {
+			if value, ok := strings.CutPrefix(line, "mcpd_config_synchronized "); ok {
+				return strings.TrimSpace(value)
+			}
+		}
+		return "absent"
+	}
+	if got := synchronized(); got != "1" {
+		t.Errorf("at first the metric is %s", got)
+	}
+	if status := f.Status(); !status.Synchronized || len(status.Problems) > 0 {
+		t.Errorf("at first: %+v", status)
+	}
+	block := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", filepath.Join(t.TempDir(), "keys.json"))
+	config["mcpd.hcl"] = &fstest.MapFile{Data: []byte(block), Mode: 0o600}
+	if _, err := e.Reload(t.Context(), engine.Change{Config: true}); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/mcp/capabilities", nil)
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, r)
+	if answer.Code != http.StatusUnauthorized {
+		t.Errorf("a caller got %d", answer.Code)
+	}
+	status := f.Status()
+	if status.Synchronized || len(status.Problems) != 1 || status.Health() == engine.Healthy {
+		t.Fatalf("status is %q: %+v", status.Health(), status)
+	}
+	if got := synchronized(); got != "0" {
+		t.Errorf("the metric is %s", got)
+	}
+	if got := status.Problems[0].String(); !strings.HasPrefix(got, `mcpd.hcl:1:1: error: auth "api_key" "people" cannot be applied: `) {
+		t.Errorf("the problem is %s", got)
+	}
+}
+
+// TestAProviderReachesNoOtherHostOfThisNetwork: what a provider names as the place of its
+// keys is no way to what only this machine can reach.
+func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
+	var asked atomic.Int64
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer inside.Close()
+	provider := idptest.New(t, idptest.NewKey("k1", "ES256"))
+	config := fmt.Sprintf("auth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = \"https://mcp.example.com\"\n}\n", provider.Issuer())
+	e, err := engine.New(engine.Options{
+		Name: "test", Extensions: []engine.Extension{oidc.New()}, Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o600}}, Front: Checks{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close(context.Background()) }()
+	if _, err := e.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := newProviders(e.Snapshot, e.Logger())
+	defer func() { _ = p.pool.Close() }()
+	for url, want := range map[string]bool{provider.Issuer() + "/.well-known/openid-configuration": true, inside.URL + "/keys": false} {
+		response, err := p.client().Get(url)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if got := err == nil && response.StatusCode == http.StatusOK; got != want {
+			t.Errorf("%s is read: %v, want %v; %v", url, got, want, err)
+		}
+	}
+	if asked.Load() != 0 {
+		t.Error("a host that the operator does not name was asked")
+	}
+}
+
+func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
+	var l life
+	enter := func() (context.Context, uint64) {
+		call := lazyctx.WithCancel(t.Context())
+		return call, l.enter(call)
+	}
+	gone, number := enter()
+	l.leave(number)
+	living, _ := enter()
+	over := errors.New("over")
+	l.end(over)
+	late, _ := enter()
+	for _, test := range []struct {
+		name string
+		ctx  context.Context
+		want error
+	}{{"left", gone, nil}, {"living", living, over}, {"late", late, over}} {
+		if got := context.Cause(test.ctx); !errors.Is(got, test.want) {
+			t.Errorf("the call that is %s ended with %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// Routes returns the patterns of all routes.
+func (f *Front) Routes() (patterns []string) {
+	for _, r := range f.routes(httpguard.NewBudget(0), httpguard.NewBudget(0)) {
+		patterns = append(patterns, r.pattern)
+	}
+	return patterns
+}
