@@ -29,20 +29,18 @@ type ToolOptions struct {
 	Labels map[string]string
 }
 
-// Func is a tool written in Go. agent is who the caller claims to be;
-// [CallerFromContext] tells who was proved to call. A
-// function that ignores ctx past its timeout is left behind, not stopped: the
-// caller gets TIMEOUT while the function runs on.
-type Func[In, Out any] func(ctx context.Context, agent identity.Agent, in In) (Out, error)
-
-// AddTool registers a tool whose schemas are made from In, which must be a
+// AddTool registers a tool that run calls: agent is who the caller claims to be, and
+// [CallerFromContext] returns who was proved to call. If run ignores ctx past its timeout, it
+// is left behind, not stopped: the caller gets TIMEOUT while run goes on.
+//
+// Its schemas are made from In, which must be a
 // struct, and Out, as encoding/json sees them; the jsonschema struct tag
 // describes a field. A tool of the same name, in Go or in a file, is an error.
 // Tools may be added while the server runs; while the files have mistakes, the
 // tool is served from the next good load on. One that no policy in the files covers is
 // such a mistake in production mode: [Server.Status] tells of it, and nothing is loaded until
 // there is one.
-func AddTool[In, Out any](s *Server, o ToolOptions, run Func[In, Out]) error {
+func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context, agent identity.Agent, in In) (Out, error)) error {
 	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {
 		return fmt.Errorf("add tool %q: %w", o.Name, err)
@@ -82,7 +80,7 @@ func (s *Server) register(item *catalog.Item) error {
 	return nil
 }
 
-func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog) (*catalog.Item, error) {
+func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent identity.Agent, in In) (Out, error), w *gofunc.Watchdog) (*catalog.Item, error) {
 	item := &catalog.Item{
 		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
 		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
@@ -90,7 +88,7 @@ func newGoTool[In, Out any](o ToolOptions, run Func[In, Out], w *gofunc.Watchdog
 	if o.Description != "" {
 		item.Description = &o.Description
 	}
-	if err := gofunc.Complete(item, gofunc.Func[identity.Agent, In, Out](run), w); err != nil {
+	if err := gofunc.Complete(item, run, w); err != nil {
 		return nil, err
 	}
 	return item, nil

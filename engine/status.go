@@ -55,19 +55,22 @@ type Status struct {
 // [diag.Printer]: literals where secrets belong are masked.
 func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
 
-// Healthy is what [Status.Health] says of a server that lacks nothing.
-const Healthy = "healthy"
+// healthy is what [Status.Health] says of a server that lacks nothing.
+const healthy = "healthy"
+
+// Healthy reports whether the server lacks nothing.
+func (s Status) Healthy() bool { return s.Health() == healthy }
 
 // Ready reports whether calls are answered: by what serves, whether or not that is what the
 // files say now.
 func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refusing }
 
-// Health says in a few words how the server is: [Healthy], or else what is wrong,
+// Health says in a few words how the server is: "healthy", or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
 	health, unrecorded := s.health(), "the audit log cannot be written"
 	if ails := s.ailing(); ails != "" && !s.Draining {
-		health = strings.TrimPrefix(health+"; "+ails, Healthy+"; ")
+		health = strings.TrimPrefix(health+"; "+ails, healthy+"; ")
 	}
 	if s.Refusing {
 		unrecorded = "calls are refused, as " + unrecorded
@@ -75,7 +78,7 @@ func (s Status) Health() string {
 	switch {
 	case s.Draining || !s.Unrecorded:
 		return health
-	case health == Healthy:
+	case health == healthy:
 		return unrecorded
 	}
 	return unrecorded + "; " + health
@@ -96,7 +99,7 @@ func (s Status) health() string {
 	case s.Draining:
 		return "shutting down"
 	case s.Revision != "" && s.Synchronized:
-		return Healthy
+		return healthy
 	case s.Revision != "":
 		return "serving last good, " + s.broken()
 	case s.Loads == 0:

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -25,14 +24,6 @@ type UserToken struct {
 	Given, Renewed, Until time.Time
 }
 
-// UserTokenFilter says of which tokens something is meant. Empty members mean any.
-type UserTokenFilter struct {
-	// Secret is the name of a secret, of every definition that it has had.
-	Secret string
-	// Principal is the id of a principal; Kind and Issuer tell those of one id apart.
-	Principal, Kind, Issuer string
-}
-
 // tokenDropped is the event of the audit log that a token was dropped.
 const tokenDropped = "token.dropped"
 
@@ -43,16 +34,16 @@ func (s *Server) UserTokens() ([]UserToken, error) {
 	return tokensOf(tokens), err
 }
 
-// DropUserTokens drops tokens, and returns whose: no call is given one of them from then
-// on, and their users are asked again. Who has let the server have one keeps that with
-// the authorization server, which is not told. What was dropped is returned beside an
-// error, too. A filter that names neither a secret nor a principal drops nothing, and is an
-// error.
-func (s *Server) DropUserTokens(of UserTokenFilter) ([]UserToken, error) {
-	if of.Secret == "" && of.Principal == "" {
-		return nil, errors.New("drop the tokens of users: the filter names neither a secret nor a principal")
+// DropUserTokens drops the tokens whose Secret, Kind, Issuer and ID are those of a token, of
+// which empty ones match any, and returns them: no call is given one of them from then on,
+// and their users are asked again. The authorization server is not informed, and keeps the
+// consent of the user. Beside an error it returns what was dropped. If Secret and ID are
+// empty it drops nothing, and returns an error.
+func (s *Server) DropUserTokens(of UserToken) ([]UserToken, error) {
+	if of.Secret == "" && of.ID == "" {
+		return nil, errors.New("drop the tokens of users: neither a secret nor a principal is named")
 	}
-	dropped, err := s.brokers.DropUserTokens(of.covers)
+	dropped, err := s.brokers.DropUserTokens(of.matches)
 	for _, t := range dropped {
 		s.options.Logger.Info("dropped the token of a user", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))
 		s.Audit(tokenDropped, map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer})
@@ -68,11 +59,7 @@ func tokensOf(tokens []host.UserToken) []UserToken {
 	return all
 }
 
-// covers reports whether a token is meant.
-func (f UserTokenFilter) covers(t host.UserToken) bool {
-	meant := UserTokenFilter{
-		Secret: cmp.Or(f.Secret, t.Secret), Principal: cmp.Or(f.Principal, t.ID),
-		Kind: cmp.Or(f.Kind, string(t.Kind)), Issuer: cmp.Or(f.Issuer, t.Issuer),
-	}
-	return meant == UserTokenFilter{Secret: t.Secret, Principal: t.ID, Kind: string(t.Kind), Issuer: t.Issuer}
+// matches reports whether a token is one that t names.
+func (t UserToken) matches(other host.UserToken) bool {
+	return (t.Secret == "" || t.Secret == other.Secret) && (t.ID == "" || t.ID == other.ID) && (t.Kind == "" || t.Kind == other.Kind) && (t.Issuer == "" || t.Issuer == other.Issuer)
 }
