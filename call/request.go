@@ -1,7 +1,13 @@
+// Package call is what a call is to those outside of the engine: the [Request], the
+// [Result] or the [Error] that it ends with, and the [Event] that hooks are told.
+//
+// It is plain data. Fronts make requests and encode results, package engine runs
+// them, and embedding programs do either; nothing here decides anything.
 package call
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -92,3 +98,60 @@ type Emitter interface {
 
 // Answerer receives the result of a call.
 type Answerer interface{ Answer(Result) }
+
+// Kind is a kind of what can be called. The zero Kind is that of tools.
+type Kind uint8
+
+// The kinds. A read names the URI of a resource, and is of kind Resources
+// whatever answers it; Templates is for completions alone.
+const (
+	Tools Kind = iota
+	Resources
+	Templates
+	Prompts
+)
+
+// String returns what one item of the kind is called in events and messages.
+func (k Kind) String() string {
+	return [...]string{"tool", "resource", "resource", "prompt"}[k]
+}
+
+// Trace is where a request comes from, as its caller says (W3C Trace Context): the
+// fields traceparent and tracestate of its _meta, and of the headers that carried it.
+// Nothing in it is proved, and what has a mistake counts for nothing.
+type Trace struct {
+	Parent, State               string
+	CarrierParent, CarrierState string
+}
+
+// Result is the outcome of a call: a value, a reply, or Err.
+type Result struct {
+	// Reply is the result of what is no tool, as MCP has it: {"contents"},
+	// {"description", "messages"} or {"completion"}.
+	Reply json.RawMessage
+	// Steady says that the reply stays the same until the files change, and
+	// Public that every caller may have it.
+	Steady, Public bool
+	// TTL is how long a server behind this one says that the reply stays the same; 0 where
+	// there is none, or it does not say.
+	TTL time.Duration
+	// Left says that [Request.Late] has received the result, and this is none.
+	Left bool
+	// Value is what the tool returned, as JSON; "null" when it returned nothing.
+	Value json.RawMessage
+	// Content is a JSON array of MCP content blocks, set on every success of a tool.
+	Content json.RawMessage
+	// Rich says that the tool made the content blocks itself, so that Value
+	// alone does not tell everything.
+	Rich bool
+	// Structured is the value of a tool that declares its output; nil otherwise.
+	Structured json.RawMessage
+	// Ask says that the call waits for its client; nil when it has ended.
+	Ask *Ask
+	// Err is nil on success.
+	Err *Error
+	// Revision names the snapshot that served the call.
+	Revision string
+	// CallID is unique to this call.
+	CallID string
+}

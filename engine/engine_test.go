@@ -187,7 +187,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 		Tools: files("add.hcl", addTool, "p.hcl", "policy \"no\" {\n  tools = [\"denied\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"),
 		Hooks: []engine.Hook{seen.hook, func(context.Context, call.Event) { panic("hooks may fail") }},
 	})
-	for options, run := range map[*engine.ToolOptions]engine.Func[struct{}, struct{}]{
+	for options, run := range map[*engine.ToolOptions]func(context.Context, identity.Agent, struct{}) (struct{}, error){
 		{Name: "panics", Timeout: time.Minute}:          panicking,
 		{Name: "denied", Timeout: time.Minute}:          waiting,
 		{Name: "waits", Timeout: 10 * time.Millisecond}: waiting,

@@ -72,7 +72,7 @@ func (w *window) name(c call.LimitCharge, now time.Time) string {
 }
 
 // Two servers that count by one store give together what a limit says.
-func ExampleLimitStore() {
+func ExampleOptions_limits() {
 	tools := fstest.MapFS{"hello.hcl": {Data: []byte(`
 tool "hello" { run = "return 'hello'" }
 limit "scarce" { rate = "3/h" }

@@ -63,7 +63,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(accepted, names(s)); diff != "" || s.Status().Health() != engine.Healthy {
+	if diff := cmp.Diff(accepted, names(s)); diff != "" || !s.Status().Healthy() {
 		t.Errorf("mended, the status is %q (-want +got)\n%s", s.Status().Health(), diff)
 	}
 	closed(t, s, log,

@@ -46,7 +46,7 @@ func TestALazyUpstreamIsReachedWhenItIsCalledFirst(t *testing.T) {
 		t.Fatalf("after %d requests (-want +got)\n%s", requests.Load(), diff)
 	}
 	status := s.Status()
-	if status.Health() != engine.Healthy || !status.Upstreams[0].Idle || status.Upstreams[0].Up {
+	if !status.Healthy() || !status.Upstreams[0].Idle || status.Upstreams[0].Up {
 		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
 	}
 	if got := called(t, s, tool("lab_sum", `{"a":2}`)); string(got.Structured) != `{"sum":4}` {

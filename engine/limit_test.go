@@ -343,7 +343,7 @@ func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 	type none struct{}
 	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")})
 	end := make(chan struct{})
-	for options, run := range map[*engine.ToolOptions]engine.Func[none, none]{
+	for options, run := range map[*engine.ToolOptions]func(context.Context, identity.Agent, none) (none, error){
 		{Name: "panics", Timeout: time.Minute}: func(context.Context, identity.Agent, none) (none, error) { panic("oh") },
 		{Name: "stuck", Timeout: 10 * time.Millisecond}: func(context.Context, identity.Agent, none) (none, error) {
 			<-end

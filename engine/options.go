@@ -274,7 +274,3 @@ func (o Options) hooks() []pipeline.Hook {
 // follows no link out of the folder, and it survives the folder being replaced
 // by another of the same name.
 func Dir(path string) fs.FS { return loader.Dir(path) }
-
-// File returns the files that one tool file of the disk may refer to, and of all
-// tool files that one alone.
-func File(path string) fs.FS { return loader.File(path) }

@@ -138,7 +138,7 @@ func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T
 	if got := string(s.Snapshot().Tool("lab_write").Metadata().InputSchema); !strings.Contains(got, "password") {
 		t.Errorf("the tool that was accepted has the input %s", got)
 	}
-	if s.Status().Health() != engine.Healthy || len(warnings(s)) > 0 {
+	if !s.Status().Healthy() || len(warnings(s)) > 0 {
 		t.Errorf("the status is %q, %q", s.Status().Health(), warnings(s))
 	}
 	closed(t, s, log,
@@ -282,7 +282,7 @@ func TestAMistakeInTheLockFileChangesNothing(t *testing.T) {
 	if err := os.WriteFile(lock, good, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(t.Context()); err != nil || s.Status().Health() != engine.Healthy {
+	if _, err := s.Load(t.Context()); err != nil || !s.Status().Healthy() {
 		t.Errorf("the file that was put back: %v, %s", err, s.Status().Health())
 	}
 }

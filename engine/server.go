@@ -1,7 +1,33 @@
+// Package engine turns files into an immutable [Snapshot] and runs calls
+// against it. It is the RFC's McpServer: it registers tools, exposes
+// capabilities, enforces policies, executes tools and tells hooks and
+// listeners what happened. Transports are joined to it by package serve.
+//
+// # The path of a call
+//
+// What a call is made of stands in package call. [Server.Execute] loads the current
+// snapshot once and never looks at another.
+// The start hook fires; the tool is found; what its policies say without the
+// arguments is asked, so that a call that is surely denied ends before its
+// arguments are looked at; values of `from` inputs and defaults are filled in
+// and the arguments are validated; policies decide, and limits count; the body
+// runs under its deadline; the result is validated; and exactly one of the end
+// and error hooks fires, however the call ended.
+//
+// # The path of a reload
+//
+// [Server.Load] and [Server.Reload] read sources, parse all of them, compile
+// what is new, link everything together and publish the result by one pointer
+// store. Any error leaves the old snapshot serving, and nothing outside of
+// local variables has changed.
+//
+// The engine holds no global state: any number of servers live in one process.
+// It imports no JavaScript, CEL or HCL library and no transport.
 package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +38,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
@@ -232,3 +260,42 @@ func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.R
 
 // ErrStateInUse is the error of a state whose file another process has.
 var ErrStateInUse = state.ErrInUse
+
+// Execute runs one call to its end. It never panics, and the call ends soon
+// after ctx does. Hooks fire exactly twice: at the start, and at the end or for
+// the error.
+func (s *Server) Execute(ctx context.Context, req call.Request) call.Result {
+	return s.pipeline.Execute(ctx, req)
+}
+
+// Call calls a tool in this process, as the anonymous principal of a client.
+// args is anything that encodes to a JSON object or null; the error is a
+// [*CallError] unless args do not encode.
+func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, error) {
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		return call.Result{}, fmt.Errorf("encode arguments of %s: %w", tool, err)
+	}
+	request := call.Request{
+		Name: tool, Arguments: encoded,
+		Caller: identity.Caller{
+			Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent},
+			Source: identity.Source{Listener: "local"},
+		},
+	}
+	if string(encoded) == "null" {
+		request.Arguments = nil
+	} else if err := jsonguard.Check(encoded, jsonguard.Client()); err != nil {
+		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
+	}
+	result := s.Execute(ctx, request)
+	if result.Err != nil {
+		return result, result.Err
+	}
+	return result, nil
+}
+
+// CheckArguments reports what keeps bytes from being the arguments of a call:
+// they must be a JSON object within the bounds of the JSON gate. Arguments from
+// outside pass it before [Server.Execute].
+func CheckArguments(raw []byte) error { return pipeline.CheckArguments(raw) }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,19 +57,22 @@ type Status struct {
 // [diag.Printer]: literals where secrets belong are masked.
 func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
 
-// Healthy is what [Status.Health] says of a server that lacks nothing.
-const Healthy = "healthy"
+// healthy is what [Status.Health] says of a server that lacks nothing.
+const healthy = "healthy"
+
+// Healthy reports whether the server lacks nothing.
+func (s Status) Healthy() bool { return s.Health() == healthy }
 
 // Ready reports whether calls are answered: by what serves, whether or not that is what the
 // files say now.
 func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refusing }
 
-// Health says in a few words how the server is: [Healthy], or else what is wrong,
+// Health says in a few words how the server is: "healthy", or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
 	health, unrecorded := s.health(), "the audit log cannot be written"
 	if ails := s.ailing(); ails != "" && !s.Draining {
-		health = strings.TrimPrefix(health+"; "+ails, Healthy+"; ")
+		health = strings.TrimPrefix(health+"; "+ails, healthy+"; ")
 	}
 	if s.Refusing {
 		unrecorded = "calls are refused, as " + unrecorded
@@ -75,7 +80,7 @@ func (s Status) Health() string {
 	switch {
 	case s.Draining || !s.Unrecorded:
 		return health
-	case health == Healthy:
+	case health == healthy:
 		return unrecorded
 	}
 	return unrecorded + "; " + health
@@ -96,7 +101,7 @@ func (s Status) health() string {
 	case s.Draining:
 		return "shutting down"
 	case s.Revision != "" && s.Synchronized:
-		return Healthy
+		return healthy
 	case s.Revision != "":
 		return "serving last good, " + s.broken()
 	case s.Loads == 0:
@@ -128,4 +133,47 @@ func (s Status) broken() string {
 	default:
 		return fmt.Sprintf("%d mistakes", mistakes)
 	}
+}
+
+// Probe returns nil when the server answers calls, and else why it does not. It
+// runs a body that does nothing, as calls run theirs, without being a call: no
+// policy is asked, no hook fires and nothing is counted.
+//
+// A server that is busy is not stuck: one that refuses for want of room answers,
+// and so does one whose calls end while the probe waits for its turn. One that
+// shuts down does what it is to. The error says that none of that happened before
+// ctx was done, that no process can be had for a body, or that nothing is served.
+func (s *Server) Probe(ctx context.Context) error {
+	before := s.pipeline.Stats()
+	switch {
+	case s.current.Load() == nil:
+		return errors.New("probe: nothing is served")
+	case before.Draining:
+		return nil
+	}
+	program, problems := scripting.Compile(scripting.Source{Name: "probe", Text: diag.NewText("probe", "return 1;", diag.Pos{Line: 1, Column: 1})})
+	if program == nil {
+		return fmt.Errorf("probe: %w", problems)
+	}
+	out, err := s.options.Executor.Run(ctx, scripting.Call{Program: program}, noHost{})
+	switch {
+	case err == nil && out.Result != nil, errors.Is(err, scripting.ErrOverloaded):
+		return nil
+	case s.pipeline.Stats().Calls != before.Calls:
+		return nil
+	case err != nil:
+		return fmt.Errorf("probe: %w", err)
+	case out.Failure != nil:
+		return fmt.Errorf("probe: a body that does nothing: %s", out.Failure.Message)
+	default:
+		return errors.New("probe: a body that does nothing has no result")
+	}
+}
+
+// noHost is that of a body which asks for nothing.
+type noHost struct{}
+
+// Do refuses.
+func (noHost) Do(context.Context, int, string, []byte) ([]byte, error) {
+	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a probe is granted nothing"}
 }

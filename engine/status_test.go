@@ -20,7 +20,7 @@ func TestHealthIsSaidInAFewWords(t *testing.T) {
 		want   string
 	}{
 		{engine.Status{}, "nothing is loaded yet"},
-		{engine.Status{Revision: "r", Loads: 1, Synchronized: true}, engine.Healthy},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true}, "healthy"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Problems: in(diag.Warning, "a")}, "healthy"},
 		{engine.Status{Revision: "r", Loads: 2, Problems: in(diag.Error, "a")}, "serving last good, 1 file broken"},
 		{engine.Status{Revision: "r", Loads: 2, Problems: append(in(diag.Error, "a", "b", "b", "c"), in(diag.Warning, "d")...)}, "serving last good, 3 files broken"},

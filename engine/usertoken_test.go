@@ -33,20 +33,20 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, of := range []engine.UserTokenFilter{{}, {Kind: "key", Issuer: "https://i"}} {
+	for _, of := range []engine.UserToken{{}, {Kind: "key", Issuer: "https://i"}} {
 		if dropped, err := s.DropUserTokens(of); len(dropped) != 0 || err == nil {
 			t.Errorf("%+v: dropped are %+v, without an error", of, dropped)
 		}
 	}
-	for _, of := range []engine.UserTokenFilter{{Principal: "ada", Kind: "jwt", Issuer: "https://j"}, {Principal: "eve"}, {Secret: "crm", Principal: "ada", Kind: "jwt"}} {
+	for _, of := range []engine.UserToken{{ID: "ada", Kind: "jwt", Issuer: "https://j"}, {ID: "eve"}, {Secret: "crm", ID: "ada", Kind: "jwt"}} {
 		if dropped, err := s.DropUserTokens(of); len(dropped) != 0 || err != nil {
 			t.Errorf("%+v: dropped are %+v, %v", of, dropped, err)
 		}
 	}
-	if dropped, err := s.DropUserTokens(engine.UserTokenFilter{Principal: "ada", Kind: "jwt", Issuer: "https://i"}); len(dropped) != 1 || dropped[0].Secret != "mail" || err != nil {
+	if dropped, err := s.DropUserTokens(engine.UserToken{ID: "ada", Kind: "jwt", Issuer: "https://i"}); len(dropped) != 1 || dropped[0].Secret != "mail" || err != nil {
 		t.Errorf("dropped are %+v, %v", dropped, err)
 	}
-	if dropped, err := s.DropUserTokens(engine.UserTokenFilter{Secret: "crm"}); len(dropped) != 2 || err != nil {
+	if dropped, err := s.DropUserTokens(engine.UserToken{Secret: "crm"}); len(dropped) != 2 || err != nil {
 		t.Errorf("dropped are %+v, %v", dropped, err)
 	}
 	if left, err := s.UserTokens(); len(left) != 0 || err != nil {

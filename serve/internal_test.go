@@ -138,7 +138,7 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 		t.Errorf("a caller got %d", answer.Code)
 	}
 	status := f.Status()
-	if status.Synchronized || len(status.Problems) != 1 || status.Health() == engine.Healthy {
+	if status.Synchronized || len(status.Problems) != 1 || status.Healthy() {
 		t.Fatalf("status is %q: %+v", status.Health(), status)
 	}
 	if got := synchronized(); got != "0" {

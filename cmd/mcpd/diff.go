@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 )
 
@@ -110,7 +111,7 @@ func (f *files) openEither(e env) (*engine.Server, error) {
 		if !strings.HasSuffix(f.tools, ".hcl") && !strings.HasSuffix(f.tools, ".hcl.json") {
 			return nil, usage("%s is no tool file: its name ends neither in .hcl nor in .hcl.json", f.tools)
 		}
-		o.Tools, f.tools = engine.File(e.at(f.tools)), filepath.Dir(f.tools)
+		o.Tools, f.tools = loader.File(e.at(f.tools)), filepath.Dir(f.tools)
 	}
 	return f.open(e, o)
 }

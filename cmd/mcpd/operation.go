@@ -186,7 +186,7 @@ func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Re
 // line says on one line how the server is.
 func (o *operation) line() string {
 	status := o.front.Status()
-	if health := status.Health(); health != engine.Healthy {
+	if health := status.Health(); !status.Healthy() {
 		return health
 	}
 	return fmt.Sprintf("serving %s, revision %s", offered(status), status.Revision[:12])

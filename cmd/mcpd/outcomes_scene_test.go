@@ -103,7 +103,7 @@ func (s *outcomeScene) addAudit() {
 // addFunctions adds tools in Go.
 func (s *outcomeScene) addFunctions() {
 	type none struct{}
-	for name, run := range map[string]engine.Func[none, none]{
+	for name, run := range map[string]func(context.Context, identity.Agent, none) (none, error){
 		"panics": func(context.Context, identity.Agent, none) (none, error) { panic("no") },
 		"exits": func(context.Context, identity.Agent, none) (none, error) {
 			runtime.Goexit()

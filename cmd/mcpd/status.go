@@ -117,7 +117,7 @@ the server goes on with what it served before, or when no server answers.`,
 // exit returns the error of a server to which something is wrong.
 func (r *statusRow) exit(said bool) error {
 	switch {
-	case r.Status == engine.Healthy:
+	case r.Status == "healthy":
 		return nil
 	case said:
 		return &exitError{code: exitFindings}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
@@ -240,7 +241,7 @@ func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
 		found, err := s.UserTokens()
 		return tokenAnswer{Tokens: tokenRows(found)}, err
 	}
-	found, err := s.DropUserTokens(engine.UserTokenFilter(r.Which))
+	found, err := s.DropUserTokens(engine.UserToken{Secret: r.Which.Secret, ID: r.Which.Principal, Kind: identity.Kind(r.Which.Kind), Issuer: r.Which.Issuer})
 	got := tokenAnswer{Tokens: tokenRows(found)}
 	if err != nil {
 		got.Failure = err.Error()

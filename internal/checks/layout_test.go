@@ -79,7 +79,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

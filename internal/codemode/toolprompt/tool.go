@@ -2,8 +2,11 @@ package toolprompt
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Tool is what is told of a tool.
@@ -117,4 +120,192 @@ func byName(tools []Tool) (sorted []*Tool, named map[string]bool) {
 	}
 	slices.SortFunc(sorted, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
 	return sorted, named
+}
+
+// The weights of [Tokens].
+const (
+	wordRun    = 6 // letters of one part of a word, such as Customer in getCustomer
+	digitRun   = 3 // digits
+	signRun    = 3 // signs that stand together
+	letterRun  = 2 // letters of other alphabets that stand together
+	firstIdeog = 0x2E80
+)
+
+// Tokens estimates how many tokens a text is for a model. It is the same for a text
+// everywhere, and no tokenizer's own count: of declarations, schemas, code and prose in
+// English it is within a tenth of what the vocabulary o200k_base makes of them.
+//
+// A part of a word is one token for each six letters or less; words are split where
+// a capital letter follows a small one. Three digits are one token, as are three
+// signs that stand together, of which the last is part of the word behind them, and
+// two letters of other alphabets than the Latin one. Each character of a script that
+// does without spaces is one. A space is part of what follows it, and a line break of
+// the signs before it; of other white space each run is one.
+func Tokens(text string) int {
+	var c counter
+	for _, r := range text {
+		c.add(r)
+	}
+	c.end(blank)
+	return c.tokens
+}
+
+// class is what a character counts as.
+type class int
+
+const (
+	blank class = iota
+	small
+	capital
+	digit
+	sign
+	letter
+	ideograph
+)
+
+func classOf(r rune) class {
+	switch {
+	case 'a' <= r && r <= 'z':
+		return small
+	case 'A' <= r && r <= 'Z':
+		return capital
+	case '0' <= r && r <= '9':
+		return digit
+	case r == ' ' || r == '\n' || r == '\t' || r == '\r':
+		return blank
+	case r < utf8.RuneSelf:
+		return sign
+	case r >= firstIdeog || !unicode.IsLetter(r):
+		return ideograph
+	}
+	return letter
+}
+
+// counter counts the tokens of a text from its first character to its last.
+type counter struct {
+	tokens int
+	// class is that of the run that is open, and length how long it is.
+	class  class
+	length int
+	// behind is the class of the run before it, and first its first character.
+	behind class
+	first  rune
+}
+
+func (c *counter) add(r rune) {
+	next := classOf(r)
+	if next != c.class && !(c.class == capital && next == small) {
+		c.end(next)
+		c.behind, c.length, c.first = c.class, 0, r
+	}
+	c.class = next
+	c.length++
+}
+
+// end counts the run that is open, behind which one of a class begins.
+func (c *counter) end(next class) {
+	switch c.class {
+	case blank:
+		spaces := c.length - 1
+		if c.behind == sign && c.first == '\n' {
+			spaces--
+		}
+		c.tokens += min(1, max(0, spaces))
+	case small, capital:
+		c.tokens += runs(c.length, wordRun)
+	case digit:
+		c.tokens += runs(c.length, digitRun)
+	case sign:
+		if next == small || next == capital {
+			c.length--
+		}
+		c.tokens += runs(c.length, signRun)
+	case letter:
+		c.tokens += runs(c.length, letterRun)
+	case ideograph:
+		c.tokens += c.length
+	}
+}
+
+func runs(length, of int) int { return (length + of - 1) / of }
+
+// The bounds of an example.
+const (
+	maxExamples = 2   // calls
+	maxTried    = 32  // tools
+	maxCall     = 200 // bytes
+)
+
+// example returns calls of tools with arguments that fit their schemas, as the example of a
+// prompt; "" where there are none. Tools that only read come first, those that destroy
+// something last, and of each those that take arguments, in the order of the declarations.
+func example(tools []Tool) string {
+	type candidate struct {
+		tool *Tool
+		call string
+	}
+	var all []candidate
+	taken := map[string]bool{}
+	for _, e := range arrange(tools) {
+		taken[e.name] = true
+		for i, t := range e.tools {
+			all = append(all, candidate{t, e.call(i)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.tool.danger() - b.tool.danger() })
+	var with, without []string
+	for _, c := range all[:min(len(all), maxTried)] {
+		if c.tool.danger() == destroys && len(with)+len(without) > 0 {
+			break
+		}
+		arguments, ok := c.tool.sample()
+		if call := fmt.Sprintf("await %s(%s);", c.call, arguments); !ok || len(call) > maxCall {
+			continue
+		} else if arguments == "{}" {
+			without = append(without, call)
+		} else if with = append(with, call); len(with) == maxExamples {
+			break
+		}
+	}
+	calls := append(with, without...)
+	calls = calls[:min(len(calls), maxExamples)]
+	if len(calls) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nExample:\n")
+	for _, variable := range []string{"results", "content", "first", "second"} {
+		if len(calls) > 0 && !taken[variable] {
+			fmt.Fprintf(&b, "const %s = %s\n", variable, calls[0])
+			calls = calls[1:]
+		}
+	}
+	return b.String()
+}
+
+// destroys is the highest [Tool.danger].
+const destroys = 2
+
+// danger orders tools by what they may do.
+func (t *Tool) danger() int {
+	switch {
+	case t.ReadOnly != nil && *t.ReadOnly:
+		return 0
+	case t.Destructive != nil && *t.Destructive:
+		return destroys
+	}
+	return 1
+}
+
+// sample returns arguments of the tool as code, if there are any that fit.
+func (t *Tool) sample() (code string, ok bool) {
+	s := sampler{doc: newDocument(t.Input), left: maxSampled}
+	if s.doc.root.kind != objectKind {
+		return "", false
+	}
+	v, ok := s.object(&s.doc.root, 0)
+	if !ok || t.Fits == nil && s.unsure || t.Fits != nil && !t.Fits(json.RawMessage(v.json)) {
+		return "", false
+	}
+	return v.code, true
 }

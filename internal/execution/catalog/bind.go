@@ -1,15 +1,21 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // InGo is the name by which the operator knows what the embedding program has in Go: all of
@@ -178,4 +184,140 @@ func textOf(body *definition.Body) *diag.Text {
 		return nil
 	}
 	return &body.Text
+}
+
+// standing are the bounds of calls whose definitions say none. Zero members but
+// those of time bound nothing, or leave it to the executor.
+type standing struct {
+	call, hook     time.Duration
+	memory, output int64
+	concurrency    int
+}
+
+// operators returns what stands for what the operator's file defines.
+func operators(c *definition.Config) standing {
+	return standing{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
+}
+
+// authors returns what stands for what tool files define: of each bound the
+// default, or the ceiling where that is less.
+func authors(c *definition.Config) standing {
+	s := operators(c)
+	if c.Ceiling == nil {
+		return s
+	}
+	most := c.Ceiling.Bounds
+	if most.Timeout > 0 {
+		s.call, s.hook = min(most.Timeout, s.call), min(most.Timeout, s.hook)
+	}
+	if most.Memory > 0 {
+		s.memory = min(most.Memory, cmp.Or(s.memory, definition.DefaultMemory))
+	}
+	if most.Output > 0 {
+		s.output = min(most.Output, definition.DefaultOutput)
+	}
+	s.concurrency = most.Concurrency
+	return s
+}
+
+// bound takes over what a definition says of its calls, and what stands where it
+// says nothing.
+func (s standing) bound(i *Item, b definition.Bounds) {
+	i.Timeout = b.Timeout
+	if _, written := b.Ranges["timeout"]; !written {
+		i.Timeout = s.call
+	}
+	i.Bounds = scripting.Limits{Memory: cmp.Or(b.Memory, s.memory), Output: int(cmp.Or(b.Output, s.output))}
+	i.Concurrency = cmp.Or(b.Concurrency, s.concurrency)
+}
+
+// run returns the bounds of a run of a hook.
+func (s standing) run(h *definition.Hook) (time.Duration, scripting.Limits) {
+	timeout := h.Timeout
+	if h.TimeoutRange == (diag.Range{}) {
+		timeout = s.hook
+	}
+	return timeout, scripting.Limits{Memory: s.memory, Output: int(s.output)}
+}
+
+// addOwnLimits gives every entry that bounds how many of its calls run at once a
+// limit of its own, which is asked last of all.
+func (c *Catalog) addOwnLimits(entries []*Entry) {
+	for _, e := range entries {
+		if e.Concurrency == 0 {
+			continue
+		}
+		own := &ratelimit.Limit{
+			// The blank keeps it apart from limit blocks, whose names have none.
+			ID:          ratelimit.ID{Name: e.Kind.String() + " " + e.Name},
+			Concurrency: e.Concurrency, Local: true,
+		}
+		e.Limits = append(e.Limits, Limit{Limit: own})
+		c.OwnLimits = append(c.OwnLimits, own)
+	}
+}
+
+// places returns what grants of files and programs are judged by.
+func (b *Builder) places(roots *loader.Roots) configcheck.Places {
+	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program, NoDriver: b.options.NoDriver}
+	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
+		p.State = filepath.Dir(state)
+	}
+	if b.options.LookupEnv != nil {
+		p.Home, _ = b.options.LookupEnv("HOME")
+	}
+	return p
+}
+
+// filesOf returns what is granted of files, with the folders that it leads to
+// now: the broker opens nothing else.
+func (f *build) filesOf(granted grant.Set) []grant.FS {
+	files := slices.Clone(granted.FS)
+	for i := range files {
+		files[i].Real, _ = f.roots.Find(files[i].Root)
+	}
+	return files
+}
+
+// moved reports whether a root leads elsewhere than when its grant was compiled.
+func (f *build) moved(files []grant.FS) bool {
+	return slices.ContainsFunc(files, func(g grant.FS) bool {
+		real, _ := f.roots.Find(g.Root)
+		return real != g.Real
+	})
+}
+
+// linkedRoots tells where the roots and programs lead that pass links: a snapshot that differs
+// in that alone is another.
+func (f *build) linkedRoots() []byte {
+	var told []byte
+	for _, g := range f.files {
+		if g.Real != g.Root {
+			told = append(append(told, g.Real...), 0)
+		}
+	}
+	for _, g := range f.programs {
+		if g.Real != g.Path {
+			told = append(append(told, g.Real...), 0)
+		}
+	}
+	return told
+}
+
+// localObjects returns the script's objects for what it is granted of the machine.
+func localObjects(granted grant.Set) []scripting.Object {
+	var objects []scripting.Object
+	for _, g := range granted.FS {
+		objects = append(objects, scripting.Object{Kind: "fs", Name: g.Name})
+		if g.Write {
+			objects = append(objects, scripting.Object{Kind: "fs.write", Name: g.Name})
+		}
+	}
+	for _, name := range granted.Env {
+		objects = append(objects, scripting.Object{Kind: "env", Name: name})
+	}
+	for _, name := range granted.Secrets {
+		objects = append(objects, scripting.Object{Kind: "secrets", Name: name})
+	}
+	return objects
 }

@@ -2,8 +2,15 @@ package catalog
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host/secrets"
@@ -186,4 +193,172 @@ func covers(t definition.Targets, k Kind, name string) bool {
 	default:
 		return definition.Covers(t.Resources, name)
 	}
+}
+
+// Kind is a kind of item.
+type Kind = call.Kind
+
+// The kinds. A template stands for the resources whose URIs match it.
+const (
+	Tools     = call.Tools
+	Resources = call.Resources
+	Templates = call.Templates
+	Prompts   = call.Prompts
+
+	kinds = 4
+)
+
+// maxName is how long the name of a tool may be, with the prefix of its upstream (2026-07-28
+// server/tools, Tool Names). Files give shorter ones.
+const maxName = 128
+
+// MaxAddress is how long what anything of a kind is called by can be, in bytes.
+func MaxAddress(k Kind) int {
+	if k == Tools || k == Prompts {
+		return maxName
+	}
+	return uritemplate.MaxURI
+}
+
+// names says which upstreams may use which names. It follows from their blocks alone, so
+// that a name stays reserved while its server cannot be reached.
+type names struct {
+	upstreams []definition.Upstream
+	// given are the upstreams whose blocks give a tool or a prompt a name, by the name.
+	given map[string][]*definition.Upstream
+}
+
+func newNames(upstreams []definition.Upstream) *names {
+	n := &names{upstreams: upstreams, given: map[string][]*definition.Upstream{}}
+	for i := range upstreams {
+		for _, name := range upstreams[i].Rename {
+			n.given[name] = append(n.given[name], &upstreams[i])
+		}
+	}
+	return n
+}
+
+// conflict is why an upstream may not offer something by a name.
+type conflict struct {
+	why string
+	// at is who has the name.
+	at diag.Range
+	// taken says that the block has to be mended: give one of the two another name.
+	taken bool
+}
+
+// conflict returns why the upstream of an item may not use its name, nil where it may.
+func (n *names) conflict(item *Item) *conflict {
+	if given := n.given[item.Name]; given != nil && (item.Kind == Tools || item.Kind == Prompts) {
+		if slices.ContainsFunc(given, func(u *definition.Upstream) bool { return u.Name == item.Upstream }) {
+			return nil
+		}
+		return &conflict{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].RenamedAt(item.Name), true}
+	}
+	u := n.byPrefix(item)
+	if u == nil || u.Name == item.Upstream {
+		return nil
+	}
+	return &conflict{fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), u.NameRange, false}
+}
+
+// inUse is the conflict of an item whose address is in use.
+func inUse(item *Item, at diag.Range) *conflict {
+	if item.Kind == Tools || item.Kind == Prompts {
+		return &conflict{"there is one of that name already", at, true}
+	}
+	return &conflict{"there is one of that address already", at, false}
+}
+
+// byPrefix returns the upstream whose names begin as that of an item does: of several that
+// of the longest prefix, and the item's own before others.
+func (n *names) byPrefix(item *Item) (owner *definition.Upstream) {
+	for i := range n.upstreams {
+		u := &n.upstreams[i]
+		if u.Prefix == "" || !strings.HasPrefix(item.Name, u.Prefix) {
+			continue
+		}
+		if owner == nil || len(u.Prefix) > len(owner.Prefix) || len(u.Prefix) == len(owner.Prefix) && u.Name == item.Upstream {
+			owner = u
+		}
+	}
+	return owner
+}
+
+// block returns the block of an upstream.
+func (n *names) block(upstream string) *definition.Upstream {
+	at := slices.IndexFunc(n.upstreams, func(u definition.Upstream) bool { return u.Name == upstream })
+	return &n.upstreams[at]
+}
+
+// accepted returns who may use the names of tools that mcpd.lock accepts: of several
+// upstreams the first.
+func (n *names) accepted(known []ToolName) map[string]string {
+	holders := map[string]string{}
+	for _, t := range known {
+		as := &Item{Kind: Tools, Name: t.Name, Address: t.Name, Upstream: t.Upstream}
+		if _, held := holders[t.Name]; !held && n.conflict(as) == nil {
+			holders[t.Name] = t.Upstream
+		}
+	}
+	return holders
+}
+
+// Lists remembers what is made of the lists of a catalog, so that callers who
+// see the same share one V. It is safe for concurrent use, and the zero Lists is
+// ready for it.
+type Lists[V any] struct {
+	mu    sync.Mutex
+	byKey map[listKey]*V
+}
+
+type listKey struct {
+	kind   Kind
+	hidden [sha256.Size]byte
+}
+
+// maxLists bounds what is remembered; a flood of callers who each see something
+// else costs time, not memory.
+const maxLists = 256
+
+// Of returns what show makes of a list of entries without those that are hidden,
+// each marked by a one; hidden is nil where none are. Show is given the indices of
+// the others and a content hash of what they show: equal hashes mean equal lists.
+func (l *Lists[V]) Of(k Kind, entries []*Entry, hidden []byte, show func(seen []int, hash string) *V) *V {
+	key := listKey{k, sha256.Sum256(hidden)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.byKey[key]; known != nil {
+		return known
+	}
+	seen, h := make([]int, 0, len(entries)), sha256.New()
+	for i, e := range entries {
+		if hidden == nil || hidden[i] != 1 {
+			seen = append(seen, i)
+			h.Write(e.Shown[:])
+		}
+	}
+	v := show(seen, hex.EncodeToString(h.Sum(nil)[:16]))
+	if len(l.byKey) < maxLists {
+		if l.byKey == nil {
+			l.byKey = map[listKey]*V{}
+		}
+		l.byKey[key] = v
+	}
+	return v
+}
+
+// Faces returns what shows each entry: what showed its item before, or new.
+func Faces[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
+	known := make(map[*Item]*T, len(before))
+	for _, face := range before {
+		known[itemOf(face)] = face
+	}
+	shown := make([]*T, len(entries))
+	for i, e := range entries {
+		if shown[i] = known[e.Item]; shown[i] == nil {
+			shown[i] = show(e.Item)
+		}
+	}
+	return shown
 }

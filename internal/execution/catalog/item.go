@@ -324,3 +324,51 @@ type Policy struct {
 	// ReadsContent says that the policy looks at the content blocks of results.
 	ReadsContent bool
 }
+
+// Icon is an image that clients may show.
+type Icon struct {
+	// Source is an https or data URI.
+	Source string
+	// MIMEType, and Theme, which is "light" or "dark", may be empty.
+	MIMEType, Theme string
+	// Sizes are such as "48x48", or "any".
+	Sizes []string
+}
+
+// IconsOf returns a copy of the icons of a definition, as others see them.
+func IconsOf(icons []definition.Icon) []Icon {
+	var list []Icon
+	for _, i := range icons {
+		list = append(list, Icon{Source: i.Src, MIMEType: i.MIMEType, Theme: i.Theme, Sizes: slices.Clone(i.Sizes)})
+	}
+	return list
+}
+
+// From is an input whose value the server takes from what it knows of the caller.
+type From struct {
+	Name   string
+	Expr   *policylang.Expr
+	Schema *schema.Schema
+	// Text is the expression as it was written.
+	Text diag.Text
+}
+
+// Told returns the values of the inputs that the server tells, and no caller. An
+// error comes with the name of the input that has none.
+func (i *Item) Told(ctx context.Context, facts policylang.Input) (values map[string]any, name string, err error) {
+	if len(i.From) == 0 {
+		return nil, "", nil
+	}
+	values = make(map[string]any, len(i.From))
+	for _, input := range i.From {
+		value, err := input.Expr.Eval(ctx, facts)
+		if err == nil {
+			err = input.Schema.Fits(value)
+		}
+		if err != nil {
+			return nil, input.Name, err
+		}
+		values[input.Name] = value
+	}
+	return values, "", nil
+}

@@ -7,9 +7,13 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
+	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Limit is a limit of an item, with what tells apart the calls of that item
@@ -115,4 +119,65 @@ func (r *ruleSet) bindLimit(e *Entry, def *definition.Limit, l *ratelimit.Limit)
 
 func keyOf(def *definition.Limit) policylang.KeySource {
 	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
+}
+
+// secretsOf returns the definitions of secrets, and their keys by their names. Those of
+// clients come last, as they name the definitions that prove them.
+func secretsOf(blocks []definition.Secret) (defs []secrets.Def, keys map[string]string) {
+	keys = map[string]string{}
+	add := func(def secrets.Def) { defs, keys[def.Name] = append(defs, def), def.Key() }
+	var clients []definition.Secret
+	for _, s := range blocks {
+		if s.OAuth != nil {
+			clients = append(clients, s)
+			continue
+		}
+		add(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, Reveal: s.Reveal})
+	}
+	for _, s := range clients {
+		add(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
+			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: keys[s.OAuth.ClientSecret],
+			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
+		}})
+	}
+	return defs, keys
+}
+
+// databasesOf returns what is granted of databases, with the files and folders
+// that it leads to now: the broker opens nothing else.
+func (f *build) databasesOf(granted grant.Set) []grant.SQL {
+	databases := slices.Clone(granted.SQL)
+	for i := range databases {
+		if databases[i].Path != "" {
+			databases[i].Real, _ = f.roots.Find(databases[i].Path)
+		}
+	}
+	return databases
+}
+
+// placesOf returns the files and folders of databases as grants of files: when
+// one of them leads elsewhere, what was compiled is compiled again.
+func placesOf(databases []grant.SQL) []grant.FS {
+	var places []grant.FS
+	for _, g := range databases {
+		if g.Path != "" {
+			places = append(places, grant.FS{Root: g.Path, Real: g.Real})
+		}
+	}
+	return places
+}
+
+// databaseObjects returns the script's objects for databases.
+func databaseObjects(granted grant.Set) []scripting.Object {
+	var objects []scripting.Object
+	for _, g := range granted.SQL {
+		objects = append(objects, scripting.Object{Kind: "sql", Name: g.Name})
+		if g.Write {
+			objects = append(objects, scripting.Object{Kind: "sql.write", Name: g.Name})
+		}
+		if g.Chosen {
+			objects = append(objects, scripting.Object{Kind: "sql.open", Name: g.Name})
+		}
+	}
+	return objects
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/loader"
+	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // Base is what the files, the embedding program and mcpd.lock define, with all that is
@@ -217,4 +221,110 @@ func (c *Catalog) addHooks(entries []*Entry) {
 			}
 		}
 	}
+}
+
+// maxGone bounds how many items a catalog remembers that earlier ones held.
+const maxGone = 1000
+
+// goneKey is what callers called an item by.
+type goneKey struct {
+	kind    Kind
+	address string
+}
+
+// gone is an item that an earlier catalog held: when it went, and all that
+// tells who may know of it.
+type gone struct {
+	revision      string
+	entry         *Entry
+	denyByDefault bool
+}
+
+// Follow makes the catalog remember what an earlier one held and it does not.
+// It is called before the catalog serves, if ever.
+func (c *Catalog) Follow(earlier *Catalog) {
+	c.gone = make(map[goneKey]gone, len(earlier.gone))
+	for k := range earlier.Entries {
+		for _, e := range earlier.Entries[k] {
+			if key := (goneKey{Kind(k), e.Address}); len(c.gone) < maxGone && c.Entry(key.kind, key.address) == nil {
+				slim := &Entry{Item: &Item{Facts: e.Facts, Upstream: e.Upstream}, Rules: e.Rules}
+				c.gone[key] = gone{c.Revision, slim, earlier.DenyByDefault}
+			}
+		}
+	}
+	for key, old := range earlier.gone {
+		if len(c.gone) < maxGone && c.Entry(key.kind, key.address) == nil {
+			c.gone[key] = old
+		}
+	}
+}
+
+// Silenced reports whether what earlier catalogs held is gone because its server cannot be
+// reached.
+func (c *Catalog) Silenced(k Kind, address string) bool {
+	was, ok := c.gone[goneKey{k, address}]
+	return ok && slices.Contains(c.offers.Silent, was.entry.Upstream)
+}
+
+// Removed returns the revision that removed an item, and false when there was
+// none that the caller could see. facts are as in [Catalog.Hides].
+func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
+	was, ok := c.gone[goneKey{k, address}]
+	if !ok || (&Catalog{DenyByDefault: was.denyByDefault}).Hides(ctx, was.entry, facts) {
+		return "", false
+	}
+	return was.revision, true
+}
+
+// unusedGrants returns a warning for each object that is granted to bodies none
+// of which can reach it. ranges are where grants are written. Nothing is said
+// where a body could not be compiled, which is nil.
+func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scripting.Program) (list diag.List) {
+	for _, object := range objectsOf(granted) {
+		where, written := ranges[object.Kind+"."+object.Name]
+		if !written || len(bodies) == 0 || object.Kind == "fs.write" || reached(object, bodies) {
+			continue
+		}
+		name := object.Kind + "." + object.Name
+		if object.Kind == "ask" {
+			name = object.Name
+		}
+		list = append(list, diag.Diagnostic{
+			Severity: diag.Warning, Code: "unused-grant", Range: where,
+			Summary: fmt.Sprintf("%s is granted, and no body uses it", name), Detail: "remove it: what is not granted cannot be misused",
+		})
+	}
+	return list
+}
+
+func reached(object scripting.Object, bodies []*scripting.Program) bool {
+	for _, program := range bodies {
+		if program == nil || program.Reaches(object) {
+			return true
+		}
+	}
+	return false
+}
+
+// objectsOf returns the script's objects for what it is granted.
+func objectsOf(granted grant.Set) (objects []scripting.Object) {
+	for _, http := range granted.HTTP {
+		objects = append(objects, scripting.Object{Kind: "http", Name: http.Name})
+	}
+	objects = slices.Concat(objects, localObjects(granted), programObjects(granted), databaseObjects(granted))
+	for _, kv := range granted.KV {
+		objects = append(objects, scripting.Object{Kind: "kv", Name: kv.Name})
+	}
+	for _, module := range granted.Modules {
+		objects = append(objects, scripting.Object{Kind: "modules", Name: module.Name})
+	}
+	for _, pattern := range granted.Call {
+		objects = append(objects, scripting.Object{Kind: "tools", Name: pattern})
+	}
+	if granted.Ask != nil {
+		for _, name := range append(granted.Ask.Names(), "ask") {
+			objects = append(objects, scripting.Object{Kind: "ask", Name: name})
+		}
+	}
+	return objects
 }

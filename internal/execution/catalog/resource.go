@@ -2,11 +2,20 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
 	"sync"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -100,4 +109,215 @@ func (b *shapedBody) Run(ctx context.Context, i Invocation) (scripting.Outcome, 
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: err.Error()}}, nil
 	}
 	return replied(made), nil
+}
+
+func (c *compiler) template(def *definition.Template) *compiledItem {
+	item := resourceItem(Templates, def.Name, "", def.Title, def.Description, def.Call)
+	item.Icons, item.Where = def.Icons, def.NameRange
+	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
+	c.found.authors.bound(item, def.Bounds)
+	k := c.begin(item, def.Meaning)
+	if def.URITemplate == nil { // whoever decoded the file has told
+		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
+		return k.done(def.Grant, def.GrantRanges)
+	}
+	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
+	item.InputNames = def.URITemplate.Names()
+	arguments, required := make([]definition.Argument, len(def.Params)), def.URITemplate.Required()
+	for i, p := range def.Params {
+		arguments[i] = definition.Argument{
+			Name: p.Name, Description: p.Description, Required: slices.Contains(required, p.Name), Complete: p.Complete, Range: p.Range,
+		}
+	}
+	k.arguments(arguments, def.Call)
+	for i, p := range def.Params {
+		if p.Pattern != "" {
+			// Whoever decoded the file has compiled it already.
+			if pattern, err := regexp.Compile(p.Pattern); err == nil {
+				item.Offer.Arguments[i].matches = pattern.MatchString
+			}
+		}
+	}
+	item.PolicySchema = stringsSchema(arguments)
+	if def.Run == nil {
+		item.Body = phrase{text: def.Text, mimeType: def.MIMEType}
+		return k.done(def.Grant, def.GrantRanges)
+	}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Resource, MustReturn: true, Inputs: item.InputNames}
+	item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
+	return k.done(def.Grant, def.GrantRanges)
+}
+
+// arguments adds the arguments of a prompt or the variables of a template, with
+// what completes them.
+func (k *compiling) arguments(list []definition.Argument, call definition.Call) {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	for _, a := range list {
+		k.item.Offer.Arguments = append(k.item.Offer.Arguments, Argument{
+			Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required,
+			completion: k.completion(a.Complete, names, call),
+		})
+	}
+}
+
+// completion returns what completes a value; nil when nothing does. It asks
+// nobody, since no client can be asked while its user types.
+func (k *compiling) completion(def *definition.Complete, names []string, call definition.Call) Body {
+	switch {
+	case def == nil:
+		return nil
+	case def.Run == nil:
+		return suggested(def.Values)
+	}
+	granted := call.Grant
+	granted.Ask = nil
+	src := scripting.Source{Name: k.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
+	return shaped(k.body(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
+		return reply.Suggestions(r)
+	})
+}
+
+// suggested is a completion whose values stand in the file.
+type suggested []string
+
+// Run returns the values that begin with what was typed.
+func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+	var input struct{ Value string }
+	if err := json.Unmarshal(i.Input, &input); err != nil {
+		return scripting.Outcome{}, err
+	}
+	return replied(reply.Beginning(s, input.Value)), nil
+}
+
+// phrase is the body of a template whose text stands in the file.
+type phrase struct {
+	text     definition.Phrase
+	mimeType string
+}
+
+// Run fills in the variables.
+func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+	mimeType := p.mimeType
+	if mimeType == "" {
+		mimeType = "text/plain"
+	}
+	values := texts(i.Args)
+	if size := p.text.Len(values); size > definition.MaxFilled {
+		return tooLong(size), nil
+	}
+	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(values)), false)), nil
+}
+
+// tooLong is the outcome of a body whose reply would have too many bytes.
+func tooLong(size int) scripting.Outcome {
+	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, definition.MaxFilled)
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Limit, Limit: "output", Message: message}}
+}
+
+// texts returns the arguments that are strings, as all of these are.
+func texts(args map[string]any) map[string]string {
+	values := make(map[string]string, len(args))
+	for name, value := range args {
+		values[name], _ = value.(string)
+	}
+	return values
+}
+
+// stringsSchema is the schema of arguments that are strings.
+func stringsSchema(list []definition.Argument) json.RawMessage {
+	properties := make(map[string]any, len(list))
+	required := []string{}
+	for _, a := range list {
+		properties[a.Name] = map[string]string{"type": "string"}
+		if a.Required {
+			required = append(required, a.Name)
+		}
+	}
+	slices.Sort(required)
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
+	})
+	return encoded
+}
+
+// folder returns what there is to compile of the files that a folder offers.
+func (c *compiler) folder(def *definition.Folder) (jobs []job) {
+	if def.Root == "" {
+		return nil // whoever decoded the file has told
+	}
+	files, err := c.tree.List(def.Root)
+	if err != nil {
+		c.found.report(diag.List{{
+			Code: "unreadable-folder", Range: def.RootRange,
+			Summary: fmt.Sprintf("the folder %q cannot be read: %v", def.Root, err), Detail: "correct the path, or make the folder",
+		}})
+		return nil
+	}
+	offered := 0
+	for _, file := range files {
+		if file.Size > def.MaxFile || !def.Offers(file.Name) {
+			continue
+		}
+		offered++
+		name := path.Join(def.Root, file.Name)
+		content, hash, err := c.tree.Open(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || int64(len(content)) > def.MaxFile:
+			continue // it has gone, or grown, since the folder was listed
+		case err != nil:
+			c.found.report(diag.List{{
+				Code: "unreadable-file", Range: def.RootRange,
+				Summary: fmt.Sprintf("the file %q of the folder cannot be read: %v", name, err), Detail: "make it a file that mcpd may read and that not every user may write, or exclude it",
+			}})
+			continue
+		}
+		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
+		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, definition.Hash(hash)) }})
+	}
+	if offered == 0 && len(files) > 0 {
+		c.found.report(diag.List{{
+			Severity: diag.Warning, Code: "pattern-matches-nothing", Range: def.RootRange,
+			Summary: fmt.Sprintf("no file of the folder %q is a resource", def.Root),
+			Detail:  "look at glob, exclude and max_file: ** stands for any folders, as in \"**/*.md\"",
+		}})
+	}
+	return jobs
+}
+
+// file returns the resource that a file of a folder is.
+func (c *compiler) file(def *definition.Folder, name string, content []byte, hash definition.Hash) *compiledItem {
+	uri := def.URI(name)
+	stands := def.Content(name, content)
+	item := resourceItem(Resources, def.Name, uri, "", def.Description, definition.Call{Labels: def.Labels, Bounds: definition.Bounds{Timeout: definition.DefaultTimeout}})
+	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
+	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
+	item.Body, item.Steady = &stored{uri: uri, content: stands}, true
+	k := c.begin(item, def.Meaning)
+	k.key.Write([]byte(uri))
+	k.key.Write(hash[:])
+	return k.done(grant.Set{}, nil)
+}
+
+// shadows reports a file of a folder whose URI a file of another folder has,
+// once for each two folders. That of a resource block is meant to win, and two
+// folders of one prefix crossref has reported.
+func (k *linker) shadows(first, second *Item) {
+	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
+		return
+	}
+	pair := [2]*definition.Folder{first.folder, second.folder}
+	if k.shadowed[pair] {
+		return
+	}
+	k.shadowed[pair] = true
+	k.found.report(diag.List{{
+		Code: "duplicate-uri", Range: second.folder.PrefixRange,
+		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),
+		Detail:  "change one of the two prefixes, or exclude the file from one of the folders",
+		Notes:   []diag.Note{{Range: first.folder.PrefixRange, Message: "the prefix of the other folder"}},
+	}})
 }

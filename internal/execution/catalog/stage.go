@@ -3,10 +3,14 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // maxStages bounds how many different sets of values tests give to variables: for each
@@ -102,4 +106,130 @@ func (c *Catalog) Staged(i int) (on *Catalog, test *definition.Test, err error) 
 		return nil, test, fmt.Errorf("with the vars of the test the files have mistakes:\n%w", errorsOf(s.problems))
 	}
 	return s.catalog, &s.catalog.Tests[i], nil
+}
+
+// programsOf returns what is granted of programs, with the files that their paths
+// lead to now: the broker runs nothing else.
+func (f *build) programsOf(granted grant.Set) []grant.Exec {
+	programs := slices.Clone(granted.Exec)
+	for i := range programs {
+		programs[i].Real, _ = f.roots.Find(programs[i].Path)
+	}
+	return programs
+}
+
+// turned reports whether a path leads to another program than when its grant was
+// compiled.
+func (f *build) turned(programs []grant.Exec) bool {
+	return slices.ContainsFunc(programs, func(g grant.Exec) bool {
+		real, _ := f.roots.Find(g.Path)
+		return real != g.Real
+	})
+}
+
+// programObjects returns the script's objects for the programs that it is granted.
+func programObjects(granted grant.Set) []scripting.Object {
+	var objects []scripting.Object
+	for _, g := range granted.Exec {
+		objects = append(objects, scripting.Object{Kind: "exec", Name: g.Name})
+	}
+	return objects
+}
+
+// soundRules are the compiled policies of one build, or the keys of its limits,
+// each of which serves all items with the same inputs. It is safe for concurrent
+// use. What has mistakes or warnings is not kept: these speak of one item, and
+// are told again by the next build.
+type soundRules[T any] struct {
+	most int // fixed at creation
+
+	mu    sync.Mutex
+	byKey map[ruleKey]*soundRule[T]
+	// distinct are all that were compiled. One that does not read args is the
+	// same for all items.
+	distinct map[*T]struct{}
+	// mistaken counts what could not be compiled.
+	mistaken int
+}
+
+// maxPolicies bounds the compiled policies of one build, and the compiled keys of
+// limits, and with them its time and memory: files that are small define two
+// thousand tools and as many policies, each of which reads the args of each.
+const maxPolicies = 50_000
+
+type soundRule[T any] struct {
+	once sync.Once
+	rule *T
+}
+
+func newSoundRules[T any](most int) *soundRules[T] {
+	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
+}
+
+// fork returns rules that share what is compiled so far.
+func (s *soundRules[T]) fork() *soundRules[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &soundRules[T]{most: s.most, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), mistaken: s.mistaken}
+}
+
+// room is how many more may be compiled; below zero more were than the bound allows.
+func (s *soundRules[T]) room() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most - len(s.distinct) - s.mistaken
+}
+
+// compile returns the rule of a key, which it compiles when there is none.
+func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
+	known := s.at(key)
+	first := false
+	known.once.Do(func() {
+		first = true
+		if rule, problems = s.count(compile()); len(problems) == 0 {
+			known.rule = rule
+		}
+	})
+	switch {
+	case first:
+		return rule, problems
+	case known.rule != nil:
+		return known.rule, nil
+	default:
+		return s.count(compile())
+	}
+}
+
+// count counts what was compiled.
+func (s *soundRules[T]) count(rule *T, problems diag.List) (*T, diag.List) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rule == nil {
+		s.mistaken++
+	} else {
+		s.distinct[rule] = struct{}{}
+	}
+	return rule, problems
+}
+
+func (s *soundRules[T]) at(key ruleKey) *soundRule[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil {
+		known = &soundRule[T]{}
+		s.byKey[key] = known
+	}
+	return known
+}
+
+// all returns what is kept, once nothing is compiled any more.
+func (s *soundRules[T]) all() map[ruleKey]*T {
+	all := make(map[ruleKey]*T, len(s.byKey))
+	for key, known := range s.byKey {
+		if known.rule != nil {
+			all[key] = known.rule
+		}
+	}
+	return all
 }

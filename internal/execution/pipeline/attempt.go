@@ -3,8 +3,11 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -104,4 +107,164 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 		x.req.Arguments = args.Sent // for the audit log and hooks, which must see the same numbers
 	}
 	return nil
+}
+
+// decideEarly ends calls that are surely denied.
+func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
+	denier, decision, covered := x.entry.SurelyHeard(ctx, facts, x.hearing.early())
+	switch {
+	case denier != nil:
+		return x.denied(ctx, denier, decision)
+	case x.catalog.DenyByDefault && !covered:
+		return uncovered()
+	}
+	return nil
+}
+
+// Uncovered is what the caller is told of a call that no policy allows, where calls are
+// denied by default.
+const Uncovered = "no policy allows this call"
+
+// The names by which the operator knows what denies calls beside the policies in files,
+// none of which can have them: ByDefault of what no policy allows, InGo of the policies of
+// the embedding program together, ByFrom of an input that the server cannot tell, ByResult
+// of a result that cannot be shown to those that judge it, ByApproval of a user who did
+// not approve a call whose policy a reload has removed meanwhile.
+const (
+	ByDefault  = "(default)"
+	InGo       = catalog.InGo
+	ByFrom     = "(from)"
+	ByResult   = "(result)"
+	ByApproval = "(approval)"
+)
+
+func uncovered() *call.Error {
+	return &call.Error{Code: call.PolicyDenied, Message: Uncovered, DeniedBy: ByDefault}
+}
+
+// decide asks the policies that depend on the arguments, those in Go, and those that
+// may want the consent of the user. The first denial wins. A call that no policy covers
+// is denied when the operator wants it so.
+func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Error {
+	covered := false
+	for i := range x.entry.Rules {
+		p := &x.entry.Rules[i]
+		if p.Compiled == nil {
+			if err := x.askGo(i, facts); err != nil {
+				return err
+			}
+			continue
+		}
+		if !p.Compiled.UsesArgs() && !p.Asks && !(p.Allows && x.catalog.DenyByDefault) {
+			continue
+		}
+		decision := p.Compiled.Decide(ctx, facts)
+		x.hearing.hear(i, decision)
+		switch decision.Outcome {
+		case policylang.Deny:
+			return x.denied(ctx, p, decision)
+		case policylang.Consent:
+			x.consents = append(x.consents, consent{p, x.hidden(decision.Reason), decision.Cut})
+		}
+		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
+	}
+	if x.catalog.DenyByDefault && !covered {
+		return uncovered()
+	}
+	return nil
+}
+
+// askGo asks the policies in Go, which stand at a place among those of the entry. They
+// cannot be asked about arguments that nobody knows.
+func (x *execution) askGo(place int, facts policylang.Input) *call.Error {
+	if facts.Unknown&policylang.PartArgs != 0 {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Unknown})
+		return nil
+	}
+	err := x.answersOfGo()
+	if err != nil {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
+	} else {
+		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Allow})
+	}
+	return err
+}
+
+func (x *execution) answersOfGo() *call.Error {
+	for _, policy := range x.pipeline.options.Policies {
+		allowed, reason, err := policy(&x.req.Caller, x.policyName(), x.args)
+		switch {
+		case err != nil:
+			denied := failed(call.PolicyDenied, err, "denied: a policy failed")
+			denied.DeniedBy = InGo
+			return denied
+		case !allowed:
+			return &call.Error{Code: call.PolicyDenied, Message: x.hidden(reason), DeniedBy: InGo}
+		}
+	}
+	return nil
+}
+
+// policyName is what policies know the item by beside others: no tool has the name
+// of what is none.
+func (x *execution) policyName() string {
+	if x.entry.Kind == call.Tools {
+		return x.entry.Name
+	}
+	return x.entry.Kind.String() + ":" + x.entry.Name
+}
+
+// denied tells the caller as much as the policy discloses.
+func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *call.Error {
+	switch p.Disclose {
+	case definition.DiscloseHide:
+		err := x.notFound(ctx)
+		err.Cause, err.DeniedBy = decision.Err, p.Name
+		return err
+	case definition.DiscloseGeneric:
+		return &call.Error{Code: call.PolicyDenied, Message: "denied by policy", Cause: decision.Err, DeniedBy: p.Name}
+	default:
+		return &call.Error{Code: call.PolicyDenied, Message: x.hidden(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
+	}
+}
+
+// limited runs the body of a call that no limit is against. Limits are asked
+// last, so that a call that is denied is not counted. A call that asks its client is
+// counted by rates once, when it begins, and by what runs at once in each of its legs.
+// Tests count nowhere.
+func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
+	if len(x.entry.Limits) == 0 || x.mocks != nil {
+		return x.runBody(ctx)
+	}
+	charges, name, err := x.entry.Charges(ctx, facts)
+	if err != nil {
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: policylang.GenericReason, DeniedBy: name, Cause: err}
+	}
+	if x.leg != 1 {
+		for i := range charges {
+			charges[i].Paid = true
+		}
+	}
+	refusal, err := x.pipeline.options.Limits.Take(ctx, charges)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return call.Result{}, canceled(ctx)
+	case err != nil:
+		return call.Result{}, uncounted(err)
+	case refusal != nil:
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.hidden(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
+	}
+	x.charges = charges
+	return x.runBody(ctx)
+}
+
+// uncountedWait is when to come back where calls could not be counted.
+const uncountedWait = time.Second
+
+// uncounted is the error of a call that cannot be counted. No policy is against it,
+// and it may go through when it is made again.
+func uncounted(cause error) *call.Error {
+	err := failed(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
+	err.Limited, err.RetryAfter = true, uncountedWait
+	return err
 }

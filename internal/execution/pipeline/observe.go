@@ -2,9 +2,15 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -98,4 +104,195 @@ func (x *execution) observe(result call.Result) {
 		name = x.entry.Name
 	}
 	metrics.CallEnded(x.eventKind(), name, string(x.req.Via), outcome, x.pipeline.options.Now().Sub(x.began))
+}
+
+// fire tells the Go hooks, in line, and queues the hooks in files, in order.
+// The event is encoded only when a hook in a file wants it.
+func (x *execution) fire(ctx context.Context, event call.Event) {
+	inFiles := x.fileHooks(event.Phase)
+	if len(x.pipeline.options.Hooks) == 0 && len(inFiles) == 0 {
+		return
+	}
+	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
+	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.leg)
+	event.Via, event.Caller = x.req.Via, x.req.Caller
+	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
+	event.Revision, event.Arguments = x.catalog.Revision, x.visibleArguments()
+	if event.Phase != call.Start {
+		event.Duration = x.pipeline.options.Now().Sub(x.began)
+	}
+	for _, hook := range x.pipeline.options.Hooks {
+		x.pipeline.runGoHook(ctx, hook, event.Clone())
+	}
+	if len(inFiles) == 0 {
+		return
+	}
+	run := hooks.Run{
+		Event: encodeEvent(event), CallID: x.id, RequestID: x.req.Caller.Agent.RequestID, Origin: x.pipeline.options.Tracer.Origin(x.span.In(ctx)),
+		Lane: x.lane, Owner: x.owner, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
+	}
+	for _, h := range inFiles {
+		x.pipeline.options.FileHooks.Add(h.Hook, run)
+	}
+}
+
+// fireLast fires the one terminal event of the call.
+func (x *execution) fireLast(ctx context.Context, result call.Result) {
+	switch {
+	case result.Err != nil:
+		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err, CancelledBy: x.cancelled.By, CancelReason: x.cancelled.Reason})
+	case result.Ask != nil:
+		x.fire(ctx, call.Event{Phase: call.End, Outcome: "input_required"})
+	case x.rehearsed():
+		x.fire(ctx, call.Event{Phase: call.End, Outcome: audit.OutcomeRehearsed})
+	case result.Reply != nil:
+		x.fire(ctx, call.Event{Phase: call.End, Result: result.Reply})
+	default:
+		x.fire(ctx, call.Event{Phase: call.End, Cached: x.cached, Result: redact.Pointers(result.Value, x.entry.SensitiveOutput)})
+	}
+}
+
+// fileHooks returns the hooks in files that want to know of a phase of this
+// call. What does not exist is matched by the name that was asked for.
+func (x *execution) fileHooks(phase call.Phase) []*catalog.Hook {
+	candidates := x.catalog.Hooks
+	if x.entry != nil {
+		candidates = x.entry.Hooks
+	}
+	return catalog.Wanting(candidates, string(phase), x.kind(), x.name())
+}
+
+// visibleArguments returns the arguments without those that are sensitive. For
+// what does not exist, nothing is known to be harmless. Those of a resource are
+// the variables of its template.
+func (x *execution) visibleArguments() json.RawMessage {
+	if x.entry != nil && x.req.Kind == call.Resources {
+		return encode(x.args)
+	}
+	if x.entry == nil {
+		return nil
+	}
+	return redact.Arguments(x.req.Arguments, x.input != nil, x.entry.Sensitive, x.entry.InputNames)
+}
+
+// encodeEvent returns an event as hooks in files see it.
+func encodeEvent(e call.Event) json.RawMessage {
+	event := struct {
+		call.Event
+		DurationMS *float64 `json:"duration_ms,omitempty"`
+	}{Event: e}
+	event.Arguments = orNull(e.Arguments)
+	if e.Phase != call.Start {
+		ms := float64(e.Duration.Microseconds()) / 1000
+		event.DurationMS = &ms
+	}
+	return encode(event)
+}
+
+// runGoHook runs a Go hook; what it panics with is the operator's to know.
+func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.options.FileHooks.Failed(ctx, catalog.InGo, hooks.Run{CallID: event.CallID, RequestID: event.Caller.Agent.RequestID}, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	hook(ctx, event)
+}
+
+// logUnkept tells the operator that who comes with the state of the call again gets no
+// answer. The caller of this leg has its own.
+func (x *execution) logUnkept(ctx context.Context, err error) {
+	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
+		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id),
+		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
+}
+
+// logEnd is one line for each call that has ended: for one that failed what its caller is
+// not told, for one that has a result at the level debug. It costs nothing where the
+// operator reads no such lines.
+func (x *execution) logEnd(ctx context.Context, err *call.Error) {
+	logger, level := x.pipeline.options.Logger, slog.LevelDebug
+	switch {
+	case err != nil && err.Cause != nil:
+		level = slog.LevelWarn
+	case err != nil:
+		level = slog.LevelInfo
+	}
+	if !logger.Enabled(ctx, level) {
+		return
+	}
+	called := x.req.Name
+	switch {
+	case x.entry != nil:
+		called = x.entry.Address // without what a URI gives a template
+	case x.req.Kind == call.Resources:
+		called = "" // what nothing has may be made of such values, too
+	}
+	caller := &x.req.Caller
+	attrs := make([]slog.Attr, 0, 9)
+	attrs = append(attrs, slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id), slog.String("request_id", caller.Agent.RequestID))
+	if err != nil {
+		attrs = append(attrs, slog.String("code", string(err.Code)))
+	}
+	if parent := x.place.Parent(); parent != "" {
+		attrs = append(attrs, slog.String("parent_id", parent))
+	}
+	if err != nil && err.DeniedBy != "" {
+		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
+	}
+	if err != nil && err.Cause != nil {
+		attrs = append(attrs, slog.String("cause", x.hidden(err.Cause.Error())))
+	}
+	attrs = append(attrs, slog.String("principal", caller.Principal.ID))
+	if caller.Principal.Issuer != "" {
+		attrs = append(attrs, slog.String("issuer", caller.Principal.Issuer))
+	}
+	if err == nil {
+		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.began)))
+		logger.LogAttrs(ctx, level, "a call succeeded", attrs...)
+		return
+	}
+	logger.LogAttrs(ctx, level, "a call failed", attrs...)
+}
+
+// hides reports whether there is anything to hide.
+func (x *execution) hides() bool { return len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() }
+
+// secrets finds those that the server knows. What a caller has chosen is hidden together
+// with them, and not before: it would cover a part of one, and the rest would be shown.
+func (x *execution) secrets() redact.Net { return x.pipeline.options.Brokers.Secrets.Net() }
+
+// hidden returns what a policy, a limit or a failure of theirs says of the call, without
+// secrets, the values of sensitive variables and those of sensitive arguments of the call.
+func (x *execution) hidden(text string) string { return x.hiddenWith(redact.Text{}, text) }
+
+func (x *execution) hiddenWith(hide redact.Text, text string) string {
+	if text == "" {
+		return ""
+	}
+	hide = hide.And(x.catalog.Sensitive)
+	if x.entry != nil && len(x.entry.Sensitive) > 0 {
+		hide = hide.And(x.sensitive())
+	}
+	return hide.Hide(text, x.secrets())
+}
+
+// sensitive hides the sensitive arguments, of which policies see what is filled in, and in
+// the numbers of CEL.
+func (x *execution) sensitive() redact.Text {
+	hide := redact.NewText(x.req.Arguments, x.entry.Sensitive)
+	if x.args == nil {
+		return hide
+	}
+	return hide.And(redact.NewText(encode(x.args), x.entry.Sensitive))
+}
+
+// hiddenResult is [execution.hidden] for a policy that has seen the result, too. What a
+// policy fails with holds no values.
+func (x *execution) hiddenResult(text string, result call.Result) string {
+	var hide redact.Text
+	if len(x.entry.SensitiveOutput) > 0 && text != "" {
+		hide = redact.NewText(returned(result), x.entry.SensitiveOutput)
+	}
+	return x.hiddenWith(hide, text)
 }

@@ -1,13 +1,21 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/content"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/language/schema"
+	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -144,4 +152,191 @@ func encode(value any) json.RawMessage {
 		return orNull(nil)
 	}
 	return encoded
+}
+
+// errUnseen is why a policy denies a result that has content beside its value, which the
+// policy does not look at.
+var errUnseen = errors.New("the result has content blocks of its own, and the policy does not read content")
+
+// judge asks the policies that judge what a call returned. What was done stays done;
+// the first denial keeps the result from the caller.
+func (x *execution) judge(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
+	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Left {
+		return nil
+	}
+	policies := x.span.Child("policy")
+	policies.Attr(observe.PolicyOn, observe.OnResult)
+	err := x.judgeBy(ctx, x.entry.ResultRules, facts, result)
+	decided(policies, err)
+	return err
+}
+
+// judgeBy is judge where there are policies. It is apart from it since what it is told
+// does not stay on the stack.
+func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
+	if err := show(&facts, rules, result); err != nil {
+		denied := failed(call.PolicyDenied, err, policylang.GenericReason)
+		denied.DeniedBy = ByResult
+		return denied
+	}
+	if len(x.entry.SensitiveOutput) > 0 {
+		facts.Hide = func(reason string) string { return x.hiddenResult(reason, result) }
+	}
+	both := result.Rich && hasValue(result)
+	for i := range rules {
+		rule := &rules[i]
+		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errUnseen)}
+		if !both || rule.ReadsContent {
+			decision = rule.Compiled.Decide(ctx, facts)
+		}
+		x.hearing.hear(len(x.entry.Rules)+i, decision)
+		if decision.Outcome == policylang.Deny {
+			return x.denied(ctx, rule, decision)
+		}
+	}
+	return nil
+}
+
+// unjudged is the error of a call that failed. Policies judge results and not errors, so
+// that where there are any, the caller is told nothing in the words of the body.
+func (x *execution) unjudged(err *call.Error) *call.Error {
+	if !x.spoke || len(x.entry.ResultRules) == 0 {
+		return err
+	}
+	return failed(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
+}
+
+// quiet passes on nothing that a body says before its result, which policies judge.
+type quiet struct{ call.Emitter }
+
+func (quiet) Progress(float64, *float64, string)  {}
+func (quiet) Log(string, string, json.RawMessage) {}
+
+// emitter receives what the body tells its caller.
+func (x *execution) emitter() call.Emitter {
+	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
+		return x.req.Emit
+	}
+	return quiet{x.req.Emit}
+}
+
+// show has policies see a result, and its content blocks where one of them looks at those.
+func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
+	if facts.Unknown&policylang.PartResult != 0 {
+		return nil
+	}
+	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
+		return err
+	}
+	if result.Content == nil || !slices.ContainsFunc(rules, func(p catalog.Policy) bool { return p.ReadsContent }) {
+		return nil
+	}
+	facts.Content, err = rules[0].Compiled.Content(result.Content)
+	return err
+}
+
+// returned is what policies see as the result: the value of a tool, or the content
+// blocks of one that has none, and the reply of anything else.
+func returned(r call.Result) json.RawMessage {
+	switch {
+	case r.Reply != nil:
+		return r.Reply
+	case r.Rich && !hasValue(r):
+		return r.Content
+	}
+	return orNull(r.Value)
+}
+
+// hasValue reports whether a tool returned a value, beside content or without.
+func hasValue(r call.Result) bool { return len(r.Value) > 0 && string(r.Value) != "null" }
+
+func failed(code call.Code, cause error, format string, args ...any) *call.Error {
+	return &call.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// What callers are told whom the server refuses.
+const (
+	unloadedMessage   = "the server has not loaded its tools"
+	drainingMessage   = "the server is shutting down"
+	overloadedMessage = "the server is overloaded; try again in a second"
+)
+
+// admit refuses calls that the server has no room or no snapshot for.
+func (x *execution) admit(loadErr error) *call.Error {
+	switch {
+	case loadErr != nil:
+		return failed(call.ExecutionError, loadErr, unloadedMessage)
+	case x.pipeline.inFlight.Draining():
+		return &call.Error{Code: call.ExecutionError, Message: drainingMessage, RetryAfter: time.Second, Overloaded: true}
+	}
+	if x.placed = x.pipeline.places.Begin(x.owner, x.catalog.Concurrency()); !x.placed {
+		return overloaded()
+	}
+	return nil
+}
+
+func overloaded() *call.Error {
+	return &call.Error{Code: call.ExecutionError, Message: overloadedMessage, RetryAfter: time.Second, Overloaded: true}
+}
+
+// unavailable is the error of a call whose item cannot be reached.
+func unavailable(gone *catalog.UnavailableError) *call.Error {
+	e := failed(call.ExecutionError, gone.Err, "%s", gone.Message)
+	e.RetryAfter = gone.Wait
+	return e
+}
+
+// invalidInput is the error of arguments that break the schema of an item.
+func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
+	err := &call.Error{
+		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
+		Schema: bytes.Clone(item.Input.Raw()),
+	}
+	for _, v := range violations {
+		err.Violations = append(err.Violations, call.Violation(v))
+	}
+	return err
+}
+
+// notFound names the nearest item that this caller may see, if any.
+func (x *execution) notFound(ctx context.Context) *call.Error {
+	if len(x.req.Name) > catalog.MaxAddress(x.req.Kind) {
+		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}
+	}
+	err := &call.Error{Code: call.ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
+	looking := x.looking()
+	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
+		err.RemovedIn = revision
+		if x.catalog.Silenced(x.req.Kind, x.req.Name) {
+			err.Message += " now: the server behind it cannot be reached; try again later"
+			return err
+		}
+		err.Message += "; revision " + revision + " removed it"
+	}
+	err.Nearest = x.catalog.Nearest(ctx, x.req.Kind, x.req.Name, looking)
+	if err.Nearest != "" {
+		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)
+	}
+	return err
+}
+
+// looking is what policies know of the caller when it looks at what there is.
+func (x *execution) looking() policylang.Input {
+	return catalog.Looking(x.req.Caller, x.pipeline.options.Now())
+}
+
+func canceled(ctx context.Context) *call.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failed(call.Timeout, ctx.Err(), "the caller's deadline passed")
+	}
+	return failed(call.ExecutionError, context.Cause(ctx), "the call was canceled")
+}
+
+// timedOut is for a body that was interrupted where f says, or nobody knows where.
+func (x *execution) timedOut(f *scripting.Failure) *call.Error {
+	err := failed(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
+	if f != nil && len(f.Stack) > 0 {
+		err.Cause = f
+	}
+	return err
 }

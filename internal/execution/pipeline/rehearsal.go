@@ -11,7 +11,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -81,4 +83,17 @@ func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause su
 		writes = []catalog.Write{}
 	}
 	return writes, nil
+}
+
+// Rehearse runs one leg of a call for a test block, on a catalog that need not serve.
+// Mocks answer its host calls, and states keeps it between its legs; no hook hears of
+// it, no limit counts it, and the log does not tell of it.
+func (p *Pipeline) Rehearse(ctx context.Context, on *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
+	x := p.begin(on, req)
+	x.mocks, x.states = mocks, states
+	result, err := x.attempt(ctx)
+	if err != nil {
+		return call.Result{Err: err}
+	}
+	return result
 }

@@ -2,12 +2,17 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/execution/calltree"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
@@ -124,4 +129,101 @@ func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 		invocation.Late = x
 	}
 	return invocation
+}
+
+// CallTool calls a tool for the body of x: for the same caller, and on the same
+// snapshot. The bounds of the server count the call and do not refuse it, as x
+// holds a place until it ends. What the body of a planned call calls is planned, too. What
+// reaches all tools that the caller may call is for callers alone: the grants of a body,
+// and the ceiling of these, name the tools that it may call. See [host.Tools].
+func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	if e := x.catalog.Entry(call.Tools, name); e != nil && (e.Alias || e.Surveys) {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called by another"}
+	}
+	result, err := x.nest(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, x.plan.within(), false)
+	if err != nil {
+		return nil, err
+	}
+	return valueOf(result), nil
+}
+
+// valueOf returns what a body is told that a tool returned.
+func valueOf(result call.Result) json.RawMessage {
+	if result.Rich && result.Structured == nil {
+		return result.Content
+	}
+	return result.Value
+}
+
+// nest makes a call for the body of x, or plans to. A call that fails is an error.
+func (x *execution) nest(ctx context.Context, request call.Request, p *plan, approved bool) (call.Result, error) {
+	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
+		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
+	}
+	request.Cancelled = x.req.Cancelled
+	inner := x.pipeline.begin(x.catalog, request)
+	inner.audit, inner.plan, inner.deaf, inner.approved = x.audit, p, x.asksNobody(), approved
+	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
+	if err != nil {
+		inner.turnAway(ctx, err)
+		return call.Result{}, err
+	}
+	defer leave()
+	x.pipeline.inFlight.Begin()
+	x.pipeline.places.Join(inner.owner)
+	inner.joined = true
+	result := inner.through(ctx, nil)
+	if result.Err != nil {
+		return call.Result{}, &scripting.HostError{Code: string(result.Err.Code), Message: result.Err.Message}
+	}
+	return result, nil
+}
+
+// asksNobody reports whether the call is made by a body that cannot wait for the client:
+// code can, unless what runs it cannot.
+func (x *execution) asksNobody() bool {
+	return x.deaf || x.place.Depth() > 0 && x.req.Via != call.ViaCode
+}
+
+// turnAway ends a nested call that may not run where it stands, as if it had been made. Of
+// one that has its whole tree end nothing is said beside the end of that.
+func (x *execution) turnAway(ctx context.Context, why error) {
+	if x.place.Spent() {
+		return
+	}
+	refused := canceled(ctx)
+	if host, ok := errors.AsType[*scripting.HostError](why); ok {
+		refused = &call.Error{Code: call.ExecutionError, Message: host.Message}
+	}
+	x.pipeline.inFlight.Begin()
+	x.through(ctx, refused)
+}
+
+// maxCancelReason is how much is told of the reason of a cancellation, in bytes.
+const maxCancelReason = 1 << 10
+
+// shownReason returns a reason as one line that shows what it holds, cut where it is long.
+func shownReason(text string) string {
+	line := safetext.Line(text, math.MaxInt)
+	if len(line) > maxCancelReason {
+		line = truncate.Start(line, maxCancelReason-len("…")) + "…"
+	}
+	return line
+}
+
+// noteCancellation finds out who had the call end, and why, where it failed since its
+// context has ended. The reason is in the words of a client: secrets and sensitive values
+// are taken out of it, and what is not seen is escaped.
+func (x *execution) noteCancellation(ctx context.Context, err *call.Error) {
+	if x.req.Cancelled == nil || x.cancelled.By != "" || err.Code != call.ExecutionError || ctx.Err() == nil {
+		return
+	}
+	x.cancelled = x.req.Cancelled(context.Cause(ctx))
+	x.cancelled.Reason = shownReason(x.hidden(x.cancelled.Reason))
+	if x.cancelled.By == "" {
+		return
+	}
+	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelDebug, "call cancelled",
+		slog.String("call_id", x.id), slog.String("request_id", x.req.Caller.Agent.RequestID),
+		slog.String("cancelled_by", x.cancelled.By), slog.String("cancel_reason", x.cancelled.Reason))
 }

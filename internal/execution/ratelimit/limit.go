@@ -1,6 +1,25 @@
+// Package ratelimit counts calls against limits.
+//
+// A [Limit] says how many calls may be made in a time, how many of them in a
+// burst, and how many may run at once. A [Store] counts a [Charge], which is a
+// call under one key of one limit. [Memory] is the store of one process; that of
+// a program which has several processes count together is asked by package engine.
+//
+// A call that several limits are about is charged to all of them or to none.
+// What is counted under a key is forgotten only when that changes nothing: when
+// its burst is whole again and none of its calls runs. So a flood of keys can
+// neither outgrow the store nor wash away the counters of a caller who is over
+// its limit.
+//
+// Which limits are about a call, and what its keys are, is decided elsewhere.
+//
+// The algorithm (GCRA) is written by hand: x/time/rate has one bucket an object. It
+// cannot charge several limits or none, count concurrent calls, or drop idle keys
+// safely.
 package ratelimit
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"time"
@@ -126,4 +145,19 @@ func (r *Refusal) Message() string {
 		said = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
 	}
 	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.Wait+time.Second-1)/time.Second))
+}
+
+// Store counts calls. It is safe for concurrent use.
+type Store interface {
+	// Take makes all charges, which are of different limits, or none. A refusal
+	// names, of the limits that are against the call, the one with the longest
+	// wait. After an error, of a store that cannot be asked, the call must not be
+	// made, and Release is not called. The store may reorder the charges.
+	Take(ctx context.Context, charges []Charge) (*Refusal, error)
+	// Release says that a call for which Take made the charges has ended. It is
+	// called once for each.
+	Release(charges []Charge)
+	// Keep forgets the counters of all other limits. Calls that are charged to
+	// them may still run.
+	Keep(limits []*Limit)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,4 +122,122 @@ func (m *Memory) Keep(limits []*Limit) {
 		}
 	}
 	m.counters.Store(&kept)
+}
+
+// maxKeys bounds how many keys of one limit are counted apart. What comes when
+// there are so many, and none can be forgotten, shares one bucket.
+const maxKeys = 1 << 16
+
+// overflow is the slot of the bucket that keys share for which there is no room.
+const overflow = -1
+
+// sweepSteps is how many buckets are looked at for each key that is new: more
+// than one, so that what can be forgotten is found while keys keep coming.
+const sweepSteps = 4
+
+// counters are those of one limit, by key.
+type counters struct {
+	// number is the place in the order in which locks are taken.
+	number uint64
+
+	mu sync.Mutex
+	// buckets are in no order; slots says where each key is.
+	buckets []bucket
+	slots   map[string]int
+	// hand is where the next sweep goes on.
+	hand   int
+	shared bucket
+}
+
+// bucket counts the calls under one key.
+type bucket struct {
+	key string
+	// due is when the calls that were made would have been made at the rate, on
+	// the clock of the store: the bucket is whole again then. Times before now
+	// are alike (GCRA, the generic cell rate algorithm).
+	due time.Duration
+	// running is how many calls run, where the limit counts that.
+	running int
+}
+
+// at returns the bucket at a slot.
+func (c *counters) at(slot int) *bucket {
+	if slot == overflow {
+		return &c.shared
+	}
+	return &c.buckets[slot]
+}
+
+// find returns the slot of a key, which holds until the next find.
+func (c *counters) find(key string, now time.Duration) int {
+	if slot, known := c.slots[key]; known {
+		return slot
+	}
+	c.sweep(now)
+	if len(c.buckets) >= maxKeys {
+		return overflow
+	}
+	key = strings.Clone(key) // it may be a part of a long request
+	c.slots[key] = len(c.buckets)
+	c.buckets = append(c.buckets, bucket{key: key, due: now})
+	return len(c.buckets) - 1
+}
+
+// sweep forgets, of the next few buckets, those that are as good as new.
+func (c *counters) sweep(now time.Duration) {
+	for range min(sweepSteps, len(c.buckets)) {
+		if c.hand >= len(c.buckets) {
+			c.hand = 0
+		}
+		if b := &c.buckets[c.hand]; b.due > now || b.running > 0 {
+			c.hand++
+			continue
+		}
+		c.forget(c.hand)
+	}
+}
+
+// forget takes a bucket out, and puts the last one in its place.
+func (c *counters) forget(slot int) {
+	last := len(c.buckets) - 1
+	delete(c.slots, c.buckets[slot].key)
+	if slot < last {
+		c.buckets[slot] = c.buckets[last]
+		c.slots[c.buckets[slot].key] = slot
+	}
+	c.buckets[last] = bucket{}
+	c.buckets = c.buckets[:last]
+}
+
+// release says that a call under a key has ended, which was charged at a slot.
+func (c *counters) release(key string, slot int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot != overflow {
+		slot = c.slots[key] // a bucket with a running call is not forgotten, but may have moved
+	}
+	c.at(slot).running--
+}
+
+// refuses returns how long a call has to wait, 0 when it may be made, and
+// whether it waits for another one to end.
+func (b *bucket) refuses(c *Charge, now time.Duration) (wait time.Duration, busy bool) {
+	l := c.Limit
+	if l.Concurrency > 0 && b.running >= l.Concurrency {
+		wait, busy = busyWait, true
+	}
+	if interval := c.interval(); interval > 0 {
+		if early := max(b.due, now) + interval - now - time.Duration(l.Burst)*interval; early > max(0, wait) {
+			return early, false
+		}
+	}
+	return wait, busy
+}
+
+// take counts a call.
+func (b *bucket) take(c *Charge, now time.Duration) {
+	b.due = max(b.due, now) + c.interval()
+	if c.Limit.Concurrency > 0 {
+		b.running++
+	}
 }

@@ -1,13 +1,24 @@
+// Package reply makes the results of MCP's calls that call no tool: the
+// contents of a resource, the messages of a prompt, the values of a completion.
+//
+// What a body returned comes in as JSON and is checked here, since it may be
+// anything; what stands in the files is only encoded. The errors are for the
+// author of the body, and hold nothing that it has not written itself.
 package reply
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
+	"net/url"
+	"strconv"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -111,4 +122,134 @@ func (b *block) appendEntry(dst []byte, uri, mimeType string) ([]byte, error) {
 		return nil, errors.New("a resource cannot hold a link; return its content")
 	}
 	return append(dst, '}'), nil
+}
+
+// block is a content block as bodies make it (2026-07-28 schema, ContentBlock).
+type block struct {
+	Type     string
+	Text     *string
+	Data     *string
+	MIMEType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string
+	Resource *embedded
+	// Annotations are decoded for their types alone.
+	Annotations *struct {
+		Audience []string
+		Priority *float64
+	}
+}
+
+// embedded is the resource that a block embeds.
+type embedded struct {
+	URI        string `json:"uri"`
+	MIMEType   string `json:"mimeType"`
+	Text, Blob *string
+}
+
+// decodeBlocks decodes and checks an array of blocks.
+func decodeBlocks(content []byte) ([]block, error) {
+	var blocks []block
+	if err := json.Unmarshal(content, &blocks); err != nil {
+		return nil, errors.New("the content cannot be read: a member has the wrong type")
+	}
+	for i := range blocks {
+		if err := blocks[i].check(); err != nil {
+			return nil, fmt.Errorf("block %d: %w", i+1, err)
+		}
+	}
+	return blocks, nil
+}
+
+// CheckBlocks returns what keeps JSON from being an array of content blocks.
+func CheckBlocks(content []byte) error {
+	_, err := decodeBlocks(content)
+	return err
+}
+
+// check returns what the block lacks.
+func (b *block) check() error {
+	switch b.Type {
+	case "text":
+		return needs(b.Text != nil, "a text block needs text, a string")
+	case "image", "audio":
+		return needs(isBase64(b.Data) && isMIMEType(b.MIMEType), "an "+b.Type+" block needs data in base64, and a mimeType, a type and a subtype")
+	case "resource":
+		r := b.Resource
+		return needs(r != nil && isURI(r.URI) && (r.Text != nil) != (r.Blob != nil) && (r.Text != nil || isBase64(r.Blob)),
+			"a resource block needs a resource with an absolute uri, and with text, or with a blob in base64")
+	case "resource_link":
+		return needs(isURI(b.URI) && b.Name != "", "a link needs an absolute uri and a name")
+	default:
+		return errors.New(`its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`)
+	}
+}
+
+func needs(met bool, otherwise string) error {
+	if met {
+		return nil
+	}
+	return errors.New(otherwise)
+}
+
+// isMIMEType reports whether s is a type and a subtype (RFC 9110 section 8.3.1).
+func isMIMEType(s string) bool {
+	base, _, err := mime.ParseMediaType(s)
+	return err == nil && strings.Contains(base, "/")
+}
+
+// isURI reports whether clients take s for an absolute URI.
+func isURI(s string) bool {
+	parsed, err := url.Parse(s)
+	return err == nil && parsed.Scheme != ""
+}
+
+// isBase64 reports whether s is bytes in standard base64, without decoding them
+// into memory.
+func isBase64(s *string) bool {
+	if s == nil || strings.ContainsAny(*s, "\r\n") {
+		return false
+	}
+	_, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(*s)))
+	return err == nil
+}
+
+// appendMember appends a name and a JSON value, behind a comma unless the
+// object is still empty.
+func appendMember(dst []byte, name string, value []byte) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(append(append(dst, '"'), name...), `":`...)
+	return append(dst, value...)
+}
+
+func appendText(dst []byte, name, value string) []byte {
+	return appendMember(dst, name, quote(value))
+}
+
+// appendOptional is appendText for a value that may be empty and is left out then.
+func appendOptional(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendText(dst, name, value)
+}
+
+func appendInt(dst []byte, name string, value int64) []byte {
+	return appendMember(dst, name, strconv.AppendInt(nil, value, 10))
+}
+
+func appendBytes(dst []byte, name string, content []byte) []byte {
+	value := make([]byte, 1, base64.StdEncoding.EncodedLen(len(content))+2)
+	value[0] = '"'
+	value = append(base64.StdEncoding.AppendEncode(value, content), '"')
+	return appendMember(dst, name, value)
+}
+
+// quote returns text as a JSON string, in which < and & stand as they are, so
+// that pages of HTML do not grow. A string always encodes.
+func quote(s string) []byte {
+	quoted, _ := jsontext.Marshal(s)
+	return quoted
 }

@@ -1,3 +1,10 @@
+// Package suspend is what a call that asks its client leaves behind, and what it
+// goes on with.
+//
+// A body that asks is suspended: its journal holds everything that it has done,
+// and [Requests] are what its client is to answer. [Pause] is the call meanwhile,
+// as a state that can be sealed. [Resume] gives the answers to the journal, so
+// that the body can be run again from the top without doing anything twice.
 package suspend
 
 import (
@@ -8,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -79,4 +87,81 @@ func Digest(args map[string]any) [sha256.Size]byte {
 	// Decoded JSON always encodes, with the members of objects in order.
 	text, _ := json.Marshal(args)
 	return sha256.Sum256(text)
+}
+
+// Refusal says why nothing goes on from a state, in words that are fit for its
+// client: what a disk says is not.
+func Refusal(err error) string {
+	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrUnkept} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "the request state cannot be used"
+}
+
+// Request is one thing that a client is asked.
+type Request = call.AskRequest
+
+// Requests returns what the open asks of a call want to know, in order.
+func Requests(asks []state.Ask) ([]Request, error) {
+	var all []Request
+	for _, ask := range asks {
+		of, err := ParsePayload(ask.Payload)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of...)
+	}
+	return all, nil
+}
+
+// ParsePayload reads the payload of the operation ask.
+func ParsePayload(payload []byte) ([]Request, error) {
+	var p struct {
+		Requests []Request `json:"requests"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, fmt.Errorf("read what is asked: %w", err)
+	}
+	return p.Requests, nil
+}
+
+// ConsentKey is the key of the request by which a user is asked to consent to a call.
+const ConsentKey = "approval"
+
+// AskConsent has the pause wait for the consent of the user to what the digest stands
+// for, in the words of the message.
+func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err error) {
+	// MCP wants the schema of a form to be that of an object with properties that are
+	// flat; a consent has none, and is the action of the answer.
+	params, err := json.Marshal(map[string]any{
+		"message":         message,
+		"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode what the user is asked: %w", err)
+	}
+	payload, err := json.Marshal(map[string]any{"requests": []Request{{Key: ConsentKey, Method: Elicit, Params: params}}})
+	if err != nil {
+		return nil, fmt.Errorf("encode what the user is asked: %w", err)
+	}
+	p.Consent = state.Consent{To: to, Asked: p.Consent.Asked + 1}
+	p.Leg++
+	return []state.Ask{{Payload: payload}}, nil
+}
+
+// AsksConsent reports whether the pause waits for the consent of the user, and for
+// nothing else.
+func (p *Pause) AsksConsent() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
+
+// consent takes the answer of the user.
+func (p *Pause) consent(_ state.Ask, answers map[string]json.RawMessage) error {
+	// A struct would take a member of another case for the one that was checked.
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(answers[ConsentKey], &members); err != nil {
+		return fmt.Errorf("read the consent: %w", err)
+	}
+	p.Consent.Given = string(members["action"]) == `"accept"`
+	return nil
 }

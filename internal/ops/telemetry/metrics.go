@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,3 +118,153 @@ func (m *Metrics) Loaded(outcome string, took time.Duration) {
 // Collect has the rest fetched from a function whenever somebody looks. It may be
 // called by several goroutines at once, and must not wait for calls.
 func (m *Metrics) Collect(from func() observe.Stats) { m.stats.Store(&from) }
+
+// Publish tells what the new snapshot names. Series of names that are gone are kept
+// for ten minutes, for calls that still run and for who reads metrics now and then.
+func (m *Metrics) Publish(c observe.Catalog) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replace(c, m.now())
+}
+
+// replace is Publish; mu is held.
+func (m *Metrics) replace(c observe.Catalog, now time.Time) {
+	was := m.named.Load()
+	next := &named{crowd: map[observe.Item]bool{}}
+	var items []*counted
+	var rules, more []*ruled
+	next.items, items = was.items.with(c.Items, now, m.begin)
+	next.policies, rules = was.policies.with(c.Policies, now, func(name string) *ruled { return m.rule(m.denied, name) })
+	next.limits, more = was.limits.with(c.Limits, now, func(name string) *ruled { return m.rule(m.limited, name) })
+	for _, i := range c.Items {
+		if _, known := next.items.known[i]; !known {
+			next.crowd[i] = true
+		}
+	}
+	m.named.Store(next)
+	for _, i := range items {
+		i.drop()
+	}
+	for _, r := range append(rules, more...) {
+		r.drop()
+	}
+}
+
+// begin returns what counts a new item. One that is called like that of the rest is
+// part of it.
+func (m *Metrics) begin(i observe.Item) *counted {
+	kind := m.words.kinds.of(i.Kind)
+	switch i.Name {
+	case "":
+		return m.nowhere[kind]
+	case other:
+		return m.rest[kind]
+	}
+	return m.vectors.item(&m.words, observe.Item{Kind: m.words.kinds.list[kind], Name: label(i.Name)})
+}
+
+// rule returns what counts a new policy or limit. One that is called like the rest
+// is part of it.
+func (m *Metrics) rule(rest *ruled, name string) *ruled {
+	if name == rest.name {
+		return rest
+	}
+	return newRuled(rest.counts, label(name))
+}
+
+// expire lets go of the names that are gone for long enough.
+func (m *Metrics) expire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, now := m.named.Load(), m.now()
+	if !n.items.overdue(now) && !n.policies.overdue(now) && !n.limits.overdue(now) {
+		return
+	}
+	c := observe.Catalog{Items: n.items.present(), Policies: n.policies.present(), Limits: n.limits.present()}
+	for i := range n.crowd {
+		c.Items = append(c.Items, i)
+	}
+	m.replace(c, now)
+}
+
+// What is kept of names that are in no snapshot any more: for how long, and how
+// many names of all there may be at once.
+const (
+	keepGone  = 10 * time.Minute
+	mostNames = 2000
+)
+
+// names maps names to what counts them. It is immutable: a new one is made for
+// each snapshot, and whenever names are let go of.
+type names[Name comparable, Series any] struct {
+	known map[Name]Series
+	gone  map[Name]time.Time // when a name ceased to be in the snapshot
+}
+
+// with returns the names for a snapshot. Of more than there may be, the later ones
+// are left out; those that are gone make room first.
+func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name) Series) (next names[Name, Series], dropped []Series) {
+	next = names[Name, Series]{known: make(map[Name]Series, len(wanted)), gone: map[Name]time.Time{}}
+	for _, name := range wanted {
+		if _, twice := next.known[name]; twice || len(next.known) == mostNames {
+			continue
+		}
+		series, known := n.known[name]
+		if !known {
+			series = begin(name)
+		}
+		next.known[name] = series
+	}
+	for _, name := range n.latest() {
+		if _, wanted := next.known[name]; wanted {
+			continue
+		}
+		since, gone := n.gone[name]
+		if !gone {
+			since = now
+		}
+		if len(next.known) == mostNames || now.Sub(since) >= keepGone {
+			dropped = append(dropped, n.known[name])
+			continue
+		}
+		next.known[name], next.gone[name] = n.known[name], since
+	}
+	return next, dropped
+}
+
+// latest returns the names, those that went last or have not gone first.
+func (n names[Name, Series]) latest() []Name {
+	all := make([]Name, 0, len(n.known))
+	for name := range n.known {
+		if _, gone := n.gone[name]; !gone {
+			all = append(all, name)
+		}
+	}
+	here := len(all)
+	for name := range n.gone {
+		all = append(all, name)
+	}
+	slices.SortFunc(all[here:], func(a, b Name) int { return n.gone[b].Compare(n.gone[a]) })
+	return all
+}
+
+// overdue reports whether there are names to let go of.
+func (n names[Name, Series]) overdue(now time.Time) bool {
+	for _, since := range n.gone {
+		if now.Sub(since) >= keepGone {
+			return true
+		}
+	}
+	return false
+}
+
+// present returns the names of the snapshot, in no order.
+func (n names[Name, Series]) present() []Name {
+	var all []Name
+	for name := range n.known {
+		if _, gone := n.gone[name]; !gone {
+			all = append(all, name)
+		}
+	}
+	return all
+}

@@ -1,13 +1,31 @@
+// Package telemetry sends traces and serves metrics: it implements the interfaces of
+// package observe by OpenTelemetry and Prometheus.
+//
+// A [Telemetry] is made of [Options] and ended by [Telemetry.Close]. It sends spans where the
+// OTEL_* variables say; without any of those nothing is traced. [Telemetry.Handler] serves
+// its metrics.
+//
+// No call waits for telemetry. Spans go through a bounded queue, the batch processor of
+// OpenTelemetry, which counts and drops spans when it is full. The package keeps no
+// state outside of its values, and reads the environment through [Options].LookupEnv
+// alone.
+//
+// Two parts are done by hand. The client of OTLP is ours, since that of OpenTelemetry
+// links gRPC. So are the readers of OTEL_*: those of the SDK read the environment of the
+// process, and drop what they do not understand.
 package telemetry
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpd/mcpd/internal/base/observe"
@@ -98,4 +116,34 @@ func (t *Telemetry) Close(ctx context.Context) error {
 		return nil
 	}
 	return t.spans.close(ctx)
+}
+
+// scrapes is how many requests for metrics are answered at once; more get 503.
+const scrapes = 4
+
+// Handler returns what serves metrics, as OpenMetrics to those who ask for it and
+// in the text format of Prometheus to others. Who may ask is for the caller to say:
+// metrics name the tools of all.
+func (t *Telemetry) Handler() http.Handler {
+	serve := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		ErrorLog: complaints{t.logger}, ErrorHandling: promhttp.ContinueOnError,
+		EnableOpenMetrics: true, DisableCompression: true, MaxRequestsInFlight: scrapes,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "metrics are read with GET", http.StatusMethodNotAllowed)
+			return
+		}
+		t.metrics.expire()
+		serve.ServeHTTP(w, r)
+	})
+}
+
+// complaints passes on what goes wrong while metrics are gathered.
+type complaints struct{ logger *slog.Logger }
+
+// Println logs a complaint.
+func (c complaints) Println(words ...any) {
+	c.logger.Error("metrics are incomplete", "error", fmt.Sprint(words...))
 }

@@ -1,0 +1,200 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/federation"
+	"github.com/mcpd/mcpd/extensions/telemetry"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/scripting"
+	"github.com/mcpd/mcpd/scripting/worker"
+)
+
+// newExample returns a server of an example, whose files are trusted.
+func newExample(o engine.Options) *engine.Server {
+	o.Name, o.Executor = "shop", scripting.Inline()
+	server, err := engine.New(o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return server
+}
+
+// double is a tool file.
+var double = fstest.MapFS{"double.hcl": {Data: []byte(`
+tool "double" {
+  input "n" { type = integer }
+  run = "return input.n * 2"
+}
+`), Mode: 0o644}}
+
+// Isolation: bodies of files run in processes of their own, for which the program starts
+// itself again.
+func Example_isolation() {
+	main := func() {
+		if len(os.Args) == 2 && os.Args[1] == "worker" {
+			if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+				log.Fatal(err)
+			}
+			return
+		}
+		self, err := os.Executable()
+		if err != nil {
+			log.Fatal(err)
+		}
+		bodies, err := worker.NewExecutor(worker.Options{}, self, "shop", "worker")
+		if err != nil {
+			log.Fatal(err)
+		}
+		server, err := engine.New(engine.Options{Name: "shop", Tools: engine.Dir("tools.d"), Executor: bodies})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer server.Close(context.Background())
+	}
+	_ = main
+}
+
+// A tool written in Go: its schemas are made from the types of the function.
+func ExampleAddTool() {
+	server := newExample(engine.Options{})
+	defer server.Close(context.Background())
+	type order struct {
+		ID string `json:"id" jsonschema:"the number of the order"`
+	}
+	track := func(_ context.Context, agent identity.Agent, in order) (string, error) {
+		return in.ID + " is on its way", nil
+	}
+	if err := engine.AddTool(server, engine.ToolOptions{Name: "track_order"}, track); err != nil {
+		log.Fatal(err)
+	}
+	result, err := server.Call(context.Background(), "track_order", order{ID: "O-7"})
+	fmt.Println(string(result.Value), err)
+	// Output: "O-7 is on its way" <nil>
+}
+
+// Tool files beside tools in Go: Tools is an embed.FS, engine.Dir or any other fs.FS.
+func ExampleServer_Load() {
+	server := newExample(engine.Options{Tools: double})
+	defer server.Close(context.Background())
+	if _, err := server.Load(context.Background()); err != nil {
+		log.Fatal(err) // a diag.List: every mistake in the files, with its place
+	}
+	result, err := server.Call(context.Background(), "double", map[string]int{"n": 21})
+	fmt.Println(string(result.Value), err)
+	// Output: 42 <nil>
+}
+
+// A policy in Go decides by the caller, the tool and its arguments.
+func ExamplePolicy() {
+	small := func(in engine.PolicyInput) engine.Decision {
+		if in.Args["n"].(int64) > 100 {
+			return engine.Deny("at most 100")
+		}
+		return engine.Allow()
+	}
+	server := newExample(engine.Options{Tools: double, Policies: []engine.Policy{small}})
+	defer server.Close(context.Background())
+	_, err := server.Call(context.Background(), "double", map[string]int{"n": 101})
+	fmt.Println(err)
+	// Output: POLICY_DENIED: at most 100
+}
+
+// A hook in Go runs at the start and at the end of each call.
+func ExampleHook() {
+	seen := func(_ context.Context, event call.Event) { fmt.Println(event.Phase, event.Tool) }
+	server := newExample(engine.Options{Tools: double, Hooks: []engine.Hook{seen}})
+	defer server.Close(context.Background())
+	if _, err := server.Call(context.Background(), "double", map[string]int{"n": 1}); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// start double
+	// end double
+}
+
+// A module gives scripts functions of the program; a file grants it by name.
+func ExampleNewHostFunc() {
+	type article struct{ Name string }
+	count := func(_ context.Context, _ engine.HostCall, in article) (int, error) { return len(in.Name), nil }
+	server := newExample(engine.Options{
+		Modules: []engine.HostModule{{Name: "stock", Functions: []engine.HostFunc{engine.NewHostFunc("count", count)}}},
+		Tools: fstest.MapFS{"lamps.hcl": {Data: []byte(`
+tool "lamps" {
+  allow {
+    module "stock" {}
+  }
+  run = "return await modules.stock.count({ Name: 'lamp' })"
+}
+`), Mode: 0o644}},
+	})
+	defer server.Close(context.Background())
+	result, err := server.Call(context.Background(), "lamps", nil)
+	fmt.Println(string(result.Value), err)
+	// Output: 4 <nil>
+}
+
+// State: what a script keeps by its kv grants is there for the next call. It is in memory
+// unless StatePath names a file.
+func ExampleOptions_state() {
+	server := newExample(engine.Options{Tools: fstest.MapFS{"visit.hcl": {Data: []byte(`
+tool "visit" {
+  allow {
+    kv "visits" {}
+  }
+  run = "return await kv.visits.incr('all')"
+}
+`), Mode: 0o644}}})
+	defer server.Close(context.Background())
+	for range 2 {
+		result, err := server.Call(context.Background(), "visit", nil)
+		fmt.Println(string(result.Value), err)
+	}
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+}
+
+// Another MCP server, whose tools are offered as crm_NAME once it can be reached.
+func ExampleNewUpstream() {
+	crm, err := engine.NewUpstream("crm", "http://127.0.0.1:9/mcp", "the command line")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := newExample(engine.Options{Upstreams: []engine.Upstream{crm}, Extensions: []engine.Extension{federation.New()}, Mode: engine.Offline})
+	defer server.Close(context.Background())
+	if _, err := server.Load(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(server.Status().Upstreams[0].Name)
+	// Output: crm
+}
+
+// Metrics and traces: the variables OTEL_* say where spans are sent, and Metrics serves
+// Prometheus.
+func ExampleServer_Metrics() {
+	server := newExample(engine.Options{
+		Tools: double, LookupEnv: os.LookupEnv,
+		Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: os.ReadFile, Console: os.Stderr})},
+	})
+	defer server.Close(context.Background())
+	if _, err := server.Call(context.Background(), "double", map[string]int{"n": 1}); err != nil {
+		log.Fatal(err)
+	}
+	scrape := httptest.NewRecorder()
+	server.Metrics().ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(scrape.Body.String()) {
+		if strings.HasPrefix(line, "mcpd_calls_total") {
+			fmt.Print(line)
+		}
+	}
+	// Output: mcpd_calls_total{kind="tool",name="double",outcome="ok",via="client"} 1
+}
