@@ -6,7 +6,7 @@ import (
 	"github.com/dop251/goja/ast"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/js/transpile"
+	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
 // bodyMarker is the function that a lowered body is handed to, so that it can

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/js/transpile"
+	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
 // maxImports bounds the bytes of all files that a body imports.

@@ -11,7 +11,7 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/js/transpile"
+	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
 // syntaxError reports the first error that the engine found; the others are

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/js/transpile"
+	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
 // Kind says what a body is for, and with that which globals it sees.

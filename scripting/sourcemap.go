@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/js/transpile"
+	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
 // The reader is written by hand because go-sourcemap, which the engine uses, has
