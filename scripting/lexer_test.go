@@ -89,6 +89,7 @@ func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 
 // ordinary is text of the kind that people write, which no bound may refuse.
 func TestOrdinaryCodeIsNotRefused(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",
 		"many statements":              strings.Repeat("log.info('x')\n", 3000),

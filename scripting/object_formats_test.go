@@ -76,6 +76,7 @@ func TestNoTOMLStallsItsReader(t *testing.T) {
 }
 
 func TestCSV(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, expression, want string }{
 		{"rows", `csv.parse("a,b\r\n1,\r\n")`, `[["a","b"],["1",""]]`},
 		{"all ends of lines, and empty lines", `csv.parse("\ufeffa\n\nb\rc\r\n\r\nd")`, `[["a"],["b"],["c"],["d"]]`},

@@ -10,6 +10,7 @@ import (
 )
 
 func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, expression, want string }{
 		{"URL parts", `(u => [u.protocol, u.username, u.password, u.host, u.hostname, u.port, u.pathname, u.search, u.hash, u.origin])(new URL("HTTPS://us%20er:p:w@EXAMPLE.com:8443/a/../b c?q='1'#h i"))`,
 			`["https:","us%20er","p%3Aw","example.com:8443","example.com","8443","/b%20c","?q=%271%27","#h%20i","https://example.com:8443"]`},

@@ -369,6 +369,7 @@ func (a *author) nested(depth int) string {
 // those that are open are answered in any order, and the journal is written and
 // read in between.
 func TestSuspendedOrNotACallDoesTheSame(t *testing.T) {
+	t.Parallel()
 	reply := func(q question) string {
 		if strings.HasPrefix(q.Key, "refused") {
 			return `{"action":"decline"}`
