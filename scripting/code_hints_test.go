@@ -1,8 +1,14 @@
 package scripting
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/esbuild"
@@ -114,4 +120,136 @@ func TestTheToolsBesideRunCodeAreNoneOfCode(t *testing.T) {
 	if p, list := Compile(src); p == nil {
 		t.Errorf("a tool of that name: %v", list)
 	}
+}
+
+// goldens compares what is made of each file of an archive with what stands in it
+// behind ===, or writes it there.
+func goldens(t *testing.T, path string, made func(text string) string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := txtar.Parse(data)
+	for i := range archive.Files {
+		f := &archive.Files[i]
+		text, want, _ := strings.Cut(string(f.Data), "\n===\n")
+		text = strings.TrimSuffix(text, "\n")
+		got := made(text)
+		if *update {
+			f.Data = []byte(text + "\n===\n" + got + "\n")
+		} else if diff := cmp.Diff(strings.TrimSuffix(want, "\n"), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatAgentsAreToldOfTheirMistakes(t *testing.T) {
+	goldens(t, "testdata/explained.txtar", func(code string) string {
+		p, list := Compile(codeOf(code))
+		if p == nil {
+			return Explain(codeOf(code).Text, list)
+		}
+		out := runWith(t, call(p, ``), toolHost())
+		if out.Failure == nil {
+			return shown(out)
+		}
+		return out.Failure.Explain()
+	})
+}
+
+func TestExplanationsAreBounded(t *testing.T) {
+	code := strings.Repeat("True\n", 30)
+	_, list := Compile(codeOf(code))
+	text := Explain(codeOf(code).Text, list)
+	if n := strings.Count(text, "undefined-name at"); n > maxExplained {
+		t.Errorf("%d are told", n)
+	}
+	var many []string
+	for i := range 30 {
+		many = append(many, "tools.a"+strings.Repeat("b", i)+"()")
+	}
+	code = strings.Join(many, "\n")
+	_, list = Compile(codeOf(code))
+	text = Explain(codeOf(code).Text, list)
+	if diff := cmp.Diff([]int{10, 1}, []int{strings.Count(text, "unknown-tool at"), strings.Count(text, "and 20 more")}); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, text)
+	}
+}
+
+// canary is code that shows what a call before it may have changed for others.
+const canary = "const a = await crm.list({ a: 1 });\n" +
+	"[typeof search_web, a, ({}).polluted, Object.keys(tools).length, `${[1, 2].map((x) => x)}`, JSON.stringify({ a: 1 }), new Error('x').name, await parallel([1, () => 2])]"
+
+// Each file of testdata/escapes holds code that tries to reach what it may not, or
+// to break who reads what it makes, and behind => how each ends, what it printed and
+// which tools it called. The host is never asked for anything but calls and lines,
+// and the next call never sees anything of it.
+func TestCodeReachesNothingButItsTools(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/escapes/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	next := compiled(t, codeOf(canary))
+	want := ranOf(t, next)
+	count := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive := txtar.Parse(data)
+		count += len(archive.Files)
+		for i := range archive.Files {
+			f := &archive.Files[i]
+			code, told, _ := strings.Cut(string(f.Data), "\n=> ")
+			code = strings.TrimSuffix(code, "\n")
+			got := escapes(t, code)
+			if diff := cmp.Diff(want, ranOf(t, next)); diff != "" {
+				t.Errorf("%s: the next call (-want +got):\n%s", f.Name, diff)
+			}
+			if *update {
+				f.Data = []byte(code + "\n=> " + got + "\n")
+			} else if diff := cmp.Diff(strings.TrimSuffix(told, "\n"), got); diff != "" {
+				t.Errorf("%s: %s\n%s\n(-want +got):\n%s", filepath.Base(file), f.Name, code, diff)
+			}
+		}
+		if *update {
+			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if count < 200 {
+		t.Errorf("%d are too few", count)
+	}
+}
+
+// escapes returns what code does, which is the same each time.
+func escapes(t *testing.T, code string) string {
+	t.Helper()
+	p, _ := Compile(codeOf(code))
+	ran := runCode(t, code)
+	if p != nil {
+		if diff := cmp.Diff(ran, ranOf(t, p)); diff != "" {
+			t.Errorf("%s: once more (-first +second):\n%s", code, diff)
+		}
+	}
+	text := fmt.Sprintf("%.300q", ran.Ended)
+	if ran.Stdout != "" {
+		text += fmt.Sprintf(", prints %.100q", ran.Stdout)
+		if len(ran.Stdout) > 100 {
+			text += fmt.Sprintf(" … in all %d bytes", len(ran.Stdout))
+		}
+	}
+	if len(ran.Calls) > 0 {
+		text += fmt.Sprintf(", calls %.300q", ran.Calls)
+	}
+	return text
 }

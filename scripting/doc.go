@@ -104,7 +104,7 @@
 // array that holds some, the blocks are the content and the value refers to them by
 // {"type", "block"}, where block is the place in the content. A name to which code
 // gives a value and that it does not declare is declared around it. Text that is no
-// JavaScript is tried as TypeScript.
+// JavaScript is tried as TypeScript, if the source has a transpiler.
 //
 // Import statements, of Python too, are left out, each with a warning of the code
 // [ImportRemoved]. Calls that are written as in Python are refused, with how to write

@@ -89,6 +89,7 @@ func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 
 // ordinary is text of the kind that people write, which no bound may refuse.
 func TestOrdinaryCodeIsNotRefused(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",
 		"many statements":              strings.Repeat("log.info('x')\n", 3000),
@@ -108,6 +109,124 @@ func TestOrdinaryCodeIsNotRefused(t *testing.T) {
 			if _, list := Compile(src); list.HasErrors() {
 				t.Errorf("%s: %v", name, list)
 			}
+		}
+	}
+}
+
+// The compilers walk back through the body for every mistake of these, which
+// is quadratic.
+func TestMistakesThatAddUpAreCounted(t *testing.T) {
+	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
+	for _, c := range []struct{ name, body, want string }{
+		{"constants", each("", "const a=1;", ""), "too many declarations of one name"},
+		{"a list", each("let ", "a,", "b"), "too many declarations of one name"},
+		{"classes", each("", "class A{}", ""), "too many declarations of one name"},
+		{"async functions", each("", "async function f(){}", ""), "too many declarations of one name"},
+		{"a pattern", each("let [", "a,", "]=b"), "too many declarations of one name"},
+		{"a pattern of members", each("let {", "b:a,", "}=b"), "too many declarations of one name"},
+		{"patterns in a pattern", each("let [", "[a],", "]=b"), "too many declarations of one name"},
+		{"patterns", each("", "let [a]=b;", ""), "too many declarations of one name"},
+		{"parameters", each("f=([", "a,", "])=>1"), "too many declarations of one name"},
+		{"parameters of a function", each("function f({", "b:a,", "}){}"), "too many declarations of one name"},
+		{"private members", each("class A{", "#a;", "}"), "too many declarations of one name"},
+		{"prototypes", each("x={", "__proto__:1,", "}"), "too many declarations of one name"},
+		{"imports", each("import {", "default as a,", "} from './a.js'"), "too many declarations of one name"},
+		{"var below let", each("let a;", "{var a}", ""), "too many declarations of one name"},
+		{"assignments", each("const a=1;", "a=2;", ""), "too many assignments to constants"},
+		{"increments", each("const a=1;", "{++a}", ""), "too many assignments to constants"},
+		{"labels", each("", "a:", ";"), "too many labels"},
+		{"octal numbers", "return 010", "a number may not begin with 0"},
+		{"octal escapes", `return '\01'`, "this is no escape"},
+		{"with", each("", "with(a);", ""), "too much here breaks the rules of strict mode"},
+		{"delete", each("", "delete a;", ""), "too much here breaks the rules of strict mode"},
+		{"functions in if", each("", "if(a)function f(){}", ""), "too much here breaks the rules of strict mode"},
+		{"eval", each("", "eval=1;", ""), "too much here breaks the rules of strict mode"},
+		{"decorators", each("class A{", "@a b;", "}"), "too many decorators"},
+		{"import declarations", each("", "import './a.js';", ""), "too many imports"},
+		{"getters with parameters", each("", "({get a(b){}});", ""), "too many mistakes"},
+		{"getters of classes", each("class A{", "get 'a'(b){}", "}"), "too many mistakes"},
+		{"?? beside ||", each("", "a??b||c;", ""), "too many mistakes"},
+		{"&& beside ??", each("", "f(a&&b??c);", ""), "too many mistakes"},
+		{"numbers assigned to", each("", "1=1;", ""), "too many mistakes"},
+		{"members of a namespace", each("import * as a from './a.js';", "a.b=2;", ""), "too many assignments to constants"},
+		{"members of a namespace counted up", each("import * as a from './a.js';", "{a.b++}", ""), "too many assignments to constants"},
+		{"a namespace", each("import * as a from './a.js';", "a=2;", ""), "too many assignments to constants"},
+		{"async generators in each other", strings.Repeat("async function*f(){", 45) + strings.Repeat("}", 45), "async generators nest too deep"},
+		{"for await", each("", "for await(const a of b);", ""), "too many async generators and for await loops"},
+		{"for await in each other", strings.Repeat("for await(const a of b)", 25) + ";", "for await loops nest too deep"},
+		{"functions in each other", strings.Repeat("function f(){", 61) + strings.Repeat("}", 61), "functions nest too deep"},
+		{"licenses", each("", "/*! */", ""), "too many comments with licenses"},
+		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
+	} {
+		for _, language := range []Language{JS, TS} {
+			if _, refused := inspect(c.body, language); refused == nil || refused.summary != c.want {
+				t.Errorf("%s: got %v, want %s", c.name, refused, c.want)
+			}
+		}
+	}
+}
+
+func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
+	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
+	for name, body := range map[string]string{
+		"in functions":            each("", "{ const a = 1; let [b, c] = a; class D {} }", ""),
+		"in loops":                each("", "for (var i = 0; i < 9; i++) for (const a of [i]) { a }", ""),
+		"var in a callback":       each("const f = (a, b) => b(); f(i, function () {", "for (var i = 0; i < 9; i++) {}", "})"),
+		"var":                     each("", "var a = 1;", ""),
+		"assignments":             each("let a = 1, b;", "a = 2; b = a++;", ""),
+		"another of that name":    each("const a = 1; { let a;", "a = 2;", "}"),
+		"a table":                 each("const _ = 1; return [", "_,", "_]"),
+		"a table of objects":      each("const a = 1; return [", "{ b: a, c: a },", "]"),
+		"a large object":          each("const a = 1; return {", "a, a() {},", "}"),
+		"sequences":               each("let a, f = () => 1;", "a = 1, a = f(a, a), a++;", ""),
+		"arguments of a callback": each("const a = 1, f = () => 1; f([", "a,", "], () => { return 1 })"),
+		"a loop over a table":     each("const a = 1; for (const b of [", "a,", "]) { b }"),
+		"sums":                    each("let a = 1;", "a = a * a * a + a;", ""),
+		"conditionals":            each("const a = 1;", "a ? a : a ? a : a;", ""),
+		"functions":               each("", "function f() {}", ""),
+		"functions in functions":  strings.Repeat("function f(a = {}) { return [", 60) + strings.Repeat("] }", 60),
+		"loops of functions":      each("", "for await (const a of b) for await (const c of a);", "")[:50*30],
+		"getters":                 each("", "({ get a() { return 1 }, get 'b'() {} }); { class A { get\n a(b) {} } }", "") + "let get = a => a; get(1)",
+		"?? with parentheses":     each("", "(a ?? b) || c; a ?? (b && c); x = a ?? b ? c || d : e && f;", "") + each("", "x = a ?? b\n!c || d\n", ""),
+		"?? beside a comma":       each("f(", "a ?? b, c || d,", ")") + each("x = [", "a ?? b, c || d,", "]"),
+		"?? in cases":             "switch (a) {" + each("", "case a ?? b: c || d;", "") + "}",
+		"members of parameters":   "import * as a from './a.js';" + each("function f(a) {", "a.b = 2;", "}"),
+		"members of an import":    "import * as a from './a.js';" + each("", "a.b(2); x = a.b == 2; x = a.b;", ""),
+		"numbers in classes":      each("class A {", "1 = 1; 'a' = 2;", "}"),
+		"async generators in row": each("", "(async function* () { yield 1 });", "")[:33*150],
+		"members":                 each("const o = {};", "o.eval = o.with(1); delete o.a; delete o['a'];", ""),
+		"zeros":                   "return [0, 0.5, 0x10, 0e1, 0n, '\\0', '\\x41', 10]",
+	} {
+		for _, language := range []Language{JS, TS} {
+			if _, refused := inspect(body, language); refused != nil {
+				t.Errorf("%s: %s", name, refused.summary)
+			}
+		}
+	}
+	types := each("interface A {", "a: string; b(c: string): readonly string[];", "}") +
+		each("const a = 1;", "f(a as string, a as string);", "") + each("", "function g(a: string): void;", "")
+	if _, refused := inspect(types, TS); refused != nil {
+		t.Error(refused.summary)
+	}
+}
+
+// TestFunctionsBesideEachOtherAreCountedInTypeScript: of those in a block its
+// compiler makes one statement.
+func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
+	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
+	for _, c := range []struct {
+		body     string
+		language Language
+		want     string
+	}{
+		{body, TS, ""}, {body + "function g() {}", TS, "too many functions"}, {body + "function g() {}", JS, ""},
+	} {
+		summary := ""
+		if _, refused := inspect(c.body, c.language); refused != nil {
+			summary = refused.summary
+		}
+		if summary != c.want {
+			t.Errorf("%d bytes of %v: got %q, want %q", len(c.body), c.language, summary, c.want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package scripting
 import (
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // TestLikelyMistakesComeWithWhatToDo holds what is said of the mistakes that
@@ -77,6 +79,161 @@ func TestNamesOfOtherLanguagesAreKnown(t *testing.T) {
 	} {
 		if _, list := Compile(tool("return " + name)); len(list) != 1 || !strings.Contains(list[0].Detail, part) {
 			t.Errorf("%s: %v does not say %q", name, list, part)
+		}
+	}
+}
+
+func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
+	for body, part := range map[string]string{
+		`const x = ;`:                                   "a value is missing",
+		`let a = 1; let a = 2;`:                         "another name",
+		`const r = /(/;`:                                "backslash",
+		`const r = /a**/;`:                              "backslash",
+		`const r = /)/;`:                                "",
+		`with (input) {}`:                               "in front of each",
+		`class A { #x; } new A().#y;`:                   "in the class",
+		`for (;;) { continue far; }`:                    "label",
+		`break;`:                                        "a loop",
+		`const x; return x;`:                            "let",
+		`return { a: 1,, b: 2 };`:                       "",
+		`const f = () => { await x(); };`:               "async",
+		`try { f() }`:                                   "catch",
+		`1 = input.a;`:                                  "===",
+		`if (input.a) let b = 1;`:                       "",
+		`return input.a ?? 1 || 2;`:                     "parentheses",
+		`return -1 ** 2;`:                               "parentheses",
+		`function f(...a, b) {}`:                        "",
+		`class A { constructor() {} constructor() {} }`: "",
+		`return 1__0;`:                                  "",
+		`throw
+		1;`: "line of throw",
+		`const a = 1; a + ;`: "",
+	} {
+		for _, language := range []Language{JS, TS} {
+			src := tool(body)
+			src.Language = language
+			_, list := Compile(src)
+			if !list.HasErrors() {
+				continue
+			}
+			for _, d := range list {
+				if d.Detail == "" {
+					t.Errorf("%s: %s: nothing says what to do", body, d.Summary)
+				}
+			}
+			if detail := list[0].Detail; language == JS && !strings.Contains(detail, part) {
+				t.Errorf("%s: %s: %q does not say %q", body, list[0].Summary, detail, part)
+			}
+		}
+	}
+}
+
+func TestMistakesOfImportsComeWithAdvice(t *testing.T) {
+	for path, part := range map[string]string{
+		"lodash": "./file.js", "./no.js": "make the file", "../no.js": "into the tools folder", "./a": "whole name", "./a.js": "export it there",
+	} {
+		src := tool(`import { b } from "` + path + `"; return b;`)
+		src.Import = importing(map[string]string{"a.js": "export const a = 1;"})
+		_, list := Compile(src)
+		if len(list) != 1 || !strings.Contains(list[0].Detail, part) {
+			t.Errorf("%s: %v does not say %q", path, list, part)
+		}
+	}
+}
+
+// detailOf returns what the first finding about a name says to do.
+func detailOf(list diag.List, name string) string {
+	for _, d := range list {
+		if d.Summary == name+" is not defined" {
+			return d.Detail
+		}
+	}
+	return "nothing"
+}
+
+func TestUndefinedName_nearName(t *testing.T) {
+	for _, c := range []struct{ name, body, undefined, want string }{
+		{"a local before a host object", "const total = input.a; return totl", "totl", `did you mean "total"?`},
+		{"a local that is further than a host object", "let total = 1; total += 1; return tomal", "tomal", `did you mean "total"?`},
+		{"a parameter", "const f = (config) => confg; return f(1)", "confg", `did you mean "config"?`},
+		{"a function", "function compute() { return 1 } return compte()", "compte", `did you mean "compute"?`},
+		{"a name taken apart", "const { csvs } = input.a; return csvz", "csvz", `did you mean "csvs"?`},
+		{"a variable of a loop", "for (const row of input.a) { log.info(rows) }", "rows", `did you mean "row"?`},
+		{"what was caught", "try { f() } catch (failure) { log.info(failre) } function f() {}", "failre", `did you mean "failure"?`},
+		{"a local of another function", "function f() { const tomb = 1; return tomb } return [f(), toml1]", "toml1", `did you mean "toml"?`},
+		{"a local of another block", "if (input.a) { const tomb = 1; log.info(tomb) } return toml1", "toml1", `did you mean "toml"?`},
+		{"an input by its name alone", "return customer_id", "customer_id", "write input.customer_id"},
+		{"an input before a host object", "return cvs", "cvs", `did you mean "input.cves"?`},
+		{"an input that is nearly named", "return custmer_id", "custmer_id", `did you mean "input.customer_id"?`},
+		{"a host object", "return consle", "consle", `did you mean "console"?`},
+		{"an assignment", "totl = 1; return totl", "totl", "declare it with let or const"},
+		{"an assignment to a near name", "let total = 1; totl = 2; return total", "totl", `did you mean "total"? Else declare it with let or const`},
+		{"a sum", "totl += 1; return totl", "totl", "declare it with let or const"},
+		{"a step", "totl++; return 1", "totl", "declare it with let or const"},
+		{"a pattern", "[totl] = [1]; return totl", "totl", "declare it with let or const"},
+		{"an assignment to an input's name", "customer_id = 1; return 1", "customer_id", "declare it with let or const"},
+		{"an object that is assigned a member", "consle.x = 1; return 1", "consle", `did you mean "console"?`},
+		{"nothing near", "return whatever", "whatever", "declare it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := tool(c.body)
+			src.Inputs = []string{"a", "customer_id", "cves"}
+			for _, language := range []Language{JS, TS} {
+				src.Language = language
+				_, list := Compile(src)
+				if got := detailOf(list, c.undefined); got != c.want {
+					t.Errorf("%v: got %s, want %s", language, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestUndefinedName_otherHosts checks that names which authors know from Node and from
+// browsers say what to write here, and that none of them is a global of ours.
+func TestUndefinedName_otherHosts(t *testing.T) {
+	for name, want := range map[string]string{
+		"Intl": "numbers.format", "fetch": "http.NAME.get", "XMLHttpRequest": "http.NAME.get", "axios": "http.NAME.get", "WebSocket": "http.NAME.get", "EventSource": "http.NAME.get",
+		"Headers": "http.NAME", "Request": "http.NAME", "Response": "http.NAME", "FormData": "http.NAME",
+		"require": `import { name } from "./file.js"`, "importScripts": `import { name } from "./file.js"`, "module": "return", "exports": "return",
+		"process": "env.NAME", "Deno": "env.NAME", "Bun": "env.NAME", "Buffer": "Uint8Array", "Blob": "Uint8Array", "File": "Uint8Array", "FileReader": "Uint8Array",
+		"__dirname": "fs.NAME", "__filename": "fs.NAME", "window": "no browser", "document": "no browser", "navigator": "no browser", "location": "no browser", "global": "globalThis",
+		"localStorage": "kv.NAME", "sessionStorage": "kv.NAME", "indexedDB": "kv.NAME", "setImmediate": "setTimeout", "clearImmediate": "clearTimeout",
+		"requestAnimationFrame": "setTimeout", "performance": "Date.now()", "confirm": "elicit", "prompt": "elicit", "alert": "log.info",
+		"Worker": "Promise.all", "WebAssembly": "exec.NAME", "moment": "dates", "dayjs": "dates",
+	} {
+		_, list := Compile(tool("return " + name + ".x"))
+		if got := detailOf(list, name); !strings.Contains(got, want) || !list.HasErrors() {
+			t.Errorf("%s: %q does not name %q", name, got, want)
+		}
+		if _, list := Compile(tool("const " + name + " = {}; return [" + name + ".x, typeof " + name + "]")); list.HasErrors() {
+			t.Errorf("%s cannot be declared: %v", name, list)
+		}
+	}
+	for _, name := range []string{"URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "setTimeout", "setInterval", "crypto", "atob", "btoa", "queueMicrotask", "AbortController", "globalThis", "console"} {
+		if _, list := Compile(tool("return " + name)); len(list) > 0 {
+			t.Errorf("%s: %v", name, list)
+		}
+	}
+}
+
+func TestToLocaleString_warns(t *testing.T) {
+	for body, want := range map[string]string{
+		"return input.total.toLocaleString('de-DE')":           "toLocaleString knows no locales",
+		"return new Date().toLocaleDateString('en-US')":        "toLocaleDateString knows no locales",
+		"return new Date().toLocaleTimeString()":               "toLocaleTimeString knows no locales",
+		"const f = { toLocaleString: () => 1 }; return [f, 1]": "",
+		"return numbers.format(1234.5)":                        "",
+	} {
+		_, list := Compile(tool(body))
+		if want == "" {
+			if len(list) > 0 {
+				t.Errorf("%s: %v", body, list)
+			}
+			continue
+		}
+		if len(list) != 1 || list[0].Severity != diag.Warning || !strings.HasPrefix(list[0].Summary, want) || !strings.Contains(list[0].Detail, "numbers.format") || !strings.Contains(list[0].Detail, "dates.format") {
+			t.Errorf("%s: %v", body, list)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,5 +100,95 @@ func TestAnEnvironmentThatCannotBeHadEndsTheCall(t *testing.T) {
 	out, err := Inline().Run(canceled, call(compiled(t, files(`return env.LANG`)), `{}`), host)
 	if err != nil || out.Failure == nil || out.Failure.Kind != Canceled {
 		t.Errorf("a canceled call: %s, %v", shown(out), err)
+	}
+}
+
+// programs is the source of a tool that may run exec.git.
+func programs(body string) Source {
+	src := tool(body)
+	src.Objects = []Object{{"exec", "git"}}
+	return src
+}
+
+func TestAProgramIsRunWithWhatTheScriptPasses(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{`await exec.git()`, `exec.run {"grant":"git","params":{}}`},
+		{`await exec.git({})`, `exec.run {"grant":"git","params":{}}`},
+		{`await exec.git({ branch: "a b;$(id)\u0000\n", n: -5, big: 9007199254740991 })`, `exec.run {"grant":"git","params":{"big":"9007199254740991","branch":"a b;$(id)\u0000\n","n":"-5"}}`},
+		{`const { git } = exec; await git({ a: "😀" })`, `exec.run {"grant":"git","params":{"a":"😀"}}`},
+		{`await exec["g" + "it"]()`, `exec.run {"grant":"git","params":{}}`},
+	} {
+		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(`{"code":0}`), nil }}
+		out := runWith(t, call(compiled(t, programs(c.body)), `{}`), host)
+		if diff := cmp.Diff([]string{c.want}, host.calls()); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", c.body, shown(out), diff)
+		}
+	}
+}
+
+func TestWhatIsNoParameterIsATypeErrorAndRunsNothing(t *testing.T) {
+	const prefix = "failure Thrown: exec.git: "
+	for body, want := range map[string]string{
+		`await exec.git("main")`:            "the parameters must be an object, such as { name: value }",
+		`await exec.git(["main"])`:          "the parameters must be an object, such as { name: value }",
+		`await exec.git({ a: true })`:       "a must be a string or a whole number",
+		`await exec.git({ a: undefined })`:  "a must be a string or a whole number",
+		`await exec.git({ a: 1.5 })`:        "a must be a string or a whole number",
+		`await exec.git({ a: 1e300 })`:      "a must be a string or a whole number",
+		`await exec.git({ a: ["--x"] })`:    "a must be a string or a whole number",
+		`await exec.git({ a: "x\ud83d" })`:  "a holds half of a character, as text that was cut may",
+		`await exec.git({ a: NaN, b: "x"})`: "a must be a string or a whole number",
+	} {
+		host := &fakeHost{}
+		if got := shown(runWith(t, call(compiled(t, programs(body)), `{}`), host)); got != prefix+want {
+			t.Errorf("%s: %s", body, got)
+		}
+		if calls := host.calls(); len(calls) > 0 {
+			t.Errorf("%s: ran %q", body, calls)
+		}
+	}
+}
+
+func TestAProgramThatHasEndedIsWhatTheHostSaid(t *testing.T) {
+	const unread = `failure Thrown: the host's answer cannot be read`
+	for _, c := range []struct{ expression, answer, want string }{
+		{`exec.git()`, `{"code":3,"stdout":"\ufeffhé","stderr":"e"}`, `{"code":3,"stdout":"hé","stderr":"e"}`},
+		{`exec.git().then(r => [r.stdout, Array.from(r.bytes())])`, `{"code":0,"stdout64":"Yf8="}`, `["a�",[97,255]]`},
+		{`exec.git().then(r => r.stderr)`, `{"code":0,"stderr64":"Yf8="}`, `"a�"`},
+		{`exec.git()`, `{"code":0,"stdout64":"*"}`, unread},
+		{`exec.git()`, `{"stdout":""}`, unread},
+		{`exec.git()`, `[]`, unread},
+		{`[typeof exec.git, typeof exec["o" + "ther"]]`, ``, `["function","undefined"]`},
+	} {
+		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
+		if got := shown(runWith(t, call(compiled(t, programs(`return await `+c.expression)), `{}`), host)); got != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.expression, c.answer, got, c.want)
+		}
+	}
+}
+
+func TestMistakesAroundProgramsAreToldWhenTheyAreCompiled(t *testing.T) {
+	for body, want := range map[string]string{
+		`return await exec.gti({})`:                                       `exec.gti is not granted`,
+		`const r = exec.git({}); return r.stdout`:                         `a promise has no member "stdout"`,
+		`return exec.git({}).code`:                                        `a promise has no member "code"`,
+		`const r = await exec.git({}); return r.output`:                   `what exec answers has no member "output"`,
+		`const { exitCode } = await exec.git({}); return exitCode`:        `what exec answers has no member "exitCode"`,
+		`return /a/.exec("a")`:                                            ``,
+		`const re = /a/g; return re.exec("a").index`:                      ``,
+		`const exec = { git() { return { x: 1 } } }; return exec.git().x`: ``,
+	} {
+		_, problems := Compile(programs(body))
+		var told []string
+		for _, p := range problems {
+			told = append(told, p.Summary)
+		}
+		if got := strings.Join(told, "; "); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+	_, problems := Compile(tool(`return await exec.git({})`))
+	if len(problems) != 1 || !strings.Contains(problems[0].Detail, `allow { exec "name"`) {
+		t.Errorf("without a grant: %v", problems)
 	}
 }

@@ -107,20 +107,9 @@ func (r *run) consent(request httpRequest, refused *HostError, stack []goja.Stac
 // readOptions reads { headers, body, json, timeout, signal }; timeout is in
 // milliseconds.
 func (r *run) readOptions(request *httpRequest, v goja.Value) {
-	if isNothing(v) {
-		return
-	}
-	options, ok := v.(*goja.Object)
-	if !ok {
-		panic(r.typeError("http." + request.Grant + ": the options must be an object"))
-	}
-	for _, key := range options.Keys() {
-		r.proceed()
-		value := options.Get(key)
-		if isNothing(value) {
-			continue
-		}
-		switch key {
+	what := "http." + request.Grant
+	r.eachOption(what, v, []string{"headers", "json", "body", "timeout", "signal"}, func(name string, value goja.Value) {
+		switch name {
 		case "headers":
 			r.readHeaders(request, value)
 		case "json":
@@ -130,17 +119,16 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 		case "timeout":
 			ms, ok := number(value)
 			if !ok || ms <= 0 {
-				panic(r.typeError("http." + request.Grant + ": timeout must be a number of milliseconds"))
+				panic(r.typeError(what + ": timeout must be a number of milliseconds"))
 			}
 			request.TimeoutMS = int64(min(ms, float64(longestTimer/time.Millisecond)))
 		case "signal":
+			var ok bool
 			if request.signal, ok = r.signalOf(value); !ok {
-				panic(r.typeError("http." + request.Grant + ": signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)"))
+				panic(r.typeError(what + ": signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)"))
 			}
-		default:
-			panic(r.typeError("http." + request.Grant + ": there is no option " + key + "; there are headers, json, body, timeout and signal"))
 		}
-	}
+	})
 }
 
 func (r *run) readHeaders(request *httpRequest, v goja.Value) {

@@ -86,7 +86,7 @@ func (r *run) makeKept(grant string) *goja.Object {
 // fillPut reads put(key, value, { ttl, ifAbsent }); ttl is in milliseconds.
 func (r *run) fillPut(request *kvRequest, c goja.FunctionCall) {
 	request.Value = r.kept(request.Grant, "the value", c.Argument(1))
-	r.keptOptions(request.Grant, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
+	r.eachOption("kv."+request.Grant, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
 		if name == "ifAbsent" {
 			request.IfAbsent = v.ToBoolean()
 			return
@@ -121,7 +121,7 @@ func (r *run) fillList(request *kvRequest, c goja.FunctionCall) {
 	if prefix := c.Argument(0); !isNothing(prefix) {
 		request.Prefix = r.keptText(request.Grant, "the prefix", prefix)
 	}
-	r.keptOptions(request.Grant, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
+	r.eachOption("kv."+request.Grant, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
 		if name == "after" {
 			request.After = r.keptText(request.Grant, "after", v)
 			return
@@ -130,26 +130,6 @@ func (r *run) fillList(request *kvRequest, c goja.FunctionCall) {
 			panic(r.typeError("kv." + request.Grant + ": limit must be at least 1"))
 		}
 	})
-}
-
-// keptOptions calls read with each option that is given.
-func (r *run) keptOptions(grant string, v goja.Value, known []string, read func(name string, v goja.Value)) {
-	if isNothing(v) {
-		return
-	}
-	options, ok := v.(*goja.Object)
-	if !ok {
-		panic(r.typeError("kv." + grant + ": the options must be an object"))
-	}
-	for _, name := range options.Keys() {
-		r.proceed()
-		if !slices.Contains(known, name) {
-			panic(r.typeError("kv." + grant + ": there is no option " + name + "; there are " + strings.Join(known, " and ")))
-		}
-		if value := options.Get(name); !isNothing(value) {
-			read(name, value)
-		}
-	}
 }
 
 // keptText returns text as it is: nothing is made a key that only looks like one.

@@ -110,29 +110,30 @@ func (s shape) unknown(name string) string {
 	if meant, ok := s.meant[name]; ok {
 		return message + "; write " + meant
 	}
-	names := make([]string, len(s.members))
-	for i, m := range s.members {
-		names[i] = m.name
-	}
-	if guess := didYouMean(name, names); guess != "" {
+	if guess := didYouMean(name, s.list()); guess != "" {
 		return message + "; " + guess
 	}
 	return message + "; there is " + s.names()
 }
 
-// names lists the members for a message.
-func (s shape) names() string {
-	var b strings.Builder
+func (s shape) list() []string {
+	names := make([]string, len(s.members))
 	for i, m := range s.members {
-		switch {
-		case i > 0 && i == len(s.members)-1:
-			b.WriteString(" and ")
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString(m.name)
+		names[i] = m.name
 	}
-	return b.String()
+	return names
+}
+
+// names lists the members for a message.
+func (s shape) names() string { return enumerated(s.list()) }
+
+// enumerated returns "a, b and c".
+func enumerated(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // fits reports whether a member is what it must be.
@@ -214,6 +215,29 @@ func (r *run) options(what string, v goja.Value, names ...string) goja.Value {
 		}
 	}
 	return o
+}
+
+// eachOption calls read with each member of an options object that is neither undefined nor
+// null.
+func (r *run) eachOption(what string, v goja.Value, known []string, read func(name string, v goja.Value)) {
+	if isNothing(v) {
+		return
+	}
+	options, ok := v.(*goja.Object)
+	if !ok {
+		panic(r.typeError(what + ": the options must be an object"))
+	}
+	for _, name := range options.Keys() {
+		r.proceed()
+		value := options.Get(name)
+		switch {
+		case isNothing(value):
+		case !slices.Contains(known, name):
+			panic(r.typeError(what + ": there is no option " + name + "; there are " + enumerated(known)))
+		default:
+			read(name, value)
+		}
+	}
 }
 
 // textArgument returns an argument that must be text, of at most 16 MiB.

@@ -1,7 +1,11 @@
 package scripting
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"math"
+	"strconv"
 
 	"github.com/dop251/goja"
 )
@@ -103,4 +107,95 @@ func (r *run) readSecret(name string) goja.Value {
 		panic(r.hostError(&HostError{Code: Unavailable, Message: "the secret was not read"}, r.at()))
 	}
 	return r.rt.ToValue(*read.Value)
+}
+
+// makeExec makes exec: one function for every grant.
+func (r *run) makeExec() *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.objects {
+		if granted.Kind == "exec" {
+			r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
+		}
+	}
+	return o
+}
+
+// execRequest is the payload of the operation exec.run.
+type execRequest struct {
+	Grant  string            `json:"grant"`
+	Params map[string]string `json:"params"`
+}
+
+// execAnswer is the answer. Of each output there is one of the two forms.
+type execAnswer struct {
+	Code     *int   `json:"code"`
+	Stdout   string `json:"stdout"`
+	Stdout64 string `json:"stdout64"`
+	Stderr   string `json:"stderr"`
+	Stderr64 string `json:"stderr64"`
+}
+
+// execute starts a program and returns the promise of how it ends.
+func (r *run) execute(grant string, params goja.Value) goja.Value {
+	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
+	return r.askAndRead("exec.run", mustJSON(request), (*run).execEnded)
+}
+
+// execParams reads the values of parameters: texts and whole numbers.
+func (r *run) execParams(grant string, v goja.Value) map[string]string {
+	params := map[string]string{}
+	if isNothing(v) {
+		return params
+	}
+	o, ok := v.(*goja.Object)
+	if !ok || kindOf(o) != kindPlain {
+		panic(r.typeError("exec." + grant + ": the parameters must be an object, such as { name: value }"))
+	}
+	for _, name := range o.Keys() {
+		r.proceed()
+		params[name] = r.execParam(grant, name, o.Get(name))
+	}
+	return params
+}
+
+func (r *run) execParam(grant, name string, v goja.Value) string {
+	if text, ok := v.(goja.String); ok {
+		if lone(text) {
+			panic(r.typeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
+		}
+		return text.String()
+	}
+	n, ok := number(v)
+	if !ok || n != math.Trunc(n) || math.Abs(n) > 1<<53-1 {
+		panic(r.typeError("exec." + grant + ": " + name + " must be a string or a whole number"))
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// execEnded makes what a script sees of a program that has ended: code, stdout,
+// stderr, and bytes(), which are those of stdout.
+func (r *run) execEnded(data []byte) (goja.Value, error) {
+	var told execAnswer
+	if json.Unmarshal(data, &told) != nil || told.Code == nil {
+		return nil, errUnreadable
+	}
+	stdout, err1 := outputOf(told.Stdout, told.Stdout64)
+	stderr, err2 := outputOf(told.Stderr, told.Stderr64)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
+	o := r.rt.NewObject()
+	_ = o.Set("code", *told.Code)
+	_ = o.Set("stdout", bodyText(stdout))
+	_ = o.Set("stderr", bodyText(stderr))
+	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(stdout)) })
+	return o, nil
+}
+
+func outputOf(text, encoded string) (string, error) {
+	if encoded == "" {
+		return text, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	return string(data), err
 }
