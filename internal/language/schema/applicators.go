@@ -15,6 +15,7 @@ type forms struct {
 	when     *condition
 	// dependent are rules for an object that has a member.
 	dependent []dependent
+	dynamic   *dynamicRef
 }
 
 // A condition is if, then and else. Absent branches are nil.
@@ -38,6 +39,9 @@ func (f *forms) check(v any, r *run) bool {
 	}
 	if f.one != nil {
 		ok = checkOne(f.one, v, r) && ok
+	}
+	if f.dynamic != nil && (ok || r.explain) {
+		ok = f.dynamic.target(r).check(v, r) && ok
 	}
 	if f.not != nil && r.quietly(f.not, v) {
 		ok = r.refuse(func() string { return excluded })

@@ -32,11 +32,9 @@ type document struct {
 	anchors   map[string]*part
 	dynamic   map[string][]*part
 	patterns  map[string]*pattern
-	// contextual is the pointer of a keyword that the rules do not cover, or "".
-	contextual string
-	// effort is how many schemas the values along one branch of a whole are
-	// held against at most, when there is such a keyword.
-	effort int
+	// unevaluated says that a keyword asks which members or items the others apply to, and
+	// scoped that a reference depends on the resources that were entered.
+	unevaluated, scoped bool
 }
 
 // read decodes a schema and finds its parts. It returns nil when there is
@@ -77,9 +75,6 @@ func (d *document) findDialect() {
 		return
 	}
 	d.dialect = dialect
-	if dialect < draft7 {
-		d.contextual = "/$schema"
-	}
 }
 
 // add adds the part that value is, and those within it. It returns nil when
@@ -121,11 +116,7 @@ func (d *document) finish() *Schema {
 	for _, pointer := range d.reader.BigInts {
 		s.guide.markBig(strings.Split(pointer, "/")[1:])
 	}
-	if d.contextual == "" {
-		s.node = d.build(d.root)
-	} else {
-		s.contextual = d.compileContextual()
-	}
+	s.node = d.build(d.root)
 	d.completeDefaults()
 	return s
 }
@@ -260,6 +251,12 @@ func (p *part) text(keyword string) string {
 	return s
 }
 
+// refersTo reports whether $dynamicRef is by the name of an anchor.
+func (p *part) refersTo(name any) bool {
+	_, fragment, _ := strings.Cut(p.text("$dynamicRef"), "#")
+	return fragment == name
+}
+
 // refAlone reports whether a reference is all that counts, as it was before
 // draft 2019-09.
 func (p *part) refAlone() bool { return p.ref != nil && p.dialect < draft2019 }
@@ -275,7 +272,7 @@ func (p *part) same() []*part {
 		list = append(list, p.ref)
 	}
 	for _, name := range sortedNames(p.subs) {
-		if keywords[name].how == inPlace {
+		if keywords[name].inPlace {
 			for _, s := range p.subs[name] {
 				list = append(list, s.part)
 			}

@@ -30,10 +30,12 @@ func (d *document) build(p *part) *node {
 	n.types = typesOf(p.keys["type"])
 	n.choice = choiceOf(p.keys)
 	n.number = numberOf(p.keys)
+	n.resource, n.scoped = p.base, d.scoped
 	n.text = d.textOf(p.keys)
 	n.list = d.listOf(p)
 	n.object = d.objectOf(p)
 	n.forms = d.formsOf(p)
+	n.coverage = d.coverageOf(p)
 	return n
 }
 
@@ -73,10 +75,24 @@ func numberOf(keys map[string]any) *numberRule {
 		min: keys["minimum"], max: keys["maximum"], step: keys["multipleOf"],
 		above: keys["exclusiveMinimum"], below: keys["exclusiveMaximum"],
 	}
+	n.min, n.above = withFlag(n.min, n.above)
+	n.max, n.below = withFlag(n.max, n.below)
 	if n == (numberRule{}) {
 		return nil
 	}
 	return &n
+}
+
+// withFlag returns two limits of which the second was a flag in draft 4: that the first is
+// excluded.
+func withFlag(limit, excluded any) (included, exclusive any) {
+	switch excluded {
+	case true:
+		return nil, limit
+	case false:
+		return limit, nil
+	}
+	return limit, excluded
 }
 
 func (d *document) textOf(keys map[string]any) *textRule {
@@ -195,7 +211,7 @@ func (d *document) formsOf(p *part) *forms {
 	f.all = append(f.all, d.buildAll(p.subs["allOf"])...)
 	f.any, f.one = d.buildAll(p.subs["anyOf"]), d.buildAll(p.subs["oneOf"])
 	f.not = d.build(p.only("not"))
-	if test := p.only("if"); test != nil && (p.only("then") != nil || p.only("else") != nil) {
+	if test := p.only("if"); test != nil && (p.only("then") != nil || p.only("else") != nil || d.unevaluated) {
 		f.when = &condition{d.build(test), d.build(p.only("then")), d.build(p.only("else"))}
 	}
 	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
@@ -203,7 +219,8 @@ func (d *document) formsOf(p *part) *forms {
 			f.dependent = append(f.dependent, dependent{s.name, d.build(s.part)})
 		}
 	}
-	if f.all == nil && f.any == nil && f.one == nil && f.not == nil && f.when == nil && f.dependent == nil {
+	f.dynamic = d.dynamicRefOf(p)
+	if f.all == nil && f.any == nil && f.one == nil && f.not == nil && f.when == nil && f.dependent == nil && f.dynamic == nil {
 		return nil
 	}
 	return &f

@@ -23,10 +23,8 @@ type decoder struct {
 	exact bool
 	// lenient rounds what a float64 does not hold, and refuses nothing.
 	lenient bool
-	// numbers is what the reader of the arguments can hold, and contextual says that the
-	// other validator holds them against the schema.
-	numbers    Numbers
-	contextual bool
+	// numbers is what the reader of the arguments can hold.
+	numbers Numbers
 	// fill adds the defaults of members that are absent, as far as there is room.
 	fill    bool
 	room    int

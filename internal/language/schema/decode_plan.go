@@ -294,9 +294,6 @@ func (c *completion) within(value any, g *guide) bool {
 // fits reports a default that is wrong by its own schema. Some generators
 // write the default null for "no default": that one is passed over.
 func (d *document) fits(m *guidedMember, value any) bool {
-	if d.contextual != "" {
-		return true
-	}
 	found := (&Schema{node: d.build(m.part)}).faults(value, len(m.fallback), false)
 	if len(found) == 0 {
 		return true

@@ -136,7 +136,7 @@ func (g generator) keyword(s map[string]any, depth int) {
 }
 
 func (g generator) applicator(s map[string]any, depth int) {
-	switch g.IntN(18) {
+	switch g.IntN(20) {
 	case 0, 1, 2, 3:
 		s["properties"] = g.named(depth)
 	case 4, 5:
@@ -163,5 +163,7 @@ func (g generator) applicator(s map[string]any, depth int) {
 		s[g.one("dependentSchemas", "dependencies").(string)] = g.named(depth)
 	case 17:
 		s["$ref"] = g.one("#/$defs/x", "#/$defs/y", "#")
+	case 18, 19:
+		s[g.one("unevaluatedProperties", "unevaluatedItems").(string)] = g.one(false, g.schema(0))
 	}
 }

@@ -32,21 +32,11 @@ const (
 	aList
 )
 
-// how says what a keyword applies its schemas to.
-type how int
-
-const (
-	nowhere  how = iota // nothing: it only holds them
-	inPlace             // the value itself
-	inMember            // one member each
-	inItem              // one item each
-	inAny               // any members or items, also those that others apply to
-)
-
 // A keyword is a member of a schema that means something.
 type keyword struct {
 	shape shape
-	how   how
+	// inPlace says that it holds the value itself against its schemas.
+	inPlace bool
 	// since is the first dialect that has it, and until the last; zero is any.
 	since, until dialect
 }
@@ -59,16 +49,16 @@ var keywords = map[string]keyword{
 	"$recursiveRef": {shape: aText, since: draft2019}, "$recursiveAnchor": {shape: aFlag, since: draft2019},
 	"$defs": {shape: namedSchemas}, "definitions": {shape: namedSchemas},
 
-	"allOf": {shape: manySchemas, how: inPlace}, "anyOf": {shape: manySchemas, how: inPlace}, "oneOf": {shape: manySchemas, how: inPlace},
-	"not": {shape: oneSchema, how: inPlace}, "if": {shape: oneSchema, how: inPlace, since: draft7},
-	"then": {shape: oneSchema, how: inPlace, since: draft7}, "else": {shape: oneSchema, how: inPlace, since: draft7},
-	"dependentSchemas": {shape: namedSchemas, how: inPlace, since: draft2019}, "dependencies": {shape: dependencies, how: inPlace},
+	"allOf": {shape: manySchemas, inPlace: true}, "anyOf": {shape: manySchemas, inPlace: true}, "oneOf": {shape: manySchemas, inPlace: true},
+	"not": {shape: oneSchema, inPlace: true}, "if": {shape: oneSchema, inPlace: true, since: draft7},
+	"then": {shape: oneSchema, inPlace: true, since: draft7}, "else": {shape: oneSchema, inPlace: true, since: draft7},
+	"dependentSchemas": {shape: namedSchemas, inPlace: true, since: draft2019}, "dependencies": {shape: dependencies, inPlace: true},
 
-	"properties": {shape: namedSchemas, how: inMember}, "patternProperties": {shape: namedSchemas, how: inAny},
-	"additionalProperties": {shape: oneSchema, how: inMember}, "propertyNames": {shape: oneSchema, how: inAny, since: draft6},
-	"unevaluatedProperties": {shape: oneSchema, how: inAny, since: draft2019}, "unevaluatedItems": {shape: oneSchema, how: inAny, since: draft2019},
-	"items": {shape: schemaOrList, how: inItem}, "prefixItems": {shape: manySchemas, how: inItem, since: draft2020},
-	"additionalItems": {shape: oneSchema, how: inItem, until: draft2019}, "contains": {shape: oneSchema, how: inAny, since: draft6},
+	"properties": {shape: namedSchemas}, "patternProperties": {shape: namedSchemas},
+	"additionalProperties": {shape: oneSchema}, "propertyNames": {shape: oneSchema, since: draft6},
+	"unevaluatedProperties": {shape: oneSchema, since: draft2019}, "unevaluatedItems": {shape: oneSchema, since: draft2019},
+	"items": {shape: schemaOrList}, "prefixItems": {shape: manySchemas, since: draft2020},
+	"additionalItems": {shape: oneSchema, until: draft2019}, "contains": {shape: oneSchema, since: draft6},
 	"contentSchema": {shape: oneSchema, since: draft2019},
 
 	"type": {shape: aType}, "enum": {shape: aList}, "const": {since: draft6},
@@ -136,8 +126,10 @@ func (d *document) addKeyword(p *part, name string, value any) {
 		return
 	}
 	switch name {
-	case "$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems":
-		d.contextual = at
+	case "$dynamicRef", "$recursiveRef":
+		d.scoped = true
+	case "unevaluatedProperties", "unevaluatedItems":
+		d.unevaluated = true
 	}
 	switch k.shape {
 	case oneSchema:
@@ -284,6 +276,9 @@ func (s shape) misses(d dialect, value any) string {
 			return "an array"
 		}
 	case nameList:
+		if list, ok := value.([]any); ok && len(list) == 0 && d == draft4 {
+			return "an array of different names, and not an empty one"
+		}
 		return missesNames(value)
 	case namedNames:
 		object, ok := value.(map[string]any)

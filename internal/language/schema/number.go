@@ -115,7 +115,7 @@ func (d *decoder) double(f float64, text []byte, g *guide) any {
 	case plain && len(text) <= alwaysKept, sameDecimal(text, f):
 		return f
 	case !plain:
-	case d.numbers != ForText || d.contextual || g != nil && g.number:
+	case d.numbers != ForText || g != nil && g.number:
 		d.refuse(imprecise)
 		return f
 	default:

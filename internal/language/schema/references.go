@@ -127,15 +127,6 @@ func resolveURI(base, ref string) (*url.URL, error) {
 const (
 	// mostWork bounds how many schemas one value may be held against.
 	mostWork = 2000
-	// mostContextual bounds how many schemas the values along one branch of a
-	// whole may be held against by the validator that cannot be stopped.
-	mostContextual = 2000
-	// mostContextualParts bounds the schemas in a schema for that validator,
-	// which compiles them in quadratic time.
-	mostContextualParts = 500
-	// branchLength is how many values stand along one branch at most: the
-	// depth that jsongate lets through.
-	branchLength = 64
 )
 
 // checkCircles reports references that come back to where they started without
@@ -183,10 +174,7 @@ func (w *walk) visit(p *part) bool {
 
 // checkWork reports alternatives that multiply. Circles have been ruled out.
 func (d *document) checkWork() {
-	if d.contextual != "" {
-		d.checkContextualWork()
-	}
-	e := effort{flat: true, below: map[*part]float64{}}
+	e := effort{known: map[*part]float64{}}
 	for _, p := range d.listed {
 		if e.of(p) > mostWork {
 			d.fail(p.at, codeUnsafe, fmt.Sprintf("one value would be held against more than %d schemas", mostWork),
@@ -196,71 +184,20 @@ func (d *document) checkWork() {
 	}
 }
 
-// checkContextualWork reports schemas that the other validator could take too
-// long with.
-func (d *document) checkContextualWork() {
-	if len(d.listed) > mostContextualParts {
-		d.fail(d.contextual, codeUnsafe, fmt.Sprintf("with this keyword a schema may be made of at most %d schemas", mostContextualParts),
-			"leave the keyword out, or make the schema simpler")
-		return
-	}
-	below := map[*part]float64{}
-	for range branchLength {
-		e := effort{below: below, known: map[*part]float64{}}
-		for _, p := range d.listed {
-			e.of(p)
-		}
-		below = e.known
-	}
-	d.effort = int(min(below[d.root], 2*mostContextual))
-	if d.effort > mostContextual {
-		d.fail(d.contextual, codeUnsafe, "with this keyword the schema could take too long to validate",
-			"alternatives that refer back to the whole multiply; leave the keyword out, or make the alternatives fewer")
-	}
-}
-
-// An effort counts how many schemas a value is held against, and when it is not
-// flat also those of the values along its longest branch.
-type effort struct {
-	flat         bool
-	below, known map[*part]float64
-}
+// An effort counts how many schemas a value is held against.
+type effort struct{ known map[*part]float64 }
 
 func (e *effort) of(p *part) float64 {
 	if n, ok := e.known[p]; ok {
 		return n
 	}
-	n := 1.0
+	n, largest := 1.0, 0.0
 	for _, same := range p.same() {
 		n += e.of(same)
 	}
-	largest := 0.0
 	for _, target := range p.dynamic {
 		largest = max(largest, e.of(target))
 	}
-	n += largest
-	if !e.flat && !p.refAlone() {
-		n += e.inside(p)
-	}
-	if e.known == nil {
-		e.known = map[*part]float64{}
-	}
-	e.known[p] = n
-	return n
-}
-
-// inside is the effort of the members and items of a value.
-func (e *effort) inside(p *part) float64 {
-	one, all := 0.0, 0.0
-	for name, subs := range p.subs {
-		for _, s := range subs {
-			switch keywords[name].how {
-			case inMember, inItem:
-				one = max(one, e.below[s.part])
-			case inAny:
-				all += e.below[s.part]
-			}
-		}
-	}
-	return one + all
+	e.known[p] = n + largest
+	return n + largest
 }

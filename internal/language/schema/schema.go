@@ -13,10 +13,7 @@
 // uniqueItems goes by a hash; references that go in circles and chains that
 // double at each step are refused by Compile; validation counts its steps and
 // gives up, with a violation, when a schema that branches and recurses meets a
-// value made for it. The few keywords that the rules leave out, those whose
-// meaning depends on how validation got there ($dynamicRef, unevaluatedItems
-// and the like), are left to the validator of santhosh-tekuri/jsonschema, whose
-// time is bounded by refusing schemas that could multiply its work.
+// value made for it.
 //
 // The package loads nothing: a reference to another document is a mistake. It
 // does not change values other than by adding defaults and what the server
@@ -52,9 +49,7 @@ type Origin map[string]diag.Range
 type Schema struct {
 	raw   json.RawMessage
 	guide *guide
-	// node holds the rules, unless the schema needs the other validator.
-	node       *node
-	contextual *contextual
+	node  *node
 	// numbers is which numbers arguments may hold.
 	numbers Numbers
 	// sure is what Sure reports.
@@ -118,9 +113,6 @@ func (s *Schema) Value(raw []byte) []Violation {
 
 // faults returns what is wrong with a value whose text has the given size.
 func (s *Schema) faults(v any, size int, arguments bool) []fault {
-	if s.contextual != nil {
-		return s.contextual.faults(v, newTranslation(s.guide, arguments))
-	}
 	quick := run{left: patience + size}
 	if s.node.check(v, &quick) {
 		return nil
@@ -255,7 +247,7 @@ func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violatio
 		raw = []byte("{}")
 	}
 	d := decoder{
-		data: raw, fill: true, room: roomForDefaults, path: make(location, 0, usualDepth), numbers: s.numbers, contextual: s.contextual != nil,
+		data: raw, fill: true, room: roomForDefaults, path: make(location, 0, usualDepth), numbers: s.numbers,
 	}
 	decoded, ok := d.document(s.guide)
 	if !ok {

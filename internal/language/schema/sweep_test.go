@@ -158,12 +158,18 @@ func TestEveryValueAtEverySize(t *testing.T) {
 		{"text for a pattern", `{"pattern":"^C-[0-9]+$"}`, func(n int) string { return `"C-` + strings.Repeat("1", n) + `"` }, []string{""}},
 		{"text for a large pattern", `{"pattern":"([a-z]{1,500}x)+y"}`, func(n int) string { return `"` + strings.Repeat("a", n) + `"` },
 			[]string{"must match", "must match", "must match", "takes too long"}},
-		{"text for a pattern of the other validator", `{"unevaluatedItems":false,"pattern":"[a-z]{1,500}x"}`, func(n int) string { return `"` + strings.Repeat("a", n) + `"` },
+		{"text for a pattern beside unevaluatedItems", `{"unevaluatedItems":false,"pattern":"[a-z]{1,500}x"}`, func(n int) string { return `"` + strings.Repeat("a", n) + `"` },
 			[]string{"must match", "must match", "must match", "takes too long"}},
-		{"numbers for a small step of the other validator", `{"unevaluatedItems":false,"items":{"multipleOf":1e-300}}`, func(n int) string {
+		{"numbers for a small step beside unevaluatedItems", `{"unevaluatedItems":false,"items":{"multipleOf":1e-300}}`, func(n int) string {
 			return "[" + joined(n, func(int) string { return "1.5e300" }) + "]"
 		}, []string{"", "", "", "takes too long"}},
-		{"items for the other validator", `{"unevaluatedItems":false,"items":{"anyOf":[{"properties":{"a":true}},{"properties":{"b":true}}]}}`, func(n int) string {
+		{"nested objects with unevaluated members", `{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"b":{"$ref":"#"}}}],"unevaluatedProperties":false}`,
+			func(n int) string { return repeated(n, `{"a":`, "{}", "}") }, []string{"", "", "is nested"}},
+		{"nested alternatives that do not fit", `{"unevaluatedItems":false,"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`,
+			func(n int) string { return repeated(n, `{"a":`, "[1]", "}") }, []string{"fits none", "fits none", "is nested"}},
+		{"nested alternatives by dynamic references", `{"$dynamicAnchor":"n","anyOf":[{"properties":{"a":{"$dynamicRef":"#n"}}},{"properties":{"a":{"$dynamicRef":"#n"}}}],"unevaluatedItems":false}`,
+			func(n int) string { return repeated(n, `{"a":`, "[1]", "}") }, []string{"fits none", "takes too long", "is nested"}},
+		{"items for alternatives beside unevaluatedItems", `{"unevaluatedItems":false,"items":{"anyOf":[{"properties":{"a":true}},{"properties":{"b":true}}]}}`, func(n int) string {
 			return "[" + joined(n, func(int) string { return "{}" }) + "]"
 		}, []string{"", "", "", "", "takes too long"}},
 		{"text for a format", `{"format":"uri"}`, func(n int) string { return `"http://` + strings.Repeat("a", n) + `"` }, []string{""}},

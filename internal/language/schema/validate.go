@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +42,10 @@ type run struct {
 	suggested int
 	// scratch is for spelling values.
 	scratch []byte
+	// known are the outcomes of checks that unevaluated members and items ask for again.
+	known map[checkKey]bool
+	// resources are the resources that were entered, for dynamic references.
+	resources []string
 }
 
 // A fault is a mistake in a value, and what tells one alternative of a schema
@@ -101,10 +106,20 @@ func (r *run) full() bool { return len(r.faults) >= mostFaults }
 
 // quietly runs a check without explaining.
 func (r *run) quietly(n *node, v any) bool {
+	key, remember := n.keyOf(v)
+	if ok, known := r.known[key]; remember && known {
+		return ok
+	}
 	explain := r.explain
 	r.explain = false
 	ok := n.check(v, r)
 	r.explain = explain
+	if remember && !r.exhausted() {
+		if r.known == nil {
+			r.known = map[checkKey]bool{}
+		}
+		r.known[key] = ok
+	}
 	return ok
 }
 
@@ -133,7 +148,12 @@ type node struct {
 	list   *listRule
 	object *objectRule
 	// forms are the rules that hold the same value against other nodes.
-	forms *forms
+	forms    *forms
+	coverage *coverage
+	// resource is the URI of the schema that the node belongs to, and scoped says that
+	// dynamic references ask for it.
+	resource string
+	scoped   bool
 }
 
 // check reports whether the rules hold for v, and when the run explains adds
@@ -143,6 +163,16 @@ func (n *node) check(v any, r *run) bool {
 	if n == nil {
 		return true
 	}
+	if !n.scoped {
+		return n.checkRules(v, r)
+	}
+	entered := r.enterResource(n)
+	ok := n.checkRules(v, r)
+	r.leaveResource(entered)
+	return ok
+}
+
+func (n *node) checkRules(v any, r *run) bool {
 	if !r.step(1) || r.full() {
 		return false
 	}
@@ -163,7 +193,14 @@ func (n *node) check(v any, r *run) bool {
 	}
 	ok := n.checkKind(v, r)
 	if n.forms != nil && (ok || r.explain) {
-		ok = n.forms.check(v, r) && ok
+		fits := n.forms.check(v, r)
+		ok = fits && ok
+		if !fits {
+			return false
+		}
+	}
+	if n.coverage != nil && (ok || r.explain) {
+		ok = n.checkUnevaluated(v, r) && ok
 	}
 	return ok
 }
@@ -326,7 +363,7 @@ func (s *Schema) Fits(value any) error {
 	if violations := s.Value(text); len(violations) > 0 {
 		return errors.New(Sentence(violations))
 	}
-	d := decoder{data: text, path: make(location, 0, usualDepth), numbers: s.numbers, contextual: s.contextual != nil}
+	d := decoder{data: text, path: make(location, 0, usualDepth), numbers: s.numbers}
 	if _, ok := d.document(s.guide); ok && len(d.refused) > 0 {
 		return errors.New(Sentence(violations(d.refused)))
 	}
@@ -352,7 +389,11 @@ func violations(faults []fault) []Violation {
 	return list
 }
 
-// The words of violations. Both validators use them.
+func compareFaults(a, b fault) int {
+	return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.message, b.message))
+}
+
+// The words of violations.
 const (
 	atLeast     = "must be at least %s"
 	atMost      = "must be at most %s"

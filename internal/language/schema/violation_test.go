@@ -69,18 +69,6 @@ func TestViolationsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTheOtherValidatorSpeaksTheSameWords(t *testing.T) {
-	for _, row := range violationRows {
-		t.Run(row.name, func(t *testing.T) {
-			s := mustCompile(t, row.schema)
-			s.contextual = &contextual{schema: compileOther(t, []byte(row.schema))}
-			if diff := cmp.Diff(row.want, told(s.Value([]byte(row.value)))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func told(list []Violation) []string {
 	var lines []string
 	for _, v := range list {
@@ -89,7 +77,7 @@ func told(list []Violation) []string {
 	return lines
 }
 
-func TestContextualKeywordsSpeakTheSameWords(t *testing.T) {
+func TestUnevaluatedProperties_speakTheSameWords(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"unevaluatedProperties":false}`)
 	_, _, found := s.Args([]byte(`{"limit":0,"limt":1}`), nil)
 	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt"; did you mean "limit"?`}
