@@ -116,6 +116,9 @@ func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, 
 			return scripting.Outcome{Failure: l.fault(reply.Fault)}, nil
 		case reply.Result != nil:
 			return l.result(reply.Result), nil
+		case l.method == upstream.MethodComplete:
+			c.Cancel(context.Canceled)
+			return failed("the server behind this asks in the midst of a completion"), nil
 		}
 		outcome, goesOn := l.asked(ctx, c, reply)
 		if !goesOn {
