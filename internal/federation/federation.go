@@ -148,32 +148,32 @@ type State struct {
 
 // Ailing says in a few words what is wrong with servers, "" for nothing.
 func Ailing(states []State) string {
-	var down, quarantined, unruled, taken, ails []string
+	var down, ails []string
 	for _, s := range states {
 		if !s.Up && !s.Idle {
 			down = append(down, s.Name)
-		}
-		if n := len(s.Quarantined); n > 0 {
-			quarantined = append(quarantined, fmt.Sprintf("%d of %s", n, s.Name))
-		}
-		if s.Unruled > 0 {
-			unruled = append(unruled, fmt.Sprintf("%d of %s", s.Unruled, s.Name))
-		}
-		if s.Taken > 0 {
-			taken = append(taken, fmt.Sprintf("%d of %s", s.Taken, s.Name))
 		}
 	}
 	if down != nil {
 		ails = append(ails, "not reached: "+strings.Join(down, ", "))
 	}
-	if quarantined != nil {
-		ails = append(ails, "tools in quarantine: "+strings.Join(quarantined, ", "))
-	}
-	if unruled != nil {
-		ails = append(ails, "left out as rules do not fit: "+strings.Join(unruled, ", "))
-	}
-	if taken != nil {
-		ails = append(ails, "left out as names are taken: "+strings.Join(taken, ", "))
+	for _, ail := range []struct {
+		what  string
+		count func(*State) int
+	}{
+		{"tools in quarantine", func(s *State) int { return len(s.Quarantined) }},
+		{"left out as rules do not fit", func(s *State) int { return s.Unruled }},
+		{"left out as names are taken", func(s *State) int { return s.Taken }},
+	} {
+		var counts []string
+		for i := range states {
+			if n := ail.count(&states[i]); n > 0 {
+				counts = append(counts, fmt.Sprintf("%d of %s", n, states[i].Name))
+			}
+		}
+		if counts != nil {
+			ails = append(ails, ail.what+": "+strings.Join(counts, ", "))
+		}
 	}
 	return strings.Join(ails, "; ")
 }
