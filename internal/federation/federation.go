@@ -113,67 +113,51 @@ func (none) Drifts(*catalog.Catalog) []Drift                                 { r
 func (none) Follow(string) (leave func())                                    { return func() {} }
 func (none) Close()                                                          {}
 
-// State is how an upstream server is, for operators.
+// State is how an upstream server is, for operators; engine.UpstreamStatus says what its
+// members mean.
 type State struct {
-	// Name is that of its block.
-	Name string
-	// Up says that it can be reached and has told what it offers.
-	Up bool
-	// Err is why it cannot be reached, nil where it can or where that is not known yet.
-	Err error
-	// Idle says that it is reached when it is called first, which nobody has done yet.
-	Idle bool
-	// Late is why what serves began without it, nil once it has told what it offers or cannot
-	// be reached.
-	Late error
-	// Since is when this began to be so, and Again when it is tried again; zero where there
-	// is no such time.
-	Since, Again time.Time
-	// Revision is that of the protocol that it speaks, "" where none is agreed on.
-	Revision string
-	// Instructions tell a model how to use it, in its own words.
-	Instructions string
-	// Offered counts what it lists, and Left what of that could be offered here and is not.
-	// LeftOut are the first of these, with the reasons. Quarantined are the tools among all
-	// of these that nobody has accepted as they are.
+	Name                 string
+	Up                   bool
+	Err                  error
+	Idle                 bool
+	Late                 error
+	Since, Again         time.Time
+	Revision             string
+	Instructions         string
 	Offered, Left        int
 	LeftOut, Quarantined []string
-	// Unruled counts what is left out as a rule that covers it does not fit it, and Taken
-	// what is as something else has its name.
-	Unruled, Taken int
-	// Unkept is why the lock file does not have what is taken in of it without a question,
-	// nil where it does.
-	Unkept error
+	Unruled, Taken       int
+	Unkept               error
 }
 
 // Ailing says in a few words what is wrong with servers, "" for nothing.
 func Ailing(states []State) string {
-	var down, quarantined, unruled, taken, ails []string
+	var down, ails []string
 	for _, s := range states {
 		if !s.Up && !s.Idle {
 			down = append(down, s.Name)
-		}
-		if n := len(s.Quarantined); n > 0 {
-			quarantined = append(quarantined, fmt.Sprintf("%d of %s", n, s.Name))
-		}
-		if s.Unruled > 0 {
-			unruled = append(unruled, fmt.Sprintf("%d of %s", s.Unruled, s.Name))
-		}
-		if s.Taken > 0 {
-			taken = append(taken, fmt.Sprintf("%d of %s", s.Taken, s.Name))
 		}
 	}
 	if down != nil {
 		ails = append(ails, "not reached: "+strings.Join(down, ", "))
 	}
-	if quarantined != nil {
-		ails = append(ails, "tools in quarantine: "+strings.Join(quarantined, ", "))
-	}
-	if unruled != nil {
-		ails = append(ails, "left out as rules do not fit: "+strings.Join(unruled, ", "))
-	}
-	if taken != nil {
-		ails = append(ails, "left out as names are taken: "+strings.Join(taken, ", "))
+	for _, ail := range []struct {
+		what  string
+		count func(*State) int
+	}{
+		{"tools in quarantine", func(s *State) int { return len(s.Quarantined) }},
+		{"left out as rules do not fit", func(s *State) int { return s.Unruled }},
+		{"left out as names are taken", func(s *State) int { return s.Taken }},
+	} {
+		var counts []string
+		for i := range states {
+			if n := ail.count(&states[i]); n > 0 {
+				counts = append(counts, fmt.Sprintf("%d of %s", n, states[i].Name))
+			}
+		}
+		if counts != nil {
+			ails = append(ails, ail.what+": "+strings.Join(counts, ", "))
+		}
 	}
 	return strings.Join(ails, "; ")
 }

@@ -86,7 +86,10 @@ func (c Change) lines() []string {
 
 // textOf returns the lines of a definition, without commas at their ends.
 func textOf(t Tool) []byte {
-	lines := linesOf(t)
+	if t == (Tool{}) {
+		return nil
+	}
+	lines := strings.Split(string(appendSheet(nil, t)), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, ",") + "\n"
 	}

@@ -128,7 +128,10 @@ func (l *Lock) with(a accepted) *Lock {
 // Accept returns the lock with changes taken in: what was added or changed is accepted as
 // it was listed then, and what was removed is no longer.
 func (l *Lock) Accept(changes ...Change) *Lock {
-	d := draftOf(l)
+	d := draft{}
+	for _, a := range l.upstreams {
+		d.add(a.upstream, a.tools)
+	}
 	for _, c := range changes {
 		d.know(c.Upstream)
 		if c.Kind == Removed {
@@ -158,14 +161,6 @@ func (l *Lock) Exposed(upstream string, other *Lock) (changes []Change) {
 
 // draft is a lock that changes: tools by the names of their upstreams and their own.
 type draft map[string]map[string]Tool
-
-func draftOf(l *Lock) draft {
-	d := draft{}
-	for _, a := range l.upstreams {
-		d.add(a.upstream, a.tools)
-	}
-	return d
-}
 
 // add adds an upstream, and tools of it.
 func (d draft) add(upstream string, tools []Tool) {

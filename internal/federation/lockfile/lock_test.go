@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,4 +189,128 @@ func FuzzParse(f *testing.F) {
 		}
 		checkShown(t, string(encoded))
 	})
+}
+
+func TestLocksHaveOneSumAsTheyHaveOneFile(t *testing.T) {
+	a, b, other := tool(t, `{"name":"a"}`), tool(t, `{"name":"b"}`), tool(t, `{"name":"a","title":"x"}`)
+	none := new(lockfile.Lock)
+	locks := []*lockfile.Lock{
+		none, none.Pin("github"), none.Pin("git").Pin("hub"), none.Pin("github", a), none.Pin("github", b), none.Pin("github", a, b), none.Pin("github", b).Pin("github", a),
+		none.Pin("github", other), none.Pin("gitlab", of(t, "gitlab", `{"name":"a"}`)), none.Pin("github", a).Pin("gitlab", of(t, "gitlab", `{"name":"b"}`)),
+		none.Pin("github").Pin("gitlab", of(t, "gitlab", `{"name":"a"}`), of(t, "gitlab", `{"name":"b"}`)),
+	}
+	for i, l := range locks {
+		for j, r := range locks {
+			if same := string(l.Encode()) == string(r.Encode()); same != (l.Sum() == r.Sum()) {
+				t.Errorf("%d and %d have one file: %t, and one sum: %t", i, j, same, !same)
+			}
+		}
+	}
+	read, err := lockfile.Parse(shown(t).Encode())
+	if err != nil || read.Sum() != shown(t).Sum() {
+		t.Errorf("a lock that was read has another sum, %v", err)
+	}
+}
+
+// TestASumReadsNoDefinition: builds of catalogs make one of all that is accepted.
+func TestASumReadsNoDefinition(t *testing.T) {
+	var list []lockfile.Tool
+	for _, entry := range entries(2000) {
+		list = append(list, tool(t, string(entry)))
+	}
+	lock := new(lockfile.Lock).Pin("github", list...)
+	if n := testing.AllocsPerRun(10, func() { lock.Sum() }); n > 5 {
+		t.Errorf("a sum of 2,000 tools allocates %.0f times", n)
+	}
+}
+
+// made are the tools of long so far, by their upstreams: each takes its time.
+var made = struct {
+	sync.Mutex
+	of map[string][]lockfile.Tool
+}{of: map[string][]lockfile.Tool{}}
+
+// long returns n tools that each take most of what one may.
+func long(t testing.TB, upstream string, n int) []lockfile.Tool {
+	t.Helper()
+	made.Lock()
+	defer made.Unlock()
+	for i := len(made.of[upstream]); i < n; i++ {
+		made.of[upstream] = append(made.of[upstream], of(t, upstream, fmt.Sprintf(`{"name":"t%d","inputSchema":{"minimum":0.%s}}`, i, strings.Repeat("1", 250<<10))))
+	}
+	return slices.Clone(made.of[upstream][:n])
+}
+
+// huge returns a lock that is longer than a file may be.
+func huge(t testing.TB) *lockfile.Lock {
+	return new(lockfile.Lock).Pin("known", long(t, "known", 263)...)
+}
+
+func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
+	for name, lock := range map[string]*lockfile.Lock{"empty": new(lockfile.Lock), "shown": shown(t), "long": new(lockfile.Lock).Pin("lab", long(t, "lab", 2)...)} {
+		file := lock.Encode()
+		read, err := lockfile.Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lock.Len() != len(file) || read.Len() != len(file) {
+			t.Errorf("%s: the file has %d bytes, said are %d, and %d of what is read", name, len(file), lock.Len(), read.Len())
+		}
+	}
+	lock := huge(t)
+	if n := testing.AllocsPerRun(1, func() { lock.Len() }); n > 10 {
+		t.Errorf("the length of 263 tools allocates %.0f times", n)
+	}
+}
+
+func TestWhatIsTooLongTakesTheRoomOfNoOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
+	before := new(lockfile.Lock).Pin("known", long(t, "known", 200)...)
+	kept := new(lockfile.Lock).
+		Pin("a-long", long(t, "a-long", 63)...).
+		Pin("known", of(t, "known", `{"name":"other"}`)).
+		Pin("little", of(t, "little", `{"name":"a"}`)).
+		Pin("longer", long(t, "longer", 64)...).
+		Pin("z", of(t, "z", `{"name":"a"}`))
+	got := before.Fill(kept)
+	if diff := cmp.Diff([]string{"known", "little", "z"}, got.Upstreams()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(contents(before)["known"], got.Tools("known")); diff != "" {
+		t.Error("what was known is another")
+	}
+	if again := got.Fill(kept); again != got {
+		t.Errorf("a lock without room becomes one of %v", again.Upstreams())
+	}
+	if got := new(lockfile.Lock).Pin("known", long(t, "known", 100)...).Fill(kept).Upstreams(); !cmp.Equal(got, []string{"a-long", "known", "little", "longer", "z"}) {
+		t.Errorf("with room for all, there are %v", got)
+	}
+}
+
+// testdata/before/mcpd.lock is a lock file as the version before the packages were regrouped
+// wrote it. It is never written anew.
+func TestParse_lockOfTheVersionBefore(t *testing.T) {
+	file, err := os.ReadFile("testdata/before/mcpd.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := lockfile.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := shown(t).Pin("raw", of(t, "raw", `{"name":"h","description":"hidden \u200b"}`).AsRaw())
+	if diff := cmp.Diff(contents(want), contents(read)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if again := read.Encode(); !bytes.Equal(again, file) {
+		t.Errorf("it is written as\n%s", cmp.Diff(string(file), string(again)))
+	}
+	if got, want := fmt.Sprintf("%x", read.Sum()), "964553ecb9588d69d08e4b2229617690c4eff6c62b91339fd9816953db7b3be3"; got != want {
+		t.Errorf("its sum is %s, and was %s", got, want)
+	}
 }

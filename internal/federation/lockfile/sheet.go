@@ -28,15 +28,6 @@ func appendSheet(dst []byte, t Tool) []byte {
 	return s.text
 }
 
-// linesOf returns the lines of a tool's definition.
-func linesOf(t Tool) []string {
-	text := appendSheet(nil, t)
-	if len(text) == 0 {
-		return nil
-	}
-	return strings.Split(string(text), "\n")
-}
-
 // Levels of depth by which lines are set in. What is deeper than the deepest is set in as
 // that is: a line says what it is by its brackets, and blanks before each of thousands of
 // items would be most of the text.

@@ -34,8 +34,8 @@ func (b *body) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome
 	if len(b.ask.Names()) > 0 {
 		i.Host.Asking.Grant = &b.ask
 	}
-	l := &leg{body: b, invocation: &i}
-	defer l.ends()
+	l := &leg{body: b, invocation: &i, listener: &listener{ctx: ctx, host: &i.Host}}
+	defer l.listener.end()
 	c, failure, err := l.begin(ctx)
 	if failure != nil || err != nil {
 		return scripting.Outcome{Failure: failure}, err
@@ -50,15 +50,8 @@ type leg struct {
 	listener   *listener
 }
 
-func (l *leg) ends() {
-	if l.listener != nil {
-		l.listener.end()
-	}
-}
-
 // begin makes the call, or finds the one that waits for the answers of its client.
 func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
-	l.listener = &listener{ctx: ctx, host: &l.invocation.Host}
 	kept, answers, paused := l.invocation.Journal.Paused()
 	if !paused {
 		return l.send(ctx, l.request(nil, ""))
@@ -97,11 +90,6 @@ func unavailable(err error) error {
 	return lost
 }
 
-// unanswered is the error of a call that has come to nothing.
-func unanswered(err error) error {
-	return &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
-}
-
 // follow waits for what becomes of a call.
 func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
 	for {
@@ -111,11 +99,14 @@ func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, 
 			c.Cancel(context.Cause(ctx))
 			return scripting.Outcome{}, ctx.Err()
 		case err != nil:
-			return scripting.Outcome{}, unanswered(err)
+			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
 		case reply.Fault != nil:
 			return scripting.Outcome{Failure: l.fault(reply.Fault)}, nil
 		case reply.Result != nil:
 			return l.result(reply.Result), nil
+		case l.method == upstream.MethodComplete:
+			c.Cancel(context.Canceled)
+			return failed("the server behind this asks in the midst of a completion"), nil
 		}
 		outcome, goesOn := l.asked(ctx, c, reply)
 		if !goesOn {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -194,13 +195,9 @@ func escaped(said members, but ...string) (members, error) {
 		if err != nil {
 			return nil, err
 		}
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(v); err != nil {
+		if shown[name], err = jsontext.Marshal(v); err != nil {
 			return nil, fmt.Errorf("escape %s: %w", name, err)
 		}
-		shown[name] = b.Bytes()
 	}
 	for _, name := range but {
 		if raw, given := said[name]; given {

@@ -65,19 +65,12 @@ func (l *leg) can() json.RawMessage {
 	return encoded
 }
 
-// request is a question as the client gets it.
-type request struct {
-	Key    string          `json:"key"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
 // asked has the client be asked what the server wants to know. It reports true where the
 // call goes on without: what may not be asked is refused.
 func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
 	waits := reply.Waits
 	k := kept{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
-	var requests []request
+	var requests []upstream.Question
 	refused := map[string]upstream.Answer{}
 	for n, q := range reply.Asked {
 		key := l.server + "_" + strconv.Itoa(n+1)
@@ -90,7 +83,7 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 			continue
 		}
 		k.Keys[key], k.Methods[key] = q.Key, q.Method
-		requests = append(requests, request{key, q.Method, params})
+		requests = append(requests, upstream.Question{Key: key, Method: q.Method, Params: params})
 	}
 	switch {
 	case waits && len(refused) > 0:
@@ -125,7 +118,7 @@ func (l *leg) caller() string {
 // may asks whether the client of the call may be asked this.
 func (l *leg) may(ctx context.Context, method string, params json.RawMessage) error {
 	// What was read always encodes.
-	payload, _ := json.Marshal(map[string]any{"requests": []request{{"q", method, params}}})
+	payload, _ := json.Marshal(map[string]any{"requests": []upstream.Question{{Key: "q", Method: method, Params: params}}})
 	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
 	var refused *scripting.HostError
 	switch {

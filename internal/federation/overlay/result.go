@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ func (l *leg) result(result json.RawMessage) scripting.Outcome {
 			outcome.Result.TTL = said.ttl()
 		}
 		return outcome
+	case upstream.MethodComplete:
+		return completed(said)
 	}
 	return passed(said, []string{"messages"}, []string{"description"})
 }
@@ -151,25 +154,12 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 	params, _ := json.Marshal(map[string]any{
 		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
 	})
-	l := &leg{body: &body{fleet: c.fleet, server: c.server, method: upstream.MethodComplete}, invocation: &i}
+	l := &leg{body: &body{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
 	call, err := c.fleet.Begin(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
 	if err != nil {
 		return scripting.Outcome{}, unavailable(err)
 	}
-	answer, err := call.Next(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		call.Cancel(context.Cause(ctx))
-		return scripting.Outcome{}, ctx.Err()
-	case err != nil:
-		return scripting.Outcome{}, unanswered(err)
-	case answer.Fault != nil:
-		return scripting.Outcome{Failure: l.fault(answer.Fault)}, nil
-	case answer.Result == nil:
-		call.Cancel(context.Canceled)
-		return failed("the server behind this asks in the midst of a completion"), nil
-	}
-	return completed(i.Host.Secrets.RedactJSON(answer.Result)), nil
+	return l.follow(ctx, call)
 }
 
 // maxSuggested is how many values a completion has at most (2026-07-28
@@ -177,8 +167,8 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 const maxSuggested = 100
 
 // completed passes a completion on.
-func completed(result json.RawMessage) scripting.Outcome {
-	said := decoded(decoded(result)["completion"])
+func completed(result members) scripting.Outcome {
+	said := decoded(result["completion"])
 	var values []string
 	if json.Unmarshal(said["values"], &values) != nil || len(values) > maxSuggested {
 		return failed("the server behind this completes with what is no list of texts")

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
-	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
@@ -89,7 +88,8 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 		case s.Listing == nil:
 			d.Err = errLate
 		default:
-			f.compare(u, s.Listing, &d)
+			tools, _ := included(u, s.Listing.Tools)
+			f.differ(u, tools, &d)
 		}
 		drifts = append(drifts, d)
 	}
@@ -109,12 +109,6 @@ func (f *Federation) hiding(u *definition.Upstream) federation.Drift {
 	f.differ(u, hiding, &d)
 	d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return c.Kind == lockfile.Removed })
 	return d
-}
-
-// compare has a drift say how what a server lists differs.
-func (f *Federation) compare(u *definition.Upstream, listing *upstream.Listing, d *federation.Drift) {
-	tools, _ := included(u, listing.Tools)
-	f.differ(u, tools, d)
 }
 
 // differ has a drift say how entries of tools differ.

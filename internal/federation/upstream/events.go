@@ -200,18 +200,29 @@ const maxFields = 4 << 10
 
 // line reads a line of at most so many bytes, without its end. The last one may lack it.
 func (e *events) line(most int) ([]byte, error) {
-	var line []byte
+	line, err := readLine(e.from, most)
+	if err == errLongLine {
+		err = errLongEvent
+	}
+	return bytes.TrimRight(line, "\r\n"), err
+}
+
+// errLongLine is the error of [readLine] for a line that is too long.
+var errLongLine = errors.New("a line is too long")
+
+// readLine reads a line of at most so many bytes with its end, which the last one may lack.
+func readLine(from *bufio.Reader, most int) (line []byte, err error) {
 	for {
-		piece, err := e.from.ReadSlice('\n')
+		piece, err := from.ReadSlice('\n')
 		line = append(line, piece...)
 		switch {
 		case len(line) > most:
-			return nil, errLongEvent
+			return nil, errLongLine
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
 			return nil, err
 		}
-		return bytes.TrimRight(line, "\r\n"), nil
+		return line, nil
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
@@ -255,5 +258,92 @@ func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+type traceKey struct{}
+
+func TestACallCarriesTheTraceOfItsContextOn(t *testing.T) {
+	eras := map[bool]bool{}
+	for way, place := range ways(t) {
+		t.Run(way, func(t *testing.T) {
+			o, _ := options(t)
+			o.Propagate = func(ctx context.Context) string {
+				parent, _ := ctx.Value(traceKey{}).(string)
+				return parent
+			}
+			l, err := upstream.Dial(t.Context(), place, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			eras[l.Modern()] = true
+			const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+			for _, want := range []string{parent, ""} {
+				if got := traceOf(t, l, context.WithValue(t.Context(), traceKey{}, want)); got != want {
+					t.Errorf("of %q the server sees %q", want, got)
+				}
+			}
+		})
+	}
+	if !eras[true] || !eras[false] {
+		t.Errorf("servers of one era alone were called: %v", eras)
+	}
+}
+
+// traceOf returns what the server sees of the trace of a call.
+func traceOf(t *testing.T, l *upstream.Link, ctx context.Context) string {
+	t.Helper()
+	reply, err := l.Begin(ctx, upstream.Request{Method: upstream.MethodTool, Name: "meta"}, nil).Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct{ StructuredContent struct{ TraceParent string } }
+	if err := json.Unmarshal(reply.Result, &said); err != nil {
+		t.Fatalf("%s: %v", reply.Result, err)
+	}
+	return said.StructuredContent.TraceParent
+}
+
+// paged is a server whose list of tools is in three pages, of which each says for how long
+// it holds.
+func paged(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Cursor string }
+	}
+	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil || m.Method == "server/discover" {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	result := `{}`
+	switch {
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case m.Method == "initialize":
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"paged","version":"1"},"instructions":"Turn the pages."}`
+	case m.Method == "tools/list":
+		result = map[string]string{
+			"":  `{"tools":[{"name":"a"}],"ttlMs":60000,"nextCursor":"b"}`,
+			"b": `{"tools":[{"name":"b"}],"ttlMs":30000,"nextCursor":"c"}`,
+			"c": `{"tools":[{"name":"c"}],"ttlMs":0}`,
+		}[m.Params.Cursor]
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+func TestEveryPageIsReadAndTheListsHoldAsLongAsTheFirstOfThem(t *testing.T) {
+	host := httptest.NewServer(http.HandlerFunc(paged))
+	t.Cleanup(host.Close)
+	l, _ := dial(t, upstream.Place{Name: "paged", URL: host.URL + "/mcp"})
+	listing, err := l.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s %s", listing.Tools, listing.Instructions); got != `[{"name":"a"} {"name":"b"} {"name":"c"}] Turn the pages.` || listing.TTL != 30*time.Second {
+		t.Errorf("it lists %s for %s", got, listing.TTL)
 	}
 }

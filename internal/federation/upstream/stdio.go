@@ -135,28 +135,16 @@ func (p *program) message(line []byte) ([]byte, error) {
 
 // line reads a line, which the limits of the wire bound.
 func (p *program) line() ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := p.lines.ReadSlice('\n')
-		line = append(line, piece...)
-		switch {
-		case len(line) > p.wire.limits.Bytes+1:
-			return nil, fmt.Errorf("the server sends a message of more than %d bytes", p.wire.limits.Bytes)
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && len(line) == 0:
-			return nil, p.gone(err)
-		}
+	line, err := readLine(p.lines, p.wire.limits.Bytes+1)
+	switch {
+	case err == nil:
 		return line, nil
+	case err == errLongLine:
+		return nil, fmt.Errorf("the server sends a message of more than %d bytes", p.wire.limits.Bytes)
+	case errors.Is(err, io.EOF):
+		return nil, p.fate(errClosed)
 	}
-}
-
-// gone is why there is nothing more to read.
-func (p *program) gone(err error) error {
-	if errors.Is(err, io.EOF) {
-		return p.fate(errClosed)
-	}
-	return p.fate(fmt.Errorf("read what the program writes: %w", err))
+	return nil, p.fate(fmt.Errorf("read what the program writes: %w", err))
 }
 
 // Write sends what the client library writes: whole messages, each with its line end.

@@ -3,10 +3,18 @@ package upstream
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // crossing returns a call whose request and response pass the wire, the latter with a text
@@ -55,4 +63,130 @@ func TestACallStaysWithinTheAllocationsOfTheWire(t *testing.T) {
 	if small > budget || large > budget {
 		t.Errorf("a call allocates %.0f times, and %.0f with a result of a megabyte: more than %d", small, large, budget)
 	}
+}
+
+// The client library takes an event for a message by what is left of its name without
+// blanks, and over HTTP with SSE whatever its name is.
+func TestNoEventPassesTheWireByItsName(t *testing.T) {
+	const twice = `{"a":1,"a":1}` // which may not pass
+	const refused, none = "the server sends what may not pass", "<nil>"
+	for _, row := range []struct {
+		name, stream string
+		streamable   bool
+		passed, err  string
+	}{
+		{"without a name", "data: " + twice + "\n\n", true, "", refused},
+		{"an empty name", "event:\ndata: " + twice + "\n\n", true, "", refused},
+		{"a name of a blank", "event:  \ndata: " + twice + "\n\n", true, "", refused},
+		{"a name behind blanks", "event: \t message \ndata: " + twice + "\n\n", true, "", refused},
+		{"the last of two names", "event: other\nevent:\ndata: " + twice + "\n\n", true, "", refused},
+		{"another name", "event: other\nid: 7\ndata: " + twice + "\n\n", true, "id: 7\n\n", none},
+		{"another name over HTTP with SSE", "event: other\ndata: " + twice + "\n\n", false, "", none},
+		{"where to post to", "event: endpoint\ndata: /messages\n\n", false, "event: endpoint\ndata: /messages\n\n", none},
+		{"where to post to, twice", "event: endpoint\ndata: /messages\n\nevent: endpoint\ndata: " + twice + "\n\n", false, "event: endpoint\ndata: /messages\n\n", none},
+		{"where to post to over Streamable HTTP", "event: endpoint\ndata: /messages\n\n", true, "", none},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, c := running()
+			passed, err := io.ReadAll(newEvents(io.NopCloser(strings.NewReader(row.stream)), w, &stream{of: c}, row.streamable))
+			if string(passed) != row.passed || !strings.HasPrefix(fmt.Sprint(err), row.err) {
+				t.Errorf("%q passes, %v", passed, err)
+			}
+		})
+	}
+}
+
+func TestServersThatHangHoldUpOthersForTheirStartAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hanging = 650
+		g := make(gate, maxDialling)
+		began := time.Now()
+		for range hanging {
+			go func() { _ = g.enter(t.Context()) }() // and never leaves
+		}
+		synctest.Wait()
+		g.enter(t.Context())()
+		if waited, most := time.Since(began), (hanging+maxDialling-1)/maxDialling*maxHeld; waited > most {
+			t.Errorf("one that does well waits for %s, and %s would do", waited, most)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestOfManyServersFewAreConnectedToAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := make(gate, maxDialling)
+		var within atomic.Int64
+		var all sync.WaitGroup
+		for range 500 {
+			all.Go(func() {
+				defer g.enter(t.Context())()
+				if n := within.Add(1); n > maxDialling {
+					t.Errorf("%d are connected to at once", n)
+				}
+				time.Sleep(maxHeld / 2)
+				within.Add(-1)
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestAServerIsNotHeardAsFastAsItSpeaks: neither where it answers what nobody has asked, nor
+// where it says nothing at all.
+func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
+	for name, said := range map[string]string{
+		"ends of the stream": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
+		"notifications":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n",
+		"answers to nothing": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
+		"events of others":   "event: ping\ndata: {}\n\n",
+		"comments":           ": hush\n\n",
+		"blank lines":        "\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(jsonguard.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
+			w.ready.Store(true)
+			began := time.Now()
+			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{listens: name == "ends of the stream"}, true)
+			if _, err := io.Copy(io.Discard, stream); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took < paceBurst*paceEach*99/100 {
+				t.Errorf("%d %s are heard within %s", 2*paceBurst, name, took)
+			}
+		})
+	}
+}
+
+// Servers without a network are played by what answers requests of HTTP.
+
+// playedBy are the options of who speaks to such a server.
+func playedBy(server http.RoundTripper) Options {
+	return Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return server }}
+}
+
+// sentBy returns the message that a request carries, and its text; nothing where it carries
+// none.
+func sentBy(r *http.Request) (m message, text []byte, err error) {
+	if r.Method != http.MethodPost {
+		return m, nil, nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return m, nil, err
+	}
+	if text, err = io.ReadAll(body); err != nil {
+		return m, nil, err
+	}
+	m, err = parse(text)
+	return m, text, err
+}
+
+// given returns the answer to a request, as long as its body is.
+func given(r *http.Request, status int, kind string, body io.Reader) *http.Response {
+	closer, ok := body.(io.ReadCloser)
+	if !ok {
+		closer = io.NopCloser(body)
+	}
+	return &http.Response{StatusCode: status, Request: r, Header: http.Header{"Content-Type": {kind}}, ContentLength: -1, Body: closer}
 }

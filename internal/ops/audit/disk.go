@@ -74,21 +74,11 @@ func checkFile(name string) error {
 	return err
 }
 
-// replace writes a file so that after a crash it has the old content or the new.
-func replace(d disk, name string, content []byte) error {
-	return replaceWith(d, name, content, os.O_TRUNC, file.sync)
-}
-
-// replaceSoon is replace without waiting for the disk: after a kill the file has the old
-// content or the new, after a loss of power perhaps an older one or none.
-func replaceSoon(d disk, name string, content []byte) error {
-	return replaceWith(d, name, content, os.O_TRUNC, func(file) error { return nil })
-}
-
-// replaceWith writes content beside a file, has settle see to it, and puts it in its place
-// last: where it fails the file is what it was. The flag is O_TRUNC, or O_EXCL to refuse a
-// file that stands beside it already.
-func replaceWith(d disk, name string, content []byte, flag int, settle func(file) error) error {
+// replace writes content beside a file, calls settle for it, and renames it last, so that a
+// failure leaves the file as it was. With file.sync as settle the file has the old content or
+// the new after a crash. The flag is O_TRUNC, or O_EXCL to refuse a file that stands beside it
+// already.
+func replace(d disk, name string, content []byte, flag int, settle func(file) error) error {
 	fresh := name + ".new"
 	f, err := d.open(fresh, os.O_WRONLY|os.O_CREATE|flag)
 	if err != nil {

@@ -143,10 +143,10 @@ func readKey(d disk, path string) (k keyFile, err error) {
 func (k keyFile) write(d disk, path string) error {
 	name := keyPath(path)
 	fresh := name + ".new"
-	err := replaceWith(d, name, k.encode(), os.O_EXCL, file.sync)
+	err := replace(d, name, k.encode(), os.O_EXCL, file.sync)
 	if errors.Is(err, fs.ErrExist) {
 		if err = d.remove(fresh); err == nil {
-			err = replaceWith(d, name, k.encode(), os.O_EXCL, file.sync)
+			err = replace(d, name, k.encode(), os.O_EXCL, file.sync)
 		}
 	}
 	if err != nil {

@@ -55,7 +55,9 @@ func resume(o Options, c *chain, old []aside, marks *marker) (s *spool, told []E
 	}
 	s.last, s.durable, s.offset = last.last, last.last, last.offset
 	if last.torn > 0 {
-		told = append(told, tornAs(last))
+		told = append(told, Event{tornEvent, map[string]string{
+			"bytes": strconv.FormatInt(last.torn, 10), "sha256": hex.EncodeToString(last.digest[:]),
+		}})
 	}
 	var key keyFile
 	if marks != nil {
@@ -196,13 +198,6 @@ func (e *end) hash(f file) error {
 	}
 	h.Sum(e.digest[:0])
 	return nil
-}
-
-// tornAs is the event that tells of a torn end.
-func tornAs(e end) Event {
-	return Event{tornEvent, map[string]string{
-		"bytes": strconv.FormatInt(e.torn, 10), "sha256": hex.EncodeToString(e.digest[:]),
-	}}
 }
 
 // lines reads a file line by line, whatever is in it.

@@ -96,7 +96,10 @@ func (s *spool) sync() error {
 	}
 	to := s.offset + int64(len(s.unsynced))
 	if s.witnessed {
-		if err := s.witness(head{first: s.oldest, last: s.last, file: s.first, offset: to}); err != nil {
+		// The head does not wait for the disk once more: after a kill it has its old content or
+		// the new, after a loss of power perhaps an older one or none.
+		h := head{first: s.oldest, last: s.last, file: s.first, offset: to}
+		if err := replace(s.disk, headPath(s.path), h.encode(s.chain), os.O_TRUNC, func(file) error { return nil }); err != nil {
 			s.broken = true
 			return err
 		}
@@ -104,12 +107,6 @@ func (s *spool) sync() error {
 	s.offset = to
 	s.durable, s.unsynced, s.written = s.last, s.unsynced[:0], 0
 	return nil
-}
-
-// witness has the head know of lines that the disk has, without waiting for the disk once
-// more: a kill takes nothing of it.
-func (s *spool) witness(h head) error {
-	return replaceSoon(s.disk, headPath(s.path), h.encode(s.chain))
 }
 
 // mend opens the file anew and cuts it to what is durable.

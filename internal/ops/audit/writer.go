@@ -263,7 +263,7 @@ func (w *writer) makeRoom() {
 func (w *writer) checkpoint() error {
 	o := &w.log.o
 	at := w.spool.durable
-	if err := replace(o.disk, headPath(o.Path), w.spool.head().encode(w.spool.chain)); err != nil {
+	if err := replace(o.disk, headPath(o.Path), w.spool.head().encode(w.spool.chain), os.O_TRUNC, file.sync); err != nil {
 		return err
 	}
 	w.known = at

@@ -59,7 +59,11 @@ func listen(path string) (*Server, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := checkFolder(folder); err != nil {
+	info, err := os.Stat(folder)
+	if err == nil {
+		err = checkOwner(folder, info)
+	}
+	if err != nil {
 		return nil, err
 	}
 	p, err := enter(path)
@@ -98,15 +102,6 @@ func holder(short string) string {
 		return fmt.Sprintf("process %d", peer.PID)
 	}
 	return "another process"
-}
-
-// checkFolder refuses a folder in which others could put another socket.
-func checkFolder(folder string) error {
-	info, err := os.Stat(folder)
-	if err != nil {
-		return err
-	}
-	return checkOwner(folder, info)
 }
 
 // Path returns the path of the socket.

@@ -1,8 +1,14 @@
 package watch
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,5 +90,158 @@ func TestWhatComesWhileReadyIsWaitedFor(t *testing.T) {
 	p.add(time.Unix(1, 0), glance{paths: []string{"b"}})
 	if p.ready {
 		t.Error("the change is ready although something has just happened")
+	}
+}
+
+// repository is a work tree with a tools folder, of which a Watcher with a fake
+// eye is told.
+func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, show func(string))) {
+	dir := t.TempDir()
+	for _, folder := range []string{".git", "tools.d"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
+		w.targets = []target{{path: "tools.d", abs: filepath.Join(dir, "tools.d"), kind: rootTarget}}
+		test(t, dir, w, show)
+	})
+}
+
+func TestACheckoutThatRestsWhileGitHoldsItsLockIsOneChange(t *testing.T) {
+	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
+		got := make(chan Change, 3)
+		go func() {
+			for c := range w.Changes() {
+				got <- c
+			}
+		}()
+		lock := filepath.Join(dir, ".git", "index.lock")
+		write(t, lock, "")
+		show("a")
+		time.Sleep(20 * time.Second)
+		show("b")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		// By then the lock was seen to be gone, while c was still on its way.
+		time.Sleep(quietMany * 3 / 2)
+		show("c")
+		last := time.Now()
+		if diff := cmp.Diff(Change{Paths: []string{"a", "b", "c"}}, <-got); diff != "" {
+			t.Errorf("change (-want +got):\n%s", diff)
+		}
+		if took := time.Since(last); took > 2*quietMany {
+			t.Errorf("it took %v after the last of the files", took)
+		}
+	})
+}
+
+func TestALockIsWaitedForThirtySecondsAndOnlyOnce(t *testing.T) {
+	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
+		var log bytes.Buffer
+		w.log = slog.New(slog.NewTextHandler(&log, nil))
+		lock := filepath.Join(dir, ".git", "index.lock")
+		write(t, lock, "")
+		start := time.Now()
+		show("a")
+		<-w.Changes()
+		if took := time.Since(start); took < lockPatience || took > lockPatience+2*quietMany {
+			t.Errorf("it took %v, want %v", took, lockPatience)
+		}
+		start = time.Now()
+		show("a")
+		<-w.Changes()
+		if took := time.Since(start); took != quietFew {
+			t.Errorf("the next change took %v, want %v", took, quietFew)
+		}
+		synctest.Wait()
+		for _, said := range []string{"git is changing files", "git has held a lock for long"} {
+			if n := strings.Count(log.String(), said); n != 1 {
+				t.Errorf("the log says %d times that %s, want once:\n%s", n, said, &log)
+			}
+		}
+	})
+}
+
+func TestALockThatWasLeftBehindDelaysNoSave(t *testing.T) {
+	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
+		lock := filepath.Join(dir, ".git", "index.lock")
+		write(t, lock, "")
+		old := time.Now().Add(-lockPatience)
+		if err := os.Chtimes(lock, old, old); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		show("a")
+		<-w.Changes()
+		if took := time.Since(start); took != quietFew {
+			t.Errorf("it took %v, want %v", took, quietFew)
+		}
+	})
+}
+
+func TestOneLockAfterTheOtherIsWaitedForThirtySecondsInAll(t *testing.T) {
+	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
+		lock := filepath.Join(dir, ".git", "index.lock")
+		write(t, lock, "")
+		start := time.Now()
+		show("a")
+		go func() { // a rebase: git lets its lock go between two commits
+			for time.Since(start) < 2*lockPatience {
+				time.Sleep(131 * time.Millisecond)
+				_ = os.Remove(lock)
+				time.Sleep(20 * time.Millisecond)
+				_ = os.WriteFile(lock, nil, 0o600)
+			}
+		}()
+		<-w.Changes()
+		if took := time.Since(start); took < lockPatience || took > lockPatience+longest {
+			t.Errorf("it took %v, want about %v", took, lockPatience)
+		}
+		time.Sleep(2 * lockPatience)
+		synctest.Wait()
+	})
+}
+
+func TestLocksAreFoundWhereGitKeepsThem(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) string { return filepath.Join(dir, path) }
+	for _, folder := range []string{"repo/.git/worktrees/w", "repo/tools.d/sub", "worktree/tools.d", "sub/tools.d", "repo/.git/modules/sub", "plain/tools.d", "own/.git"} {
+		if err := os.MkdirAll(at(folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, at("worktree/.git"), "gitdir: "+at("repo/.git/worktrees/w")+"\n")
+	write(t, at("sub/.git"), "gitdir: ../repo/.git/modules/sub\n")
+	write(t, at("plain/.git"), "no work tree")
+	if err := os.Symlink(at("repo/tools.d"), at("plain/linked")); err != nil {
+		t.Fatal(err)
+	}
+	rows := []struct {
+		name, target, lock string
+	}{
+		{"above the folder", "repo/tools.d/sub", "repo/.git/index.lock"},
+		{"of a folder that is not there", "repo/none/at/all", "repo/.git/index.lock"},
+		{"in the folder itself", "own", "own/.git/index.lock"},
+		{"behind a link", "plain/linked", "repo/.git/index.lock"},
+		{"of a worktree", "worktree/tools.d", "repo/.git/worktrees/w/index.lock"},
+		{"of a submodule", "sub/tools.d", "repo/.git/modules/sub/index.lock"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			targets := []target{{abs: at("plain/tools.d"), kind: rootTarget}, {abs: at(r.target), kind: rootTarget}}
+			if l, held := lockOn(targets); held {
+				t.Fatalf("%s is held before it is made", l.path)
+			}
+			write(t, at(r.lock), "")
+			defer func() { _ = os.Remove(at(r.lock)) }()
+			if l, held := lockOn(targets); !held || l.path != at(r.lock) {
+				t.Errorf("found the lock %q, want %s", l.path, at(r.lock))
+			}
+		})
 	}
 }

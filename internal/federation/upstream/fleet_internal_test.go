@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// current is a server of revision 2026-07-28 without a network. It refuses all that this
+// revision does not have, and keeps what that was.
+type current struct {
+	can string // its capabilities, as members of JSON
+	// answer returns the body of the answer to a request, of which ends says whether it has an
+	// end.
+	answer func(m message) (body io.Reader, ends bool)
+	open   atomic.Int32 // answers that nobody has left
+
+	mu      sync.Mutex
+	refused []string // methods of HTTP and of MCP
+}
+
+func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
+	m, _, err := sentBy(r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case m.id == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = append(s.refused, strings.TrimSpace(r.Method+" "+m.method))
+		return given(r, http.StatusBadRequest, "text/plain", strings.NewReader("there is no such thing")), nil
+	case m.method == "server/discover":
+		return given(r, http.StatusOK, "application/json", strings.NewReader(
+			`{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{`+s.can+`},"ttlMs":0,"cacheScope":"private"}}`)), nil
+	}
+	body, ends := s.answer(m)
+	s.open.Add(1)
+	return given(r, http.StatusOK, streamed, &lasting{Reader: body, ctx: r.Context(), open: &s.open, ends: ends}), nil
+}
+
+// refusals returns what the server has refused.
+func (s *current) refusals() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone: one that refuses
+// whatever else it is told goes on with all other calls.
+func TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
+		l := dialled(t, s, Streamable)
+		defer func() { _ = l.Close() }()
+		begin := func() *Call { return l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil) }
+		c, other := begin(), begin()
+		synctest.Wait()
+		if n := s.open.Load(); n != 2 || !l.Modern() {
+			t.Fatalf("%d calls have reached a server of %s", n, l.Revision())
+		}
+		c.Cancel(context.Canceled)
+		if _, err := c.Next(t.Context()); !errors.Is(err, context.Canceled) {
+			t.Errorf("the call ends with %v", err)
+		}
+		synctest.Wait()
+		if n := s.open.Load(); n != 1 || other.Ended() || l.Err() != nil {
+			t.Errorf("%d streams are open, and another call has ended (%t): %v", n, other.Ended(), l.Err())
+		}
+		if diff := cmp.Diff([]string(nil), s.refusals()); diff != "" {
+			t.Errorf("what the server refuses (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// However Keep and those who subscribe come together, the server that is kept in the end
+// tells of what was subscribed to and not taken back.
+func TestASubscriptionOutlivesTheServerThatIsReplacedMeanwhile(t *testing.T) {
+	f := NewFleet(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
+	defer f.Close()
+	replace := func(n int) { f.Keep([]Place{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}}) }
+	replace(0)
+	const rounds = 400
+	kept, gone := func(n int) string { return fmt.Sprint("kept://", n) }, func(n int) string { return fmt.Sprint("gone://", n) }
+	for n := range rounds {
+		f.Subscribe("one", gone(n))
+	}
+	var all sync.WaitGroup
+	for n := range rounds {
+		all.Go(func() { replace(n + 1) })
+		all.Go(func() { f.Subscribe("one", kept(n)) })
+		all.Go(func() { f.Unsubscribe("one", gone(n)) })
+	}
+	all.Wait()
+	wanted := f.server("one").subscriptions
+	for n := range rounds {
+		if !wanted.wants(kept(n)) || wanted.wants(gone(n)) {
+			t.Errorf("in round %d a subscription is lost, or comes back", n)
+		}
+	}
+}
+
+// unlucky is a server of the newest revision whose connection breaks with the first request
+// for a stream of what changes, before or behind its status.
+type unlucky struct {
+	*brief
+	behind bool
+}
+
+func (u unlucky) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get(methodHeader) != methodListen || len(u.times()) > 0 {
+		return u.brief.RoundTrip(r)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = append(u.asked, time.Now())
+	if u.behind {
+		return given(r, http.StatusOK, streamed, cut{}), nil
+	}
+	return nil, io.ErrUnexpectedEOF
+}
+
+func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
+	for name, behind := range map[string]bool{"before the status": false, "behind it": true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBrief("", 0)
+			b.can = `"resources":{"subscribe":true}`
+			f := NewFleet(playedBy(unlucky{b, behind}), func() {}, func(string, string) {})
+			f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
+			f.Subscribe("x", "lab://note")
+			time.Sleep(lasts / 2)
+			if n := len(b.times()); n != 2 {
+				t.Errorf("%s: within half an hour it is asked for %d times", name, n)
+			}
+			f.Close()
+			time.Sleep(lasts)
+		})
+	}
+}
+
+func TestACallerThatAnswersNothingTakesThePlacesOfNoOther(t *testing.T) {
+	f := NewFleet(Options{}, func() {}, func(string, string) {})
+	defer f.Close()
+	park := func(by string) (handle string, cause error) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		return f.Park(newCall(1, Request{}, nil, cancel), by), context.Cause(ctx)
+	}
+	var last string
+	for n := range maxParkedBy {
+		var err error
+		if last, err = park("ann"); last == "" {
+			t.Fatalf("call %d does not wait: %v", n, err)
+		}
+	}
+	if handle, err := park("ann"); handle != "" || err != errCrowded {
+		t.Errorf("one more waits, or has not ended: %v", err)
+	}
+	if handle, err := park("bob"); handle == "" {
+		t.Errorf("a call of somebody else does not wait: %v", err)
+	}
+	f.Resume(last, nil)
+	if handle, err := park("ann"); handle == "" {
+		t.Errorf("none waits when another has gone on: %v", err)
+	}
+	for n := range 2 * maxParked / maxParkedBy {
+		for range maxParkedBy {
+			_, _ = park(fmt.Sprint("other ", n))
+		}
+	}
+	if len(f.parked) != maxParked {
+		t.Errorf("%d calls wait", len(f.parked))
+	}
+}
