@@ -174,7 +174,7 @@ func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example s
 }
 
 // revealed decodes a secrets block: which secrets a script may read. Whether the
-// operator lets them be read is for package crossref to say.
+// operator lets them be read is for package configcheck to say.
 func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	return d.grantNames(b, ranges, "name at least one secret that the script may read", func(e element) bool {
 		_, ok := d.secret(e.text, e.where)
