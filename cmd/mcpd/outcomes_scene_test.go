@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,4 +270,146 @@ func (s *outcomeScene) shutDown() engine.Status {
 	close(s.end)
 	s.web.Close()
 	return s.server.Status()
+}
+
+// processes returns the ids of those that run bodies of the scene: no others bear its name.
+func (s *outcomeScene) processes() (ours []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		var id int
+		if _, err := fmt.Sscanf(file, "/proc/%d/cmdline", &id); err != nil {
+			continue
+		}
+		if line, err := os.ReadFile(file); err == nil && strings.HasPrefix(string(line), s.name+"\x00") {
+			ours = append(ours, id)
+		}
+	}
+	return ours
+}
+
+// kill ends one of the processes that run bodies, as the system may at any time. Calls
+// that are cut are not to die of it.
+func (s *outcomeScene) kill(r *rand.Rand) {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	if ours := s.processes(); !s.stalling && len(ours) > 0 {
+		s.signal(ours[r.IntN(len(ours))])
+	}
+}
+
+// signal ends a process, unless it has ended meanwhile.
+func (s *outcomeScene) signal(id int) {
+	if p, err := os.FindProcess(id); err == nil && p.Kill() == nil {
+		s.killed.Add(1)
+	}
+}
+
+// rendezvous is a call that waits in its body until its process has died.
+type rendezvous struct {
+	arrived, dead chan struct{}
+	once          sync.Once
+}
+
+// wait is what the body calls: in each process that it runs in.
+func (m *rendezvous) wait(ctx context.Context) error {
+	m.once.Do(func() { close(m.arrived) })
+	select {
+	case <-m.dead:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// killInFlight ends all processes that run bodies while one of them runs a call.
+func (s *outcomeScene) killInFlight(*rand.Rand) {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	if s.stalling {
+		return
+	}
+	m := &rendezvous{arrived: make(chan struct{}), dead: make(chan struct{})}
+	s.ledger.meeting.Store(m)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.call(context.Background(), "survives", `{}`, nil)
+	}()
+	select {
+	case <-m.arrived:
+		before := s.killed.Load()
+		for _, id := range s.processes() {
+			s.signal(id)
+		}
+		if s.killed.Load() == before {
+			s.Error("no process was killed while a call was in one")
+		}
+	case <-ended: // it was refused
+	}
+	close(m.dead)
+	<-ended
+}
+
+// begin has a call run as a task, and returns the id as a member of an object; "" where it
+// was refused before it was one.
+func (s *outcomeScene) begin(params string) string {
+	id := taskID.FindSubmatch(s.post("tools/call", params))
+	if id == nil {
+		return ""
+	}
+	s.tasks.Add(1)
+	return fmt.Sprintf(`{"taskId":%q`, id[1])
+}
+
+// task has a call run as a task. One that asks is answered, cancelled or left alone.
+func (s *outcomeScene) task(r *rand.Rand) {
+	of := s.begin(fmt.Sprintf(`{"name":"job","arguments":{"ask":%t}}`, r.IntN(2) == 0))
+	if of == "" {
+		return
+	}
+	switch r.IntN(4) {
+	case 0:
+		s.post("tasks/cancel", of+"}")
+		return
+	case 1:
+		return
+	}
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		got := string(s.post("tasks/get", of+"}"))
+		if strings.Contains(got, `"status":"input_required"`) {
+			s.post("tasks/update", of+`,"inputResponses":{"first":{"action":"decline"}}}`)
+			continue
+		}
+		if !strings.Contains(got, `"status":"working"`) {
+			return
+		}
+		if time.Now().After(end) {
+			s.Errorf("the task goes on: %s", got)
+			return
+		}
+	}
+}
+
+// cancelTask cancels a task that does not end by itself.
+func (s *outcomeScene) cancelTask(*rand.Rand) {
+	if of := s.begin(`{"name":"long","arguments":{}}`); of != "" {
+		s.post("tasks/cancel", of+"}")
+	}
+}
+
+// lasting has a task run that does not end by itself, and lasts reports whether one runs.
+// A task for whose call there is no room has ended at once, and another one is begun.
+func (s *outcomeScene) lasting() {
+	s.await("a task that does not end", func() bool {
+		if s.lasts() {
+			return true
+		}
+		s.begin(`{"name":"lasts","arguments":{}}`)
+		return false
+	})
+}
+
+func (s *outcomeScene) lasts() bool {
+	begun, ended := s.ledger.count("lasts")
+	return begun > ended
 }
