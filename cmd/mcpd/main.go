@@ -17,6 +17,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
+func main() {
+	// Scripts, logs and tests see the same time on every machine.
+	time.Local = time.UTC
+	os.Exit(run(processEnv(), os.Args[1:]))
+}
+
 // The exit codes of every verb.
 const (
 	exitGood     = 0
@@ -183,10 +189,4 @@ func newVersion(e env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
-}
-
-func main() {
-	// Scripts, logs and tests see the same time on every machine.
-	time.Local = time.UTC
-	os.Exit(run(processEnv(), os.Args[1:]))
 }

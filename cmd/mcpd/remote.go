@@ -15,6 +15,36 @@ import (
 	"strings"
 )
 
+// remote is a server that runs.
+type remote struct {
+	client *http.Client
+	base   string // what stands before the routes
+	socket string // the path of its socket; empty when it has an address
+	// credential is sent with each request, unless it is empty; from says where
+	// it was read.
+	credential, from string
+}
+
+// remoteOf returns the server that a person names, by a URL or by unix:PATH. Its
+// client goes nowhere but where it is sent: the arguments of a call are for the
+// server that the user has named.
+func remoteOf(typed string) remote {
+	r := remote{client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	var onSocket bool
+	if r.socket, onSocket = strings.CutPrefix(typed, "unix:"); !onSocket {
+		r.base, r.socket = baseOf(typed), ""
+		return r
+	}
+	r.base = "http://localhost"
+	r.client.Transport = &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", r.socket)
+		},
+	}
+	return r
+}
+
 // maxAnswer is the most bytes of a server's answer that call reads.
 const maxAnswer = 64 << 20
 
@@ -69,36 +99,6 @@ func (r remote) execute(ctx context.Context, request map[string]any) (a answer, 
 		return a, fmt.Errorf("encode request: %w", err)
 	}
 	return a, r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
-}
-
-// remote is a server that runs.
-type remote struct {
-	client *http.Client
-	base   string // what stands before the routes
-	socket string // the path of its socket; empty when it has an address
-	// credential is sent with each request, unless it is empty; from says where
-	// it was read.
-	credential, from string
-}
-
-// remoteOf returns the server that a person names, by a URL or by unix:PATH. Its
-// client goes nowhere but where it is sent: the arguments of a call are for the
-// server that the user has named.
-func remoteOf(typed string) remote {
-	r := remote{client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	var onSocket bool
-	if r.socket, onSocket = strings.CutPrefix(typed, "unix:"); !onSocket {
-		r.base, r.socket = baseOf(typed), ""
-		return r
-	}
-	r.base = "http://localhost"
-	r.client.Transport = &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", r.socket)
-		},
-	}
-	return r
 }
 
 // baseOf returns what stands before the routes in a URL that a person types.
