@@ -300,7 +300,7 @@ func (c *composition) settle(e env, files []compose.File) error {
 		return findings("%v", err)
 	}
 	if c.check {
-		return c.tellDrift(e, files, differences)
+		return c.report(e, files, differences)
 	}
 	var foreign []string
 	for _, d := range differences {
@@ -316,7 +316,7 @@ func (c *composition) settle(e env, files []compose.File) error {
 			return findings("%v", err)
 		}
 	}
-	return c.tellWritten(e, files, differences)
+	return c.report(e, files, differences)
 }
 
 // at returns the path of a file of the deployment.
@@ -348,9 +348,12 @@ func contentOf(files []compose.File, name string) []byte {
 	return nil
 }
 
-// states returns what is told of each file; names has the words for the kinds of
-// differences.
-func (c *composition) states(files []compose.File, differences []compose.Difference, names map[compose.Kind]string) []composedFile {
+// states returns what is told of each file.
+func (c *composition) states(files []compose.File, differences []compose.Difference) []composedFile {
+	names := map[compose.Kind]string{compose.Missing: "written", compose.Changed: "written", compose.Stale: "removed"}
+	if c.check {
+		names = map[compose.Kind]string{compose.Missing: "missing", compose.Changed: "changed", compose.Stale: "stale"}
+	}
 	told := map[string]bool{}
 	var list []composedFile
 	for _, d := range differences {
@@ -369,52 +372,38 @@ func (c *composition) states(files []compose.File, differences []compose.Differe
 	return list
 }
 
-// tellDrift prints how the files on the disk differ, which is a finding.
-func (c *composition) tellDrift(e env, files []compose.File, differences []compose.Difference) error {
-	rows := c.states(files, differences, map[compose.Kind]string{compose.Missing: "missing", compose.Changed: "changed", compose.Stale: "stale"})
-	if c.asJSON {
-		if err := c.printRows(e, rows, len(differences) > 0); err != nil {
+// report prints what was written and removed or, of --check, how the files on the disk
+// differ, which is a finding.
+func (c *composition) report(e env, files []compose.File, differences []compose.Difference) error {
+	differ := len(differences) > 0
+	rows := c.states(files, differences)
+	switch {
+	case c.asJSON:
+		if err := c.printRows(e, rows, differ); err != nil || !c.check || !differ {
 			return err
 		}
-		if len(differences) > 0 {
-			return &exitError{code: exitFindings} // the JSON has said it
-		}
-		return nil
-	}
-	for _, row := range rows[:len(differences)] {
-		where := row.Path
-		if row.Line > 0 {
-			where = fmt.Sprintf("%s:%d", row.Path, row.Line)
-		}
-		if _, err := fmt.Fprintf(e.stdout, "%s: %s\n", where, row.State); err != nil {
-			return err
-		}
-	}
-	if len(differences) > 0 {
-		return findings("%s would change; run mcpd compose", count(len(differences), "file"))
-	}
-	return nil
-}
-
-// tellWritten prints what was written and removed.
-func (c *composition) tellWritten(e env, files []compose.File, differences []compose.Difference) error {
-	rows := c.states(files, differences, map[compose.Kind]string{compose.Missing: "written", compose.Changed: "written", compose.Stale: "removed"})
-	if c.asJSON {
-		return c.printRows(e, rows, len(differences) > 0)
+		return &exitError{code: exitFindings} // the JSON has said it
+	case !c.check && !differ:
+		_, err := fmt.Fprintln(e.stdout, "nothing has changed")
+		return err
 	}
 	var b strings.Builder
 	for _, row := range rows[:len(differences)] {
-		verb := "wrote"
-		if row.State == "removed" {
-			verb = "removed"
+		switch {
+		case c.check && row.Line > 0:
+			fmt.Fprintf(&b, "%s:%d: %s\n", row.Path, row.Line, row.State)
+		case c.check:
+			fmt.Fprintf(&b, "%s: %s\n", row.Path, row.State)
+		case row.State == "removed":
+			fmt.Fprintf(&b, "removed %s\n", row.Path)
+		default:
+			fmt.Fprintf(&b, "wrote %s\n", row.Path)
 		}
-		fmt.Fprintf(&b, "%s %s\n", verb, row.Path)
 	}
-	if len(differences) == 0 {
-		b.WriteString("nothing has changed\n")
+	if _, err := fmt.Fprint(e.stdout, b.String()); err != nil || !c.check || !differ {
+		return err
 	}
-	_, err := fmt.Fprint(e.stdout, b.String())
-	return err
+	return findings("%s would change; run mcpd compose", count(len(differences), "file"))
 }
 
 func (c *composition) printRows(e env, rows []composedFile, changed bool) error {

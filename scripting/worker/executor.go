@@ -107,7 +107,7 @@ type Executor struct {
 	mu      sync.Mutex
 	peers   []*peer
 	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
-	asked   *peer // the spare of which Report asks, whose end is an error of Report alone
+	asked   *peer // the first process until it has answered or has a call: its end is an error of Report alone
 	bare    bool  // the spare was taken, and the next look prepares another: who makes one call needs none
 	waiting []*waiter
 	placed  uint64 // calls that waited for a process and got one
@@ -154,7 +154,7 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.spare = spare
+	e.spare, e.asked = spare, spare
 	return e, nil
 }
 
@@ -166,8 +166,8 @@ type Report = sandbox.Report
 // Report may be called once, before the first Run, which gets the process.
 func (e *Executor) Report(ctx context.Context) (Report, error) {
 	e.mu.Lock()
-	p := e.spare
-	e.spare, e.asked = nil, p
+	p := e.asked // has perhaps ended, and is the spare no more
+	e.spare = nil
 	p.give(e.options.Memory, e.allowance)
 	e.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { p.end(endClosed) })()
@@ -190,7 +190,7 @@ func (e *Executor) Report(ctx context.Context) (Report, error) {
 // report asks a process without calls what confines it.
 func (p *peer) report() (report Report, err error) {
 	if _, ok := p.reader.acquire(); !ok {
-		return nil, errClosed
+		return nil, p.death()
 	}
 	defer p.reader.release()
 	if err := writeFrame(p.stream, frameReport, nil); err != nil {

@@ -220,7 +220,7 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 		return nil, nil
 	}
 	if p = e.spare; p != nil && (p.memory == 0 || p.memory == n.memory) {
-		e.spare, e.bare = nil, true
+		e.spare, e.asked, e.bare = nil, nil, true
 	} else if p, err = e.start(); err != nil {
 		return nil, err
 	}
