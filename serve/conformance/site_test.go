@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/typescript"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 // under way by then.
 func open(t *testing.T, o engine.Options) *site {
 	t.Helper()
-	o.Front = serve.Checks{}
+	o.Front, o.Extensions = serve.Checks{}, []engine.Extension{typescript.New()}
 	e, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)
