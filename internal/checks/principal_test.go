@@ -16,7 +16,7 @@ import (
 // What makes a principal elsewhere would let in whom nobody has proved.
 var principalMakers = map[string]string{
 	"internal/auth/authn":               "proves who callers are",
-	"internal/auth/apikey/key.go":    "says whose a key is, which internal/auth/authn asks",
+	"internal/auth/apikey/key.go":       "says whose a key is, which internal/auth/authn asks",
 	"identity":                          "declares principals, and makes the one of whom nothing is proved",
 	"internal/ops/audit/line.go":        "reads back who called, for calls that are judged again and not made",
 	"internal/ops/tooltest/tooltest.go": "has a test block play a caller, in calls that mock what they touch",
