@@ -1,11 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/mcpd/mcpd/internal/execution/extension"
-)
+import "slices"
 
 // Extension is a part of mcpd that a program links only if it imports it. The packages below
 // extensions/ return extensions, for [Options].Extensions. A file that uses a part which the
@@ -18,14 +13,3 @@ type Extension interface {
 // Extensions returns [Options].Extensions, for fronts: an extension may be theirs, such as
 // the one that checks tokens.
 func (s *Server) Extensions() []Extension { return slices.Clone(s.options.Extensions) }
-
-// extensions returns the parts that o.Extensions hold.
-func (o *Options) extensions() (extension.Set, error) {
-	var set extension.Set
-	for i, e := range o.Extensions {
-		if err := set.Add(e); err != nil {
-			return extension.Set{}, fmt.Errorf("new server: Options.Extensions[%d] %w", i, err)
-		}
-	}
-	return set, nil
-}

@@ -41,6 +41,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/limitstore"
@@ -114,9 +115,9 @@ func New(o Options) (*Server, error) {
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
 		return nil, errors.New("new server: a hook is nil")
 	}
-	parts, err := o.extensions()
+	parts, err := extension.Of(o.Extensions)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("new server: %w", err)
 	}
 	if parts.Federation == nil && len(o.Upstreams) > 0 {
 		return nil, fmt.Errorf("new server: Options.Upstreams needs federation.New() of %s in Options.Extensions", federation.Package)

@@ -64,7 +64,7 @@ auth "anonymous" "public" {}
 // TestEverySettingOfAnAuthBlockIsApplied: a setting that is lost on the way lets in whom
 // the operator keeps out.
 func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}})
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{oidc.New()}, ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,23 +99,20 @@ func (k *linker) checkTLS(tls definition.ListenTLS) {
 // and the operator would learn so from who is not. What is wrong with one block is told
 // there, and what is wrong with all of them together at the last.
 func (k *linker) checkAuths() {
-	if len(k.catalog.Auths) == 0 {
-		return
-	}
-	found := false
-	for i := range k.catalog.Auths {
-		if tokens := k.catalog.Auths[i].Tokens; tokens != nil && tokens.Issuer == "" {
+	found := len(k.catalog.Auths) == 0
+	for i, block := range k.catalog.Auths {
+		switch {
+		case block.Tokens != nil && block.Tokens.Issuer == "":
 			found = true // told where it stands
-			continue
-		} else if tokens != nil && k.options.NoTokens {
+		case block.Tokens != nil && k.options.NoTokens:
 			found = true
 			k.found.report(diag.List{{
-				Code: "missing-extension", Range: k.catalog.Auths[i].Range, Summary: "this program cannot check tokens",
+				Code: "missing-extension", Range: block.Range, Summary: "this program cannot check tokens",
 				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and put its New() into engine.Options.Extensions",
 			}})
-			continue
+		default:
+			found = k.checkAuth(k.catalog.Auths[i:i+1], block) || found
 		}
-		found = k.checkAuth(k.catalog.Auths[i:i+1], k.catalog.Auths[i]) || found
 	}
 	if !found {
 		k.checkAuth(k.catalog.Auths, k.catalog.Auths[len(k.catalog.Auths)-1])

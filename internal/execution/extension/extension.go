@@ -102,6 +102,17 @@ func (s *Set) Drivers() (drivers map[string]sqldb.Driver, missing map[string]str
 	return drivers, missing
 }
 
+// Of returns the set of the extensions in an engine's Options.
+func Of[E Extension](extensions []E) (Set, error) {
+	var set Set
+	for i, e := range extensions {
+		if err := set.Add(e); err != nil {
+			return Set{}, fmt.Errorf("Options.Extensions[%d] %w", i, err)
+		}
+	}
+	return set, nil
+}
+
 // Add puts an extension into the set. It returns an error for a value that no package of
 // mcpd has made, and for a part that the set has.
 func (s *Set) Add(e Extension) error {
