@@ -113,7 +113,7 @@ func (a *Answer) Cut() { a.outlet.Cut() }
 func (a *Answer) Begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write("", mcp.Frame{}, "")
+	_ = a.write(func(io.Writer) error { return nil })
 }
 
 // Send sends one message before the result. It fails, and so ends the connection, where
@@ -138,7 +138,10 @@ func (a *Answer) Send(f mcp.Frame) error {
 func (a *Answer) Prime(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write("id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n", mcp.Frame{}, "")
+	_ = a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
+		return err
+	})
 }
 
 // Numbered sends one message as an event with an id.
@@ -153,7 +156,10 @@ func (a *Answer) Numbered(id string, f mcp.Frame) error {
 func (a *Answer) Endpoint(uri string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.write("event: endpoint\ndata: "+uri+"\n\n", mcp.Frame{}, "")
+	return a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
+		return err
+	})
 }
 
 // Streams reports whether the response is a stream.
@@ -166,12 +172,21 @@ func (a *Answer) Streams() bool {
 // event writes one message as an event, behind other fields of it. The caller
 // holds mu.
 func (a *Answer) event(fields string, f mcp.Frame) error {
-	return a.write(fields+"event: message\ndata: ", f, "\n\n")
+	return a.write(func(w io.Writer) error {
+		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
+			return err
+		}
+		if _, err := f.WriteTo(w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\n\n")
+		return err
+	})
 }
 
-// write writes a piece of the stream, which is a frame between two texts, within its
-// time; a client that does not take it is gone. The caller holds mu.
-func (a *Answer) write(before string, f mcp.Frame, after string) error {
+// write writes a piece of the stream within its time; a client that does not
+// take it is gone. The caller holds mu.
+func (a *Answer) write(piece func(io.Writer) error) error {
 	if a.finished {
 		return errFinished
 	}
@@ -184,16 +199,7 @@ func (a *Answer) write(before string, f mcp.Frame, after string) error {
 	}
 	a.open()
 	a.outlet.Renew()
-	if before != "" {
-		_, a.err = io.WriteString(a.outlet, before)
-	}
-	if a.err == nil {
-		_, a.err = f.WriteTo(a.outlet)
-	}
-	if a.err == nil && after != "" {
-		_, a.err = io.WriteString(a.outlet, after)
-	}
-	if a.err == nil {
+	if a.err = piece(a.outlet); a.err == nil {
 		a.err = a.flush()
 	}
 	if a.err != nil {
@@ -235,7 +241,10 @@ func (a *Answer) open() {
 func (a *Answer) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.write(":\n\n", mcp.Frame{}, "")
+	_ = a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, ":\n\n")
+		return err
+	})
 }
 
 // flush sends what was written. A writer that cannot is left to send it later.
