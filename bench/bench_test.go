@@ -87,7 +87,7 @@ func load(tb testing.TB, o engine.Options) *engine.Server {
 }
 
 func addServer(tb testing.TB) *engine.Server {
-	return load(tb, engine.Options{Tools: fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}}})
+	return load(tb, engine.Options{Files: engine.Files{Tools: fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}}}})
 }
 
 var addRequest = call.Request{
@@ -124,7 +124,7 @@ func BenchmarkColdLoad(b *testing.B) {
 	folder := onDisk(b, manyTools(1000))
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := engine.New(engine.Options{Name: "bench", Tools: engine.Dir(folder)})
+		s, err := engine.New(engine.Options{Name: "bench", Files: engine.Files{Tools: engine.Dir(folder)}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func BenchmarkColdLoad(b *testing.B) {
 // BenchmarkReload loads one changed file of a thousand.
 func BenchmarkReload(b *testing.B) {
 	folder := onDisk(b, manyTools(1000))
-	s := load(b, engine.Options{Tools: engine.Dir(folder)})
+	s := load(b, engine.Options{Files: engine.Files{Tools: engine.Dir(folder)}})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		name := filepath.Join(folder, "t0500.hcl")
@@ -164,7 +164,7 @@ func onDisk(tb testing.TB, files map[string]string) string {
 
 // BenchmarkList is tools/list of a thousand tools over HTTP, without the network.
 func BenchmarkList(b *testing.B) {
-	s := load(b, engine.Options{Tools: engine.Dir(onDisk(b, manyTools(1000)))})
+	s := load(b, engine.Options{Files: engine.Files{Tools: engine.Dir(onDisk(b, manyTools(1000)))}})
 	post := poster(b, s)
 	body := modern("tools/list", "")
 	b.ReportAllocs()

@@ -81,7 +81,7 @@ func executors(b *testing.B) map[string]scripting.Executor {
 // BenchmarkHeavy calls them in process, in both executors.
 func BenchmarkHeavy(b *testing.B) {
 	for name, x := range executors(b) {
-		s := load(b, engine.Options{Tools: fstest.MapFS{"heavy.hcl": {Data: []byte(heavyTools), Mode: 0o644}}, Executor: x})
+		s := load(b, engine.Options{Files: engine.Files{Tools: fstest.MapFS{"heavy.hcl": {Data: []byte(heavyTools), Mode: 0o644}}}, Scripts: engine.Scripts{Executor: x}})
 		for tool, arguments := range heavyCalls() {
 			b.Run(tool+"/"+name, func(b *testing.B) {
 				request := addRequest

@@ -10,8 +10,10 @@ import (
 // limitedServer is addServer with what the operator's file says of limits.
 func limitedServer(tb testing.TB, config string) *engine.Server {
 	return load(tb, engine.Options{
-		Tools:  fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+		Files: engine.Files{
+			Tools:  fstest.MapFS{"add.hcl": {Data: []byte(twoArguments), Mode: 0o644}},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+		},
 	})
 }
 

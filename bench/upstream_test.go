@@ -48,7 +48,7 @@ func placesBehind(tb testing.TB) map[string]string {
 func BenchmarkUpstreamCall(b *testing.B) {
 	for way, place := range placesBehind(b) {
 		b.Run(way, func(b *testing.B) {
-			s := load(b, engine.Options{Config: file("mcpd.hcl", "upstream \"behind\" {\n  "+place+"\n}\n")})
+			s := load(b, engine.Options{Files: engine.Files{Config: file("mcpd.hcl", "upstream \"behind\" {\n  "+place+"\n}\n")}})
 			request := addRequest
 			request.Name = "behind_add"
 			b.ReportAllocs()
@@ -71,7 +71,7 @@ func BenchmarkRunCode(b *testing.B) {
 	})
 	for name, x := range executors(b) {
 		// A server that is closed closes its executor, and a benchmark may run several times.
-		s := load(b, engine.Options{Extensions: []engine.Extension{codemode.New()}, Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n"), Programs: x})
+		s := load(b, engine.Options{Extensions: []engine.Extension{codemode.New()}, Files: engine.Files{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n")}, Scripts: engine.Scripts{Programs: x}})
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

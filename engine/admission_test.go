@@ -42,7 +42,7 @@ func codeOf(t *testing.T, err error) *call.Error {
 func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 	var seen recorder
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "limits { concurrency = 1 }\n"), Tools: files("add.hcl", addTool), Hooks: []engine.Hook{seen.hook},
+		Files: engine.Files{Config: files("mcpd.hcl", "limits { concurrency = 1 }\n"), Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{seen.hook},
 	})
 	begun, release := gated(t, s)
 	ended := make(chan error)
@@ -70,7 +70,7 @@ func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 }
 
 func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	begun, release := gated(t, s)
 	ended, drained := make(chan error), make(chan error)
 	go func() {
@@ -102,7 +102,7 @@ func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
 
 func TestHooksOfFilesRunBeforeTheServerIsClosed(t *testing.T) {
 	log := &logBuffer{}
-	s := server(t, engine.Options{Logger: log.logger(), Tools: files("add.hcl", addTool, "hook.hcl", `
+	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool, "hook.hcl", `
 hook "slow" {
   on  = ["end"]
   run = <<JS
@@ -110,7 +110,7 @@ hook "slow" {
     log.info("hook ran");
   JS
 }
-`)})
+`)}})
 	const calls = 10
 	for range calls {
 		if _, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2}); err != nil {
@@ -126,7 +126,7 @@ hook "slow" {
 }
 
 func TestACallEndsWithItsCaller(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("loop.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("loop.hcl", `
 tool "loops" {
   timeout = "1h"
   run = <<JS
@@ -134,7 +134,7 @@ tool "loops" {
     for (;;) {}
   JS
 }
-`)})
+`)}})
 	for _, test := range []struct {
 		name string
 		end  func(context.Context) (context.Context, context.CancelFunc)

@@ -52,7 +52,7 @@ type approvals struct {
 func askingServer(t *testing.T, mode, text string, pay func(context.Context) (string, error)) *approvals {
 	t.Helper()
 	a := &approvals{t: t, tools: files("refund.hcl", text), path: filepath.Join(t.TempDir(), "audit.jsonl")}
-	a.s = unloaded(t, engine.Options{Tools: a.tools, Config: files("mcpd.hcl", auditBlock(a.path, "  mode = \""+mode+"\"\n"))})
+	a.s = unloaded(t, engine.Options{Files: engine.Files{Tools: a.tools, Config: files("mcpd.hcl", auditBlock(a.path, "  mode = \""+mode+"\"\n"))}})
 	goTool(t, a.s, "pay", pay)
 	if _, err := a.s.Load(t.Context()); err != nil {
 		t.Fatal(err)

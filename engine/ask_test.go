@@ -81,7 +81,7 @@ func answers(ask *call.Ask, content string) *call.Resume {
 }
 
 func deployServer(t *testing.T, e *effects, statePath string) *engine.Server {
-	return server(t, engine.Options{Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)), StatePath: statePath})
+	return server(t, engine.Options{Files: engine.Files{Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host))}, StatePath: statePath})
 }
 
 func mustAsk(t *testing.T, r call.Result) *call.Ask {
@@ -240,7 +240,7 @@ func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 	e := startEffects(t)
 	var events, roots []string
 	s := server(t, engine.Options{
-		Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
+		Files: engine.Files{Tools: files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host))},
 		Hooks: []engine.Hook{func(_ context.Context, event call.Event) {
 			events = append(events, fmt.Sprint(event.Phase, event.Leg, event.Outcome))
 			roots = append(roots, event.RootID)
@@ -271,7 +271,7 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 }
 
 func TestASampleWithoutABoundIsToldItsDefaultWhereTheGrantIsSmaller(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("sample.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("sample.hcl", `
 tool "a" {
   allow {
     ask {
@@ -281,7 +281,7 @@ tool "a" {
   }
   run = "return await sample({ prompt: 'x' });"
 }
-`)})
+`)}})
 	request := asked("", nil)
 	request.Name, request.Arguments, request.Can = "a", nil, call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
@@ -291,7 +291,7 @@ tool "a" {
 }
 
 func TestMocksAnswerWhatABodyAsksInItsTests(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("ask.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("ask.hcl", `
 tool "a" {
   allow {
     ask {
@@ -325,7 +325,7 @@ test "an answer that does not fit" {
   mock "roots" "where" { json = [] }
   expect { error = "INVALID_INPUT" }
 }
-`)})
+`)}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

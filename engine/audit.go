@@ -12,14 +12,15 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/state"
 )
 
 // openAudit opens the log that the first snapshot wants calls to be written to.
 func (s *Server) openAudit(block *definition.Audit) error {
-	if block == nil || s.options.Mode != Serving {
+	if block == nil || s.options.Mode != serving {
 		return nil
 	}
-	if err := checkAuditPath(block.Path, s.options.Tools); err != nil {
+	if err := checkAuditPath(block.Path, s.options.Files.Tools); err != nil {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
 	log, err := audit.Open(audit.Options{
@@ -38,14 +39,14 @@ func (s *Server) openAudit(block *definition.Audit) error {
 	return nil
 }
 
-// ErrAuditInUse is the error of a load whose audit log another process has.
-var ErrAuditInUse = audit.ErrInUse
+// ErrInUse is the error for a state file or an audit log that another process has open.
+var ErrInUse = state.ErrInUse
 
 // heldLog is the mistake of an audit block whose log another process has.
 type heldLog struct{ diag.List }
 
 // Unwrap returns the mistake, and what [errors.Is] knows it by.
-func (h *heldLog) Unwrap() []error { return []error{h.List, ErrAuditInUse} }
+func (h *heldLog) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
 
 // checkAuditPath returns why no log can be opened at a path, or should not be: among the
 // tools, each of its records would be taken for a change of them.
@@ -70,11 +71,11 @@ func checkAuditPath(path string, tools fs.FS) error {
 // nobody writes down.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
 	if c.Audit != nil && s.auditOutdated(c.Audit) {
-		if err := checkAuditPath(c.Audit.Path, s.options.Tools); err != nil {
+		if err := checkAuditPath(c.Audit.Path, s.options.Files.Tools); err != nil {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}
-	if c.Server.Mode != definition.Production || s.options.Mode != Serving || s.audit.Load() != nil {
+	if c.Server.Mode != definition.Production || s.options.Mode != serving || s.audit.Load() != nil {
 		return nil
 	}
 	return diag.List{{
@@ -107,7 +108,7 @@ func (s *Server) keepAudit(block *definition.Audit) diag.List {
 // auditOutdated reports whether a block wants calls to be written down otherwise than
 // they are. The first snapshot has been made.
 func (s *Server) auditOutdated(block *definition.Audit) bool {
-	return s.options.Mode == Serving && !sameAudit(block, s.audited)
+	return s.options.Mode == serving && !sameAudit(block, s.audited)
 }
 
 // sameAudit reports whether two blocks open one log in the same way, wherever they stand.

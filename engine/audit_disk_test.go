@@ -100,7 +100,7 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))
 		var log logBuffer
-		s := unloaded(t, engine.Options{Tools: files("pay.hcl", endingTools), Config: config, Logger: log.logger()})
+		s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("pay.hcl", endingTools), Config: config}, Logger: log.logger()})
 		var acts atomic.Int64
 		goTool(t, s, "acts", func(context.Context) (string, error) { acts.Add(1); return "", nil })
 		if _, err := s.Load(t.Context()); err != nil {

@@ -18,8 +18,11 @@ func TestTheOperatorBoundsHowMuchOfTheLogIsKept(t *testing.T) {
 	path := filepath.Join(folder, "audit.jsonl")
 	run := func(block string) (kept int) {
 		s := server(t, engine.Options{
-			Tools:  files("long.hcl", "tool \"long\" {\n  input \"text\" { type = string }\n  run = \"return 1\"\n}\n"),
-			Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"+block+"  capture = [\"long\"]\n")), Now: func() time.Time { return now },
+			Files: engine.Files{
+				Tools:  files("long.hcl", "tool \"long\" {\n  input \"text\" { type = string }\n  run = \"return 1\"\n}\n"),
+				Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"+block+"  capture = [\"long\"]\n")),
+			},
+			Now: func() time.Time { return now },
 		})
 		for range 60 {
 			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")

@@ -60,7 +60,7 @@ policy "no_negatives" {
 // auditedServer writes its calls to a file in a folder of its own.
 func auditedServer(t *testing.T, block string) (*engine.Server, string) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	return server(t, engine.Options{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(path, block))}), path
+	return server(t, engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(path, block))}}), path
 }
 
 // auditBlock is the block of a log at a path, with more lines.
@@ -138,8 +138,10 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", auditBlock(path, "")),
-		Tools:  files("t.hcl", "tool \"once\" { run = \"return 1\" }\nlimit \"hourly\" { rate = \"1/h\" }\n"),
+		Files: engine.Files{
+			Config: files("mcpd.hcl", auditBlock(path, "")),
+			Tools:  files("t.hcl", "tool \"once\" { run = \"return 1\" }\nlimit \"hourly\" { rate = \"1/h\" }\n"),
+		},
 	})
 	for range 2 {
 		s.Execute(t.Context(), calls("once", `{}`))
@@ -170,7 +172,7 @@ func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
 func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	config := files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"))
-	s := unloaded(t, engine.Options{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config}})
 	var seen []byte
 	goTool(t, s, "act", func(context.Context) (string, error) {
 		var err error
@@ -202,7 +204,7 @@ func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 // TestALogThatCannotBeOpenedKeepsTheServerFromServing.
 func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 	folder := t.TempDir()
-	o := engine.Options{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}
+	o := engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}}
 	s := unloaded(t, o)
 	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
 		t.Errorf("got %v", err)
@@ -248,7 +250,7 @@ func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		var said logBuffer
-		s := server(t, engine.Options{Tools: files("note.hcl", readable), Config: files("mcpd.hcl", auditBlock(path, block)), Logger: said.logger()})
+		s := server(t, engine.Options{Files: engine.Files{Tools: files("note.hcl", readable), Config: files("mcpd.hcl", auditBlock(path, block))}, Logger: said.logger()})
 		for _, uri := range uris {
 			s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri})
 		}

@@ -37,7 +37,7 @@ tool "wide" {
 `
 
 func TestAResultIsNoLargerThanItsTool(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}})
 	for n, want := range map[int]call.Code{1000: "", 2000: call.ExecutionError} {
 		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
 		if got := failedWith(err); got != want {
@@ -47,7 +47,7 @@ func TestAResultIsNoLargerThanItsTool(t *testing.T) {
 }
 
 func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")}})
 	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != call.ExecutionError {
 		t.Errorf("got %v", err)
 	}
@@ -55,11 +55,11 @@ func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
 
 // TestAToolRunsAsOftenAtOnceAsItSays refuses more, and is free again afterwards.
 func TestAToolRunsAsOftenAtOnceAsItSays(t *testing.T) {
-	crowd(t, server(t, engine.Options{Tools: files("t.hcl", boundedTools)}), "narrow")
+	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
 }
 
 func TestAToolThatSaysNothingRunsAsOftenAtOnceAsTheCeilingLets(t *testing.T) {
-	crowd(t, server(t, engine.Options{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}), "silent")
+	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
 }
 
 // crowd calls a tool that runs once at a time many times at once.

@@ -64,7 +64,7 @@ func local(id string) identity.Principal {
 
 func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 	clock := &hand{}
-	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "principal")), Now: clock.now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "principal"))}, Now: clock.now})
 	ada := local("ada")
 	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 1"`)
 	wantValue(t, s, countedBy(ada, "2", `{"id": "a"}`), `"run 1"`)
@@ -89,7 +89,7 @@ func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 
 // TestEqualCallsAtOnceRunOnce: the first runs the body, and the others wait for it.
 func TestEqualCallsAtOnceRunOnce(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	var calls sync.WaitGroup
 	begin := make(chan struct{})
 	for range 20 {
@@ -111,7 +111,7 @@ func anonymousOf(tenant string) identity.Principal {
 }
 
 func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
 	wantValue(t, s, countedBy(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
 	wantValue(t, s, countedBy(anonymousOf("u"), "", `{"tags":{"b":[2],"a":1}}`), `"run 2"`)
@@ -129,8 +129,9 @@ func TestPoliciesLimitsAndHooksHoldForResultsThatAreGivenAgain(t *testing.T) {
 		}
 	}
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", fmt.Sprintf(counting, "server")), Hooks: []engine.Hook{hook},
-		Config: files("mcpd.hcl", `
+		Files: engine.Files{
+			Tools: files("t.hcl", fmt.Sprintf(counting, "server")),
+			Config: files("mcpd.hcl", `
 policy "not_eve" {
   deny   = "principal.id == 'eve'"
   reason = "Not for Eve"
@@ -139,6 +140,7 @@ limit "three" {
   rate  = "1/h"
   burst = 3
 }`),
+		}, Hooks: []engine.Hook{hook},
 	})
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
@@ -155,7 +157,7 @@ limit "three" {
 }
 
 func TestErrorsAndResultsThatDoNotFitAreNeverGivenAgain(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
 tool "unfit" {
   read_only = true
   cache { ttl = "1h" }
@@ -168,7 +170,7 @@ tool "unfit" {
     min  = 2
   }
   run = "return { n: await kv.runs.incr('unfit') };"
-}`)})
+}`)}})
 	for n := 1; n < 3; n++ {
 		r := s.Execute(t.Context(), countedBy(local("ada"), "", `{"id": "throws"}`))
 		if want := fmt.Sprintf("run %d", n); r.Err == nil || r.Err.Message != want {
@@ -187,7 +189,7 @@ tool "unfit" {
 
 func TestAToolThatIsAnotherOneGivesNothingAgain(t *testing.T) {
 	tools := files("t.hcl", fmt.Sprintf(counting, "server"))
-	s := server(t, engine.Options{Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
 	// An edit elsewhere is none of its business.
 	tools["o.hcl"] = &fstest.MapFile{Data: []byte(addTool), Mode: 0o644}
@@ -241,8 +243,8 @@ tool "pure" {
 // and of one without, at random times.
 func TestACacheChangesNoOutcome(t *testing.T) {
 	clock := &hand{}
-	with := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`)), Now: clock.now})
-	without := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, "")), Now: clock.now})
+	with := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`))}, Now: clock.now})
+	without := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, ""))}, Now: clock.now})
 	random := rand.New(rand.NewPCG(7, 7))
 	arguments := []string{`{}`, `{"n": 3}`, `{"n": 1}`, `{"n": 2}`, `{"n": 9}`, `{"n": "x"}`, `{"n": 1, "more": {"b": 1, "a": null}}`, `{"n": 1, "more": "\ud83d\ude00"}`, `{"n":1,"more":-0.0}`, `{"n":1,"more":0}`, `[]`}
 	for range 600 {
@@ -269,7 +271,7 @@ func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
 	const text = "tool \"pure\" {\n  read_only = true\n  timeout   = \"1m\"\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
 	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
 	tools := &swapped{now: source(0)}
-	s := server(t, engine.Options{Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	var mu sync.Mutex
 	says := map[string]string{s.Snapshot().Revision(): `"text 0"`}
 	var callers sync.WaitGroup
@@ -320,7 +322,7 @@ func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
 		"return input;":          {"", ""},
 	} {
 		for i, scope := range []string{"principal", "server"} {
-			s := unloaded(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf("tool \"t\" {\n  read_only = true\n  cache {\n    ttl = \"1s\"\n    scope = %q\n  }\n  run = %q\n}", scope, body))})
+			s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf("tool \"t\" {\n  read_only = true\n  cache {\n    ttl = \"1s\"\n    scope = %q\n  }\n  run = %q\n}", scope, body))}})
 			report, _ := s.Load(t.Context())
 			got := ""
 			for _, p := range report.Problems {
@@ -335,7 +337,7 @@ func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
 
 // TestAResultThatIsGivenAgainCostsLittle bounds what a hit allocates.
 func TestAResultThatIsGivenAgainCostsLittle(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))}})
 	request := countedBy(local("ada"), "", `{"n": 4}`)
 	request.Name = "pure"
 	if r := s.Execute(t.Context(), request); r.Err != nil {

@@ -81,14 +81,14 @@ func TestCallerFromContext_outsideOfCall(t *testing.T) {
 
 // TestCallerFromContext_nested: a Go tool that a body calls has the caller of the client.
 func TestCallerFromContext_nested(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("t.hcl", `
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "outer" {
   allow {
     call { tools = ["who"] }
   }
   run = "return tools.who({});"
 }
-`)})
+`)}})
 	who := func(ctx context.Context, _ identity.Agent, _ struct{}) (map[string]string, error) {
 		caller, _ := engine.CallerFromContext(ctx)
 		return map[string]string{"id": caller.Principal.ID}, nil
@@ -109,7 +109,7 @@ func TestPolicy_caller(t *testing.T) {
 	for name, test := range callers {
 		var seen engine.PolicyInput
 		s := server(t, engine.Options{
-			Tools: files("add.hcl", addTool),
+			Files: engine.Files{Tools: files("add.hcl", addTool)},
 			Policies: []engine.Policy{
 				func(in engine.PolicyInput) engine.Decision {
 					in.Args["a"] = 40.0 // in a copy
@@ -140,7 +140,7 @@ func TestPolicy_caller(t *testing.T) {
 }
 
 func TestPolicy_panicDenies(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Policies: []engine.Policy{
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Policies: []engine.Policy{
 		func(engine.PolicyInput) engine.Decision { panic("hunter2") },
 	}})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})

@@ -18,7 +18,7 @@ func TestCallLog_saysWhoCalled(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Tools: files("t.hcl", `
+		Files: engine.Files{Tools: files("t.hcl", `
 tool "good" { run = "return 'the-value';" }
 tool "bad" { run = "throw new Error('boom');" }
 tool "shut" { run = "return 1;" }
@@ -33,7 +33,7 @@ policy "shut" {
   deny   = "true"
   reason = "closed"
 }
-`),
+`)},
 	})
 	caller := identity.Caller{
 		Principal: identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example.com"}, Agent: identity.Agent{AgentID: "bot", RequestID: "r-1"},
@@ -83,7 +83,7 @@ policy "shut" {
 // that have no log at all.
 func TestCallLog_debugOffCostsNothing(t *testing.T) {
 	allocations := func(logger *slog.Logger) float64 {
-		s := server(t, engine.Options{Logger: logger, Tools: files("t.hcl", `tool "good" { run = "return 1;" }`)})
+		s := server(t, engine.Options{Logger: logger, Files: engine.Files{Tools: files("t.hcl", `tool "good" { run = "return 1;" }`)}})
 		request := call.Request{Name: "good", Arguments: json.RawMessage("{}"), Caller: identity.Caller{Principal: identity.Anonymous()}}
 		return testing.AllocsPerRun(200, func() {
 			if result := s.Execute(context.Background(), request); result.Err != nil {

@@ -48,7 +48,7 @@ func askable(text string, resume *call.Resume) call.Request {
 
 func askingCode(t *testing.T, e *effects) *engine.Server {
 	t.Helper()
-	return server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  max_calls = 10\n}\n"), Tools: files("a.hcl", askingTools(e.host))})
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 10\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 }
 
 // TestAToolThatCodeCallsAsksItsClient: the tool asks twice, and what both bodies have done
@@ -77,7 +77,7 @@ func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
 // goes on, and is none that the next leg may make again.
 func TestABudgetOfCallsIsThatOfAllLegs(t *testing.T) {
 	e := startEffects(t)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  max_calls = 3\n}\n"), Tools: files("a.hcl", askingTools(e.host))})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 3\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 	const program = `
 const told = [await bump()];
 for (const text of ["a", "b"]) {
@@ -177,13 +177,13 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 }
 
 func TestAPlannedCallIsApprovedForItsArgumentsAlone(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", askingTools(startEffects(t).host)+`
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", askingTools(startEffects(t).host)+`
 policy "all" {
   tools             = ["note"]
   requires_approval = "true"
   reason            = "A note"
 }
-`)})
+`)}})
 	const program = `const n = await bump() ?? 1; await note({ text: "a " + n })` // a plan does not bump
 	result := called(t, s, approvable(program, nil))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `bump({}); note({\"text\":\"a 1\"})`) {
@@ -196,7 +196,7 @@ policy "all" {
 }
 
 func TestAPlanShowsNoSensitiveInput(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "pay" {
   input "card" {
     type      = string
@@ -210,7 +210,7 @@ policy "sure" {
   requires_approval = "true"
   reason            = "Sure"
 }
-`)})
+`)}})
 	const program = `await pay({ card: ["VI", "SA"].join(""), cents: 7 })`
 	if got := string(called(t, s, planned(program)).Structured); !strings.Contains(got, `"arguments":{"card":"[sensitive]","cents":7}`) {
 		t.Errorf("a plan tells %s", got)

@@ -47,7 +47,7 @@ func sentBy(id string, r call.Request, scopes ...string) call.Request {
 // TestCodeIsThatOfItsCaller: its calls are decided by who has sent it, and so is what its
 // author is told of.
 func TestCodeIsThatOfItsCaller(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)}})
 	const program = `const ends = [];
 for (const what of ["it", "hers"]) {
   try { ends.push(await tools["order"]({ what })) } catch (e) { ends.push(e.name + " " + (e.code ?? "")) }
@@ -86,7 +86,7 @@ func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
 	for block, most := range map[string]int32{"": 2, "  max_parallel = 1\n": 1} {
 		var open, peak atomic.Int32
 		both := make(chan struct{})
-		s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n"+block+"}\n")})
+		s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"}\n")}})
 		err := engine.AddTool(s, engine.ToolOptions{Name: "work"}, func(ctx context.Context, _ identity.Agent, _ struct{}) (string, error) {
 			n := open.Add(1)
 			defer open.Add(-1)

@@ -39,7 +39,7 @@ func exampleOf(t *testing.T, s *engine.Server) (calls []string) {
 // that runs, with arguments that the tool takes.
 func TestCodeExample_isAccepted(t *testing.T) {
 	config := files("mcpd.hcl", "codeact {}\n")
-	s := server(t, engine.Options{Config: config, Tools: os.DirFS(filepath.Join("..", "tools.d"))})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: os.DirFS(filepath.Join("..", "tools.d"))}})
 	without := 0
 	for _, shipped := range s.Snapshot().Tools() {
 		if name := shipped.Name(); name == "run_code" || name == "call_tool" || strings.HasSuffix(name, "_tools") || name == "describe_tool" {

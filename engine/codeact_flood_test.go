@@ -15,12 +15,12 @@ func TestNoMoreThanAFewProgramsOfAgentsAreTriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, ran atomic.Int32
 		goOn := make(chan struct{})
-		s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Trial: func(scripting.Source) error {
+		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n")}, Scripts: engine.Scripts{Trial: func(scripting.Source) error {
 			running.Add(1)
 			<-goOn
 			ran.Add(1)
 			return nil
-		}})
+		}}})
 		var calls sync.WaitGroup
 		for range 12 {
 			calls.Go(func() {

@@ -60,7 +60,7 @@ func babel(t *testing.T) (*engine.Server, map[string]string) {
 		fmt.Fprintf(&tools, "tool %q {\n  run = \"return 'file %s';\"\n}\n", name, name)
 		want[name] = "file " + name
 	}
-	return server(t, engine.Options{Config: files("mcpd.hcl", config.String()), Tools: files("a.hcl", tools.String())}), want
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config.String()), Tools: files("a.hcl", tools.String())}}), want
 }
 
 // ran returns what code returns.
@@ -182,8 +182,8 @@ func TestEveryNameInThePromptIsThatOfATool(t *testing.T) {
 }
 
 func TestABareNameThatTwoServersHaveIsNone(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"+
-		fmt.Sprintf("upstream \"crm\" {\n  url = %q\n}\nupstream \"erp\" {\n  url = %q\n}\n", namesake(t, "crm", "find", "sell"), namesake(t, "erp", "find", "buy")))})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"+
+		fmt.Sprintf("upstream \"crm\" {\n  url = %q\n}\nupstream \"erp\" {\n  url = %q\n}\n", namesake(t, "crm", "find", "sell"), namesake(t, "erp", "find", "buy")))}})
 	for text, want := range map[string]string{
 		"await sell({})":     "crm sell",
 		"await buy({})":      "erp buy",

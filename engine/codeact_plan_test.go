@@ -28,8 +28,9 @@ func TestNoToolThatAPlanRunsCallsWhatThePlanWouldNot(t *testing.T) {
 	var mu sync.Mutex
 	var made []string
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "codeact {}\n"),
-		Tools: files("a.hcl", `
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "codeact {}\n"),
+			Tools: files("a.hcl", `
 tool "writes" {
   run = "return 'wrote';"
 }
@@ -48,6 +49,7 @@ tool "rehearses" {
   dry_run = "return await tools.writes({});"
 }
 `),
+		},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -102,7 +104,7 @@ policy "sure" {
 `
 
 func TestAPlanAsksNobody(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)}})
 	const program = `
 await writes();
 const told = [];
@@ -196,8 +198,9 @@ func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
 func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
 	ran := false
 	s := unloaded(t, engine.Options{
-		Config: files("mcpd.hcl", "codeact {}\n"),
-		Tools: files("a.hcl", `
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "codeact {}\n"),
+			Tools: files("a.hcl", `
 tool "reads" {
   read_only = true
   allow {
@@ -240,6 +243,7 @@ test "what has no mock is not called" {
   expect { error = "EXECUTION_ERROR" }
 }
 `),
+		},
 	})
 	if err := engine.AddTool(s, engine.ToolOptions{Name: "hit"}, func(context.Context, identity.Agent, struct{}) (string, error) {
 		ran = true

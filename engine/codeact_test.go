@@ -65,7 +65,7 @@ policy "no_secrets" {
 // coding is a server whose agents write code.
 func coding(t *testing.T, block string, more ...string) *engine.Server {
 	t.Helper()
-	return server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", workshop)})
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", workshop)}})
 }
 
 // code is a call of run_code.
@@ -139,12 +139,12 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 // TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown, whether it waits or has no place yet: it
 // may have done what it was to do.
 func TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
 tool "sleep" {
   timeout = "1m"
   run     = "await new Promise(done => setTimeout(done, 60000));"
 }
-`)})
+`)}})
 	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown, 2 times"
 	if diff := cmp.Diff(want, ended(called(t, s, code(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -182,7 +182,7 @@ func TestWhatCodeCallsPassesTheWholePipeline(t *testing.T) {
 	var mu sync.Mutex
 	var heard []call.Event
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", `
+		Files: engine.Files{Config: files("mcpd.hcl", `
 codeact {
   tools = ["*_web", "write_file", "read_file"]
 }
@@ -195,7 +195,7 @@ limit "once" {
   tools = ["read_file"]
   rate  = "1/h"
 }
-`), Tools: files("a.hcl", workshop),
+`), Tools: files("a.hcl", workshop)},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -375,7 +375,7 @@ func TestACallByTheNameOfNoToolIsRefusedAsThatOfAnyTool(t *testing.T) {
 }
 
 func TestNoToolReachesOthersThanThoseOfItsGrantsByWayOfCode(t *testing.T) {
-	s := server(t, engine.Options{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "other" { run = "return 'reached';" }
 tool "sly" {
   allow {
@@ -389,7 +389,7 @@ tool "sly" {
     return got.join("; ");
   JS
 }
-`)})
+`)}})
 	const refused = "NOT_GRANTED this tool may not be called by another"
 	if got, want := ended(called(t, s, tool("sly", `{}`))), refused+"; "+refused+"; "+refused; !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)

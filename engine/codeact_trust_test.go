@@ -49,12 +49,12 @@ func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bodies, own := &overseen{Executor: scripting.Inline()}, &overseen{Executor: scripting.Inline()}
-			o := engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New()}, Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}
+			o := engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New()}, Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}}
 			if c.executor != nil {
-				o.Executor = c.executor(bodies)
+				o.Scripts.Executor = c.executor(bodies)
 			}
 			if c.programs != nil {
-				o.Programs = c.programs(own)
+				o.Scripts.Programs = c.programs(own)
 			}
 			s, err := engine.New(o)
 			if err != nil {

@@ -44,7 +44,7 @@ const changing = "POLICY_DENIED: the call needs the approval of a user, and the 
 
 // TestAReasonThatChangesEachTimeIsAskedThrice, and then denied.
 func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
 	r := calls("wipe", `{}`)
 	for range 3 {
 		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
@@ -56,7 +56,7 @@ func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
 
 func TestATestOfAnApprovalThatNothingAnswersSaysHowToAnswer(t *testing.T) {
 	unanswered, _, _ := strings.Cut(wipe(`"gone"`), "test ")
-	s := server(t, engine.Options{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")}})
 	results, err := s.RunTests(t.Context(), "")
 	want := "a host call had no mock; add\nmock \"elicit\" \"approval\" {\n  json = { action = \"accept\" } # or \"decline\"\n}"
 	if err != nil || len(results) != 1 || !slices.Contains(results[0].Failures, want) {
@@ -65,7 +65,7 @@ func TestATestOfAnApprovalThatNothingAnswersSaysHowToAnswer(t *testing.T) {
 }
 
 func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Call " + call.id`))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
 		t.Errorf("got %+v, %v", results, err)
@@ -75,7 +75,7 @@ func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
 // TestTestsTakeNoRoomInTheStateOfTheServer, which is not even opened for them.
 func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), StatePath: path})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, StatePath: path})
 	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
 		t.Errorf("got %+v, %v", results, err)
 	}
@@ -87,7 +87,7 @@ func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
 func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	legs := 0
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
 		legs++
 		cancel()
 		return engine.Allow()
@@ -101,7 +101,7 @@ func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 // TestTheDeadlineOfABodyBeginsWithItsApproval, however long that took.
 func TestTheDeadlineOfABodyBeginsWithItsApproval(t *testing.T) {
 	clock := &hand{}
-	s := server(t, engine.Options{Now: clock.now, Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))})
+	s := server(t, engine.Options{Now: clock.now, Files: engine.Files{Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))}})
 	r := calls("wipe", `{}`)
 	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
 	clock.advance(2 * time.Second)
@@ -133,7 +133,7 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 // TestARefusalThatIsGivenAgainNamesItsPolicy to those who watch.
 func TestARefusalThatIsGivenAgainNamesItsPolicy(t *testing.T) {
 	var by []string
-	s := server(t, engine.Options{Tools: files("w.hcl", wipe(`"Always"`)), Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 		if e.Err != nil {
 			by = append(by, e.Err.DeniedBy)
 		}

@@ -13,8 +13,10 @@ import (
 // before, and an approval holds for what it was asked for alone.
 func TestEveryKindIsApproved(t *testing.T) {
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),
-		Tools:  files("all.hcl", three("vault", "cell", "letter")),
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),
+			Tools:  files("all.hcl", three("vault", "cell", "letter")),
+		},
 	})
 	for _, kind := range []struct {
 		request, other call.Request

@@ -44,7 +44,7 @@ policy "large" {
 // till is a server whose tool "pay" counts how often it is called.
 func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapFS) {
 	tools, paid := files("refund.hcl", text), &atomic.Int64{}
-	s := unloaded(t, engine.Options{Tools: tools})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools}})
 	goTool(t, s, "pay", func(context.Context) (string, error) {
 		paid.Add(1)
 		return "paid", nil
@@ -302,7 +302,7 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 // TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
 // did it, and is never done again.
 func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("w.hcl", "policy \"all\" {\n  requires_approval = \"true\"\n  reason = \"Large\"\n}\n")})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", "policy \"all\" {\n  requires_approval = \"true\"\n  reason = \"Large\"\n}\n")}})
 	var done atomic.Int64
 	goTool(t, s, "large", func(context.Context) (string, error) {
 		done.Add(1)

@@ -49,7 +49,7 @@ policy "no" {
 // TestToolResult_plainBlocks checks which returned values are content: blocks that have
 // the members of MCP and no others, in a tool without outputs.
 func TestToolResult_plainBlocks(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", blockTools)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", blockTools)}})
 	const a, b = `{"type":"text","text":"a"}`, `{"type":"text","text":"b"}`
 	row := `[{"type":"text","text":"a","author":"b"}]`
 	for _, test := range []struct{ tool, value, content, structured string }{
@@ -74,7 +74,7 @@ func TestToolResult_plainBlocks(t *testing.T) {
 
 // TestToolResult_blocksInPlaceOfOutputs checks that a tool with outputs says what to return.
 func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", blockTools)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", blockTools)}})
 	for _, tool := range []string{"unfit", "built"} {
 		got := s.Execute(t.Context(), call.Request{Name: tool, Arguments: json.RawMessage(`{}`), Caller: anonymous()})
 		if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(got.Err.Message, "content.structured(value, blocks)") {

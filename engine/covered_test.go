@@ -43,9 +43,12 @@ func TestWhatACallerChoosesCoversNoPartOfASecret(t *testing.T) {
 	const value = "sk_live_Correct4HorseBattery9Staple77Q"
 	var log bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("leak.hcl", leaker), Config: files("mcpd.hcl", readerConfig),
-		LookupEnv: func(string) (string, bool) { return value, true },
-		Logger:    slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Files: engine.Files{
+			Tools:     files("leak.hcl", leaker),
+			Config:    files("mcpd.hcl", readerConfig),
+			LookupEnv: func(string) (string, bool) { return value, true },
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	for _, note := range []string{"sk_live_", "the key is sk_live_", "is sk_", value, "Staple77Q", "something else"} {
 		got := s.Execute(t.Context(), calls("leak", `{"note":"`+note+`"}`))

@@ -31,15 +31,17 @@ func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var phases []call.Phase
 	s := unloaded(t, engine.Options{
-		Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n")),
-		Hooks:  []engine.Hook{func(_ context.Context, e call.Event) { phases = append(phases, e.Phase) }},
-		Tools: files("t.hcl", `
+		Files: engine.Files{
+			Config: files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n")),
+			Tools: files("t.hcl", `
 policy "closed" {
   tools  = ["closed"]
   deny   = "true"
   reason = "Closed"
 }
 `),
+		},
+		Hooks: []engine.Hook{func(_ context.Context, e call.Event) { phases = append(phases, e.Phase) }},
 	})
 	for _, name := range []string{"open", "closed"} {
 		goTool(t, s, name, func(context.Context) (string, error) {
@@ -67,10 +69,12 @@ policy "closed" {
 func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", auditBlock(path, "")),
-		Tools: files("outer.hcl", caller(`
+		Files: engine.Files{
+			Config: files("mcpd.hcl", auditBlock(path, "")),
+			Tools: files("outer.hcl", caller(`
     if (call.depth < 8) return await tools.outer();
     return await tools.outer().catch(() => "refused");`)),
+		},
 	})
 	wantValue(t, s, call.Request{Name: "outer"}, `"refused"`)
 	want := []string{"9 EXECUTION_ERROR true"}
@@ -88,8 +92,10 @@ func TestEachNestedCallOfACancelledOneHasARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		s := unloaded(t, engine.Options{
-			Config: files("mcpd.hcl", auditBlock(path, "")),
-			Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
+			Files: engine.Files{
+				Config: files("mcpd.hcl", auditBlock(path, "")),
+				Tools:  files("outer.hcl", caller(`await Promise.all(Array.from({ length: 9 }, () => tools.waits()));`)),
+			},
 		})
 		goTool(t, s, "waits", func(ctx context.Context) (string, error) {
 			<-ctx.Done()

@@ -19,9 +19,9 @@ import (
 // that allows does not cover it.
 func TestWhatNoPolicyCoversIsNeitherListedNorLookedAt(t *testing.T) {
 	s := server(t, engine.Options{
-		Config:   files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"),
-		Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision { return engine.Allow() }},
-		Tools: files("t.hcl", addTool+`
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"),
+			Tools: files("t.hcl", addTool+`
 tool "open" {
   run = <<JS
     return 1;
@@ -33,6 +33,8 @@ policy "open" {
   reason = "never"
 }
 `),
+		},
+		Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision { return engine.Allow() }},
 	})
 	visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
 	if len(visible.Tools) != 1 || visible.Tools[0].Name() != "open" {
@@ -95,7 +97,10 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Logger: log.logger(),
-		Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"+auditBlock(path, "")),
+			Tools:  files("t.hcl", addTool+fewTools),
+		},
 		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			switch {
 			case in.Tool != "half":
@@ -105,7 +110,6 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 			}
 			return engine.Deny("Closed")
 		}},
-		Tools: files("t.hcl", addTool+fewTools),
 	})
 	var told []string
 	for _, r := range []call.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {

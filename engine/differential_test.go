@@ -111,7 +111,7 @@ func TestAReloadEndsAsAFirstLoadOfTheSameFilesWould(t *testing.T) {
 	for _, name := range names {
 		change(name, variants[name][0])
 	}
-	options := engine.Options{Name: "t", Tools: tools, ToolsPath: "tools.d", Config: config, ConfigPath: "mcpd.hcl"}
+	options := engine.Options{Name: "t", Files: engine.Files{Tools: tools, ToolsPath: "tools.d", Config: config, ConfigPath: "mcpd.hcl"}}
 	s := server(t, options)
 	good := 0
 	for step := range 300 {

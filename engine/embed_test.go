@@ -56,7 +56,7 @@ func TestABadGoToolIsAnErrorAndNotAPanic(t *testing.T) {
 // TestToolsAreAddedWhileOthersAreCalled adds tools and calls all that there are
 // at the same time: a tool that was added is there for every later call.
 func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	var adders, callers sync.WaitGroup
 	added := make(chan string, 64)
 	for range 4 {
@@ -93,7 +93,7 @@ func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
 
 func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
 	told := 0
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	stop := s.Watch(func([]string) { told++ })
 	before := s.Snapshot()
 	if err := engine.AddTool(s, engine.ToolOptions{Name: "late"}, func(context.Context, identity.Agent, struct{}) (int, error) { return 7, nil }); err != nil {
@@ -116,7 +116,7 @@ func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
 
 func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
 	folder := files("add.hcl", addTool)
-	s := server(t, engine.Options{Tools: folder})
+	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	told := 0
 	defer s.Watch(func([]string) { told++ })()
 	reload := func(want int, what string) {
@@ -137,7 +137,7 @@ func TestEventsTellTheLifeOfAServer(t *testing.T) {
 	var kinds []engine.EventKind
 	var last engine.Event
 	folder := files("add.hcl", addTool)
-	s, err := engine.New(engine.Options{Name: "x", Tools: folder, OnEvent: func(e engine.Event) {
+	s, err := engine.New(engine.Options{Name: "x", Files: engine.Files{Tools: folder}, OnEvent: func(e engine.Event) {
 		kinds, last = append(kinds, e.Kind), e
 	}})
 	if err != nil {
@@ -163,7 +163,7 @@ func TestEventsTellTheLifeOfAServer(t *testing.T) {
 func TestTheOperatorsFileSaysWhoTheServerIs(t *testing.T) {
 	s := server(t, engine.Options{
 		Name: "embedded", Version: "1.2.3", Description: "from Go",
-		Config: files("mcpd.hcl", "server {\n  name = \"customer-mcp\"\n  instructions = \"Ask first.\"\n}\n"),
+		Files: engine.Files{Config: files("mcpd.hcl", "server {\n  name = \"customer-mcp\"\n  instructions = \"Ask first.\"\n}\n")},
 	})
 	want := engine.Info{Name: "customer-mcp", Version: "1.2.3", Description: "from Go", Instructions: "Ask first."}
 	if diff := cmp.Diff(want, s.Snapshot().Info()); diff != "" {
@@ -172,7 +172,7 @@ func TestTheOperatorsFileSaysWhoTheServerIs(t *testing.T) {
 }
 
 func TestACallLoadsWhatNothingHasLoaded(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("add.hcl", addTool)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	if s.Snapshot() != nil {
 		t.Fatal("something is loaded already")
 	}
@@ -182,14 +182,14 @@ func TestACallLoadsWhatNothingHasLoaded(t *testing.T) {
 }
 
 func TestNoResultOfABrokenSchemaReachesTheCaller(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "typed" {
   output "n" { type = integer }
   run = <<JS
     return { n: "hunter2", more: "hunter2" };
   JS
 }
-`)})
+`)}})
 	got, err := s.Call(t.Context(), "typed", nil)
 	if failed := codeOf(t, err); failed.Code != call.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
 		t.Errorf("got %v, with %s", failed, got.Value)
@@ -198,7 +198,7 @@ tool "typed" {
 
 func TestAnArgumentThatAGoToolCannotReadIsTheCallersMistake(t *testing.T) {
 	log := &logBuffer{}
-	s := server(t, engine.Options{Tools: files(), Logger: log.logger()})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files()}, Logger: log.logger()})
 	type in struct {
 		When time.Time `json:"when"`
 	}

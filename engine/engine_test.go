@@ -63,8 +63,8 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 	if o.Name == "" {
 		o.Name = "test"
 	}
-	if o.Programs == nil {
-		o.Programs = scripting.Inline() // which trusts the agents of tests
+	if o.Scripts.Programs == nil {
+		o.Scripts.Programs = scripting.Inline() // which trusts the agents of tests
 	}
 	o.Extensions = append(o.Extensions, codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New())
 	s, err := engine.New(o)
@@ -94,7 +94,7 @@ tool "add" {
 `
 
 func TestAToolInAFileIsCalled(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestAToolInAFileIsCalled(t *testing.T) {
 }
 
 func TestTheFiveErrorCodes(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("a.hcl", addTool, "b.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", addTool, "b.hcl", `
 tool "closed" {
   run = <<JS
     return 1;
@@ -136,7 +136,7 @@ tool "broken_output" {
     return { n: "x" };
   JS
 }
-`)})
+`)}})
 	for _, test := range []struct {
 		tool    string
 		args    any
@@ -184,7 +184,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 		return struct{}{}, ctx.Err()
 	}
 	s := unloaded(t, engine.Options{
-		Tools: files("add.hcl", addTool, "p.hcl", "policy \"no\" {\n  tools = [\"denied\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"),
+		Files: engine.Files{Tools: files("add.hcl", addTool, "p.hcl", "policy \"no\" {\n  tools = [\"denied\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n")},
 		Hooks: []engine.Hook{seen.hook, func(context.Context, call.Event) { panic("hooks may fail") }},
 	})
 	for options, run := range map[*engine.ToolOptions]func(context.Context, identity.Agent, struct{}) (struct{}, error){
@@ -226,7 +226,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	var kinds []engine.EventKind
-	s := server(t, engine.Options{Tools: folder, OnEvent: func(e engine.Event) { kinds = append(kinds, e.Kind) }})
+	s := server(t, engine.Options{Files: engine.Files{Tools: folder}, OnEvent: func(e engine.Event) { kinds = append(kinds, e.Kind) }})
 	before := s.Snapshot()
 	folder["bad.hcl"] = &fstest.MapFile{Data: []byte(`tool "x" { descriptoin = "y" }`), Mode: 0o644}
 	report, err := s.Reload(t.Context(), engine.Change{Paths: []string{"bad.hcl"}})
@@ -254,7 +254,7 @@ func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
 
 func TestUnchangedToolsAreReusedByAReload(t *testing.T) {
 	folder := files("add.hcl", addTool, "b.hcl", strings.ReplaceAll(addTool, `"add"`, `"plus"`))
-	s := server(t, engine.Options{Tools: folder})
+	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	add, plus := s.Snapshot().Tool("add"), s.Snapshot().Tool("plus")
 	folder["b.hcl"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(addTool, `"add"`, `"plus2"`)), Mode: 0o644}
 	if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"b.hcl"}}); err != nil {
@@ -273,7 +273,7 @@ func TestTwoServersLiveInOneProcess(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 2 {
 		name := fmt.Sprintf("tool%d", i)
-		s := server(t, engine.Options{Name: name, Tools: files("t.hcl", fmt.Sprintf("tool %q {\n  run = <<JS\n    return %d;\n  JS\n}\n", name, i))})
+		s := server(t, engine.Options{Name: name, Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf("tool %q {\n  run = <<JS\n    return %d;\n  JS\n}\n", name, i))}})
 		group.Go(func() {
 			for range 50 {
 				got, err := s.Call(context.Background(), name, nil)
@@ -339,14 +339,17 @@ policy "operator" {
 `)
 	var asked []string
 	s := server(t, engine.Options{
-		Config: operator, ConfigPath: "mcpd.hcl",
-		Tools: files("add.hcl", addTool+`
+		Files: engine.Files{
+			Config:     operator,
+			ConfigPath: "mcpd.hcl",
+			Tools: files("add.hcl", addTool+`
 policy "file" {
   tools  = ["add"]
   deny   = "args.a <= 3"
   reason = "file"
 }
 `),
+		},
 		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			asked = append(asked, in.Tool)
 			if in.Args["a"] == int64(2) {
@@ -372,12 +375,12 @@ policy "file" {
 }
 
 func TestADenialWithoutArgumentsComesBeforeValidation(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool+`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool+`
 policy "readers" {
   allow  = "principal.scopes.exists(s, s == 'write') && args.a > 0"
   reason = "writers only"
 }
-`)})
+`)}})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": "not a number"})
 	var failed *call.Error
 	if !errors.As(err, &failed) || failed.Code != call.PolicyDenied || failed.Message != "writers only" {
@@ -411,7 +414,7 @@ tool "some" {
   run = "if (input.a > 1) return { sum: input.a }"
 }
 `
-	s := unloaded(t, engine.Options{Tools: files("sum.hcl", text)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("sum.hcl", text)}})
 	report, err := s.Load(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestNoNameOfAVariableIsMoreThanAName(t *testing.T) {
 		"Token":         "which holds the secret",
 	} {
 		s := unloaded(t, engine.Options{
-			Tools: files("a.hcl", reading(name, "return 1;")), Config: files("mcpd.hcl", "secret \"key\" { env = \"TOKEN\" }\n"), LookupEnv: hostileEnvironment,
+			Files: engine.Files{Tools: files("a.hcl", reading(name, "return 1;")), Config: files("mcpd.hcl", "secret \"key\" { env = \"TOKEN\" }\n"), LookupEnv: hostileEnvironment},
 		})
 		report, err := s.Load(t.Context())
 		said := fmt.Sprint(report.Problems)
@@ -57,7 +57,7 @@ func TestAVariableWithANameOfJavaScriptIsAVariable(t *testing.T) {
 	const body = `const other = "PA" + "TH";
     return [env.%[1]s, Object.keys(env).join(), Object.isFrozen(env), typeof {}.toString, [].concat(1).length, env[other] ?? null];`
 	for _, name := range []string{"__proto__", "constructor", "prototype", "toString", "valueOf", "hasOwnProperty", "then", "toJSON", "LANG", "lang"} {
-		s := server(t, engine.Options{Tools: files("a.hcl", reading(name, fmt.Sprintf(body, name))), LookupEnv: hostileEnvironment})
+		s := server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", reading(name, fmt.Sprintf(body, name))), LookupEnv: hostileEnvironment}})
 		got := s.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "t", Arguments: []byte(`{}`)})
 		want := fmt.Sprintf(`["value of %[1]s","%[1]s",true,"function",1,null]`, name)
 		if got.Err != nil || string(got.Value) != want {

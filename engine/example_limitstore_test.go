@@ -83,7 +83,7 @@ limit "scarce" { rate = "3/h" }
 	}
 	var servers []*engine.Server
 	for range 2 {
-		s, err := engine.New(engine.Options{Name: "example", Tools: tools, Limits: limits})
+		s, err := engine.New(engine.Options{Name: "example", Files: engine.Files{Tools: tools}, Limits: limits})
 		if err != nil {
 			fmt.Println(err)
 			return

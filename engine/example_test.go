@@ -20,7 +20,7 @@ import (
 
 // newExample returns a server of an example, whose files are trusted.
 func newExample(o engine.Options) *engine.Server {
-	o.Name, o.Executor = "shop", scripting.Inline()
+	o.Name, o.Scripts.Executor = "shop", scripting.Inline()
 	server, err := engine.New(o)
 	if err != nil {
 		log.Fatal(err)
@@ -54,7 +54,7 @@ func Example_isolation() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		server, err := engine.New(engine.Options{Name: "shop", Tools: engine.Dir("tools.d"), Executor: bodies})
+		server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: engine.Dir("tools.d")}, Scripts: engine.Scripts{Executor: bodies}})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func ExampleAddTool() {
 
 // Tool files beside tools in Go: Tools is an embed.FS, engine.Dir or any other fs.FS.
 func ExampleServer_Load() {
-	server := newExample(engine.Options{Tools: double})
+	server := newExample(engine.Options{Files: engine.Files{Tools: double}})
 	defer server.Close(context.Background())
 	if _, err := server.Load(context.Background()); err != nil {
 		log.Fatal(err) // a diag.List: every mistake in the files, with its place
@@ -101,7 +101,7 @@ func ExamplePolicy() {
 		}
 		return engine.Allow()
 	}
-	server := newExample(engine.Options{Tools: double, Policies: []engine.Policy{small}})
+	server := newExample(engine.Options{Files: engine.Files{Tools: double}, Policies: []engine.Policy{small}})
 	defer server.Close(context.Background())
 	_, err := server.Call(context.Background(), "double", map[string]int{"n": 101})
 	fmt.Println(err)
@@ -111,7 +111,7 @@ func ExamplePolicy() {
 // A hook in Go runs at the start and at the end of each call.
 func ExampleHook() {
 	seen := func(_ context.Context, event call.Event) { fmt.Println(event.Phase, event.Tool) }
-	server := newExample(engine.Options{Tools: double, Hooks: []engine.Hook{seen}})
+	server := newExample(engine.Options{Files: engine.Files{Tools: double}, Hooks: []engine.Hook{seen}})
 	defer server.Close(context.Background())
 	if _, err := server.Call(context.Background(), "double", map[string]int{"n": 1}); err != nil {
 		log.Fatal(err)
@@ -126,15 +126,15 @@ func ExampleNewHostFunc() {
 	type article struct{ Name string }
 	count := func(_ context.Context, _ engine.HostCall, in article) (int, error) { return len(in.Name), nil }
 	server := newExample(engine.Options{
-		Modules: []engine.HostModule{{Name: "stock", Functions: []engine.HostFunc{engine.NewHostFunc("count", count)}}},
-		Tools: fstest.MapFS{"lamps.hcl": {Data: []byte(`
+		Scripts: engine.Scripts{Modules: []engine.HostModule{{Name: "stock", Functions: []engine.HostFunc{engine.NewHostFunc("count", count)}}}},
+		Files: engine.Files{Tools: fstest.MapFS{"lamps.hcl": {Data: []byte(`
 tool "lamps" {
   allow {
     module "stock" {}
   }
   run = "return await modules.stock.count({ Name: 'lamp' })"
 }
-`), Mode: 0o644}},
+`), Mode: 0o644}}},
 	})
 	defer server.Close(context.Background())
 	result, err := server.Call(context.Background(), "lamps", nil)
@@ -145,14 +145,14 @@ tool "lamps" {
 // State: what a script keeps by its kv grants is there for the next call. It is in memory
 // unless StatePath names a file.
 func ExampleOptions_state() {
-	server := newExample(engine.Options{Tools: fstest.MapFS{"visit.hcl": {Data: []byte(`
+	server := newExample(engine.Options{Files: engine.Files{Tools: fstest.MapFS{"visit.hcl": {Data: []byte(`
 tool "visit" {
   allow {
     kv "visits" {}
   }
   run = "return await kv.visits.incr('all')"
 }
-`), Mode: 0o644}}})
+`), Mode: 0o644}}}})
 	defer server.Close(context.Background())
 	for range 2 {
 		result, err := server.Call(context.Background(), "visit", nil)
@@ -182,7 +182,7 @@ func ExampleNewUpstream() {
 // Prometheus.
 func ExampleServer_Metrics() {
 	server := newExample(engine.Options{
-		Tools: double, LookupEnv: os.LookupEnv,
+		Files:      engine.Files{Tools: double, LookupEnv: os.LookupEnv},
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: os.ReadFile, Console: os.Stderr})},
 	})
 	defer server.Close(context.Background())

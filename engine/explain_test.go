@@ -97,7 +97,7 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 		config += c.policies("first")
 		now := time.Date(2026, 7, 28, c.IntN(24), 0, 0, 0, time.UTC)
 		s := unloaded(t, engine.Options{
-			Config: files("mcpd.hcl", config), Tools: files("pay.hcl", courtTools+c.policies("last")), Now: func() time.Time { return now },
+			Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files("pay.hcl", courtTools+c.policies("last"))}, Now: func() time.Time { return now },
 			Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 				if in.Args["amount"] == int64(3) {
 					return engine.Deny("three is too much")
@@ -202,14 +202,14 @@ func explain(t *testing.T, s *engine.Server, of pipeline.Case) pipeline.Explanat
 func TestExplainMakesNoCall(t *testing.T) {
 	told := 0
 	s := server(t, engine.Options{
-		Tools: files("a.hcl", `
+		Files: engine.Files{Tools: files("a.hcl", `
 tool "once" {
   run = "return 1;"
 }
 limit "once" {
   tools = ["once"]
   rate  = "1/h"
-}`),
+}`)},
 		Hooks: []engine.Hook{func(context.Context, call.Event) { told++ }},
 	})
 	for range 3 {
@@ -226,7 +226,7 @@ limit "once" {
 }
 
 func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("a.hcl", `tool "broken" {}`)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", `tool "broken" {}`)}})
 	if _, err := s.Inside().Explain(t.Context(), pipeline.Case{Request: call.Request{Name: "broken"}}); err == nil {
 		t.Error("there is an explanation of what is not served")
 	}

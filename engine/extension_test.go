@@ -27,7 +27,7 @@ func TestNew_sqliteTwice(t *testing.T) {
 func TestSQLGrant_missingExtension(t *testing.T) {
 	for driver, where := range map[string]string{"sqlite": `dsn = "/nowhere/shop.db"`, "postgres": `dsn = "postgres://app@db.example/shop"`} {
 		text := "tool \"t\" {\n  allow {\n    sql \"d\" {\n      driver = \"" + driver + "\"\n      " + where + "\n      statement \"s\" { query = \"SELECT 1\" }\n    }\n  }\n  run = \"return sql.d;\"\n}\n"
-		s, err := engine.New(engine.Options{Name: "test", Tools: files("t.hcl", text), Executor: scripting.Inline()})
+		s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: files("t.hcl", text)}, Scripts: engine.Scripts{Executor: scripting.Inline()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestSQLGrant_missingExtension(t *testing.T) {
 
 func TestAuth_missingExtension(t *testing.T) {
 	config := files("mcpd.hcl", "server {}\n\nauth \"oidc\" \"corp\" {\n  issuer   = \"https://idp.example\"\n  audience = \"https://mcp.example/mcp\"\n}\n")
-	s, err := engine.New(engine.Options{Name: "test", Config: config, ConfigPath: "mcpd.hcl", Executor: scripting.Inline()})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Config: config, ConfigPath: "mcpd.hcl"}, Scripts: engine.Scripts{Executor: scripting.Inline()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestAuth_missingExtension(t *testing.T) {
 
 func TestUpstream_missingExtension(t *testing.T) {
 	config := files("mcpd.hcl", "server {}\n\nupstream \"lab\" {\n  url = \"https://lab.example/mcp\"\n}\n")
-	s, err := engine.New(engine.Options{Name: "test", Config: config, ConfigPath: "mcpd.hcl"})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Config: config, ConfigPath: "mcpd.hcl"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestConcurrency_isShared(t *testing.T) {
 		"a principal": {[]identity.Caller{key("a", "anonymous")}, nobody("")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server(t, engine.Options{Config: files("mcpd.hcl", "limits { concurrency = 16 }\n")})
+			s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limits { concurrency = 16 }\n")}})
 			begun, over := make(chan struct{}, 100), make(chan struct{})
 			wait := func(context.Context, identity.Agent, struct{}) (bool, error) {
 				begun <- struct{}{}

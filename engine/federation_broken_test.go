@@ -16,7 +16,7 @@ import (
 func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	tools := files("add.hcl", addTool)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), Tools: tools, LockPath: lock})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), Tools: tools, LockPath: lock}})
 	whole := []string{"add", "lab_read", "lab_write"}
 	if diff := cmp.Diff(whole, names(s)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
@@ -79,7 +79,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 func TestOverlay_readsNoFile(t *testing.T) {
 	up := newShifting(t, "read")
 	tools := files("own.hcl", "tool \"own\" {\n  run = file(\"own.js\")\n}\n", "own.js", "import { n } from './n.js';\nreturn n;\n", "n.js", "export const n = 1;\n")
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
 	tools["n.js"].Data = []byte("export const n = 2;\n")
 	for _, name := range []string{"more", "most"} {
 		up.add(name, anything)
@@ -97,7 +97,7 @@ func TestOverlay_readsNoFile(t *testing.T) {
 func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
 	up := newShifting(t, "read")
 	tools := files("add.hcl", addTool)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
 	tools["add.hcl"].Data = []byte("tool \"add\" {")
 	if _, err := s.Load(t.Context()); err == nil {
 		t.Fatal("the file is no mistake")
@@ -112,7 +112,7 @@ func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
 	up := newShifting(t, "drop", "gone")
 	const rule = "policy \"p\" {\n  tools = [%q]\n  deny = \"true\"\n  reason = \"never\"\n}\n"
 	config := files("mcpd.hcl", upstreamAt(up.url)+fmt.Sprintf(rule, "lab_drop"))
-	s := server(t, engine.Options{Config: config, LockPath: newLock(t)})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + fmt.Sprintf(rule, "lab_dorp"))
 	if _, err := s.Load(t.Context()); err == nil {
 		t.Fatal("the rule is no mistake")
@@ -132,7 +132,7 @@ func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
 func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing.T) {
 	up, folder := newShifting(t, "read", "write"), t.TempDir()
 	config := files("mcpd.hcl", upstreamAt(up.url)+auditBlock(filepath.Join(folder, "audit.jsonl"), ""))
-	s := server(t, engine.Options{Config: config, LockPath: newLock(t)})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + auditBlock(folder, ""))
 	if _, err := s.Load(t.Context()); err == nil {
 		t.Fatal("the block is no mistake")
@@ -147,7 +147,7 @@ func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing
 func TestFilesWithMistakesLeaveToldWhatRulesDoNotFit(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	tools := files("p.hcl", typo, "own.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
 	told := s.Status().Upstreams[0].LeftOut
 	tools["own.hcl"].Data = []byte("tool \"own\" {")
 	if _, err := s.Load(t.Context()); err == nil {

@@ -77,7 +77,7 @@ func TestUpstreamCache_scopes(t *testing.T) {
 	up, clock := newCounter(t), &hand{}
 	var cached []bool
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "principal"))), Now: clock.now,
+		Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "principal")))}, Now: clock.now,
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Phase == call.End {
 				cached = append(cached, e.Cached)
@@ -100,14 +100,14 @@ func TestUpstreamCache_scopes(t *testing.T) {
 		t.Errorf("hooks hear of results that are given again (-want +got)\n%s", diff)
 	}
 
-	s = server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server"))), Now: clock.now})
+	s = server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server")))}, Now: clock.now})
 	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(9))
 	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(9))
 }
 
 func TestUpstreamCache_errorsAreNotKept(t *testing.T) {
 	up := newCounter(t)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))}})
 	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 1")
 	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 2")
 }
@@ -134,7 +134,7 @@ func TestUpstreamCache_changedBlock(t *testing.T) {
 		return fmt.Sprintf("secret \"token\" { file = %q }\n", secret) + upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server"), "header \"X-Token\" { value = "+header+" }")
 	}
 	config := files("mcpd.hcl", block("secret.token"))
-	s := server(t, engine.Options{Config: config})
+	s := server(t, engine.Options{Files: engine.Files{Config: config}})
 	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
 	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
 	reloadAll(t, s)

@@ -17,7 +17,7 @@ func TestAServerThatIsClosedWhileItsUpstreamsConnectEnds(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed behind it
 		<-r.Context().Done()
 	}))
-	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(hangs)+"upstream \"deaf\" {\n  command = [\"sleep\", \"3600\"]\n}\n")})
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(hangs)+"upstream \"deaf\" {\n  command = [\"sleep\", \"3600\"]\n}\n")}})
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)

@@ -120,7 +120,7 @@ func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
 	var log guarded
 	s := server(t, engine.Options{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Config: files("mcpd.hcl", upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})))),
+		Files:  engine.Files{Config: files("mcpd.hcl", upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))))},
 	})
 	heard, r := &told{}, tool("lab_talks", `{}`)
 	r.Emit = heard

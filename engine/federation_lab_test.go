@@ -188,5 +188,5 @@ func upstreamNamed(name, url string, more ...string) string {
 // federated is a loaded server whose operator's file is config.
 func federated(t *testing.T, config string, tools ...string) *engine.Server {
 	t.Helper()
-	return server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: files(tools...)})
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files(tools...)}})
 }

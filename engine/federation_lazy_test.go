@@ -109,7 +109,7 @@ func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	pin(t, lock, upstreamAt(up.url))
 	config := files("mcpd.hcl", upstreamAt(up.url, "lazy = true"))
-	s := server(t, engine.Options{Config: config, LockPath: lock})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: lock}})
 	before := s.Snapshot().Tool("lab_read")
 	if !s.Status().Upstreams[0].Idle {
 		t.Fatal("it is reached at once")

@@ -55,7 +55,7 @@ func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing
 		"hook":   {"on        = [\"start\"]\n  run       = \"log.info('read')\"", `{"contents":[{"uri":"docs://page/1","text":"docs"}]}`},
 	} {
 		rule := files("t.hcl", what+" \"no\" {\n  resources = [\"docs_*\"]\n  "+c.rule+"\n}\n")
-		s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamNamed("evil", evil)+upstreamNamed("docs", docs)), Tools: rule})
+		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamNamed("evil", evil)+upstreamNamed("docs", docs)), Tools: rule}})
 		if got := ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"})); got != c.want {
 			t.Errorf("with a %s, the read ends with %s; left out %q", what, got, s.Status().Upstreams[0].LeftOut)
 		}
@@ -124,7 +124,7 @@ func TestNames_takenByFiles(t *testing.T) {
 	own := files("t.hcl", "tool \"find\" { run = \"return 1;\" }\nprompt \"plan\" { run = \"return 'own';\" }\n")
 	config := upstreamAt(up.url, `prefix = ""`)
 	for _, when := range []string{"at the first start", "at the next"} {
-		s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock})
+		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock}})
 		if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", when, diff)
 		}
@@ -145,7 +145,7 @@ func TestNames_takenByFiles(t *testing.T) {
 		}
 	}
 	up.AddPrompt(&mcp.Prompt{Name: "plan"}, prompting("upstream"))
-	s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock}})
 	if health := s.Status().Health(); health != "left out as names are taken: 2 of lab" {
 		t.Errorf("with a prompt the status is %q", health)
 	}
@@ -165,7 +165,7 @@ func TestNames_takenByFiles(t *testing.T) {
 func TestNames_editOfBlock(t *testing.T) {
 	known := newShifting(t, "find", "gone")
 	config := files("mcpd.hcl", upstreamAt(known.url))
-	s := server(t, engine.Options{Config: config, Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: newLock(t)})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(known.url, `prefix = ""`))
 	if _, err := s.Reload(t.Context(), engine.Change{Config: true}); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestRulesHoldForTheToolsOfUpstreams(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	var hooked []call.Event
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", upstreamAt(up.url, `labels = { team = "lab" }`)+`
+		Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `labels = { team = "lab" }`)+`
 policy "small" {
   tools  = ["lab_write"]
   deny   = "args.n > 5 && tool.labels.team == 'lab'"
@@ -107,7 +107,7 @@ limit "slow" {
   tools = ["lab_read"]
   rate  = "1/h"
 }
-`),
+`)},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) { hooked = append(hooked, e) }},
 	})
 	var got []string
@@ -128,10 +128,10 @@ limit "slow" {
 func TestRules_ofAcceptedTools(t *testing.T) {
 	up, lock := newShifting(t, "write"), newLock(t)
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}})
 	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
 	_, edit := s.Load(t.Context())
-	_, start := unloaded(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}).Load(t.Context())
+	_, start := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}}).Load(t.Context())
 	for what, err := range map[string]error{"edit": edit, "start": start} {
 		var problems diag.List
 		if !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems[0].Summary, `tool "lab_write" has no argument "m"`) || problems[0].Range.Start.Line != 4 {
@@ -148,7 +148,7 @@ func TestRules_ofAcceptedTools(t *testing.T) {
 func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 	up := newShifting(t, "write")
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `pin = "off"`)), Tools: tools, LockPath: newLock(t)})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `pin = "off"`)), Tools: tools, LockPath: newLock(t)}})
 	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestRules_atFirstUse(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	for what, rule := range map[string]string{"inputs": typo, "a name": strings.NewReplacer("lab_write", "lab_wirte", "args.m > 5", "call.via == 'code'").Replace(typo)} {
 		tools := files("p.hcl", rule, "own.hcl", `tool "own" { run = "return 1;" }`)
-		o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}
+		o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}}
 		var s *engine.Server
 		for range 2 {
 			s = server(t, o)
@@ -214,7 +214,7 @@ policy "typo" {
 
 func TestAServerStartsWithoutTheToolsThatARuleDoesNotFitAnyMore(t *testing.T) {
 	up := newShifting(t, "read", "write")
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", typo)})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", typo)}})
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -256,7 +256,7 @@ policy "small" {
 }
 `
 	tools := files("a.hcl", `tool "own" { run = "return 1;" }`)
-	s := server(t, engine.Options{Config: files("mcpd.hcl", config), Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: tools}})
 	up.add("write", json.RawMessage(`{"type":"object","properties":{"other":{"type":"string"}},"additionalProperties":false}`))
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "own"}) })
 	if got := ended(called(t, s, tool("lab_write", `{"other":"x"}`))); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
@@ -307,7 +307,7 @@ func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// What was accepted tells of what is served, and of nothing that is left out.
-	offline := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock, Mode: engine.Offline})
+	offline := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock}, Mode: engine.Offline})
 	if diff := cmp.Diff([]string{`the upstream "lab" lists nothing that is called "raed", which include names; did you mean "read"?`}, told(offline)); diff != "" {
 		t.Errorf("offline (-want +got)\n%s", diff)
 	}
@@ -380,8 +380,10 @@ func TestAServerBehindThisOneSeesNoCredentialOfACaller(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}))
 	s := server(t, engine.Options{
-		Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, "header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
-		LookupEnv: func(name string) (string, bool) { return "sesame-open", name == "KEY" },
+		Files: engine.Files{
+			Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, "header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
+			LookupEnv: func(name string) (string, bool) { return "sesame-open", name == "KEY" },
+		},
 	})
 	r := tool("lab_text", `{}`)
 	r.Caller.Principal.Claims = map[string]any{"token": "inbound"}

@@ -91,10 +91,12 @@ func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
 		return fmt.Sprintf("upstream %q {\n  url = %q\n  instructions = true\n  header \"X-Key\" {\n    value = secret.key\n  }\n}\n", name, url)
 	}
 	s := server(t, engine.Options{
-		Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\ncodeact {}\n"+block("lab", parrot(t, false))+block("deaf", parrot(t, true))),
-		LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
-		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
-		LockPath:  lock,
+		Files: engine.Files{
+			Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\ncodeact {}\n"+block("lab", parrot(t, false))+block("deaf", parrot(t, true))),
+			LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+			LockPath:  lock,
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if up := s.Status().Upstreams[0]; !up.Up {
 		t.Fatalf("the parrot is not reached: %v", up.Err)
@@ -161,8 +163,10 @@ func TestAnUpstreamAsksNobodyWhatHoldsItsKey(t *testing.T) {
 	})
 	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	s := server(t, engine.Options{
-		Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, `ask = ["elicit"]`, "header \"X-Key\" {\n    value = secret.key\n  }")),
-		LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+		Files: engine.Files{
+			Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(url, `ask = ["elicit"]`, "header \"X-Key\" {\n    value = secret.key\n  }")),
+			LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+		},
 	})
 	if got := ended(called(t, s, asking("lab_asks"))); !strings.Contains(got, "the question holds the value of a secret") {
 		t.Errorf("the call ends with %.200s", got)

@@ -67,7 +67,8 @@ func isReachedWithTokens(t *testing.T, behind http.Handler) {
 		behind.ServeHTTP(w, r)
 	}))
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", fmt.Sprintf(`secret "client" {
+		Files: engine.Files{
+			Config: files("mcpd.hcl", fmt.Sprintf(`secret "client" {
   env = "CLIENT"
 }
 secret "token" {
@@ -80,7 +81,8 @@ secret "token" {
   }
 }
 `, web(t, &desk))+upstreamAt(door, "header \"Authorization\" {\n    value = \"Bearer ${secret.token}\"\n  }")),
-		LookupEnv: func(name string) (string, bool) { return "client-secret", name == "CLIENT" },
+			LookupEnv: func(name string) (string, bool) { return "client-secret", name == "CLIENT" },
+		},
 	})
 	if up := s.Status().Upstreams[0]; !up.Up {
 		t.Fatalf("the server is not reached: %v", up.Err)

@@ -44,7 +44,7 @@ func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
 	for way, url := range metas(t) {
 		t.Run(way, func(t *testing.T) {
 			var console bytes.Buffer
-			traced := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(url)), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}, LookupEnv: onConsole})
+			traced := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(url)), LookupEnv: onConsole}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}})
 			r := tool("lab_meta", `{}`)
 			r.Trace = call.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01", State: "a=b"}
 			with, without := metaOf(t, traced, r), metaOf(t, federated(t, upstreamAt(url)), r)

@@ -51,7 +51,7 @@ func TestTheOperatorIsToldWhatToDoAboutAnUpstreamThatIsNotReached(t *testing.T) 
 		"a strange certificate": {secure.URL, "no trusted TLS connection to " + secure.Listener.Addr().String() + " could be made: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it speaks no TLS, so write http:// if it is to be trusted"},
 	} {
-		s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(row.url+"/mcp", "private_networks = true", `transport = "streamable"`))})
+		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(row.url+"/mcp", "private_networks = true", `transport = "streamable"`))}})
 		got := fmt.Sprint(s.Status().Upstreams[0].Err)
 		if !strings.HasSuffix(got, row.want) || strings.Contains(got, "body") {
 			t.Errorf("%s: %s", what, got)

@@ -27,9 +27,12 @@ func TestAServerThatRefusesOneThatHangsAndOneWithAnExpiredCertificateAreToldApar
 		t.Run(what, func(t *testing.T) {
 			const key = "sesame-open"
 			s := server(t, engine.Options{
-				Config: files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(row.url+"/mcp", "lazy = true", "private_networks = true", `transport = "streamable"`, row.start,
-					"header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
-				LockPath: lock, LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+				Files: engine.Files{
+					Config: files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\n"+upstreamAt(row.url+"/mcp", "lazy = true", "private_networks = true", `transport = "streamable"`, row.start,
+						"header \"X-Key\" {\n    value = \"k-${secret.key}\"\n  }")),
+					LockPath:  lock,
+					LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
+				},
 			})
 			result := called(t, s, tool("lab_read", `{}`))
 			got := ended(result)

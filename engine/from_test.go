@@ -10,7 +10,7 @@ import (
 )
 
 func TestAFromInputIsHeldToItsType(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "whose" {
   input "tenant" {
     type    = string
@@ -21,7 +21,7 @@ tool "whose" {
     return input.tenant;
   JS
 }
-`)})
+`)}})
 	for _, test := range []struct {
 		claim any
 		want  call.Code
@@ -47,7 +47,7 @@ tool "whose" {
 }
 
 func TestAHiddenToolIsNotToldByBadArguments(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "hidden" {
   input "k" { type = string }
   run = <<JS
@@ -60,7 +60,7 @@ policy "hide" {
   reason   = "nobody may know"
   disclose = "hide"
 }
-`)})
+`)}})
 	for _, args := range []any{nil, []int{1}, 7, map[string]any{"x": 1}} {
 		_, err := s.Call(t.Context(), "hidden", args)
 		var failed *call.Error

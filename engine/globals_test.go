@@ -19,7 +19,7 @@ import (
 // it finds there when it runs.
 func TestTheMembersOfGlobalsAreThoseThatAreTold(t *testing.T) {
 	log := &logBuffer{}
-	s, err := engine.New(engine.Options{Name: "test", Logger: log.logger(), Tools: files("t.hcl", `
+	s, err := engine.New(engine.Options{Name: "test", Logger: log.logger(), Files: engine.Files{Tools: files("t.hcl", `
 tool "keys" {
   input "fail" {
     type     = bool
@@ -60,7 +60,7 @@ hook "keys" {
     log.info("event=" + Object.keys(event).join() + ";", { no: event.nope });
   JS
 }
-`)})
+`)}})
 	if err != nil {
 		t.Fatal(err)
 	}

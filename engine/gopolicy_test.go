@@ -23,7 +23,7 @@ func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log := &logBuffer{}
-			s := server(t, engine.Options{Logger: log.logger(), Tools: files("add.hcl", addTool), Policies: []engine.Policy{test.policy}})
+			s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool)}, Policies: []engine.Policy{test.policy}})
 			_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
 			if failed := codeOf(t, err); failed.Code != call.PolicyDenied || failed.Message != test.message {
 				t.Errorf("got %v", failed)
@@ -35,7 +35,7 @@ func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
 func TestAGoPolicySeesTheCompleteArgumentsAndCannotChangeThem(t *testing.T) {
 	var saw map[string]any
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", `
+		Files: engine.Files{Tools: files("t.hcl", `
 tool "echo" {
   input "id" { type = string }
   input "tags" { type = list(string) }
@@ -45,7 +45,7 @@ tool "echo" {
   }
   run = "return input;"
 }
-`),
+`)},
 		Policies: []engine.Policy{
 			func(in engine.PolicyInput) engine.Decision {
 				in.Args["id"] = "changed"
@@ -71,7 +71,7 @@ tool "echo" {
 }
 
 func TestAGoPolicyIsToldTheAgent(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Policies: []engine.Policy{
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Policies: []engine.Policy{
 		func(in engine.PolicyInput) engine.Decision {
 			if in.Caller.Agent.AgentID == "bot" && in.Caller.Agent.Metadata["team"] == "qa" && in.Caller.Agent.RequestID != "" {
 				return engine.Allow()

@@ -36,14 +36,14 @@ func TestHooksNeverSeeWhatIsSensitive(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: log.logger(),
-		Tools: files("login.hcl", loginTool+`
+		Files: engine.Files{Tools: files("login.hcl", loginTool+`
 hook "write" {
   on  = ["start", "end", "error"]
   run = <<JS
     log.info(JSON.stringify(event));
   JS
 }
-`),
+`)},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			events = append(events, string(e.Phase)+" "+string(e.Arguments)+" "+string(e.Result))
 		}},
@@ -74,7 +74,7 @@ hook "write" {
 
 func TestAHookIsToldAllOfTheCall(t *testing.T) {
 	var last call.Event
-	s := server(t, engine.Options{Tools: files("add.hcl", addTool), Hooks: []engine.Hook{func(_ context.Context, e call.Event) { last = e }}})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) { last = e }}})
 	caller := identity.Caller{
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bot", Model: "m-1", RequestID: "r-1", Metadata: map[string]string{"team": "qa"}},
 		Source: identity.Source{Listener: "local"},
@@ -95,14 +95,14 @@ func TestAHookIsToldAllOfTheCall(t *testing.T) {
 
 func TestHooksOfFilesWithNamedToolsRunForThoseAlone(t *testing.T) {
 	log := &logBuffer{}
-	s := server(t, engine.Options{Logger: log.logger(), Tools: files("add.hcl", addTool+`
+	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool+`
 tool "other" { run = "return 1;" }
 hook "adds" {
   on    = ["end"]
   tools = ["ad*"]
   run   = "log.info('for ' + event.tool);"
 }
-`)})
+`)}})
 	for _, tool := range []string{"add", "other"} {
 		_, _ = s.Call(t.Context(), tool, map[string]any{"a": 1, "b": 2})
 	}
@@ -117,7 +117,7 @@ hook "adds" {
 
 func TestAFailingHookIsCountedAndNotFelt(t *testing.T) {
 	s := server(t, engine.Options{
-		Tools: files("add.hcl", addTool+"hook \"bad\" {\n  on = [\"start\"]\n  run = \"throw new Error('no');\"\n}\n"),
+		Files: engine.Files{Tools: files("add.hcl", addTool+"hook \"bad\" {\n  on = [\"start\"]\n  run = \"throw new Error('no');\"\n}\n")},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Phase == call.End {
 				panic("no")

@@ -52,14 +52,16 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	var console bytes.Buffer
 	log := &logBuffer{}
 	s := server(t, engine.Options{
-		Logger: log.logger(), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}, LookupEnv: onConsole,
-		Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
+		Logger: log.logger(), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}, Files: engine.Files{
+			LookupEnv: onConsole,
+			Tools:     files("t.hcl", addTool+fmt.Sprintf(tellingHooks, strings.TrimPrefix(api.URL, "http://"), api.URL)),
+		},
+		Scripts: engine.Scripts{Modules: []engine.HostModule{{Name: "who", Functions: []engine.HostFunc{
 			engine.NewHostFunc("am_i", func(_ context.Context, call engine.HostCall, _ struct{}) (bool, error) {
 				runsFor = call.Caller
 				return true, nil
 			}),
-		}}},
-		Tools: files("t.hcl", addTool+fmt.Sprintf(tellingHooks, strings.TrimPrefix(api.URL, "http://"), api.URL)),
+		}}}},
 	})
 	answer := s.Execute(t.Context(), call.Request{
 		Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`),

@@ -13,10 +13,10 @@ func TestNew_warnsOfBodiesInProcess(t *testing.T) {
 		options engine.Options
 		warns   int
 	}{
-		"tool files":            {engine.Options{Tools: files("add.hcl", addTool)}, 1},
-		"an operator's file":    {engine.Options{Config: files("mcpd.hcl", "")}, 1},
+		"tool files":            {engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}}, 1},
+		"an operator's file":    {engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "")}}, 1},
 		"no files":              {engine.Options{}, 0},
-		"an executor is chosen": {engine.Options{Tools: files("add.hcl", addTool), Executor: scripting.Inline()}, 0},
+		"an executor is chosen": {engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Scripts: engine.Scripts{Executor: scripting.Inline()}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logBuffer{}

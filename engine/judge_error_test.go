@@ -37,7 +37,7 @@ const hidden = "the tool failed, and what it said is not shown, as policies judg
 
 // TestAnErrorIsNotSeenWhereResultsAreJudged: neither are records and progress.
 func TestAnErrorIsNotSeenWhereResultsAreJudged(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("leak.hcl", leak)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("leak.hcl", leak)}})
 	goTool(t, s, "plain", func(context.Context) (string, error) { return "", errors.New("secret") })
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ policy "shapes" {
 
 func judged(t *testing.T, text string) (*engine.Server, fstest.MapFS) {
 	tools := files("lookup.hcl", text)
-	return server(t, engine.Options{Tools: tools}), tools
+	return server(t, engine.Options{Files: engine.Files{Tools: tools}}), tools
 }
 
 func calls(name, arguments string) call.Request {
@@ -110,7 +110,7 @@ func TestResultsAreTypedByTheirSchema(t *testing.T) {
 		"args.level > 3":     "",
 		"args.levle > 3":     `tool "lookup" has no argument "levle"`,
 	} {
-		s := unloaded(t, engine.Options{Tools: files("lookup.hcl", strings.Replace(lookup, "result.level > 3 && !principal.scopes.exists(s, s == 'admin')", change, 1))})
+		s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("lookup.hcl", strings.Replace(lookup, "result.level > 3 && !principal.scopes.exists(s, s == 'admin')", change, 1))}})
 		report, _ := s.Load(t.Context())
 		got := report.Problems.Error()
 		if !strings.Contains(got, want) || want == "" && report.Problems.HasErrors() {
@@ -127,8 +127,8 @@ func TestAResultThatCannotBeJudgedIsDenied(t *testing.T) {
 
 // TestAResultIsNamedWhereItIsJudgedAlone.
 func TestAResultIsNamedWhereItIsJudgedAlone(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("lookup.hcl", strings.Replace(lookup, `  on     = "result"
-  tools  = ["lookup"]`, `  tools  = ["lookup"]`, 1))})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("lookup.hcl", strings.Replace(lookup, `  on     = "result"
+  tools  = ["lookup"]`, `  tools  = ["lookup"]`, 1))}})
 	if report, _ := s.Load(t.Context()); !strings.Contains(report.Problems.Error(), `a policy with on = "result" judges what a call returns`) {
 		t.Errorf("got %v", report.Problems)
 	}
@@ -147,7 +147,7 @@ policy "words" {
   reason = "Not for you"
 }
 `, "docs/a.md", "a secret", "docs/b.md", "another secret", "docs/c.md", "open")
-	s := server(t, engine.Options{Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	for name, want := range map[string]bool{"a.md": false, "b.md": false, "c.md": true} {
 		r := calls("docs://"+name, "")
 		r.Kind, r.Arguments = call.Resources, nil

@@ -93,7 +93,7 @@ policy "closed" {
 
 func libraryServer(t *testing.T, events *[]string) *engine.Server {
 	return server(t, engine.Options{
-		Tools: files("library.hcl", library, "docs/a.md", "# A", "docs/deep/b.bin", "\xff\x00"),
+		Files: engine.Files{Tools: files("library.hcl", library, "docs/a.md", "# A", "docs/deep/b.bin", "\xff\x00")},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			*events = append(*events, fmt.Sprintf("%s %s %s %s %s", e.Phase, e.Kind, e.Tool, e.URI, e.Arguments))
 		}},
@@ -192,7 +192,7 @@ func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
 
 func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testing.T) {
 	tools := files("library.hcl", library, "docs/a.md", "# A", "docs/b.md", "# B")
-	s := server(t, engine.Options{Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	var changed []string
 	defer s.Watch(func(uris []string) { changed = uris })()
 	hash := func(k call.Kind) string { return s.Visible(t.Context(), k, identity.Caller{}).Hash }
@@ -230,12 +230,12 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 
 func TestWhatAURIGivesATemplateIsNotLogged(t *testing.T) {
 	log := &logBuffer{}
-	s := server(t, engine.Options{Logger: log.logger(), Tools: files("t.hcl", `
+	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("t.hcl", `
 resource_template "patient" {
   uri_template = "patient://{name}"
   run          = "throw new Error('no such patient')"
 }
-`)})
+`)}})
 	r := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: "patient://hunter2"})
 	if r.Err == nil || r.Err.Code != call.ExecutionError {
 		t.Fatalf("got %+v", r)
@@ -246,7 +246,7 @@ resource_template "patient" {
 }
 
 func TestAURIThatOnlyThePatternOfATemplateRefusesIsToldTheTemplate(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("crm.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("crm.hcl", `
 resource_template "secret" {
   uri_template = "crm://{+any}"
   param "any" { pattern = "^never$" }
@@ -262,7 +262,7 @@ policy "hidden" {
   deny      = "true"
   reason    = "no"
 }
-`)})
+`)}})
 	for uri, want := range map[string]string{
 		"crm://customers/1":    `no resource named "crm://customers/1"; did you mean "crm://customers/{id}"?`,
 		"crm://customers/1/2":  `no resource named "crm://customers/1/2"`,
@@ -276,7 +276,7 @@ policy "hidden" {
 }
 
 func TestWhatCanBeReadCanBeSubscribedTo(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 resource_template "t" {
   uri_template = "x:{id}"
   text = "x"
@@ -289,7 +289,7 @@ resource_folder "f" {
   root       = "f"
   uri_prefix = "z:"
 }
-`, "f/"+strings.Repeat("a", 4094), "fits", "f/"+strings.Repeat("b", 4095), "is too long")})
+`, "f/"+strings.Repeat("a", 4094), "fits", "f/"+strings.Repeat("b", 4095), "is too long")}})
 	for uri, there := range map[string]bool{
 		"x:" + strings.Repeat("a", 4094): true, "x:" + strings.Repeat("a", 4095): false,
 		"y:" + strings.Repeat("0", 4093) + "1": true,

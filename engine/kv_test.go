@@ -68,7 +68,7 @@ func TestValuesAreSharedByTheirScopeAndOutliveARestart(t *testing.T) {
 	log := &logBuffer{}
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	start := func() *engine.Server {
-		return server(t, engine.Options{Tools: files("count.hcl", counters), StatePath: path, Logger: log.logger()})
+		return server(t, engine.Options{Files: engine.Files{Tools: files("count.hcl", counters)}, StatePath: path, Logger: log.logger()})
 	}
 	s := start()
 	wantValue(t, s, counted("ada", "1"), `"1 1 1 1"`)
@@ -89,7 +89,7 @@ func TestValuesAreSharedByTheirScopeAndOutliveARestart(t *testing.T) {
 }
 
 func TestCallsAtOnceLoseNoCount(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("count.hcl", counters)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("count.hcl", counters)}})
 	const together = 20
 	var all sync.WaitGroup
 	for range together {
@@ -119,7 +119,7 @@ tool "deploy" {
 // The second leg runs the body again from the top.
 func TestABodyThatGoesOnKeepsNothingTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
-	o := engine.Options{Tools: files("deploy.hcl", pausing), StatePath: path}
+	o := engine.Options{Files: engine.Files{Tools: files("deploy.hcl", pausing)}, StatePath: path}
 	s := server(t, o)
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	if err := s.Close(t.Context()); err != nil {
@@ -165,7 +165,7 @@ test "no notes again" {
 `
 
 func TestTestsKeepNothingForEachOther(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("notes.hcl", testedNotes)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("notes.hcl", testedNotes)}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 3 {
 		t.Fatal(results, err)

@@ -11,7 +11,7 @@ import (
 
 // TestConcurrencyBoundsWhatGoesOnWithAnAnswer, which no rate counts again.
 func TestConcurrencyBoundsWhatGoesOnWithAnAnswer(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("t.hcl", `
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
   requires_approval = "true"
   reason            = "Slow"
@@ -20,7 +20,7 @@ limit "one" {
   rate        = "2/h"
   concurrency = 1
 }
-`)})
+`)}})
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	var running atomic.Int64
 	goTool(t, s, "slow", func(context.Context) (string, error) {

@@ -70,8 +70,10 @@ const tooMany = "POLICY_DENIED: over the limit of 60 calls a minute; try again i
 func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{
-		Tools:  files("t.hcl", echo),
-		Config: files("mcpd.hcl", perCaller+"policy \"no_eight\" {\n  tools = [\"echo\"]\n  deny = \"args.n == 8\"\n  reason = \"not eight\"\n}\n"),
+		Files: engine.Files{
+			Tools:  files("t.hcl", echo),
+			Config: files("mcpd.hcl", perCaller+"policy \"no_eight\" {\n  tools = [\"echo\"]\n  deny = \"args.n == 8\"\n  reason = \"not eight\"\n}\n"),
+		},
 		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			if fmt.Sprint(in.Args["n"]) == "9" {
 				return engine.Deny("not nine")
@@ -96,7 +98,7 @@ func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
 
 func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
 	clock := &hand{}
-	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller), Now: clock.now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller)}, Now: clock.now})
 	call := func(id string) call.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
 	call("ada")
 	call("ada")
@@ -140,8 +142,10 @@ func TestALimitCoversEveryKindAndWhatIsCompletedOfIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := server(t, engine.Options{
-				Tools:  files("library.hcl", library, "docs/a.md", "# A"),
-				Config: files("mcpd.hcl", "limit \"l\" {\nrate = \"1/h\"\n"+c.limit+"\n}\n"),
+				Files: engine.Files{
+					Tools:  files("library.hcl", library, "docs/a.md", "# A"),
+					Config: files("mcpd.hcl", "limit \"l\" {\nrate = \"1/h\"\n"+c.limit+"\n}\n"),
+				},
 			})
 			if got := came(s.Execute(t.Context(), c.first)); got != "ok" {
 				t.Fatal(got)
@@ -168,7 +172,7 @@ func TestCountersSurviveAReload(t *testing.T) {
 	} {
 		t.Run("a reload "+c.name, func(t *testing.T) {
 			clock, config, tools := &hand{}, files("mcpd.hcl", perCaller), files("t.hcl", echo)
-			s := server(t, engine.Options{Tools: tools, Config: config, Now: clock.now})
+			s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: config}, Now: clock.now})
 			for range 2 {
 				if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
 					t.Fatal(got)
@@ -188,7 +192,7 @@ func TestCountersSurviveAReload(t *testing.T) {
 
 func TestAnOperatorsLimitCannotBeWeakenedByAToolFile(t *testing.T) {
 	tools := files("t.hcl", echo)
-	s := server(t, engine.Options{Tools: tools, Config: files("mcpd.hcl", perCaller), Now: (&hand{}).now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: files("mcpd.hcl", perCaller)}, Now: (&hand{}).now})
 	tools["l.hcl"] = files("l.hcl", `limit "per_caller" { rate = "1000/s" }`)["l.hcl"]
 	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `limit "per_caller" is defined twice`) {
 		t.Errorf("a tool file takes the name of the operator's limit: %v", err)
@@ -209,7 +213,7 @@ func TestAnOperatorsLimitCannotBeWeakenedByAToolFile(t *testing.T) {
 func TestAKeyThatCannotBeEvaluatedDenies(t *testing.T) {
 	var log strings.Builder
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/s\"\n}\n"),
+		Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/s\"\n}\n")},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "POLICY_DENIED: denied by policy" {
@@ -223,8 +227,10 @@ func TestAKeyThatCannotBeEvaluatedDenies(t *testing.T) {
 func TestACallThatAsksIsCountedOnce(t *testing.T) {
 	e := startEffects(t)
 	s := server(t, engine.Options{
-		Tools:  files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
-		Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/h\"\n  concurrency = 1\n}\n"),
+		Files: engine.Files{
+			Tools:  files("deploy.hcl", fmt.Sprintf(deploy, e.host, e.host)),
+			Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/h\"\n  concurrency = 1\n}\n"),
+		},
 	})
 	first := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	if got := came(s.Execute(t.Context(), asked("web", nil))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call") {
@@ -242,8 +248,10 @@ func TestACallThatAsksIsCountedOnce(t *testing.T) {
 
 func TestTestsSpendNothing(t *testing.T) {
 	s := server(t, engine.Options{
-		Tools:  files("t.hcl", echo+"test \"one\" {\n  tool = \"echo\"\n  input = { n = 1 }\n  expect { output = 1 }\n}\n"),
-		Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/h\"\n}\nlimit \"m\" { rate = \"1/h\" }\n"),
+		Files: engine.Files{
+			Tools:  files("t.hcl", echo+"test \"one\" {\n  tool = \"echo\"\n  input = { n = 1 }\n  expect { output = 1 }\n}\n"),
+			Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/h\"\n}\nlimit \"m\" { rate = \"1/h\" }\n"),
+		},
 	})
 	for range 3 {
 		results, err := s.RunTests(t.Context(), "")
@@ -259,7 +267,7 @@ func TestTestsSpendNothing(t *testing.T) {
 }
 
 func TestListsShowWhatALimitIsAgainst(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")}})
 	request := by("ada", "echo", `{"n":1}`)
 	before := s.Visible(t.Context(), call.Tools, request.Caller)
 	s.Execute(t.Context(), request)
@@ -271,7 +279,7 @@ func TestListsShowWhatALimitIsAgainst(t *testing.T) {
 
 func TestWhatRunsAtOnceIsBoundedForEachKey(t *testing.T) {
 	type none struct{}
-	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.id\"\n  concurrency = 2\n}\n")})
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.id\"\n  concurrency = 2\n}\n")}})
 	began, end := make(chan none), make(chan none)
 	err := engine.AddTool(s, engine.ToolOptions{Name: "wait", Timeout: time.Minute}, func(context.Context, identity.Agent, none) (none, error) {
 		began <- none{}
@@ -313,7 +321,7 @@ func TestWhatRunsAtOnceIsBoundedForEachKey(t *testing.T) {
 func TestManyCallersAreLetThroughAsOftenAsTheLimitSays(t *testing.T) {
 	first, second := "limit \"a\" {\n  rate = \"1/h\"\n  burst = 50\n}\n", "limit \"b\" {\n  rate = \"2/h\"\n  burst = 70\n  concurrency = 100\n}\n"
 	config := files("mcpd.hcl", first+second)
-	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: config, Now: (&hand{}).now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Now: (&hand{}).now})
 	var let atomic.Int64
 	var callers sync.WaitGroup
 	for range 8 {
@@ -341,7 +349,7 @@ func TestManyCallersAreLetThroughAsOftenAsTheLimitSays(t *testing.T) {
 // function has returned.
 func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 	type none struct{}
-	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")})
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")}})
 	end := make(chan struct{})
 	for options, run := range map[*engine.ToolOptions]func(context.Context, identity.Agent, none) (none, error){
 		{Name: "panics", Timeout: time.Minute}: func(context.Context, identity.Agent, none) (none, error) { panic("oh") },

@@ -67,8 +67,11 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 			limits := shared(store)
 			limits.Timeout = c.timeout
 			s := unloaded(t, engine.Options{
-				Tools:  files("t.hcl", strings.Replace(echo, `"1m"`, strconv.Quote(c.bound), 1)),
-				Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/s\"\n  concurrency = 1\n}\n"), Limits: limits,
+				Files: engine.Files{
+					Tools:  files("t.hcl", strings.Replace(echo, `"1m"`, strconv.Quote(c.bound), 1)),
+					Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/s\"\n  concurrency = 1\n}\n"),
+				},
+				Limits: limits,
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
@@ -110,7 +113,7 @@ func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
 		{call.LimitVerdict{Wait: 1<<63 - 1}, "over the limit of 60 calls a minute; try again in 31536000 s", 365 * 24 * time.Hour},
 	} {
 		s := server(t, engine.Options{
-			Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"rate\" { rate = \"60/m\" }\nlimit \"at_once\" { concurrency = 2 }\n"),
+			Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"rate\" { rate = \"60/m\" }\nlimit \"at_once\" { concurrency = 2 }\n")},
 			Limits: shared(&broken{take: func(context.Context) (call.LimitVerdict, error) { return c.verdict, nil }}),
 		})
 		r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
@@ -127,7 +130,7 @@ func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 		<-ctx.Done()
 		return call.LimitVerdict{}, ctx.Err()
 	}}
-	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: shared(store)})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	if got := came(s.Execute(ctx, by("ada", "echo", `{"n":1}`))); got != "EXECUTION_ERROR: the call was canceled" {
@@ -141,7 +144,7 @@ func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
 	limits := shared(store)
 	limits.Timeout = time.Millisecond
-	s, err := engine.New(engine.Options{Name: "test", Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: limits})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestTwoServersGiveTogetherWhatALimitSays(t *testing.T) {
 	store := newTally()
 	var servers []*engine.Server
 	for range 2 {
-		servers = append(servers, server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store)}))
+		servers = append(servers, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: shared(store)}))
 	}
 	var let, refused atomic.Int64
 	var callers sync.WaitGroup
@@ -120,7 +120,7 @@ func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 		store := newTally()
 		limits := shared(store)
 		limits.Secret = []byte(secret)
-		s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", config), Limits: limits})
+		s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", config)}, Limits: limits})
 		if got := came(s.Execute(t.Context(), by(who, "echo", `{"n":`+n+`}`))); got != "ok" {
 			t.Fatal(got)
 		}
@@ -163,7 +163,7 @@ func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 // the answer that gave them; and what bounds one process is counted there.
 func TestPlacesOfASharedStoreAreGivenBack(t *testing.T) {
 	store := newTally()
-	s := unloaded(t, engine.Options{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n"), Limits: shared(store)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n")}, Limits: shared(store)})
 	entered, leave := make(chan struct{}), make(chan struct{})
 	goTool(t, s, "slow", func(context.Context) (string, error) {
 		entered <- struct{}{}
@@ -192,8 +192,11 @@ func TestPlacesOfASharedStoreAreGivenBack(t *testing.T) {
 func TestTheBoundOfOneToolIsCountedWhereItRuns(t *testing.T) {
 	store := newTally()
 	s := server(t, engine.Options{
-		Tools:  files("t.hcl", strings.Replace(echo, "run =", "limits { concurrency = 1 }\nrun =", 1)),
-		Config: files("mcpd.hcl", fiftyAnHour), Limits: shared(store),
+		Files: engine.Files{
+			Tools:  files("t.hcl", strings.Replace(echo, "run =", "limits { concurrency = 1 }\nrun =", 1)),
+			Config: files("mcpd.hcl", fiftyAnHour),
+		},
+		Limits: shared(store),
 	})
 	for range 3 {
 		if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
@@ -212,7 +215,7 @@ func TestTheBoundOfOneToolIsCountedWhereItRuns(t *testing.T) {
 
 func TestALaterLegAsksASharedStoreForItsPlaceAlone(t *testing.T) {
 	store := newTally()
-	s := unloaded(t, engine.Options{Limits: shared(store), Tools: files("t.hcl", `
+	s := unloaded(t, engine.Options{Limits: shared(store), Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
   requires_approval = "true"
   reason            = "Slow"
@@ -222,7 +225,7 @@ limit "both" {
   rate        = "2/h"
   concurrency = 1
 }
-`)})
+`)}})
 	goTool(t, s, "slow", func(context.Context) (string, error) { return "done", nil })
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -244,7 +247,7 @@ limit "both" {
 
 func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
 	store, config := newTally(), files("mcpd.hcl", fiftyAnHour)
-	s := server(t, engine.Options{Tools: files("t.hcl", echo), Config: config, Limits: shared(store)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Limits: shared(store)})
 	for i := range 51 {
 		if i == 25 {
 			config["mcpd.hcl"].Data = []byte(fiftyAnHour + "limit \"other\" { rate = \"1000/s\" }\n")

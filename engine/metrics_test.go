@@ -47,7 +47,7 @@ func TestMetricsTellWhichSnapshotServesHowOldItIsAndWhetherTheFilesAreOfIt(t *te
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
 	tools := files("t.hcl", `tool "one" { run = "return 1" }`)
-	s := unloaded(t, engine.Options{Tools: tools, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Now: func() time.Time { return time.Unix(0, now.Load()) }})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Now: func() time.Time { return time.Unix(0, now.Load()) }})
 	names := []string{
 		"mcpd_snapshot_info{", "mcpd_snapshot_age_seconds", "mcpd_config_synchronized", `mcpd_snapshot_items{kind="tool"}`, `mcpd_snapshot_items{kind="limit"}`,
 		`mcpd_reloads_total{outcome="published"}`, `mcpd_reloads_total{outcome="unchanged"}`, `mcpd_reloads_total{outcome="failed"}`,
@@ -129,7 +129,7 @@ func TestMetricsTellWhichCallsRunAndThatTheServerIsDraining(t *testing.T) {
 
 // TestMetricsTellWhatALimitRefuses by its name, apart from what policies deny.
 func TestMetricsTellWhatALimitRefuses(t *testing.T) {
-	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Files: engine.Files{Tools: files("t.hcl", `
 tool "one" { run = "return 1" }
 tool "two" { run = "return 2" }
 limit "slow" {
@@ -137,7 +137,7 @@ limit "slow" {
   rate  = "1/h"
 }
 limit "idle" { rate = "100/s" }
-`)})
+`)}})
 	for range 3 {
 		s.Execute(t.Context(), calls("one", `{}`))
 	}
@@ -162,9 +162,9 @@ func (s staffed) Workers() scripting.Workers { return s.workers }
 
 // TestMetricsTellOfTheProcessesOfTheExecutor and of the calls that wait for them.
 func TestMetricsTellOfTheProcessesOfTheExecutor(t *testing.T) {
-	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Executor: staffed{scripting.Inline(), scripting.Workers{
+	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Scripts: engine.Scripts{Executor: staffed{scripting.Inline(), scripting.Workers{
 		Processes: 1, Calls: 2, Computing: 3, Lost: 26, Overdue: 5, Memory: 6, Protocol: 7, Crashed: 8, Started: 9, Waiting: 10, Refused: 11,
-	}}})
+	}}}})
 	wantSeries(t, s, "of an executor with processes", map[string]string{
 		"mcpd_worker_processes": "1", "mcpd_worker_calls": "2", "mcpd_worker_starts_total": "9",
 		`mcpd_worker_deaths_total{cause="overdue"}`: "5", `mcpd_worker_deaths_total{cause="memory"}`: "6",

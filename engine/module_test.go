@@ -87,7 +87,7 @@ tool "books" {
 func TestAScriptCallsTheModuleThatItIsGranted(t *testing.T) {
 	var posted atomic.Int64
 	log := &logBuffer{}
-	s := server(t, engine.Options{Modules: []engine.HostModule{ledger(&posted)}, Logger: log.logger(), Tools: files("books.hcl", ledgerTool)})
+	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Logger: log.logger(), Files: engine.Files{Tools: files("books.hcl", ledgerTool)}})
 	for _, test := range []struct{ do, want string }{
 		{"balance", `{"by":"tool books","cents":700,"for":"ada"}`},
 		{"other", `"HostError NOT_FOUND no account of this name is granted"`},
@@ -112,14 +112,14 @@ func TestAScriptCallsTheModuleThatItIsGranted(t *testing.T) {
 }
 
 func TestAFunctionOfAModuleEndsWithItsCall(t *testing.T) {
-	s := server(t, engine.Options{Modules: []engine.HostModule{ledger(nil)}, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(nil)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "waits" {
   timeout = "20ms"
   allow {
     module "ledger" { accounts = ["sales"] }
   }
   run = "return modules.ledger.waits();"
-}`)})
+}`)}})
 	if got := s.Execute(t.Context(), call.Request{Name: "waits"}); got.Err == nil || got.Err.Code != call.Timeout {
 		t.Errorf("got %+v", got)
 	}
@@ -127,7 +127,7 @@ tool "waits" {
 
 func TestAFunctionIsRunOnceThoughItsCallRunsAgain(t *testing.T) {
 	var posted atomic.Int64
-	s := server(t, engine.Options{Modules: []engine.HostModule{ledger(&posted)}, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "asks" {
   allow {
     module "ledger" { accounts = ["sales"] }
@@ -138,7 +138,7 @@ tool "asks" {
     await elicit({ message: "Go on?", schema: { type: "object", properties: { ok: { type: "boolean" } } } });
     return [first, await modules.ledger.post()];
   JS
-}`)})
+}`)}})
 	request := call.Request{Name: "asks", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	ask := mustAsk(t, s.Execute(t.Context(), request))
 	request.Resume = answers(ask, `{"ok":true}`)
@@ -147,7 +147,7 @@ tool "asks" {
 
 func TestAHookHasModulesToo(t *testing.T) {
 	var posted atomic.Int64
-	s := server(t, engine.Options{Modules: []engine.HostModule{ledger(&posted)}, Tools: files("t.hcl", `
+	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "t" { run = "return 1;" }
 hook "h" {
   on = ["end"]
@@ -155,7 +155,7 @@ hook "h" {
     module "ledger" { accounts = ["sales"] }
   }
   run = "await modules.ledger.post();"
-}`)})
+}`)}})
 	wantValue(t, s, call.Request{Name: "t"}, `1`)
 	if err := s.Drain(t.Context()); err != nil || posted.Load() != 1 {
 		t.Errorf("%d entries, %v", posted.Load(), err)
@@ -164,7 +164,7 @@ hook "h" {
 
 func TestATestMocksAModule(t *testing.T) {
 	var posted atomic.Int64
-	s := server(t, engine.Options{Modules: []engine.HostModule{ledger(&posted)}, Tools: files("books.hcl", ledgerTool+`
+	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("books.hcl", ledgerTool+`
 test "with a mock" {
   tool  = "books"
   input = { do = "posts" }
@@ -184,7 +184,7 @@ test "without" {
   tool  = "books"
   input = { do = "posts" }
   expect { output = [1, 2] }
-}`)})
+}`)}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 3 || !results[0].Passed() || !results[1].Passed() {
 		t.Fatalf("got %+v, %v", results, err)
@@ -198,14 +198,14 @@ test "without" {
 }
 
 func TestAModuleThatIsNotThereIsAMistakeOfTheFile(t *testing.T) {
-	s := unloaded(t, engine.Options{Modules: []engine.HostModule{ledger(nil)}, Tools: files("t.hcl", `
+	s := unloaded(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(nil)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "t" {
   allow {
     module "ledgr" {}
     module "ledger" {}
   }
   run = "return [modules.ledgr, modules.ledger.balances()];"
-}`)})
+}`)}})
 	_, err := s.Load(t.Context())
 	var problems diag.List
 	if !errors.As(err, &problems) {
@@ -232,7 +232,7 @@ func TestABadModuleIsAnErrorAndNotAPanic(t *testing.T) {
 		`the function is nil`:     {Name: "m", Functions: []engine.HostFunc{engine.NewHostFunc[struct{}, int]("f", nil)}},
 		`function "then": a name`: {Name: "m", Functions: []engine.HostFunc{engine.NewHostFunc("then", func(context.Context, engine.HostCall, struct{}) (int, error) { return 0, nil })}},
 	} {
-		if s, err := engine.New(engine.Options{Name: "x", Modules: []engine.HostModule{m}}); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := engine.New(engine.Options{Name: "x", Scripts: engine.Scripts{Modules: []engine.HostModule{m}}}); s != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}

@@ -47,8 +47,10 @@ policy "known" {
 // limits, inputs and values are those of the original principal.
 func TestACallOfAToolIsMadeByTheCallerOfTheFirst(t *testing.T) {
 	s := server(t, engine.Options{
-		Tools:  files("tower.hcl", tower),
-		Config: files("mcpd.hcl", "limit \"each\" {\n  tools = [\"top\"]\n  key = \"principal.id\"\n  rate = \"2/h\"\n}\n"),
+		Files: engine.Files{
+			Tools:  files("tower.hcl", tower),
+			Config: files("mcpd.hcl", "limit \"each\" {\n  tools = [\"top\"]\n  key = \"principal.id\"\n  rate = \"2/h\"\n}\n"),
+		},
 	})
 	ada := identity.Caller{
 		Principal: identity.Principal{

@@ -30,7 +30,7 @@ func TestHooksFireTwiceForEveryCallOfATree(t *testing.T) {
 				ends[e.CallID]++
 			}
 		}},
-		Tools: files("desk.hcl", desk, "tree.hcl", `
+		Files: engine.Files{Tools: files("desk.hcl", desk, "tree.hcl", `
 tool "tree" {
   timeout = "20s"
   input "seed" { type = integer }
@@ -49,7 +49,7 @@ tool "tree" {
     if (input.seed % 7 === 0) await Promise.all(calls);
     return calls.length;
   JS
-}`)})
+}`)}})
 	for seed := range 60 {
 		s.Execute(t.Context(), call.Request{Name: "tree", Arguments: json.RawMessage(fmt.Sprintf(`{"seed":%d}`, seed)), Caller: anonymous()})
 	}
@@ -73,7 +73,7 @@ tool "tree" {
 }
 
 func TestNothingThatACallHoldsEndsTheProcess(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("desk.hcl", desk, "lab.hcl", caller(`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk, "lab.hcl", caller(`
     const cyclic = {};
     cyclic.self = cyclic;
     let deep = {};
@@ -94,7 +94,7 @@ func TestNothingThatACallHoldsEndsTheProcess(t *testing.T) {
         told.push(e.code ?? e.name);
       }
     }
-    return told;`))})
+    return told;`))}})
 	got := s.Execute(t.Context(), call.Request{Name: "outer", Caller: anonymous()})
 	if got.Err != nil {
 		t.Fatal(got.Err)

@@ -80,7 +80,7 @@ tool "run" {
 `
 
 func TestACallOfAToolIsWhatItsCallerWouldHaveMade(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("desk.hcl", desk)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk)}})
 	for _, test := range []struct{ name, args, want string }{
 		{"object", `{"id":"a"}`, `{"value":{"id":"a"}}`},
 		{"text", `{}`, `{"value":"plain"}`},
@@ -146,10 +146,10 @@ tool "outer" {
 }
 
 func TestAToolInGoIsCalledByATool(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("t.hcl", caller(`
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", caller(`
     const panicked = await tools.panics().catch((e) => e.code + ": " + e.message);
     const failed = await tools.fails().catch((e) => e.code + ": " + e.message);
-    return [await tools.answers({}), panicked, failed];`))})
+    return [await tools.answers({}), panicked, failed];`))}})
 	goTool(t, s, "answers", func(context.Context) (string, error) { return "42", nil })
 	goTool(t, s, "panics", func(context.Context) (string, error) { panic("secret") })
 	goTool(t, s, "fails", func(context.Context) (string, error) { return "", errors.New("no paper") })
@@ -161,7 +161,7 @@ func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
     const before = await tools.version();
     await tools.reload();
     return before + (await tools.version());`), "version.hcl", `tool "version" { run = "return 'one';" }`)
-	s := unloaded(t, engine.Options{Tools: folder})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: folder}})
 	goTool(t, s, "reload", func(ctx context.Context) (string, error) {
 		folder["version.hcl"].Data = []byte(`tool "version" { run = "return 'two';" }`)
 		_, err := s.Load(ctx)
@@ -172,12 +172,12 @@ func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
 }
 
 func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     try {
       return await tools.outer();
     } catch (e) {
       return call.depth + " " + (call.depth === 0 ? call.parent : call.parent + " " + call.via) + " " + e.code + " " + e.message;
-    }`))})
+    }`))}})
 	wantValue(t, s, call.Request{Name: "outer"}, `"8 outer tool DENIED calls of tools nest at most 8 deep"`)
 }
 
@@ -198,7 +198,7 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 				running.Add(-1)
 			}
 		}},
-		Tools: files("outer.hcl", caller(`for (;;) await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));`)),
+		Files: engine.Files{Tools: files("outer.hcl", caller(`for (;;) await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));`))},
 	})
 	got := s.Execute(t.Context(), call.Request{Name: "outer"})
 	if got.Err == nil || got.Err.Code != call.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
@@ -213,25 +213,27 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 }
 
 func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     let sum = 0;
     for (let i = 0; i < 4; i++) for (const n of await Promise.all(Array.from({ length: 64 }, () => tools.one()))) sum += n;
-    return sum;`), "one.hcl", "tool \"one\" {\n  timeout = \"20s\"\n  run     = \"return 1;\"\n}\n")})
+    return sum;`), "one.hcl", "tool \"one\" {\n  timeout = \"20s\"\n  run     = \"return 1;\"\n}\n")}})
 	wantValue(t, s, call.Request{Name: "outer"}, `256`)
 }
 
 func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", `limits { concurrency = 1 }`),
-		Tools:  files("outer.hcl", caller(`return call.depth === 5 ? "deep" : await tools.outer();`)),
+		Files: engine.Files{
+			Config: files("mcpd.hcl", `limits { concurrency = 1 }`),
+			Tools:  files("outer.hcl", caller(`return call.depth === 5 ? "deep" : await tools.outer();`)),
+		},
 	})
 	wantValue(t, s, call.Request{Name: "outer"}, `"deep"`)
 }
 
 func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("outer.hcl", caller(`
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     await tools.drain();
-    return tools.inner();`), "inner.hcl", `tool "inner" { run = "return 'served';" }`)})
+    return tools.inner();`), "inner.hcl", `tool "inner" { run = "return 'served';" }`)}})
 	drained := make(chan error, 1)
 	goTool(t, s, "drain", func(context.Context) (string, error) {
 		go func() { drained <- s.Drain(context.Background()) }()
@@ -247,7 +249,7 @@ func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
 }
 
 func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("outer.hcl", caller(`return tools.waits();`))})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`return tools.waits();`))}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, left := make(chan error, 1), time.Duration(0)
 	goTool(t, s, "waits", func(ctx context.Context) (string, error) {
@@ -273,7 +275,7 @@ func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
 // Were the name of a prompt that of a tool, a prompt could be what a policy lets
 // through.
 func TestNothingElseGoesByTheNameOfATool(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "inner" { run = "return call.parent;" }
 tool "total" {
   allow {
@@ -292,7 +294,7 @@ policy "total_alone" {
   deny   = "call.parent != 'total'"
   reason = "not for this one"
 }
-`)})
+`)}})
 	wantValue(t, s, call.Request{Name: "total"}, `"total"`)
 	got := s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "total"})
 	if got.Err != nil || !strings.Contains(string(got.Reply), "not for") {
@@ -301,19 +303,19 @@ policy "total_alone" {
 }
 
 func TestANestedCallKnowsWhenItEnds(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`return Math.abs((await tools.inner()) - call.deadline) < 5000 && (await tools.brief()) < call.deadline;`), "inner.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`return Math.abs((await tools.inner()) - call.deadline) < 5000 && (await tools.brief()) < call.deadline;`), "inner.hcl", `
 tool "inner" {
   timeout = "5m"
   run     = "return call.deadline;"
 }
 tool "brief" { run = "return call.deadline;" }
-`)})
+`)}})
 	wantValue(t, s, call.Request{Name: "outer"}, `true`)
 }
 
 func TestANestedCallIsMadeOnceThoughItsCallRunsAgain(t *testing.T) {
 	var calls atomic.Int64
-	s := unloaded(t, engine.Options{Tools: files("outer.hcl", `
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", `
 tool "outer" {
   allow {
     call { tools = ["counts"] }
@@ -324,7 +326,7 @@ tool "outer" {
     const answer = await elicit({ message: "Go on?", schema: { type: "object", properties: { ok: { type: "boolean" } } } });
     return number + " " + answer.action + " " + (await tools.counts());
   JS
-}`)})
+}`)}})
 	goTool(t, s, "counts", func(context.Context) (string, error) { return fmt.Sprint(calls.Add(1)), nil })
 	request := call.Request{Name: "outer", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	asked := s.Execute(t.Context(), request)
@@ -339,7 +341,7 @@ tool "outer" {
 }
 
 func TestALimitCountsNestedCalls(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("outer.hcl", caller(`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     await tools.inner();
     return tools.inner().catch((e) => e.code);`), "inner.hcl", `
 tool "inner" { run = "return 1;" }
@@ -347,20 +349,20 @@ limit "one" {
   tools = ["inner"]
   rate  = "1/h"
 }
-`)})
+`)}})
 	wantValue(t, s, call.Request{Name: "outer"}, `"POLICY_DENIED"`)
 }
 
 func TestALogOfANestedCallIsTheOperatorsAlone(t *testing.T) {
 	log := &logBuffer{}
-	s := server(t, engine.Options{Logger: log.logger(), Tools: files("outer.hcl", caller(`return tools.inner();`), "inner.hcl", `
+	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("outer.hcl", caller(`return tools.inner();`), "inner.hcl", `
 tool "inner" {
   run = <<JS
     log.info("from within");
     progress(1, 2);
     throw new Error("over");
   JS
-}`)})
+}`)}})
 	told := &telling{}
 	got := s.Execute(t.Context(), call.Request{Name: "outer", Emit: told})
 	if got.Err == nil || got.Err.Message != "over" || len(told.told) > 0 {

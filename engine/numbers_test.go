@@ -126,7 +126,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		count = 5_000
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	s := server(t, engine.Options{Tools: files("n.hcl", numbersTool()), Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n"))})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("n.hcl", numbersTool()), Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n"))}})
 	r := rand.New(rand.NewPCG(33, 2))
 	var bodies []string
 	refused, kept, unread := 0, 0, 0
@@ -275,7 +275,7 @@ func leaves(t *testing.T, text json.RawMessage) []string {
 // TestNumbers_guardedByPolicy is the attack that a deny list and an allow list let through
 // where CEL and the body read an integer apart.
 func TestNumbers_guardedByPolicy(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("n.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("n.hcl", `
 tool "open" {
   input "id" { type = integer }
   run = "return String(input.id)"
@@ -301,7 +301,7 @@ policy "closed" {
   tools = ["open", "exact"]
   deny  = "args.id == 9007199254740992"
   reason = "Closed"
-}`)})
+}`)}})
 	for _, row := range []struct{ tool, arguments, want string }{
 		{"open", `{"id":9007199254740993}`, "INVALID_INPUT"},
 		{"open", `{"id":9007199254740992}`, "INVALID_INPUT"},
@@ -330,7 +330,8 @@ policy "closed" {
 // TestNumbers_countedByLimit has limits count calls by the integer that the body sees.
 func TestNumbers_countedByLimit(t *testing.T) {
 	s := server(t, engine.Options{
-		Tools: files("n.hcl", `
+		Files: engine.Files{
+			Tools: files("n.hcl", `
 tool "open" {
   input "id" { type = integer }
   run = "return String(input.id)"
@@ -339,12 +340,13 @@ tool "exact" {
   input "id" { type = bigint }
   run = "return String(input.id)"
 }`),
-		Config: files("mcpd.hcl", `
+			Config: files("mcpd.hcl", `
 limit "by_id" {
   tools = ["open", "exact"]
   key   = "string(args.id)"
   rate  = "1/h"
 }`),
+		},
 	})
 	for _, row := range []struct{ tool, id, want string }{
 		{"open", "9007199254740990", `"9007199254740990"`},
@@ -440,9 +442,9 @@ func TestNumbers_toldByServer(t *testing.T) {
 			inGo = append(inGo, in.Args["v"])
 			return engine.Allow()
 		}},
-		Tools: files("n.hcl", tool("safe", "integer", "9007199254740991")+tool("unsafe", "integer", "9007199254740993")+tool("free", "any", "9007199254740993")+
+		Files: engine.Files{Tools: files("n.hcl", tool("safe", "integer", "9007199254740991")+tool("unsafe", "integer", "9007199254740993")+tool("free", "any", "9007199254740993")+
 			tool("large", "bigint", "9007199254740993")+tool("listed", "list(integer)", "[9007199254740993]")+
-			"tool \"go\" {\n  input \"b\" { type = bigint }\n  run = \"return String(input.b)\"\n}\n"),
+			"tool \"go\" {\n  input \"b\" { type = bigint }\n  run = \"return String(input.b)\"\n}\n")},
 	})
 	for _, row := range []struct{ tool, arguments, want string }{
 		{"safe", `{}`, `"number 9007199254740991"`},

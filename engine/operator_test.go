@@ -262,7 +262,7 @@ func TestNoToolFileGetsPastTheOperator(t *testing.T) {
 			for _, reload := range []bool{true, false} {
 				folder, log := fstest.MapFS{}, &logBuffer{}
 				write(folder, ours)
-				s := unloaded(t, engine.Options{Config: files("mcpd.hcl", theirs), Tools: folder, Logger: log.logger()})
+				s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", theirs), Tools: folder}, Logger: log.logger()})
 				if reload {
 					if _, err := s.Load(t.Context()); err != nil {
 						t.Fatal(err)
@@ -348,8 +348,10 @@ func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 			fmt.Fprintf(&more, "policy \"p%d\" {\n  requires_approval = \"true\"\n  reason = \"%s\"\n}\n", i, strings.Repeat(`Nothing to see\u0007 here. `, 20))
 		}
 		s := server(t, engine.Options{
-			Config: files("mcpd.hcl", "policy \"asks\" {\n  requires_approval = \"tool.name == 'wipe'\"\n  reason = \""+reason+"\"\n}\n"),
-			Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
+			Files: engine.Files{
+				Config: files("mcpd.hcl", "policy \"asks\" {\n  requires_approval = \"tool.name == 'wipe'\"\n  reason = \""+reason+"\"\n}\n"),
+				Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
+			},
 		})
 		return s.Execute(t.Context(), calls("wipe", `{}`))
 	}
@@ -367,8 +369,10 @@ func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 // TestWhatIsHiddenCompletesNothing, and does not tell which arguments it has.
 func TestWhatIsHiddenCompletesNothing(t *testing.T) {
 	s := server(t, engine.Options{
-		Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),
-		Tools:  files("others.hcl", ours["others.hcl"], "papers/a.txt", "x"),
+		Files: engine.Files{
+			Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),
+			Tools:  files("others.hcl", ours["others.hcl"], "papers/a.txt", "x"),
+		},
 	})
 	for _, argument := range []string{"day", "hour", "nothing"} {
 		r := call.Request{Kind: call.Prompts, Name: "draft", Argument: argument, Caller: anonymous()}

@@ -34,18 +34,9 @@ type Options struct {
 	// and in Go: the packages below extensions/ return them.
 	Extensions []Extension
 
-	// Tools holds the tool files: [Dir], an embed.FS, or nil for none.
-	Tools fs.FS
-	// ToolsPath is how the folder is called in diagnostics. Default "tools.d".
-	ToolsPath string
-	// Config holds the operator's file, and ConfigPath names it there. A nil
-	// Config, or a file that does not exist, means that there is none.
-	Config     fs.FS
-	ConfigPath string
-	// Vars are values for variable blocks by name, as text.
-	Vars map[string]VarValue
-	// LookupEnv reads the environment for secret and env blocks; nil means an empty one.
-	LookupEnv func(name string) (string, bool)
+	// Files are the tool files and the operator's file, and Scripts say how their bodies run.
+	Files   Files
+	Scripts Scripts
 
 	// StatePath is the file that keeps what must outlive a restart: the calls
 	// that wait for their clients, kept values, and what fronts keep there: tasks.
@@ -67,38 +58,10 @@ type Options struct {
 	// record there.
 	Pending bool
 
-	// Production demands of the files what production mode does, whatever the operator's
-	// file says.
-	Production bool
-
-	// Modules are objects of the program that files may grant to scripts.
-	Modules []HostModule
-
 	// Upstreams are MCP servers whose tools are offered here, beside those that the
 	// upstream blocks of the operator's file name.
 	Upstreams []Upstream
-	// LockPath is the file of the tools of upstreams as they were accepted: none is served
-	// otherwise. A tool that is seen for the first time is written there before it is served,
-	// in the mode Serving. Empty pins nothing.
-	LockPath string
 
-	// Executor runs the bodies of files. Nil means [scripting.Inline], of which [New] warns
-	// when there may be files: a body then runs in this process, and can end or hang it.
-	// Package scripting/worker has an executor that keeps bodies in processes of their own.
-	// A program that trusts its files names [scripting.Inline] here. The server closes it.
-	Executor scripting.Executor
-	// Programs runs what agents write, where the operator's file has a codeact block. Nil
-	// means Executor if that is [scripting.Staffed], and else that each program is refused:
-	// [scripting.Inline] has to be named here, as a program can end the process that runs it,
-	// so that each agent is trusted which may call run_code. The server closes it, too: it is
-	// another one than Executor.
-	Programs scripting.Executor
-	// Trial compiles large bodies elsewhere before this process does; see
-	// [scripting.Source]. Nil means that nothing does.
-	Trial func(scripting.Source) error
-	// Supervisor is the command, with its own name, by which programs of exec grants
-	// are run: `mcpd supervise`. Without it some of what they start may outlive them.
-	Supervisor []string
 	// Policies are asked in order, after those of the operator's file.
 	Policies []Policy
 	// Limits has the limit blocks of the files counted by a store of the program, which
@@ -119,13 +82,58 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Mode says what a program does with a server.
+// Files are the files of a [Server], and what they may refer to.
+type Files struct {
+	// Tools holds the tool files: [Dir], an embed.FS, or nil for none.
+	Tools fs.FS
+	// ToolsPath is how the folder is called in diagnostics. Default "tools.d".
+	ToolsPath string
+	// Config holds the operator's file, and ConfigPath names it there. A nil
+	// Config, or a file that does not exist, means that there is none.
+	Config     fs.FS
+	ConfigPath string
+	// Vars are values for variable blocks by name, as text.
+	Vars map[string]VarValue
+	// LookupEnv reads the environment for secret and env blocks; nil means an empty one.
+	LookupEnv func(name string) (string, bool)
+	// Production demands of the files what production mode does, whatever the operator's
+	// file says.
+	Production bool
+	// LockPath is the file of the tools of upstreams as they were accepted: none is served
+	// otherwise. A tool that is seen for the first time is written there before it is served,
+	// if Options.Mode is zero. Empty pins nothing.
+	LockPath string
+}
+
+// Scripts say how the bodies of files run, and what of the program they may use.
+type Scripts struct {
+	// Modules are objects of the program that files may grant to scripts.
+	Modules []HostModule
+	// Executor runs the bodies of files. Nil means [scripting.Inline], of which [New] warns
+	// when there may be files: a body then runs in this process, and can end or hang it.
+	// Package scripting/worker has an executor that keeps bodies in processes of their own.
+	// A program that trusts its files names [scripting.Inline] here. The server closes it.
+	Executor scripting.Executor
+	// Programs runs what agents write, where the operator's file has a codeact block. Nil
+	// means Executor if that is [scripting.Staffed], and else that each program is refused:
+	// [scripting.Inline] has to be named here, as a program can end the process that runs it,
+	// so that each agent is trusted which may call run_code. The server closes it, too: it is
+	// another one than Executor.
+	Programs scripting.Executor
+	// Trial compiles large bodies elsewhere before this process does; see
+	// [scripting.Source]. Nil means that nothing does.
+	Trial func(scripting.Source) error
+	// Supervisor is the command, with its own name, by which programs of exec grants
+	// are run: `mcpd supervise`. Without it some of what they start may outlive them.
+	Supervisor []string
+}
+
+// Mode says what a program does with a server. The zero Mode is for the program that serves:
+// the audit log records its calls, and it writes to the file of [Files].LockPath.
 type Mode int
 
 const (
-	// Serving is for the program whose calls the audit log records. It writes to the file of
-	// [Options].LockPath.
-	Serving Mode = iota
+	serving Mode = iota
 	// Beside is for programs beside the one that serves: they leave the audit block aside,
 	// and write nothing to the file of LockPath.
 	Beside
@@ -177,16 +185,16 @@ type VarValue struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.ToolsPath = cmp.Or(o.ToolsPath, "tools.d")
-	o.ConfigPath = cmp.Or(o.ConfigPath, "mcpd.hcl")
+	o.Files.ToolsPath = cmp.Or(o.Files.ToolsPath, "tools.d")
+	o.Files.ConfigPath = cmp.Or(o.Files.ConfigPath, "mcpd.hcl")
 	o.Transport = cmp.Or(o.Transport, "http")
 	o.Veil = cmp.Or(o.Veil, new(Veil))
 	o.Logger = o.Veil.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
-	if o.LookupEnv == nil {
-		o.LookupEnv = func(string) (string, bool) { return "", false }
+	if o.Files.LookupEnv == nil {
+		o.Files.LookupEnv = func(string) (string, bool) { return "", false }
 	}
-	if o.Executor == nil {
-		o.Executor = scripting.Inline()
+	if o.Scripts.Executor == nil {
+		o.Scripts.Executor = scripting.Inline()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -196,10 +204,10 @@ func (o Options) withDefaults() Options {
 
 // programs returns what runs the programs of agents; nil for nothing.
 func (o *Options) programs() scripting.Executor {
-	if o.Programs != nil {
-		return o.Programs
+	if o.Scripts.Programs != nil {
+		return o.Scripts.Programs
 	}
-	if staffed, ok := o.Executor.(scripting.Staffed); ok {
+	if staffed, ok := o.Scripts.Executor.(scripting.Staffed); ok {
 		return staffed
 	}
 	return nil
@@ -207,7 +215,7 @@ func (o *Options) programs() scripting.Executor {
 
 // staffed returns what has processes for bodies, or else for programs; nil where neither has.
 func (o *Options) staffed() scripting.Staffed {
-	for _, x := range []scripting.Executor{o.Executor, o.Programs} {
+	for _, x := range []scripting.Executor{o.Scripts.Executor, o.Scripts.Programs} {
 		if staffed, ok := x.(scripting.Staffed); ok {
 			return staffed
 		}
@@ -217,30 +225,30 @@ func (o *Options) staffed() scripting.Staffed {
 
 // closeExecutors closes what runs bodies and programs.
 func (o *Options) closeExecutors() error {
-	err := o.Executor.Close()
-	if o.Programs == nil {
+	err := o.Scripts.Executor.Close()
+	if o.Scripts.Programs == nil {
 		return err
 	}
-	return errors.Join(err, o.Programs.Close())
+	return errors.Join(err, o.Scripts.Programs.Close())
 }
 
 // catalog returns what the server's catalogs are made of.
 func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
 		Server: definition.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
-		Tools:  o.Tools, ToolsPath: o.ToolsPath, Config: o.Config, ConfigPath: o.ConfigPath,
-		Trial: o.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.LookupEnv, LockPath: o.LockPath,
+		Tools:  o.Files.Tools, ToolsPath: o.Files.ToolsPath, Config: o.Files.Config, ConfigPath: o.Files.ConfigPath,
+		Trial: o.Scripts.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.Files.LookupEnv, LockPath: o.Files.LockPath,
 	}
-	c.Values = make(definition.VarValues, len(o.Vars))
-	for name, value := range o.Vars {
+	c.Values = make(definition.VarValues, len(o.Files.Vars))
+	for name, value := range o.Files.Vars {
 		c.Values[name] = definition.VarValue(value)
 	}
 	for _, u := range o.Upstreams {
 		c.Upstreams = append(c.Upstreams, u.block)
 	}
-	c.Production = o.Production
+	c.Production = o.Files.Production
 	if o.Mode == Checking {
-		c.CheckAudit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Tools) }
+		c.CheckAudit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Files.Tools) }
 	}
 	if front := o.Front; front != nil {
 		c.CheckAuth, c.CheckTLS = func(blocks []definition.Auth) error { return front.CheckAuth(authsOf(blocks)) }, func(t definition.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }

@@ -50,7 +50,7 @@ tool "logs" {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen recorder
-			s := server(t, engine.Options{Tools: files("tools.hcl", tools), Executor: test.executor, Hooks: []engine.Hook{seen.hook}})
+			s := server(t, engine.Options{Files: engine.Files{Tools: files("tools.hcl", tools)}, Scripts: engine.Scripts{Executor: test.executor}, Hooks: []engine.Hook{seen.hook}})
 			result := s.Execute(t.Context(), call.Request{Name: test.tool, Caller: identity.Caller{Principal: identity.Anonymous()}, Emit: test.emit})
 			if result.Err == nil || result.Err.Code != call.ExecutionError {
 				t.Errorf("got %s, %v", result.Value, result.Err)

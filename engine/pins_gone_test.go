@@ -21,7 +21,7 @@ func TestWithoutItsLockFileAServerGoesOnWithWhatWasAccepted(t *testing.T) {
 	lazy := upstreamNamed("shy", shy.url, "lazy = true")
 	pin(t, lock, upstreamAt(up.url)+lazy)
 	var said logBuffer
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)+lazy), LockPath: lock, Logger: said.logger()})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+lazy), LockPath: lock}, Logger: said.logger()})
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestWithoutItsLockFileAServerGoesOnWithWhatWasAccepted(t *testing.T) {
 func TestPins_lockGone(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	config := files("mcpd.hcl", upstreamAt(up.url))
-	s := server(t, engine.Options{Config: config, Tools: files("own.hcl", `tool "own" { run = "return 1;" }`), LockPath: lock})
+	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: files("own.hcl", `tool "own" { run = "return 1;" }`), LockPath: lock}})
 	good, err := os.ReadFile(lock)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ var other = json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"
 // pinned is a loaded server with a lock file.
 func pinned(t *testing.T, lock, config string) *engine.Server {
 	t.Helper()
-	return server(t, engine.Options{Config: files("mcpd.hcl", config), LockPath: lock})
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), LockPath: lock}})
 }
 
 // pin has the tools of upstreams taken in without a question.
@@ -103,7 +103,7 @@ func closed(t *testing.T, s *engine.Server, log string, want ...string) {
 func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	var said logBuffer
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), LockPath: lock, Logger: said.logger()})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), LockPath: lock}, Logger: said.logger()})
 	if diff := cmp.Diff([]string{"lab read cfff", "lab write 2d54"}, accepted(t, lock)); diff != "" {
 		t.Errorf("first use (-want +got)\n%s", diff)
 	}
@@ -192,7 +192,7 @@ func TestABlockSaysWhetherItsToolsArePinned(t *testing.T) {
 			up, lock := newShifting(t, "read"), newLock(t)
 			config := files("mcpd.hcl", upstreamAt(up.url, row.block))
 			for _, want := range [][]string{row.first, row.second} {
-				s := server(t, engine.Options{Config: config, LockPath: lock})
+				s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: lock}})
 				if diff := cmp.Diff(want, names(s)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
@@ -293,7 +293,7 @@ func TestALockFileWithAMistakeKeepsAServerFromBeginning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]engine.Options{"a server": {}, "a check": {Mode: engine.Offline}} {
-		o.LockPath = lock
+		o.Files.LockPath = lock
 		if _, err := unloaded(t, o).Load(t.Context()); err == nil || !strings.Contains(err.Error(), lock+":1:1") {
 			t.Errorf("%s: the load ends with %v", name, err)
 		}
@@ -301,7 +301,7 @@ func TestALockFileWithAMistakeKeepsAServerFromBeginning(t *testing.T) {
 	if err := os.Chmod(lock, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unloaded(t, engine.Options{LockPath: lock}).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "it is writable by every user") {
+	if _, err := unloaded(t, engine.Options{Files: engine.Files{LockPath: lock}}).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "it is writable by every user") {
 		t.Errorf("a file that everybody may write: %v", err)
 	}
 }
@@ -312,7 +312,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 		t.Skip("there are no links here:", err)
 	}
 	var said logBuffer
-	s := server(t, engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock, Logger: said.logger()})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock}, Logger: said.logger()})
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -341,7 +341,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 
 func TestAProgramBesideTheServerChecksAgainstTheLockFileAndWritesNothing(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	o := engine.Options{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock, Mode: engine.Beside}
+	o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock}, Mode: engine.Beside}
 	s := server(t, o)
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

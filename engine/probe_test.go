@@ -29,7 +29,7 @@ func (o obstructed) Run(ctx context.Context, c scripting.Call, h scripting.Host)
 const probedTool = `tool "one" { run = "return 1;" }`
 
 func TestAServerThatAnswersIsNotStuck(t *testing.T) {
-	s := unloaded(t, engine.Options{Tools: files("a.hcl", probedTool)})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}})
 	if err := s.Probe(t.Context()); err == nil || err.Error() != "probe: nothing is served" {
 		t.Errorf("before it is loaded: %v", err)
 	}
@@ -76,7 +76,7 @@ func TestAServerIsStuckThatNeitherRefusesNorEndsAnything(t *testing.T) {
 		}, "probe: a body that does nothing: the process died"},
 		"its body has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: a body that does nothing has no result"},
 	} {
-		s = server(t, engine.Options{Tools: files("a.hcl", probedTool), Executor: obstructed{scripting.Inline(), r.probe}})
+		s = server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}, Scripts: engine.Scripts{Executor: obstructed{scripting.Inline(), r.probe}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		got := ""

@@ -14,7 +14,7 @@ import (
 // whether it is added before the server loads or while it serves, and what serves goes on.
 func TestAToolInGoNeedsAPolicyInProduction(t *testing.T) {
 	config := files("mcpd.hcl", "server {\n  name = \"t\"\n  mode = \"production\"\n}\n"+auditBlock(filepath.Join(t.TempDir(), "audit.jsonl"), ""))
-	s := unloaded(t, engine.Options{Config: config, ConfigPath: "mcpd.hcl"})
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: config, ConfigPath: "mcpd.hcl"}})
 	one := func(context.Context) (string, error) { return "1", nil }
 	goTool(t, s, "first", one)
 	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `no policy covers tool "first"`) {

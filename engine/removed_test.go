@@ -15,7 +15,7 @@ func TestWhoCouldSeeAToolIsToldWhichRevisionRemovedIt(t *testing.T) {
 	const tool = "tool %q {\n  run = \"return 1;\"\n}\n"
 	const policy = "policy \"staff\" {\n  tools  = [\"ledger\"]\n  deny   = \"principal.kind == 'anonymous'\"\n  reason = \"staff only\"\n  disclose = \"hide\"\n}\n"
 	tools := files("greet.hcl", fmt.Sprintf(tool, "greet"), "ledger.hcl", fmt.Sprintf(tool, "ledger")+policy, "other.hcl", fmt.Sprintf(tool, "other"))
-	s := server(t, engine.Options{Tools: tools})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	execute := func(tool string, kind identity.Kind) *call.Error {
 		return s.Execute(t.Context(), call.Request{Name: tool, Caller: identity.Caller{Principal: identity.Principal{Kind: kind}}}).Err
 	}

@@ -123,8 +123,12 @@ func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Tools:  fstest.MapFS{"t.hcl": {Data: text}}, Config: files("mcpd.hcl", ailingConfig), StatePath: filepath.Join(folder, "state", "plain", "mcpd.db"),
-		LookupEnv: func(name string) (string, bool) { return "the-key-of-ada", name == "KEY" }, Modules: []engine.HostModule{ledger(nil)},
+		Files: engine.Files{
+			Tools:     fstest.MapFS{"t.hcl": {Data: text}},
+			Config:    files("mcpd.hcl", ailingConfig),
+			LookupEnv: func(name string) (string, bool) { return "the-key-of-ada", name == "KEY" },
+		}, StatePath: filepath.Join(folder, "state", "plain", "mcpd.db"),
+		Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(nil)}},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Tool == "speaks" && e.Phase == call.Failed {
 				panic("a hook in Go")

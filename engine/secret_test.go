@@ -42,9 +42,12 @@ tool "deploy" {
 // vaultServer is a server whose secret holds value.
 func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath string) *engine.Server {
 	return server(t, engine.Options{
-		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig), StatePath: statePath,
-		LookupEnv: func(string) (string, bool) { return *value, *value != "" },
-		Logger:    slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Files: engine.Files{
+			Tools:     files("deploy.hcl", reader),
+			Config:    files("mcpd.hcl", readerConfig),
+			LookupEnv: func(string) (string, bool) { return *value, *value != "" },
+		}, StatePath: statePath,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 }
 
@@ -133,9 +136,12 @@ func TestAPanicShowsNoSecret(t *testing.T) {
 	var log bytes.Buffer
 	value := "correct-horse"
 	s := server(t, engine.Options{
-		Tools: files("deploy.hcl", reader), Config: files("mcpd.hcl", readerConfig),
-		LookupEnv: func(string) (string, bool) { return value, true },
-		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+		Files: engine.Files{
+			Tools:     files("deploy.hcl", reader),
+			Config:    files("mcpd.hcl", readerConfig),
+			LookupEnv: func(string) (string, bool) { return value, true },
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			if in.Args["service"] == "panic" {
 				panic("the header is Bearer " + value)

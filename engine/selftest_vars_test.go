@@ -129,7 +129,7 @@ func stagedFiles(tests string) fstest.MapFS {
 }
 
 func TestVarsOfATest_reachEveryPlaceAVariableIsRead(t *testing.T) {
-	s := server(t, engine.Options{Tools: stagedFiles(stagedTests), Config: files("mcpd.hcl", staged), ConfigPath: "mcpd.hcl"})
+	s := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(stagedTests), Config: files("mcpd.hcl", staged), ConfigPath: "mcpd.hcl"}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 8 {
 		t.Fatal(len(results), err)
@@ -164,7 +164,7 @@ test "cannot be" {
 }
 `
 	required := files("mcpd.hcl", staged)
-	strict, err := engine.New(engine.Options{Name: "t", Extensions: []engine.Extension{typescript.New()}, Tools: stagedFiles(broken), Config: required, ConfigPath: "mcpd.hcl"})
+	strict, err := engine.New(engine.Options{Name: "t", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: stagedFiles(broken), Config: required, ConfigPath: "mcpd.hcl"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ test "cannot be" {
 	if err == nil {
 		t.Fatal("the files were loaded with tests that fail")
 	}
-	lax := server(t, engine.Options{Tools: stagedFiles(broken), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"})
+	lax := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(broken), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"}})
 	results, err := lax.RunTests(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func failuresOf(results []engine.TestResult) (told []string) {
 
 func TestVarsOfATest_runAgainOnlyWhatAReloadChanged(t *testing.T) {
 	tools := stagedFiles(stagedTests)
-	s := server(t, engine.Options{Tools: tools, Config: files("mcpd.hcl", staged), ConfigPath: "mcpd.hcl"})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: files("mcpd.hcl", staged), ConfigPath: "mcpd.hcl"}})
 	tools["typed.js"] = &fstest.MapFile{Data: []byte("import { at } from './at.js';\nreturn at(vars) + '';")}
 	report, err := s.Reload(t.Context(), engine.Change{Paths: []string{"typed.js"}})
 	if err != nil {
@@ -223,7 +223,7 @@ func TestVarsOfATest_areBoundedInNumber(t *testing.T) {
 	for i := range 34 {
 		fmt.Fprintf(&tests, "test \"n%d\" {\n  tool = \"typed\"\n  vars = { stage = \"s%d\" }\n  expect { output = \"s%d\" }\n}\n", i, i, i)
 	}
-	s := server(t, engine.Options{Tools: stagedFiles(tests.String()), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"})
+	s := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(tests.String()), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestVarsOfATest_areBoundedInNumber(t *testing.T) {
 }
 
 func TestCallerOfATest_isWhoItSays(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "who" {
   input "issuer" {
     type = string
@@ -267,7 +267,7 @@ test "outside" {
   source = { ip = "192.0.2.1" }
   expect { denied_by = "inside" }
 }
-`)})
+`)}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 2 {
 		t.Fatal(len(results), err)

@@ -16,14 +16,15 @@ func TestSensitiveVariablesStayOutOfMessagesAndLogs(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: log.logger(),
-		Config: files("mcpd.hcl", `
+		Files: engine.Files{
+			Config: files("mcpd.hcl", `
 variable "pin" {
   type      = string
   default   = "hunter2"
   sensitive = true
 }
 `),
-		Tools: files("tools.hcl", `
+			Tools: files("tools.hcl", `
 tool "throws" {
   run = <<JS
     console.log("the pin", vars.pin);
@@ -46,7 +47,8 @@ hook "tells" {
     throw new Error("a hook without " + vars.pin);
   JS
 }
-`)})
+`),
+		}})
 	for tool, want := range map[string]string{"throws": "no [sensitive]", "denied": "ask for [sensitive]"} {
 		_, err := s.Call(t.Context(), tool, nil)
 		failure, ok := errors.AsType[*call.Error](err)
@@ -168,8 +170,10 @@ func openedUnder(t *testing.T, policy, password string) map[string]string {
 	log := &logBuffer{}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	o := engine.Options{
-		Logger: log.logger(), Tools: files("open.hcl", openTool+policy),
-		Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n")),
+		Logger: log.logger(), Files: engine.Files{
+			Tools:  files("open.hcl", openTool+policy),
+			Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n")),
+		},
 	}
 	if strings.HasPrefix(policy, "# in Go") {
 		o.Policies = []engine.Policy{func(in engine.PolicyInput) engine.Decision {

@@ -103,7 +103,7 @@ type Server struct {
 
 // New returns a server. It reads no files: [Server.Load] does.
 func New(o Options) (*Server, error) {
-	unisolated := o.Executor == nil && (o.Tools != nil || o.Config != nil)
+	unisolated := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
 	o = o.withDefaults()
 	switch {
 	case o.Name == "":
@@ -129,12 +129,12 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
-	o.Policies, o.Hooks, o.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Vars)
+	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
 	watch, err := o.observe(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := gomodule.New(modulesOf(o.Modules), o.Logger)
+	objects, err := gomodule.New(modulesOf(o.Scripts.Modules), o.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
@@ -144,13 +144,13 @@ func New(o Options) (*Server, error) {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.LookupEnv, Open: s.states.Open, Supervisor: o.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
 	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
 		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
 	s.limits = limits
-	s.hooks = hooks.New(hooks.Options{Executor: o.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
+	s.hooks = hooks.New(hooks.Options{Executor: o.Scripts.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
 	s.upstreams = s.newUpstreams(parts.Federation)
 	made := o.catalog(s.hooks, s.brokers)
 	made.NoDriver, made.NoTokens = missing, parts.OIDC == nil
@@ -160,7 +160,7 @@ func New(o Options) (*Server, error) {
 	}
 	if code := parts.CodeMode; code != nil {
 		made.Codeact = func(block *definition.Codeact) []*catalog.Item {
-			return code.CodeItems(block, o.programs(), o.Trial, made.Transpiler)
+			return code.CodeItems(block, o.programs(), o.Scripts.Trial, made.Transpiler)
 		}
 	}
 	s.builder = catalog.New(made)
@@ -169,7 +169,7 @@ func New(o Options) (*Server, error) {
 		watch.metrics.Collect(s.stats)
 	}
 	if unisolated {
-		o.Logger.Warn("bodies run in this process", slog.String("set", "engine.Options.Executor"), slog.String("see", "docs/embedding.md"))
+		o.Logger.Warn("bodies run in this process", slog.String("set", "engine.Options.Scripts.Executor"), slog.String("see", "docs/embedding.md"))
 	}
 	return s, nil
 }
@@ -178,7 +178,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) newPipeline() *pipeline.Pipeline {
 	o := s.options
 	return pipeline.New(pipeline.Options{
-		Catalog: s.serving, Executor: o.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
+		Catalog: s.serving, Executor: o.Scripts.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
 		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.observed.metrics, Tracer: s.observed.tracer, Logger: o.Logger, Now: o.Now,
 	})
 }
@@ -258,9 +258,6 @@ func (s *Server) Close(ctx context.Context) error {
 // function that it gives knows who answers such a request of a browser, which needs no
 // credential and may name any host, and is nil for all others.
 func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.Returns() }
-
-// ErrStateInUse is the error of a state whose file another process has.
-var ErrStateInUse = state.ErrInUse
 
 // Execute runs one call to its end. It never panics, and the call ends soon
 // after ctx does. Hooks fire exactly twice: at the start, and at the end or for

@@ -49,7 +49,7 @@ func TestABodyThatGoesOnChangesNoRowTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(strings.ReplaceAll(buying, "PATH", filepath.ToSlash(path)), `"buy"`, `"deploy"`)
-	s := server(t, engine.Options{Tools: files("deploy.hcl", text), StatePath: filepath.Join(t.TempDir(), "state", "mcpd.db")})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("deploy.hcl", text)}, StatePath: filepath.Join(t.TempDir(), "state", "mcpd.db")})
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
 	for range 2 {
 		last := s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))

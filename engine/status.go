@@ -155,7 +155,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	if program == nil {
 		return fmt.Errorf("probe: %w", problems)
 	}
-	out, err := s.options.Executor.Run(ctx, scripting.Call{Program: program}, noHost{})
+	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, noHost{})
 	switch {
 	case err == nil && out.Result != nil, errors.Is(err, scripting.ErrOverloaded):
 		return nil

@@ -43,7 +43,7 @@ func TestHealthIsSaidInAFewWords(t *testing.T) {
 // what is secret masked.
 func TestStatusShowsTheLinesOfMistakes(t *testing.T) {
 	folder := files("a.hcl", probedTool)
-	s := server(t, engine.Options{Tools: folder})
+	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	folder["b.hcl"] = files("b.hcl", `tool "b" { rum = 1 }`)["b.hcl"]
 	if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"b.hcl"}}); err == nil {
 		t.Fatal("a broken file is loaded")

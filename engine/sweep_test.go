@@ -133,7 +133,7 @@ func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
 // loadSwept loads a file and reports whether it was refused.
 func loadSwept(t *testing.T, name, text string) (refused bool) {
 	t.Helper()
-	s, err := engine.New(engine.Options{Name: "sweep", Extensions: []engine.Extension{typescript.New()}, Tools: files("t.hcl", text)})
+	s, err := engine.New(engine.Options{Name: "sweep", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: files("t.hcl", text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func judge(t *testing.T, name string, do func() (refused bool)) {
 }
 
 func TestNoRequestOfAnySizeEndsTheProcess(t *testing.T) {
-	s := server(t, engine.Options{Tools: files("t.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "echo" {
   input "value" {
     type     = any
@@ -195,7 +195,7 @@ policy "looks" {
   deny   = "has(args.value) && args.value == 'no'"
   reason = "no"
 }
-`)})
+`)}})
 	for _, construct := range []sweep{
 		{"arrays", nested("[", "", "]")}, {"objects", nested(`{"a":`, "1", "}")}, {"open arrays", repeated("", "[", "")},
 		{"items", repeated("[1", ",1", "]")}, {"string", repeated(`"`, "x", `"`)}, {"escapes", repeated(`"`, `\u0041`, `"`)},

@@ -36,7 +36,7 @@ func (o *Options) observe(by extension.Telemetry) (observed, error) {
 		o.Logger = slog.New(observe.LogHandler(outer, nil))
 		return observed{}, nil
 	}
-	all, err := by.OpenTelemetry(observe.Options{Service: o.Name, Version: o.Version, LookupEnv: o.LookupEnv, Logger: o.Logger, Now: o.Now})
+	all, err := by.OpenTelemetry(observe.Options{Service: o.Name, Version: o.Version, LookupEnv: o.Files.LookupEnv, Logger: o.Logger, Now: o.Now})
 	if err != nil {
 		return observed{}, fmt.Errorf("new server: %w", err)
 	}

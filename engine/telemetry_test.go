@@ -94,8 +94,7 @@ policy "words" {
 func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
-		LookupEnv: onConsole,
+		Files: engine.Files{Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), LookupEnv: onConsole}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
 	})
 	for _, n := range []int{1, 10} {
 		_, _ = s.Call(t.Context(), "add", map[string]any{"n": n})
@@ -131,9 +130,12 @@ func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var console bytes.Buffer
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", `tool "one" { run = "return 1" }`), Config: files("mcpd.hcl", auditBlock(path, "")),
+		Files: engine.Files{
+			Tools:     files("t.hcl", `tool "one" { run = "return 1" }`),
+			Config:    files("mcpd.hcl", auditBlock(path, "")),
+			LookupEnv: onConsole,
+		},
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
-		LookupEnv:  onConsole,
 	})
 	_, _ = s.Call(t.Context(), "one", nil)
 	if err := s.Close(t.Context()); err != nil {

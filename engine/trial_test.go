@@ -20,12 +20,12 @@ tool "large" { run = file("large.js") }
 tool "imports" { run = file("imports.js") }
 `, "large.js", "return 1 +"+strings.Repeat("// more\n", 600)+" 1;",
 		"imports.js", "import { two } from './two.mjs';\nreturn two;", "two.mjs", "export const two = 2;")
-	s := server(t, engine.Options{Tools: tools, Trial: func(src scripting.Source) error {
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools}, Scripts: engine.Scripts{Trial: func(src scripting.Source) error {
 		mu.Lock()
 		defer mu.Unlock()
 		tried = append(tried, src.Name)
 		return nil
-	}})
+	}}})
 	slices.Sort(tried)
 	if want := []string{"imports", "large"}; !slices.Equal(tried, want) {
 		t.Errorf("tried %q, want %q", tried, want)
@@ -37,8 +37,8 @@ tool "imports" { run = file("imports.js") }
 
 func TestABodyThatFailsItsTrialIsNeverCompiledHere(t *testing.T) {
 	s, err := engine.New(engine.Options{
-		Name: "t", Tools: files("t.hcl", "tool \"t\" {\n  run = <<JS\n    "+strings.Repeat("f();\n", 1000)+"\n  JS\n}\n"),
-		Trial: func(scripting.Source) error { return errors.New("it went over its limits") },
+		Name: "t", Files: engine.Files{Tools: files("t.hcl", "tool \"t\" {\n  run = <<JS\n    "+strings.Repeat("f();\n", 1000)+"\n  JS\n}\n")},
+		Scripts: engine.Scripts{Trial: func(scripting.Source) error { return errors.New("it went over its limits") }},
 	})
 	if err != nil {
 		t.Fatal(err)

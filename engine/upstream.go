@@ -67,8 +67,8 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	}
 	o := s.options
 	return x.Federate(federation.Options{
-		Version: o.Version, Brokers: s.brokers, LookupEnv: o.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Supervisor,
-		Pins:   federation.Pins{Path: o.LockPath, Fixed: o.Mode != Serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
+		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
+		Pins:   federation.Pins{Path: o.Files.LockPath, Fixed: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
 		Relist: s.relist, Update: s.audience.Tell, Logger: o.Logger,
 	})
 }

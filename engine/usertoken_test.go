@@ -18,7 +18,7 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
 	s := server(t, engine.Options{
-		Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "audit { path = \""+filepath.ToSlash(path)+"\" }\n"),
+		Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "audit { path = \""+filepath.ToSlash(path)+"\" }\n")},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	store, err := s.Inside().State()

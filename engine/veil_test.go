@@ -24,8 +24,11 @@ func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 	}
 	log.Reset()
 	server(t, engine.Options{
-		Config: files("mcpd.hcl", readerConfig), Tools: files("deploy.hcl", reader), Veil: &veil,
-		LookupEnv: func(string) (string, bool) { return value, true },
+		Files: engine.Files{
+			Config:    files("mcpd.hcl", readerConfig),
+			Tools:     files("deploy.hcl", reader),
+			LookupEnv: func(string) (string, bool) { return value, true },
+		}, Veil: &veil,
 	})
 	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
 		for _, logger := range []*slog.Logger{logger, veil.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {

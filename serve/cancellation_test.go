@@ -74,8 +74,10 @@ func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
 				s.ended <- event
 			}
 		}},
-		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(waitTools), Mode: 0o644}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "audit {\n  path = %q\n  mode = \"strict\"\n}\n", s.path), Mode: 0o644}},
+		Files: engine.Files{
+			Tools:  fstest.MapFS{"t.hcl": {Data: []byte(waitTools), Mode: 0o644}},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "audit {\n  path = %q\n  mode = \"strict\"\n}\n", s.path), Mode: 0o644}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

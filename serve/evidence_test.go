@@ -56,11 +56,13 @@ func newEvidence(t *testing.T, tools string) *evidence {
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Hooks: []engine.Hook{v.hook},
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &v.console})},
-		LookupEnv:  func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
-		Tools:      fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
-		Config:     fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+		Files: engine.Files{
+			LookupEnv:  func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" },
+			Tools:      fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+			Config:     fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
+			ConfigPath: filepath.Join(filepath.Dir(v.path), "mcpd.hcl"),
+		},
 		// The files are the same for all transports, and so is their revision.
-		ConfigPath: filepath.Join(filepath.Dir(v.path), "mcpd.hcl"),
 	})
 	if err != nil {
 		t.Fatal(err)

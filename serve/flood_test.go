@@ -62,8 +62,10 @@ func floodSite(t *testing.T, auths string) *flooded {
 	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
 	s, err := engine.New(engine.Options{
 		Name: "test", Logger: slog.New(slog.DiscardHandler), Front: serve.Checks{},
-		Tools:  fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(auths), Mode: 0o644}},
+		Files: engine.Files{
+			Tools:  fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(auths), Mode: 0o644}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

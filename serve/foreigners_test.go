@@ -258,9 +258,12 @@ func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			fmt.Fprintf(&told, "%s %s %v\n", e.Phase, e.Result, e.Err)
 		}},
-		Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, echoTool, host, host), Mode: 0o644}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(`secret "token" { env = "TOKEN" }`), Mode: 0o644}}, ConfigPath: "mcpd.hcl",
-		LookupEnv: func(string) (string, bool) { return *value.Load(), true },
+		Files: engine.Files{
+			Tools:      fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, echoTool, host, host), Mode: 0o644}},
+			Config:     fstest.MapFS{"mcpd.hcl": {Data: []byte(`secret "token" { env = "TOKEN" }`), Mode: 0o644}},
+			ConfigPath: "mcpd.hcl",
+			LookupEnv:  func(string) (string, bool) { return *value.Load(), true },
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

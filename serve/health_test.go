@@ -19,7 +19,7 @@ import (
 
 // TestAServerIsReadyWhileItTakesCalls, and not while it ends.
 func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 	keys, path := keytest.Valid(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
-	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 
 func TestFrontPage_answersPeopleAlone(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "secret_tool" { run = "return 1;" }`), Mode: 0o644}}
-	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Tools: tools})
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ auth "anonymous" "public" {}
 // TestEverySettingOfAnAuthBlockIsApplied: a setting that is lost on the way lets in whom
 // the operator keeps out.
 func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{oidc.New()}, ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}})
+	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{oidc.New()}, Files: engine.Files{ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
 // before they are loaded.
 func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
-	e, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
+	e, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl"}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 	provider := idptest.New(t, idptest.NewKey("k1", "ES256"))
 	config := fmt.Sprintf("auth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = \"https://mcp.example.com\"\n}\n", provider.Issuer())
 	e, err := engine.New(engine.Options{
-		Name: "test", Extensions: []engine.Extension{oidc.New()}, Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o600}}, Front: Checks{},
+		Name: "test", Extensions: []engine.Extension{oidc.New()}, Files: engine.Files{Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o600}}}, Front: Checks{},
 	})
 	if err != nil {
 		t.Fatal(err)

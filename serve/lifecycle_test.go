@@ -30,8 +30,10 @@ func lifecycleFront(t *testing.T, log *hookLog, server string) (*serve.Front, *e
 	t.Helper()
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(server), Mode: 0o644}}
 	s, err := engine.New(engine.Options{
-		Name: "test", Hooks: []engine.Hook{log.hook}, Front: serve.Checks{}, Config: config,
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte("tool \"open\" {\n  run = \"return 1;\"\n}\n"), Mode: 0o644}},
+		Name: "test", Hooks: []engine.Hook{log.hook}, Front: serve.Checks{}, Files: engine.Files{
+			Config: config,
+			Tools:  fstest.MapFS{"t.hcl": {Data: []byte("tool \"open\" {\n  run = \"return 1;\"\n}\n"), Mode: 0o644}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +244,7 @@ func run(t *testing.T, tools string, grace time.Duration, log io.Writer, hooks .
 	t.Helper()
 	s, err := engine.New(engine.Options{
 		Name: "test", Hooks: hooks, Logger: slog.New(slog.NewTextHandler(log, nil)), Front: serve.Checks{},
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -49,8 +49,10 @@ func TestTheOperatorsFileMayNameASocket(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "s")
 	s, err := engine.New(engine.Options{
-		Name: "test", Tools: fstest.MapFS{},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "listen {\n  unix = %q\n}\n", path), Mode: 0o644}},
+		Name: "test", Files: engine.Files{
+			Tools:  fstest.MapFS{},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "listen {\n  unix = %q\n}\n", path), Mode: 0o644}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
 	const keys = "auth \"api_key\" \"people\" {}\n"
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
-	s, err := engine.New(engine.Options{Name: "test", Config: config, Front: addressChecks{}})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Config: config}, Front: addressChecks{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +208,10 @@ func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
 	certtest.WritePair(t, filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), by.Issue(t, "127.0.0.1"))
 	certtest.Write(t, filepath.Join(folder, "ca.pem"), by.Cert)
 	s, err := engine.New(engine.Options{
-		Name: "test", ConfigPath: filepath.ToSlash(filepath.Join(folder, "mcpd.hcl")), Front: serve.Checks{},
-		Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte("listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file = \"key.pem\"\n    client_ca_file = \"ca.pem\"\n  }\n}\nauth \"mtls\" \"fleet\" {}\n")}},
+		Name: "test", Files: engine.Files{
+			ConfigPath: filepath.ToSlash(filepath.Join(folder, "mcpd.hcl")),
+			Config:     fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte("listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file = \"key.pem\"\n    client_ca_file = \"ca.pem\"\n  }\n}\nauth \"mtls\" \"fleet\" {}\n")}},
+		}, Front: serve.Checks{},
 	})
 	if err != nil {
 		t.Fatal(err)

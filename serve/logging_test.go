@@ -23,8 +23,8 @@ import (
 
 // TestAClientHearsEveryLevelThatABodyLogs has a client of the official SDK ask for all.
 func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "test", Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(
-		`tool "tells" { run = "log.debug('a'); log.info('b'); log.warn('c'); log.error('d'); return 1;" }`)}}})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(
+		`tool "tells" { run = "log.debug('a'); log.info('b'); log.warn('c'); log.error('d'); return 1;" }`)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
 	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
 		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
 		t.Cleanup(behind.Close)
-		s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{federation.New()}, Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`upstream "lab" { url = "` + behind.URL + `" }`)}}})
+		s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{federation.New()}, Files: engine.Files{Tools: fstest.MapFS{}, Config: fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`upstream "lab" { url = "` + behind.URL + `" }`)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
 		log := &synced{}
 		s, err := engine.New(engine.Options{
 			Name: "test", Logger: slog.New(slog.NewTextHandler(log, nil)),
-			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("server {\n  expose_traces = true\n}\n"), Mode: 0o644}},
+			Files: engine.Files{Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("server {\n  expose_traces = true\n}\n"), Mode: 0o644}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -200,8 +200,10 @@ func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
 				}
 				s, err := engine.New(engine.Options{
 					Name: "test", Front: serve.Checks{},
-					Tools:  fstest.MapFS{"t.hcl": {Data: []byte(failingTools), Mode: 0o644}},
-					Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+					Files: engine.Files{
+						Tools:  fstest.MapFS{"t.hcl": {Data: []byte(failingTools), Mode: 0o644}},
+						Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+					},
 				})
 				if err != nil {
 					t.Fatal(err)

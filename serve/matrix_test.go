@@ -138,8 +138,10 @@ func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix 
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: withoutTLS{}, Extensions: []engine.Extension{oidc.New(), telemetry.New(telemetry.Options{})},
 		Logger: slog.New(slog.NewTextHandler(&m.log, nil)), Hooks: []engine.Hook{m.hook},
-		Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, matrixTools, m.corp.Issuer()), Mode: 0o644}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+		Files: engine.Files{
+			Tools:  fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, matrixTools, m.corp.Issuer()), Mode: 0o644}},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -243,7 +243,7 @@ func newFront(t *testing.T, log *hookLog) *serve.Front {
 	t.Helper()
 	s, err := engine.New(engine.Options{
 		Name: "test", Hooks: []engine.Hook{log.hook}, Front: serve.Checks{},
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}},
+		Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(outcomeTools), Mode: 0o644}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -354,9 +354,11 @@ func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
 	var broken atomic.Bool
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		LookupEnv: func(string) (string, bool) { return value, true },
-		Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\n"), Mode: 0o644}},
-		Tools:     fstest.MapFS{"t.hcl": {Data: []byte("tool \"reads\" {\n  allow {\n    secrets { names = [\"key\"] }\n  }\n  run = \"return secrets.key.length;\"\n}\n"), Mode: 0o644}},
+		Files: engine.Files{
+			LookupEnv: func(string) (string, bool) { return value, true },
+			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\n"), Mode: 0o644}},
+			Tools:     fstest.MapFS{"t.hcl": {Data: []byte("tool \"reads\" {\n  allow {\n    secrets { names = [\"key\"] }\n  }\n  run = \"return secrets.key.length;\"\n}\n"), Mode: 0o644}},
+		},
 		Now: func() time.Time {
 			if broken.Load() {
 				panic("the clock holds " + strings.Join(shown, " "))

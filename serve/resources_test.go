@@ -67,8 +67,10 @@ func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) 
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			s, err := engine.New(engine.Options{
-				Name: "test", Policies: server.policies, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(server.config), Mode: 0o644}},
-				Tools: fstest.MapFS{"t.hcl": {Data: []byte(kept), Mode: 0o644}, "docs/a.md": {Data: []byte("# A"), Mode: 0o644}},
+				Name: "test", Policies: server.policies, Files: engine.Files{
+					Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(server.config), Mode: 0o644}},
+					Tools:  fstest.MapFS{"t.hcl": {Data: []byte(kept), Mode: 0o644}, "docs/a.md": {Data: []byte("# A"), Mode: 0o644}},
+				},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -183,7 +183,7 @@ func frontOf(t *testing.T, tools string, hooks ...engine.Hook) *serve.Front {
 	t.Helper()
 	s, err := engine.New(engine.Options{
 		Name: "test", Hooks: hooks, Front: serve.Checks{},
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestNoCallEverSeesHalfAReload(t *testing.T) {
 		reloads = 50
 	}
 	folder := assembled(0)
-	s, err := engine.New(engine.Options{Name: "storm", Extensions: []engine.Extension{typescript.New()}, Tools: folder, Front: serve.Checks{}})
+	s, err := engine.New(engine.Options{Name: "storm", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: folder}, Front: serve.Checks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -402,7 +402,7 @@ func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClie
 	t.Helper()
 	s, err := engine.New(engine.Options{
 		Name: "test", Extensions: []engine.Extension{sqlite.New()}, Hooks: hooks, Front: serve.Checks{}, StatePath: path,
-		Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}},
+		Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func BenchmarkSaveToServed(b *testing.B) {
 	for i := range 1000 {
 		save(i, "first")
 	}
-	s, err := engine.New(engine.Options{Name: "bench", Tools: engine.Dir(folder)})
+	s, err := engine.New(engine.Options{Name: "bench", Files: engine.Files{Tools: engine.Dir(folder)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -31,7 +31,7 @@ audit log, and an address that strangers reach. It makes nothing.`,
 			if err := f.operand(args); err != nil {
 				return err
 			}
-			o := engine.Options{Production: production, Front: fileChecks{serve.Checks{InsecureListen: insecure}}, Mode: engine.Checking}
+			o := engine.Options{Files: engine.Files{Production: production}, Front: fileChecks{serve.Checks{InsecureListen: insecure}}, Mode: engine.Checking}
 			return check(cmd, e, &f, o, asJSON)
 		},
 	}

@@ -86,19 +86,19 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 		return nil, usage("cannot read the operator's file: %v", err)
 	}
 	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
-	if o.Tools == nil && missing == nil {
-		o.Tools = engine.Dir(e.at(f.tools))
+	if o.Files.Tools == nil && missing == nil {
+		o.Files.Tools = engine.Dir(e.at(f.tools))
 	}
-	o.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
-	o.Config, o.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
-	o.Trial, o.Supervisor = trial(e, o.Logger), supervise(e)
-	if o.Mode == engine.Serving && !f.serving {
+	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
+	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
+	o.Scripts.Trial, o.Scripts.Supervisor = trial(e, o.Logger), supervise(e)
+	if o.Mode == engine.Mode(0) && !f.serving {
 		o.Mode = engine.Beside
 	}
 	if o.Front == nil {
 		o.Front = serve.ToolChecks{}
 	}
-	o.Vars, o.LookupEnv, o.LockPath = vars, e.lookup, e.at(f.lockPath())
+	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.lookup, e.at(f.lockPath())
 	return engine.New(o)
 }
 

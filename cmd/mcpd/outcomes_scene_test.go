@@ -65,8 +65,8 @@ func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	}
 	s.addAudit()
 	s.server, err = engine.New(engine.Options{
-		Name: "outcomes", Config: os.DirFS(s.dir), Tools: os.DirFS(filepath.Join(s.dir, "tools.d")), Executor: s.ledger,
-		Hooks: []engine.Hook{s.ledger.hook}, Modules: []engine.HostModule{s.ledger.module()},
+		Name: "outcomes", Files: engine.Files{Config: os.DirFS(s.dir), Tools: os.DirFS(filepath.Join(s.dir, "tools.d"))}, Scripts: engine.Scripts{Executor: s.ledger, Modules: []engine.HostModule{s.ledger.module()}},
+		Hooks: []engine.Hook{s.ledger.hook},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -233,7 +233,7 @@ var comparisons = []struct {
 // TestEachRecordIsComparedByWhatItHolds goes through what a record may say and what
 // policies say today.
 func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
-	s, err := engine.New(engine.Options{Name: "t", Tools: fstest.MapFS{"a.hcl": {Data: []byte(replayed)}}})
+	s, err := engine.New(engine.Options{Name: "t", Files: engine.Files{Tools: fstest.MapFS{"a.hcl": {Data: []byte(replayed)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,8 +333,11 @@ func judging(t *testing.T, policies, path string, now time.Time) *engine.Server 
 		config = fmt.Sprintf("audit {\n  path = %q\n  capture = [\"kept\"]\n}\n", filepath.ToSlash(path))
 	}
 	s, err := engine.New(engine.Options{
-		Name: "t", Tools: fstest.MapFS{"a.hcl": {Data: []byte(ledger + policies)}},
-		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config)}}, Now: func() time.Time { return now },
+		Name: "t", Files: engine.Files{
+			Tools:  fstest.MapFS{"a.hcl": {Data: []byte(ledger + policies)}},
+			Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config)}},
+		},
+		Now: func() time.Time { return now },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/scripting/worker"
@@ -134,7 +135,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Executor: x, Programs: newPrograms(e, f.executor, logger), Extensions: []engine.Extension{e.telemetry()},
+		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{e.telemetry()},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
@@ -235,7 +236,7 @@ func exit(err error, listened bool) error {
 // unstarted returns the exit code of a server that cannot begin: what another process has
 // may be free the next time, and all else is how it is configured.
 func unstarted(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrStateInUse) {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrInUse) {
 		return &exitError{code: exitFindings, text: err.Error(), cause: err}
 	}
 	return usage("%v", err)
@@ -346,9 +347,9 @@ const holderPatience = 2 * time.Second
 func (f *serveFlags) holder(e env, err error) string {
 	var advice string
 	switch {
-	case errors.Is(err, engine.ErrAuditInUse):
+	case errors.Is(err, audit.ErrInUse):
 		advice = "start this one with another --config, whose audit block has a path of its own"
-	case errors.Is(err, engine.ErrStateInUse):
+	case errors.Is(err, engine.ErrInUse):
 		advice = "start this one with --state memory"
 	default:
 		return ""

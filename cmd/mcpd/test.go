@@ -45,7 +45,7 @@ make the exit code 1.`,
 
 func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(e.stderr, nil)))
-	s, err := f.open(e, engine.Options{Executor: x, Mode: engine.Offline})
+	s, err := f.open(e, engine.Options{Scripts: engine.Scripts{Executor: x}, Mode: engine.Offline})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 func load(t *testing.T) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Front: serve.Checks{}})
+	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Front: serve.Checks{}})
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {

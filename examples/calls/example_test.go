@@ -53,7 +53,7 @@ func TestMocksAnswerForOtherTools(t *testing.T) {
 // have it called so, too.
 func start(t *testing.T, hook engine.Hook) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "orders", Tools: engine.Dir("tools.d"), Hooks: []engine.Hook{hook}})
+	server, err := engine.New(engine.Options{Name: "orders", Files: engine.Files{Tools: engine.Dir("tools.d")}, Hooks: []engine.Hook{hook}})
 	if err != nil {
 		t.Fatal(err)
 	}

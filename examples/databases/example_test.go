@@ -18,7 +18,7 @@ import (
 func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	t.Helper()
 	dir = exampletest.Copy(t)
-	server = exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)})
+	server = exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)}})
 	return server, dir
 }
 

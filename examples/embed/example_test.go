@@ -70,7 +70,7 @@ func TestTheProgramServesToolsInGoAndInFiles(t *testing.T) {
 }
 
 func TestTheTestsOfTheEmbeddedFilesPass(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "shop", Tools: files, Executor: scripting.Inline(), Policies: []engine.Policy{named}}), 1)
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Policies: []engine.Policy{named}}), 1)
 }
 
 func TestTheProgramStaysShort(t *testing.T) {

@@ -34,7 +34,7 @@ func run(ctx context.Context, self string, o serve.Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Executor: bodies, Policies: []engine.Policy{named}})
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: bodies}, Policies: []engine.Policy{named}})
 	if err != nil {
 		return err
 	}

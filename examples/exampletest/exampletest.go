@@ -54,7 +54,7 @@ func Copy(t *testing.T) (dir string) {
 // has all extensions.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
-	o.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
+	o.Scripts.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
 	server, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestAPlanTellsWhatAProgramWouldDo(t *testing.T) {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Mode: engine.Offline}), 2)
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Mode: engine.Offline}), 2)
 }
 
 // ran is what a program has come to.
@@ -89,14 +89,14 @@ func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
 func start(t *testing.T) *engine.Server {
 	t.Helper()
 	return exampletest.Load(t, engine.Options{
-		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Vars: map[string]engine.VarValue{"crm_url": {Text: other(t), Origin: "the test"}},
+		Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Vars: map[string]engine.VarValue{"crm_url": {Text: other(t), Origin: "the test"}}},
 	})
 }
 
 // other runs the server of customers until the test ends.
 func other(t *testing.T) (url string) {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "crm", Tools: engine.Dir("crm.d")})
+	server, err := engine.New(engine.Options{Name: "crm", Files: engine.Files{Tools: engine.Dir("crm.d")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 func TestTheJournalTellsOfEveryCall(t *testing.T) {
 	var journal journal
-	server := exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Logger: slog.New(&journal)})
+	server := exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Logger: slog.New(&journal)})
 	ctx := t.Context()
 	for _, arguments := range []map[string]any{
 		{"dividend": 6, "divisor": 4, "comment": "between us"},
@@ -46,7 +46,7 @@ func TestTheJournalTellsOfEveryCall(t *testing.T) {
 }
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d")}), 2)
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}}), 2)
 }
 
 // journal is a log handler that keeps what hooks write. The hooks of one call

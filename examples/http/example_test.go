@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheTestsOfTheExamplePass(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}), 5)
+	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}}), 5)
 }
 
 func TestNoToolFileExceedsTheCeiling(t *testing.T) {
@@ -23,8 +23,7 @@ func TestNoToolFileExceedsTheCeiling(t *testing.T) {
 	}
 	elsewhere := strings.ReplaceAll(string(tools), "crm.example.com", "crm.example.net")
 	server, err := engine.New(engine.Options{
-		Name: "example", Config: engine.Dir("."),
-		Tools: fstest.MapFS{"crm.hcl": {Data: []byte(elsewhere)}},
+		Name: "example", Files: engine.Files{Config: engine.Dir("."), Tools: fstest.MapFS{"crm.hcl": {Data: []byte(elsewhere)}}},
 	})
 	if err != nil {
 		t.Fatal(err)

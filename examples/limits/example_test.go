@@ -17,7 +17,7 @@ import (
 func TestWhoWaitsAsToldIsServed(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	server := exampletest.Load(t, engine.Options{
-		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Now: func() time.Time { return now },
+		Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Now: func() time.Time { return now },
 	})
 	exampletest.Passes(t, server, 1)
 	report := func(tenant string) string {

@@ -67,11 +67,11 @@ func count(_ context.Context, call engine.HostCall, in place) (int, error) {
 }
 
 func newServer(tools fs.FS) (*engine.Server, error) {
-	return engine.New(engine.Options{Name: "stock", Tools: tools, Modules: []engine.HostModule{{
+	return engine.New(engine.Options{Name: "stock", Files: engine.Files{Tools: tools}, Scripts: engine.Scripts{Modules: []engine.HostModule{{
 		Name:      "stock",
 		Functions: []engine.HostFunc{engine.NewHostFunc("count", count)},
 		Check:     func(options json.RawMessage) error { _, err := granted(options); return err },
-	}}})
+	}}}})
 }
 
 func run(ctx context.Context, o serve.Options) error {

@@ -46,7 +46,7 @@ func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
 
 func start(t *testing.T, path string) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d"), StatePath: path})
+	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, StatePath: path})
 }
 
 // execute returns what a tool answers a user.

@@ -58,8 +58,11 @@ func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
 func load(t *testing.T, stage string) *engine.Server {
 	t.Helper()
 	return exampletest.Load(t, engine.Options{
-		Name: "example", Tools: engine.Dir("tools.d"), Config: engine.Dir("."),
-		Vars: map[string]engine.VarValue{"stage": {Text: stage, Origin: "the test"}},
+		Name: "example", Files: engine.Files{
+			Tools:  engine.Dir("tools.d"),
+			Config: engine.Dir("."),
+			Vars:   map[string]engine.VarValue{"stage": {Text: stage, Origin: "the test"}},
+		},
 	})
 }
 

@@ -36,7 +36,7 @@ func serverOf(t *testing.T) (server *engine.Server, log string) {
 			t.Fatal(err)
 		}
 	}
-	server = exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir), Front: serve.Checks{}})
+	server = exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)}, Front: serve.Checks{}})
 	return server, filepath.Join(dir, "bin", "deploy.log")
 }
 

@@ -85,7 +85,7 @@ func TestASubscriberIsToldOfAnEditedPage(t *testing.T) {
 
 func load(t *testing.T, folder string) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir(folder), Front: serve.Checks{}})
+	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(folder)}, Front: serve.Checks{}})
 }
 
 // connect returns a session of the revision that subscribes by a request.

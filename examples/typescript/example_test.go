@@ -47,5 +47,5 @@ func TestErrorsNameTheSource(t *testing.T) {
 
 func load(t *testing.T) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Tools: engine.Dir("tools.d")})
+	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}})
 }

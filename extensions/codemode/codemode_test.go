@@ -14,7 +14,7 @@ import (
 func load(t *testing.T, extensions ...engine.Extension) (*engine.Snapshot, error) {
 	t.Helper()
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte("codeact {\n  tools = [\"*\"]\n}\n")}}
-	s, err := engine.New(engine.Options{Name: "test", Config: config, Extensions: extensions})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Config: config}, Extensions: extensions})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 func Example() {
 	files := fstest.MapFS{"add.hcl": {Data: []byte(`tool "add" { run = "return 1;" }`), Mode: 0o644}}
-	server, err := engine.New(engine.Options{Name: "shop", Tools: files, Executor: scripting.Inline(), Extensions: []engine.Extension{federation.New()}})
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{federation.New()}})
 	if err != nil {
 		fmt.Println(err)
 		return

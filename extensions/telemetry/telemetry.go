@@ -4,7 +4,7 @@
 //	engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: os.ReadFile})}}
 //
 // The variables OTEL_* (OpenTelemetry, Environment Variable Specification), which
-// engine.Options.LookupEnv reads, say which calls are traced, and where their spans are
+// engine.Files.LookupEnv reads, say which calls are traced, and where their spans are
 // sent. The engine serves the metrics to Prometheus by Server.Metrics; package serve does so
 // at /metrics. No span, and no label of a metric, has an argument, a result or a message of
 // a call.

@@ -17,7 +17,7 @@ func load(t *testing.T, body string, extensions ...engine.Extension) (*engine.Se
 		"t.hcl":  {Data: []byte("tool \"t\" {\n  " + body + "\n}\n")},
 		"two.ts": {Data: []byte("export const two: number = 2")},
 	}
-	s, err := engine.New(engine.Options{Name: "test", Tools: tools, Extensions: extensions})
+	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: tools}, Extensions: extensions})
 	if err != nil {
 		t.Fatal(err)
 	}

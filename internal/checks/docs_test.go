@@ -284,7 +284,7 @@ func newServer(t *testing.T, folder fs.FS) *engine.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}, Tools: tools, Config: folder, Mode: engine.Offline, Front: serve.ToolChecks{}, Modules: []engine.HostModule{ledger()}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}, Files: engine.Files{Tools: tools, Config: folder}, Mode: engine.Offline, Front: serve.ToolChecks{}, Scripts: engine.Scripts{Modules: []engine.HostModule{ledger()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestTheTableOfToolsIsComplete(t *testing.T) {
 
 func shipped(t *testing.T) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{typescript.New()}, Tools: engine.Dir("tools.d"), Front: serve.ToolChecks{}})
+	server, err := engine.New(engine.Options{Name: "mcpd", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: engine.Dir("tools.d")}, Front: serve.ToolChecks{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func serveStuck(t *testing.T) *stuck {
 	}))
 	t.Cleanup(host.Close)
 	s.site = open(t, engine.Options{
-		Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, stuckTools, strings.TrimPrefix(host.URL, "http://")), Mode: 0o644}},
+		Name: "test", Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, stuckTools, strings.TrimPrefix(host.URL, "http://")), Mode: 0o644}}},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Phase != call.Start {
 				s.ended <- e
@@ -199,14 +199,14 @@ func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
 		ended := make(chan call.Event, 1)
 		e, err := engine.New(engine.Options{
 			Name: "test", Front: serve.Checks{},
-			Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
+			Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
 tool "sleeps" {
   timeout = "5m"
   run = <<JS
     await new Promise(done => setTimeout(done, 300_000));
   JS
 }
-`)}},
+`)}}},
 			Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 				if e.Phase != call.Start {
 					ended <- e

@@ -190,7 +190,7 @@ func TestListsComeInPages(t *testing.T) {
 	for i := range tools {
 		fmt.Fprintf(&text, "tool \"tool_%04d\" {\n  run = \"return 1;\"\n}\n", i)
 	}
-	s := open(t, engine.Options{Name: "test", Tools: fstest.MapFS{"t.hcl": {Data: []byte(text.String()), Mode: 0o644}}})
+	s := open(t, engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(text.String()), Mode: 0o644}}}})
 	for _, l := range lines {
 		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
 			v := arrive(t, &copies{site: s}, l)

@@ -82,8 +82,7 @@ func serveFixtures(t *testing.T) *copies {
 	c.rewrite(t, "trigger.hcl", "127.0.0.1:1\"", helper.Listener.Addr().String()+`"`)
 	c.rewrite(t, "trigger.hcl", "127.0.0.1:1/", helper.Listener.Addr().String()+"/")
 	c.site = open(t, engine.Options{
-		Name: "test", Version: "1", Tools: engine.Dir(filepath.Join(c.folder, "tools.d")),
-		Config: engine.Dir(c.folder), ConfigPath: "mcpd.hcl",
+		Name: "test", Version: "1", Files: engine.Files{Tools: engine.Dir(filepath.Join(c.folder, "tools.d")), Config: engine.Dir(c.folder), ConfigPath: "mcpd.hcl"},
 	})
 	return c
 }
