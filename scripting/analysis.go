@@ -117,7 +117,18 @@ func (a *analysis) node(n ast.Node) {
 	case *ast.Identifier:
 		a.reference(n)
 	case *ast.Binding:
-		a.binding(n)
+		a.declare(n.Target)
+		if n.Initializer != nil {
+			if alias, plain := n.Target.(*ast.Identifier); plain {
+				a.alias(alias.Name.String(), n.Initializer)
+			} else {
+				a.readOf(n.Initializer)
+			}
+			a.destructured(n.Target, n.Initializer)
+			a.unpack(n.Target, n.Initializer)
+			a.answer(n)
+			a.node(n.Initializer)
+		}
 	case *ast.CatchStatement:
 		a.declare(n.Parameter)
 		a.node(n.Body)

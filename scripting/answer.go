@@ -129,18 +129,13 @@ func (c *compilation) checkAnswers(found *analysis) {
 			c.checkAnswer(found, object, m)
 		}
 		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.settled[response] == "http" && !found.again[response] && !found.assigned[response] {
-			c.checkHeaders(found, m)
+			if _, ok := c.promising(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
+				c.report(diag.Diagnostic{
+					Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("the headers of a response have no method %q", m.name),
+					Detail: fmt.Sprintf(`they are an object with names in lower case: write %s["content-type"]`, m.object),
+				}, m.start, m.end)
+			}
 		}
-	}
-}
-
-// checkHeaders tells methods that headers have elsewhere, where they are no object.
-func (c *compilation) checkHeaders(found *analysis, m member) {
-	if _, ok := c.promising(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("the headers of a response have no method %q", m.name),
-			Detail: fmt.Sprintf(`they are an object with names in lower case: write %s["content-type"]`, m.object),
-		}, m.start, m.end)
 	}
 }
 

@@ -10,22 +10,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// binding declares the names of a target and reads its initializer.
-func (a *analysis) binding(n *ast.Binding) {
-	a.declare(n.Target)
-	if n.Initializer != nil {
-		if alias, plain := n.Target.(*ast.Identifier); plain {
-			a.alias(alias.Name.String(), n.Initializer)
-		} else {
-			a.readOf(n.Initializer)
-		}
-		a.destructured(n.Target, n.Initializer)
-		a.unpack(n.Target, n.Initializer)
-		a.answer(n)
-		a.node(n.Initializer)
-	}
-}
-
 func (a *analysis) name(id *ast.Identifier) {
 	if id != nil {
 		name := id.Name.String()
@@ -49,24 +33,20 @@ func (a *analysis) declare(target ast.Node) {
 		a.declare(n.Rest)
 	case *ast.ObjectPattern:
 		for _, property := range n.Properties {
-			a.declareProperty(property)
+			switch p := property.(type) {
+			case *ast.PropertyShort:
+				a.names[p.Name.Name.String()] = true
+				a.name(&p.Name)
+				if p.Initializer != nil {
+					a.node(p.Initializer)
+				}
+			case *ast.PropertyKeyed:
+				a.computed = a.computed || p.Computed && !named(p.Key)
+				a.node(p.Key)
+				a.declare(p.Value)
+			}
 		}
 		a.declare(n.Rest)
-	}
-}
-
-func (a *analysis) declareProperty(property ast.Property) {
-	switch p := property.(type) {
-	case *ast.PropertyShort:
-		a.names[p.Name.Name.String()] = true
-		a.name(&p.Name)
-		if p.Initializer != nil {
-			a.node(p.Initializer)
-		}
-	case *ast.PropertyKeyed:
-		a.computed = a.computed || p.Computed && !named(p.Key)
-		a.node(p.Key)
-		a.declare(p.Value)
 	}
 }
 

@@ -158,7 +158,7 @@ func (c *compilation) checkMembers(found *analysis) {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			severity := diag.Warning
-			if c.isCertain(found, m) {
+			if !found.leaks(m.object) && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end) {
 				severity = diag.Error
 			}
 			c.checkMember(m, c.src.Inputs, severity, "unknown-input", "there is no "+what+" %q", advice)
@@ -175,12 +175,6 @@ func (c *compilation) checkMembers(found *analysis) {
 			}
 		}
 	}
-}
-
-// isCertain reports whether the subject can never have a member. The body may add members to an object that it hands on or assigns,
-// and a file that it imports may serve others.
-func (c *compilation) isCertain(found *analysis, m member) bool {
-	return !found.leaks(m.object) && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end)
 }
 
 // declares says what the members of the subject are, and how one is declared.

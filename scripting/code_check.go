@@ -211,28 +211,26 @@ func (c *compilation) missing(found *analysis) map[string]string {
 
 // absentOfCode returns what to say of names that other JavaScript hosts have.
 func absentOfCode(name string) (advice string, ok bool) {
-	switch name {
-	case "eval":
-		return "text cannot be run as code here", true
-	case "require":
-		return "nothing can be imported: the tools are there already", true
-	case "Buffer":
-		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
-	case "log":
-		return "write console.log(…)", true
-	case "Intl":
-		return "write toFixed(2) for a number and toISOString() for a date", true
-	case "performance":
-		return "write Date.now()", true
-	case "self", "http", "fs", "env", "exec", "kv", "sql", "secrets", "vars", "input":
-		return "code reaches nothing but its tools", true
+	if advice, ok = ofCode[name]; ok {
+		return advice, true
 	}
-	if _, elsewhere := ofOtherHosts(name); elsewhere {
+	if _, elsewhere := ofOtherHosts[name]; elsewhere {
 		return "code reaches nothing but its tools", true
 	}
 	advice = ofKin(name)
 	return advice, advice != ""
 }
+
+// ofCode is what to say of what bodies have and code does not.
+var ofCode = byName([]meaning{
+	{"eval", "text cannot be run as code here"},
+	{"require", "nothing can be imported: the tools are there already"},
+	{"Buffer", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
+	{"log", "write console.log(…)"},
+	{"Intl", "write toFixed(2) for a number and toISOString() for a date"},
+	{"performance", "write Date.now()"},
+	{"self http fs env exec kv sql secrets vars input", "code reaches nothing but its tools"},
+})
 
 // ofKin says why the tools beside run_code are none of code.
 func ofKin(name string) string {

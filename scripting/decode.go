@@ -105,7 +105,15 @@ func (d *decoder) value() (goja.Value, error) {
 	case '[':
 		return d.nested(d.array)
 	case '"':
-		return d.stringValue()
+		start, escaped, err := d.scanString()
+		if err != nil {
+			return nil, err
+		}
+		raw := d.src[start : d.at-1]
+		if !escaped {
+			return d.rt.ToValue(raw), nil
+		}
+		return goja.StringFromUTF16(unescape(raw)), nil
 	case 't':
 		return d.literal("true", d.rt.ToValue(true))
 	case 'f':
@@ -329,18 +337,6 @@ func (d *decoder) text() (string, error) {
 		return raw, nil
 	}
 	return string(utf16.Decode(unescape(raw))), nil
-}
-
-func (d *decoder) stringValue() (goja.Value, error) {
-	start, escaped, err := d.scanString()
-	if err != nil {
-		return nil, err
-	}
-	raw := d.src[start : d.at-1]
-	if !escaped {
-		return d.rt.ToValue(raw), nil
-	}
-	return goja.StringFromUTF16(unescape(raw)), nil
 }
 
 // scanString moves behind a string, checking its escapes, and returns where

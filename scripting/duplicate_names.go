@@ -117,14 +117,6 @@ func assigns(operator string) bool {
 	return operator != "" && operator[len(operator)-1] == '='
 }
 
-// parametersOf looks at the parentheses that closed last, when the token says
-// that they held the parameters of a function.
-func (g *gate) parametersOf(t lexeme) {
-	if g.closed > maxParameters && g.last.text == ")" && (t.text == "=>" || t.text == "{") {
-		g.twins(t)
-	}
-}
-
 func (g *gate) twins(t lexeme) {
 	g.fail(t.start, t.end, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
@@ -152,16 +144,6 @@ func (n *names) bind(name string, constant bool) {
 		n.bound = map[string]bool{}
 	}
 	n.bound[name] = constant
-}
-
-// declarePattern declares the names of a pattern on the level around it.
-func (g *gate) declarePattern(t lexeme, inner names) {
-	for name, times := range inner.counts {
-		if g.now.names.count(name, times) > maxTwins {
-			g.twins(t)
-		}
-		g.now.names.bind(name, false)
-	}
 }
 
 // declares reports whether the token is followed by a list of names.

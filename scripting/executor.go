@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/dop251/goja"
@@ -235,7 +237,15 @@ func (r *run) outcome() Outcome {
 		value, failure = r.settle(value)
 	}
 	if failure == nil && r.suspended() {
-		return r.suspend()
+		var asks []Ask
+		for _, seq := range slices.Sorted(maps.Keys(r.loop.asked)) {
+			payload := r.loop.asked[seq].ask
+			if payload == nil {
+				return Outcome{Failure: r.book.nondeterministic("there is no answer to a host call")}
+			}
+			asks = append(asks, Ask{seq, payload})
+		}
+		return Outcome{Suspended: asks}
 	}
 	if failure == nil {
 		failure = r.book.unfinished()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/parser"
 	"github.com/dop251/goja/unistring"
 
@@ -147,7 +148,7 @@ func takes(function *ast.FunctionLiteral, names []string) {
 }
 
 func (c *compilation) code(tree *ast.Program) *goja.Program {
-	tree.File = unplaced()
+	tree.File = file.NewFile(compiledName, "", 1) // no text to count lines in: a stack that a script reads shows neither a file nor a line
 	code, err := goja.CompileAST(tree, true)
 	if err != nil {
 		c.syntaxError(err)

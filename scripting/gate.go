@@ -97,7 +97,9 @@ func inspect(text string, language Language) (features, *lexError) {
 		if t.kind == tokenEnd {
 			break
 		}
-		g.parametersOf(t)
+		if g.closed > maxParameters && g.last.text == ")" && (t.text == "=>" || t.text == "{") {
+			g.twins(t)
+		}
 		g.declared(t)
 		g.assigned(t)
 		g.strict(t)
@@ -129,7 +131,9 @@ func (g *gate) nest(t lexeme) {
 		g.comma(t)
 	case t.kind == tokenSemicolon || g.boundary(t):
 		g.indent(t)
-		g.reset()
+		g.step()
+		g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
+		g.now.names.list, g.now.making, g.now.defining, g.now.loops = false, false, false, 0
 	case t.text == "=>":
 		g.now.chain++
 		g.arrow(t)

@@ -19,7 +19,7 @@ func globals(kind Kind, objects []Object) []string {
 	}
 	names = append(names, subjects(kind)...)
 	names = append(names, grantsOf(objects)...)
-	for _, name := range askGlobals() {
+	for _, name := range []string{"elicit", "sample", "roots", "ask"} {
 		if slices.Contains(objects, Object{"ask", name}) {
 			names = append(names, name)
 		}
@@ -88,7 +88,10 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
 func (r *run) secure() error {
-	r.defineMissing()
+	for name, message := range r.program.missing {
+		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value { panic(r.construct("ReferenceError", r.rt.ToValue(message))) })
+		_ = r.rt.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	}
 	r.guardPromises()
 	r.guardPrototypes()
 	r.guardProxies()
@@ -156,7 +159,11 @@ func (r *run) global(name string) (goja.Value, error) {
 func (r *run) makeGlobal(name string) (goja.Value, error) {
 	switch name {
 	case "input":
-		return r.inputData()
+		if len(r.call.Input) == 0 {
+			return r.rt.NewObject(), nil
+		}
+		d := decoder{rt: r.rt, src: string(r.call.Input), big: r.program.bigints}
+		return d.document()
 	case "event":
 		return r.data(r.call.Input, true)
 	case "agent":
@@ -168,18 +175,20 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 	case "uri", "value", "params":
 		return r.given(name)
 	case "env":
-		return r.makeEnv()
+		// It is asked for when the body begins, and is the same in every replay.
+		a, failure := r.demand("env", []byte("{}"))
+		switch {
+		case failure != nil:
+			r.abort(failure)
+			return nil, errStopped
+		case a.refusal != nil && r.ctx.Err() != nil:
+			return nil, errStopped
+		case a.refusal != nil:
+			return nil, a.refusal
+		}
+		return r.data(a.data, true)
 	}
 	return r.makeObject(name), nil
-}
-
-// inputData returns what the body is given.
-func (r *run) inputData() (goja.Value, error) {
-	if len(r.call.Input) == 0 {
-		return r.rt.NewObject(), nil
-	}
-	d := decoder{rt: r.rt, src: string(r.call.Input), big: r.program.bigints}
-	return d.document()
 }
 
 // given returns a member of what the call was given, which is read once.
@@ -222,9 +231,23 @@ func (r *run) makeObject(name string) *goja.Object {
 	}
 	switch name {
 	case "log":
-		return r.makeLog()
+		o := r.rt.NewObject()
+		for _, level := range logLevels() {
+			r.method(o, level, func(c goja.FunctionCall) goja.Value {
+				r.tell("log", r.logRecord(level, c))
+				return goja.Undefined()
+			})
+		}
+		return o
 	case "console":
-		return r.makeConsole()
+		o := r.rt.NewObject()
+		for _, name := range consoleMethods() {
+			r.method(o, name, func(c goja.FunctionCall) goja.Value {
+				r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
+				return goja.Undefined()
+			})
+		}
+		return o
 	case "progress":
 		o := r.function("progress", r.progress)
 		r.method(o, "disconnect", r.disconnect)
@@ -234,23 +257,41 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "ToolError", "RpcError", "HostError", "AskDenied", "CapabilityError":
 		return r.makeError(name)
 	case "http":
-		return r.makeHTTP()
+		return r.grants("http", (*run).makeClient)
 	case "fs":
-		return r.makeFS()
+		return r.grants("fs", (*run).makeFolder)
 	case "kv":
-		return r.makeKV()
+		return r.grants("kv", (*run).makeKept)
 	case "exec":
-		return r.makeExec()
+		o := r.rt.NewObject()
+		for _, granted := range r.program.objects {
+			if granted.Kind == "exec" {
+				r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
+			}
+		}
+		return o
 	case "sql":
-		return r.makeSQL()
+		return r.grants("sql", (*run).makeDatabase)
 	case "tools":
-		return r.makeTools()
+		set := &toolSet{r: r, made: map[string]goja.Value{}}
+		for _, granted := range r.program.objects {
+			if granted.Kind == "tools" {
+				set.patterns = append(set.patterns, granted.Name)
+			}
+		}
+		return r.nameless(set, "tools is no text; write tools.NAME(args)")
 	case "modules":
-		return r.makeModules()
+		return r.grants("modules", (*run).makeModule)
 	case "secrets":
 		return r.makeSecrets()
-	case "elicit", "sample", "roots", "ask":
-		return r.makeAsking(name)
+	case "elicit":
+		return r.makeElicit()
+	case "sample":
+		return r.makeSample()
+	case "roots":
+		return r.makeRoots()
+	case "ask":
+		return r.function("ask", r.askTogether)
 	case "setTimeout":
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
 	case "setInterval":
@@ -267,13 +308,19 @@ func (r *run) makeObject(name string) *goja.Object {
 func (r *run) makeStandard(name string) *goja.Object {
 	switch name {
 	case "JSON":
-		return r.makeJSON()
+		return r.format(r.parse, "stringify", r.stringify)
 	case "RegExp":
 		return r.makeRegExp()
 	case "URL":
 		return r.makeURL()
 	case "URLSearchParams":
-		return r.makeSearchParams()
+		class, prototype := r.class("URLSearchParams", func(this *goja.Object, c goja.ConstructorCall) {
+			r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0)), proceed: r.proceed})
+		})
+		r.readParams(prototype)
+		r.writeParams(prototype)
+		r.walkParams(prototype)
+		return class
 	case "TextEncoder":
 		return r.makeTextEncoder()
 	case "TextDecoder":
@@ -293,11 +340,17 @@ func (r *run) makeStandard(name string) *goja.Object {
 	case "toml":
 		return r.makeTOML()
 	case "yaml":
-		return r.makeYAML()
+		return r.format(r.parseYAML, "print", r.printYAML)
 	case "csv":
-		return r.makeCSV()
+		return r.format(r.parseCSV, "print", r.printCSV)
 	case "AbortController":
-		return r.makeAbortController()
+		class, prototype := r.class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) { r.bind(this, r.newSignal()) })
+		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](r, c.This).object }, nil)
+		r.method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
+			r.abortSignal(self[*abortSignal](r, c.This), r.abortReason(c.Argument(0)))
+			return goja.Undefined()
+		})
+		return class
 	case "AbortSignal":
 		return r.makeAbortSignal()
 	}

@@ -116,7 +116,15 @@ func (l *lexer) scan(t *lexeme) {
 		t.kind = tokenOperand
 		l.number()
 	case c == '/':
-		l.slash(t)
+		switch l.slashAfter(l.prev) {
+		case division:
+			l.operator(t)
+		case literal:
+			t.kind = tokenOperand
+			l.regexp()
+		case unclear:
+			l.fail(l.at, l.at+1, "it is not clear whether this / begins a regular expression", "put the regular expression, or what is divided, in parentheses")
+		}
 	case c == '\\' || c == '#' || wordStart(l.src[l.at:]):
 		t.kind = tokenWord
 		l.word()

@@ -5,20 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// slash reads a division or a regular expression, by what stands before it.
-func (l *lexer) slash(t *lexeme) {
-	switch l.slashAfter(l.prev) {
-	case division:
-		l.operator(t)
-	case literal:
-		t.kind = tokenOperand
-		l.regexp()
-	case unclear:
-		l.fail(l.at, l.at+1, "it is not clear whether this / begins a regular expression",
-			"put the regular expression, or what is divided, in parentheses")
-	}
-}
-
 // slashMeaning is what a / is.
 type slashMeaning int
 
@@ -77,7 +63,15 @@ func (l *lexer) regexp() {
 			class = false
 		case c == '/' && !class:
 			l.at++
-			l.checkPattern(start)
+			// Both engines behind this parse patterns recursively.
+			size, why := patternSize(l.src[start+1 : l.at-1])
+			l.patterns += size
+			if why == "" && l.patterns > maxPatterns {
+				why = "the repetitions in all regular expressions of a body may add up to 100,000"
+			}
+			if why != "" {
+				l.fail(start, l.at, "this regular expression is too large", why)
+			}
 			l.flags()
 			return
 		}
@@ -95,19 +89,6 @@ func (l *lexer) flags() {
 			l.fail(from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
 			return
 		}
-	}
-}
-
-// checkPattern bounds the regular expression that ends here: both engines
-// behind it parse recursively.
-func (l *lexer) checkPattern(start int) {
-	size, why := patternSize(l.src[start+1 : l.at-1])
-	l.patterns += size
-	if why == "" && l.patterns > maxPatterns {
-		why = "the repetitions in all regular expressions of a body may add up to 100,000"
-	}
-	if why != "" {
-		l.fail(start, l.at, "this regular expression is too large", why)
 	}
 }
 

@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -58,7 +57,7 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 			return nil, r.thrown(promise.Result())
 		}
 		waits := promise != nil && promise.State() == goja.PromiseStatePending
-		if !r.pending() && !(waits && r.waking()) || r.suspended() {
+		if !r.pending() && !(waits && len(r.loop.timers.list) > 0) || r.suspended() {
 			break
 		}
 		if failure := r.step(); failure != nil {
@@ -82,9 +81,6 @@ func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
 
 // pending reports whether an answer or a timer is still to come.
 func (r *run) pending() bool { return len(r.loop.asked) > 0 || r.loop.timers.pending() }
-
-// waking reports whether a timer is set, of whichever kind.
-func (r *run) waking() bool { return len(r.loop.timers.list) > 0 }
 
 // step waits for the next answer or timer, or takes it from the journal, and
 // lets the script go on with it.
@@ -195,20 +191,6 @@ type Ask struct {
 func (r *run) suspended() bool {
 	l := &r.loop
 	return len(l.asked) > 0 && l.held() == 0 && !l.timers.pending() && !r.book.replaying() && len(r.book.arrived) == 0
-}
-
-// suspend ends the run with the asks that are open. A host call of another
-// kind is open only when a journal was cut short.
-func (r *run) suspend() Outcome {
-	var asks []Ask
-	for _, seq := range slices.Sorted(maps.Keys(r.loop.asked)) {
-		payload := r.loop.asked[seq].ask
-		if payload == nil {
-			return Outcome{Failure: r.book.nondeterministic("there is no answer to a host call")}
-		}
-		asks = append(asks, Ask{seq, payload})
-	}
-	return Outcome{Suspended: asks}
 }
 
 // timer is a function that waits for its time.

@@ -49,21 +49,16 @@ func (r *run) guardPrototypes() {
 	}), kept, hidden)
 	// Reflect is dear, and nothing but its name leads to it.
 	if p := r.program; p.proxies || p.mentioned["Reflect"] {
-		r.guardReflect()
+		reflect := r.builtin("Reflect")
+		r.engineSets, _ = callable(reflect.Get(setter))
+		_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
+			o, ok := c.Argument(0).(*goja.Object)
+			if !ok {
+				panic(r.typeError("Reflect.setPrototypeOf takes an object"))
+			}
+			return r.rt.ToValue(r.setPrototype(o, r.prototypeOf(c.Argument(1))))
+		}), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
-}
-
-// guardReflect is [run.guardPrototypes] for Reflect.
-func (r *run) guardReflect() {
-	reflect := r.builtin("Reflect")
-	r.engineSets, _ = callable(reflect.Get(setter))
-	_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
-		o, ok := c.Argument(0).(*goja.Object)
-		if !ok {
-			panic(r.typeError("Reflect.setPrototypeOf takes an object"))
-		}
-		return r.rt.ToValue(r.setPrototype(o, r.prototypeOf(c.Argument(1))))
-	}), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
 // prototypeOf returns what a value is as a prototype, nil for null.

@@ -43,7 +43,10 @@ func (g *gate) enter(t lexeme) {
 	made := g.now.made
 	if g.now.making && t.text == "{" {
 		g.now.making = false
-		g.deepen(t)
+		// Lowering adds two brackets for each async generator.
+		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(loweredStart, "(") + strings.Count(loweredStart, "{"); brackets > maxBrackets {
+			g.fail(t.start, t.end, "async generators nest too deep", "move the inner ones out of the others")
+		}
 		made++
 	}
 	defined := g.now.defined
@@ -77,15 +80,13 @@ func (g *gate) leave(t lexeme) {
 	g.now.arrows = max(g.now.arrows, g.parameters)
 	g.now.names.most = max(g.now.names.most, g.closed)
 	if inner.pattern {
-		g.declarePattern(t, inner)
+		for name, times := range inner.counts {
+			if g.now.names.count(name, times) > maxTwins {
+				g.twins(t)
+			}
+			g.now.names.bind(name, false)
+		}
 	}
-}
-
-// reset begins a new statement on the same level.
-func (g *gate) reset() {
-	g.step()
-	g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
-	g.now.names.list, g.now.making, g.now.defining, g.now.loops = false, false, false, 0
 }
 
 // step begins a new expression of the same statement.
@@ -94,14 +95,6 @@ func (g *gate) step() {
 	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
 	g.now.coalesces, g.now.connects = false, false
 	g.now.functions, g.now.doubts = around.functions, around.doubts
-}
-
-// deepen refuses an async generator around which there are so many brackets
-// that there will be too many once it is lowered: two more for each.
-func (g *gate) deepen(t lexeme) {
-	if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(loweredStart, "(") + strings.Count(loweredStart, "{"); brackets > maxBrackets {
-		g.fail(t.start, t.end, "async generators nest too deep", "move the inner ones out of the others")
-	}
 }
 
 // around returns the level outside the innermost bracket.

@@ -22,23 +22,6 @@ type keyed struct {
 	*askRequest
 }
 
-// askGlobals returns the globals that ask whoever is behind the call.
-func askGlobals() []string { return []string{"elicit", "sample", "roots", "ask"} }
-
-// makeAsking makes one of the globals that ask.
-func (r *run) makeAsking(name string) *goja.Object {
-	switch name {
-	case "elicit":
-		return r.makeElicit()
-	case "sample":
-		return r.makeSample()
-	case "roots":
-		return r.makeRoots()
-	default:
-		return r.function("ask", r.askTogether)
-	}
-}
-
 // makeElicit makes elicit(key?, { message, schema | url }), elicit.form and elicit.url.
 func (r *run) makeElicit() *goja.Object {
 	o := r.function("elicit", func(c goja.FunctionCall) goja.Value {

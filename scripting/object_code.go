@@ -11,13 +11,17 @@ import (
 func (r *run) makeOfCode(name string) *goja.Object {
 	switch {
 	case name == "console":
-		return r.makePrinter()
+		o := r.rt.NewObject()
+		for _, name := range consoleMethods() {
+			r.method(o, name, func(c goja.FunctionCall) goja.Value { return r.print(name, c.Arguments) })
+		}
+		return o
 	case name == "print":
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.print("log", c.Arguments) })
 	case name == "parallel":
 		return r.makeParallel()
 	case name == "tools" || r.program.names.members[name] != nil:
-		return r.makeToolGroup(name)
+		return r.nameless(toolGroup{r, name}, name+" is no text; write "+name+".NAME({ … })")
 	case slices.Contains(r.program.names.bare, name):
 		return r.toolFunction(r.program.names.tool(name))
 	}
@@ -29,12 +33,6 @@ func (r *run) makeOfCode(name string) *goja.Object {
 type toolGroup struct {
 	r    *run
 	name string
-}
-
-// makeToolGroup makes tools, or a group. Like tools of other bodies it has no names
-// but those of its members.
-func (r *run) makeToolGroup(name string) *goja.Object {
-	return r.nameless(toolGroup{r, name}, name+" is no text; write "+name+".NAME({ … })")
 }
 
 // Get returns the function of a member, nil when there is none.
@@ -63,25 +61,21 @@ func (r *run) toolFunction(tool string) *goja.Object {
 	if f := r.toolFunctions[tool]; f != nil {
 		return f
 	}
-	f := r.function(tool, func(c goja.FunctionCall) goja.Value { return r.callOfCode(tool, c.Arguments) })
+	f := r.function(tool, func(c goja.FunctionCall) goja.Value {
+		if len(c.Arguments) > 1 {
+			panic(r.typeError(tool + ": a tool takes one object, such as { name: value }"))
+		}
+		request := toolRequest{Tool: tool, Arguments: []byte("{}")}
+		if len(c.Arguments) == 1 && !goja.IsUndefined(c.Arguments[0]) {
+			request.Arguments = r.namedArguments(tool, c.Arguments[0])
+		}
+		return r.sendCall(request, 0, r.at())
+	})
 	if r.toolFunctions == nil {
 		r.toolFunctions = map[string]*goja.Object{}
 	}
 	r.toolFunctions[tool] = f
 	return f
-}
-
-// callOfCode starts a call of a tool with one object, or with an empty one, and
-// returns the promise of its value.
-func (r *run) callOfCode(tool string, arguments []goja.Value) goja.Value {
-	if len(arguments) > 1 {
-		panic(r.typeError(tool + ": a tool takes one object, such as { name: value }"))
-	}
-	request := toolRequest{Tool: tool, Arguments: []byte("{}")}
-	if len(arguments) == 1 && !goja.IsUndefined(arguments[0]) {
-		request.Arguments = r.namedArguments(tool, arguments[0])
-	}
-	return r.sendCall(request, 0, r.at())
 }
 
 // maxResumed is how often one call of code waits for the client.
@@ -153,18 +147,6 @@ func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame
 		made.refusal = refused.Code
 	}
 	return o
-}
-
-// defineMissing has reading a name that nothing has throw a ReferenceError that
-// says which tool may have been meant.
-func (r *run) defineMissing() {
-	global := r.rt.GlobalObject()
-	for name, message := range r.program.missing {
-		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value {
-			panic(r.construct("ReferenceError", r.rt.ToValue(message)))
-		})
-		_ = global.DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	}
 }
 
 // guardPromises has promises of code say that they are none of what their values are, where

@@ -28,19 +28,6 @@ type abortListener struct {
 	once     bool
 }
 
-// makeAbortController makes AbortController.
-func (r *run) makeAbortController() *goja.Object {
-	class, prototype := r.class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) {
-		r.bind(this, r.newSignal())
-	})
-	r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](r, c.This).object }, nil)
-	r.method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
-		r.abortSignal(self[*abortSignal](r, c.This), r.abortReason(c.Argument(0)))
-		return goja.Undefined()
-	})
-	return class
-}
-
 // makeAbortSignal makes AbortSignal, of which scripts make none themselves.
 func (r *run) makeAbortSignal() *goja.Object {
 	class, prototype := r.class("AbortSignal", func(*goja.Object, goja.ConstructorCall) {

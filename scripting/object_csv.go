@@ -10,14 +10,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeCSV makes csv: parse(text, options) and print(rows, options).
-func (r *run) makeCSV() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", r.parseCSV)
-	r.method(o, "print", r.printCSV)
-	return o
-}
-
 // parseCSV is csv.parse(text, { header, separator }).
 func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.parse"

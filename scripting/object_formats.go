@@ -12,14 +12,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
-// makeYAML makes yaml: parse(text, options) and print(value).
-func (r *run) makeYAML() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", r.parseYAML)
-	r.method(o, "print", r.printYAML)
-	return o
-}
-
 // parseYAML is yaml.parse(text, { all }).
 func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.parse"
@@ -68,16 +60,15 @@ func (r *run) refused(what string, err error) {
 
 // makeTOML makes toml: parse(text) and print(value).
 func (r *run) makeTOML() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", func(c goja.FunctionCall) goja.Value {
+	parse := func(c goja.FunctionCall) goja.Value {
 		const what = "toml.parse"
 		table, err := toml.Parse(r.textArgument(what, c.Argument(0)))
 		if err != nil {
 			panic(r.syntaxError(what + ": " + err.Error()))
 		}
 		return r.plain(table)
-	})
-	r.method(o, "print", func(c goja.FunctionCall) goja.Value {
+	}
+	return r.format(parse, "print", func(c goja.FunctionCall) goja.Value {
 		const what = "toml.print"
 		return r.printed(c.Argument(0), func(text []byte) string {
 			printed, err := toml.Print(text)
@@ -90,6 +81,13 @@ func (r *run) makeTOML() *goja.Object {
 			return printed
 		})
 	})
+}
+
+// format returns the global of a text format: parse, and what writes a value.
+func (r *run) format(parse native, printer string, print native) *goja.Object {
+	o := r.rt.NewObject()
+	r.method(o, "parse", parse)
+	r.method(o, printer, print)
 	return o
 }
 
@@ -165,15 +163,6 @@ const (
 	maxStringifyDepth = 500
 	maxStringifyBytes = 64 << 20
 )
-
-// makeJSON makes JSON. Its functions do what the engine's do, but end with an
-// error where those would overflow the stack of the process.
-func (r *run) makeJSON() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", r.parse)
-	r.method(o, "stringify", r.stringify)
-	return o
-}
 
 // parse is JSON.parse(text, reviver).
 func (r *run) parse(c goja.FunctionCall) goja.Value {

@@ -10,9 +10,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeFS makes fs: one object for every grant.
-func (r *run) makeFS() *goja.Object { return r.grants("fs", (*run).makeFolder) }
-
 // makeFolder makes fs.NAME, without what writes where the grant does not let it.
 func (r *run) makeFolder(grant string) *goja.Object {
 	o := r.rt.NewObject()

@@ -11,9 +11,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeHTTP makes http: one object for every grant.
-func (r *run) makeHTTP() *goja.Object { return r.grants("http", (*run).makeClient) }
-
 // makeClient makes http.NAME: get, post, put, patch and delete(url, options),
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {

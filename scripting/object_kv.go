@@ -11,9 +11,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeKV makes kv: one object for every grant.
-func (r *run) makeKV() *goja.Object { return r.grants("kv", (*run).makeKept) }
-
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
 

@@ -16,18 +16,6 @@ const maxLogMessage = 64 << 10
 // maxTraces bounds the errors of one record whose places are told.
 const maxTraces = 4
 
-// makeLog makes log: debug, info, warn and error(message, fields).
-func (r *run) makeLog() *goja.Object {
-	o := r.rt.NewObject()
-	for _, level := range logLevels() {
-		r.method(o, level, func(c goja.FunctionCall) goja.Value {
-			r.tell("log", r.logRecord(level, c))
-			return goja.Undefined()
-		})
-	}
-	return o
-}
-
 // warn tells the operator of something that the script should do otherwise.
 func (r *run) warn(message string) {
 	r.tell(opConsole, mustJSON(printed{Level: "warn", Message: message}))
@@ -70,18 +58,6 @@ func (r *run) payload(v goja.Value) []byte {
 		return []byte("null")
 	}
 	return e.out
-}
-
-// makeConsole makes console, which speaks to the operator's log alone.
-func (r *run) makeConsole() *goja.Object {
-	o := r.rt.NewObject()
-	for _, name := range consoleMethods() {
-		r.method(o, name, func(c goja.FunctionCall) goja.Value {
-			r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
-			return goja.Undefined()
-		})
-	}
-	return o
 }
 
 func consoleLevel(name string) string {
@@ -171,15 +147,6 @@ type printed struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`
 	Trace   string `json:"trace,omitempty"`
-}
-
-// makePrinter makes console of code, whose methods all print.
-func (r *run) makePrinter() *goja.Object {
-	o := r.rt.NewObject()
-	for _, name := range consoleMethods() {
-		r.method(o, name, func(c goja.FunctionCall) goja.Value { return r.print(name, c.Arguments) })
-	}
-	return o
 }
 
 // print adds a line to what the call has printed. The line that is beyond its bound

@@ -14,9 +14,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// makeSQL makes sql: one object for every grant.
-func (r *run) makeSQL() *goja.Object { return r.grants("sql", (*run).makeDatabase) }
-
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
 // what runs statements elsewhere.
 func (r *run) makeDatabase(grant string) *goja.Object {

@@ -10,22 +10,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeEnv makes env: an object with those of the granted variables that are set.
-// They are asked for when the body begins, and are the same in every replay.
-func (r *run) makeEnv() (goja.Value, error) {
-	a, failure := r.demand("env", []byte("{}"))
-	switch {
-	case failure != nil:
-		r.abort(failure)
-		return nil, errStopped
-	case a.refusal != nil && r.ctx.Err() != nil:
-		return nil, errStopped
-	case a.refusal != nil:
-		return nil, a.refusal
-	}
-	return r.data(a.data, true)
-}
-
 // demand asks the host and waits for the answer, while the body does nothing else.
 func (r *run) demand(op string, payload []byte) (answer, *Failure) {
 	r.loop.seq++
@@ -107,17 +91,6 @@ func (r *run) readSecret(name string) goja.Value {
 		panic(r.hostError(&HostError{Code: Unavailable, Message: "the secret was not read"}, r.at()))
 	}
 	return r.rt.ToValue(*read.Value)
-}
-
-// makeExec makes exec: one function for every grant.
-func (r *run) makeExec() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == "exec" {
-			r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
-		}
-	}
-	return o
 }
 
 // execRequest is the payload of the operation exec.run.

@@ -22,17 +22,6 @@ type toolSet struct {
 	made map[string]goja.Value
 }
 
-// makeTools makes tools. Nothing is a member of it that is not granted.
-func (r *run) makeTools() *goja.Object {
-	set := &toolSet{r: r, made: map[string]goja.Value{}}
-	for _, granted := range r.program.objects {
-		if granted.Kind == "tools" {
-			set.patterns = append(set.patterns, granted.Name)
-		}
-	}
-	return r.nameless(set, "tools is no text; write tools.NAME(args)")
-}
-
 // nameless returns an object that has no members but its own. As text it throws.
 func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
 	prototype := r.rt.CreateObject(nil)
@@ -133,20 +122,6 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	return out
 }
 
-// reachesTool reports whether the body may call what a name or a pattern of its
-// grant covers.
-func (p *Program) reachesTool(pattern string) bool {
-	if p.everything || p.mentions(pattern) {
-		return true
-	}
-	for name := range p.mentioned {
-		if coversTool([]string{pattern}, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // checkTool tells a tool that is not granted.
 func (c *compilation) checkTool(m member) {
 	granted := c.granted("tools")
@@ -161,10 +136,6 @@ func (c *compilation) checkTool(m member) {
 		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("tools.%s is not granted", m.name), Detail: detail,
 	}, m.start, m.end)
 }
-
-// makeModules makes modules: one object for every grant, with the functions that
-// the body can reach.
-func (r *run) makeModules() *goja.Object { return r.grants("modules", (*run).makeModule) }
 
 // moduleRequest is the payload of the operation module. Arguments are an object,
 // or absent.

@@ -237,17 +237,6 @@ func hexValue(c byte) int {
 	return strings.IndexByte(hexDigits, c)
 }
 
-// makeSearchParams makes URLSearchParams.
-func (r *run) makeSearchParams() *goja.Object {
-	class, prototype := r.class("URLSearchParams", func(this *goja.Object, c goja.ConstructorCall) {
-		r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0)), proceed: r.proceed})
-	})
-	r.readParams(prototype)
-	r.writeParams(prototype)
-	r.walkParams(prototype)
-	return class
-}
-
 func (r *run) isSearchParams(v goja.Value) bool {
 	o, ok := v.(*goja.Object)
 	if !ok {

@@ -97,11 +97,6 @@ func (o *origin) trace(at int) (text diag.Text, offset int, ok bool) {
 // compiledName is what the engine calls every compiled source.
 const compiledName = "body"
 
-// unplaced is what the engine knows of the source that it runs: a name, and no
-// text to count lines in. A script that reads the stack of an error learns from
-// it neither a file nor a line; [origin.located] alone leads back to them.
-func unplaced() *file.File { return file.NewFile(compiledName, "", 1) }
-
 // located returns what the author wrote at a place of compiled source, which is
 // one line to the engine.
 func (o *origin) located(at file.Position) (place, bool) {

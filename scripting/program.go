@@ -65,7 +65,15 @@ func (p *Program) Reaches(o Object) bool {
 	case !p.Uses(o.Kind):
 		return false
 	case o.Kind == "tools":
-		return p.reachesTool(o.Name)
+		if p.everything || p.mentions(o.Name) {
+			return true
+		}
+		for name := range p.mentioned {
+			if coversTool([]string{o.Name}, name) {
+				return true
+			}
+		}
+		return false
 	}
 	return p.everything || p.mentions(o.Name)
 }

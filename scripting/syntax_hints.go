@@ -231,9 +231,9 @@ func unfinished(s setting) string {
 func ofPython(s setting) string {
 	switch {
 	case strings.Contains(s.line, "__name__"):
-		return nameOfPython("__name__")
+		return ofPythonNames["__name__"]
 	case s.first == "raise" && s.before == "raise":
-		return nameOfPython("raise")
+		return ofPythonNames["raise"]
 	case s.first == "from":
 		return "nothing can be imported: the tools are there already"
 	case s.before == "print" && (quotes(s.this) || wordStart(s.this+" ")):

@@ -15,120 +15,83 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		return absentOfCode(name)
 	}
 	switch name {
-	case "http":
-		return `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`, true
-	case "fs":
-		return `grant it: allow { fs "name" { root = "folder" } } makes fs.name`, true
-	case "env":
-		return `grant it: allow { env { names = ["NAME"] } } makes env.NAME`, true
-	case "secrets":
-		return `grant it: allow { secrets { names = ["name"] } } makes secrets.name, if the operator writes reveal = true in its block`, true
-	case "exec":
-		return `grant it: allow { exec "name" { path = "/usr/bin/program" } } makes exec.name`, true
-	case "kv":
-		return `grant it: allow { kv "name" {} } makes kv.name`, true
-	case "sql":
-		return `grant it: allow { sql "name" { driver = "sqlite" dsn = "file.db" statement "s" { query = "…" } } } makes sql.name, one argument on each line`, true
-	case "tools":
-		return `grant it: allow { call { tools = ["name"] } } makes tools.name`, true
-	case "modules":
-		return `grant it: allow { module "name" {} } makes modules.name, where the program that runs the file has such a module`, true
-	case "elicit", "sample", "roots":
-		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
-	case "ask":
-		return "grant what it asks for: allow { ask { elicit = true } } makes elicit and ask", true
-	case "eval":
-		return "text cannot be run as code here", true
-	case "args":
-		return "a tool's arguments are members of input; args is their name in policies", true
-	case "principal":
-		return `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`, true
-	case "secret":
-		return "secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME", true
-	case "local":
-		return "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl", true
 	case "input":
-		return c.insteadOfInput(), true
+		switch c.src.Kind {
+		case Resource:
+			return "a resource sees uri, and the variables of its template as params", true
+		case Complete:
+			return "a completion sees value, and what is filled in already as params", true
+		}
+		return "a hook sees what happened as event", true
 	case "uri":
 		return "only resources have a uri; what the body works on is " + c.subject(), true
 	case "params":
 		return "only resources and completions have params; what the body works on is " + c.subject(), true
 	case "event":
 		return "only hooks have an event; what the body works on is " + c.subject(), true
+	case "elicit", "sample", "roots":
+		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	}
-	return ofOtherHosts(name)
+	if advice, ok = ofBodies[name]; !ok {
+		advice, ok = ofOtherHosts[name]
+	}
+	return advice, ok
 }
+
+// ofBodies is what to do about a name that exists when it is granted, or elsewhere in mcpd.
+var ofBodies = byName([]meaning{
+	{"http", `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`},
+	{"fs", `grant it: allow { fs "name" { root = "folder" } } makes fs.name`},
+	{"env", `grant it: allow { env { names = ["NAME"] } } makes env.NAME`},
+	{"secrets", `grant it: allow { secrets { names = ["name"] } } makes secrets.name, if the operator writes reveal = true in its block`},
+	{"exec", `grant it: allow { exec "name" { path = "/usr/bin/program" } } makes exec.name`},
+	{"kv", `grant it: allow { kv "name" {} } makes kv.name`},
+	{"sql", `grant it: allow { sql "name" { driver = "sqlite" dsn = "file.db" statement "s" { query = "…" } } } makes sql.name, one argument on each line`},
+	{"tools", `grant it: allow { call { tools = ["name"] } } makes tools.name`},
+	{"modules", `grant it: allow { module "name" {} } makes modules.name, where the program that runs the file has such a module`},
+	{"ask", "grant what it asks for: allow { ask { elicit = true } } makes elicit and ask"},
+	{"eval", "text cannot be run as code here"},
+	{"args", "a tool's arguments are members of input; args is their name in policies"},
+	{"principal", `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`},
+	{"secret", "secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME"},
+	{"local", "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl"},
+})
 
 // elsewhere says what to write for what other languages have, or nothing.
 func (c *compilation) elsewhere(name string) string {
-	if c.src.Kind == Code {
-		if instead := nameOfPython(name); instead != "" {
-			return instead
-		}
+	if c.src.Kind == Code && ofPythonNames[name] != "" {
+		return ofPythonNames[name]
 	}
-	switch name {
-	case "None", "nil", "NULL":
-		return "write null"
-	case "True", "TRUE":
-		return "write true"
-	case "False", "FALSE":
-		return "write false"
-	case "print", "println", "printf", "echo":
-		return "write log.info(…), or return what the caller is to see"
-	case "len":
-		return "write x.length"
-	case "self":
-		return "write this"
-	case "str":
-		return "write String(x)"
-	case "int", "float":
-		return "write Number(x)"
-	}
-	return ""
+	return ofOtherLanguages[name]
 }
 
-// nameOfPython returns what code writes instead of what Python and shells have by a name;
-// nothing of any other.
-func nameOfPython(name string) string {
-	switch name {
-	case "echo", "println", "printf":
-		return "write console.log(…)"
-	case "json":
-		return "write JSON.parse(text) and JSON.stringify(value)"
-	case "asyncio":
-		return "write await in front of a call, and await parallel([…]) for several at once"
-	case "__name__":
-		return "leave the condition out, and write its statements alone: the program is run as it stands"
-	case "raise":
-		return "write throw new Error(…)"
-	case "Exception", "ValueError", "KeyError", "RuntimeError":
-		return "write new Error(…)"
-	case "dict":
-		return "write { … } or Object.fromEntries(pairs)"
-	case "range":
-		return "write for (let i = 0; i < n; i++) { … }"
-	case "enumerate":
-		return "write list.entries()"
-	case "sorted":
-		return "write [...list].sort()"
-	case "isinstance":
-		return "write typeof x, or Array.isArray(x)"
-	case "pass":
-		return "leave it out: braces may be empty"
-	}
-	return ""
-}
+// ofOtherLanguages is what bodies and code write instead of what other languages have.
+var ofOtherLanguages = byName([]meaning{
+	{"None nil NULL", "write null"},
+	{"True TRUE", "write true"},
+	{"False FALSE", "write false"},
+	{"print println printf echo", "write log.info(…), or return what the caller is to see"},
+	{"len", "write x.length"},
+	{"self", "write this"},
+	{"str", "write String(x)"},
+	{"int float", "write Number(x)"},
+})
 
-// insteadOfInput says what a body sees that has no input.
-func (c *compilation) insteadOfInput() string {
-	switch c.src.Kind {
-	case Resource:
-		return "a resource sees uri, and the variables of its template as params"
-	case Complete:
-		return "a completion sees value, and what is filled in already as params"
-	}
-	return "a hook sees what happened as event"
-}
+// ofPythonNames is what code writes instead of what Python and shells have by a name.
+var ofPythonNames = byName([]meaning{
+	{"echo println printf", "write console.log(…)"},
+	{"json", "write JSON.parse(text) and JSON.stringify(value)"},
+	{"asyncio", "write await in front of a call, and await parallel([…]) for several at once"},
+	{"__name__", "leave the condition out, and write its statements alone: the program is run as it stands"},
+	{"raise", "write throw new Error(…)"},
+	{"Exception ValueError KeyError RuntimeError", "write new Error(…)"},
+	{"dict", "write { … } or Object.fromEntries(pairs)"},
+	{"range", "write for (let i = 0; i < n; i++) { … }"},
+	{"enumerate", "write list.entries()"},
+	{"sorted", "write [...list].sort()"},
+	{"isinstance", "write typeof x, or Array.isArray(x)"},
+	{"pass", "leave it out: braces may be empty"},
+})
 
 // inherited reports whether every object has such a member.
 func inherited(name string) bool {
@@ -140,52 +103,40 @@ func inherited(name string) bool {
 	return false
 }
 
-// ofOtherHosts returns what to write in a body for what Node, browsers and well-known
+// ofOtherHosts is what to write in a body for what Node, browsers and well-known
 // packages have and bodies do not.
-func ofOtherHosts(name string) (advice string, ok bool) {
-	switch name {
-	case "fetch", "XMLHttpRequest", "axios":
-		return `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
-	case "WebSocket", "EventSource":
-		return `a body cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`, true
-	case "Headers", "Request", "Response", "FormData":
-		return "http.NAME takes and returns plain objects: http.NAME.post(url, { headers, json })", true
-	case "Intl":
-		return "use numbers.format(n, { decimals, group, point }) and dates.format(date, pattern, { zone })", true
-	case "moment", "dayjs":
-		return "use dates.parse, dates.format, dates.add and dates.diff", true
-	case "require", "importScripts":
-		return `packages cannot be loaded; write import { name } from "./file.js" for a file of the tools folder`, true
-	case "module", "exports":
-		return "a body exports nothing: return its result; a file that bodies import writes export", true
-	case "process", "Deno", "Bun":
-		return `use vars.NAME, declared by a variable block in mcpd.hcl, or env.NAME, granted by allow { env { names = ["NAME"] } }`, true
-	case "Buffer", "Blob", "File", "FileReader":
-		return "use Uint8Array, TextEncoder, TextDecoder, atob and btoa", true
-	case "__dirname", "__filename":
-		return `a body has no folder; read files with fs.NAME, granted by allow { fs "NAME" { root = "folder" } }`, true
-	case "window", "document", "navigator", "location":
-		return "there is no browser here; URL, crypto and other globals are used by their names alone", true
-	case "global":
-		return "write globalThis", true
-	case "localStorage", "sessionStorage", "indexedDB":
-		return `nothing in memory outlives the call; keep values with kv.NAME, granted by allow { kv "NAME" {} }`, true
-	case "setImmediate", "requestAnimationFrame":
-		return "use setTimeout(f, 0) or queueMicrotask(f)", true
-	case "clearImmediate", "cancelAnimationFrame":
-		return "use clearTimeout", true
-	case "performance":
-		return "use Date.now()", true
-	case "prompt", "confirm":
-		return "ask the user: await elicit({ message, schema }), granted by allow { ask { elicit = true } }", true
-	case "alert":
-		return "write log.info(…), or return what the caller is to see", true
-	case "Worker", "SharedWorker":
-		return "a body has one thread; wait for several host calls at once with await Promise.all([…])", true
-	case "WebAssembly":
-		return `run a program: exec.NAME, granted by allow { exec "NAME" { path = "/usr/bin/program" } }`, true
+var ofOtherHosts = byName([]meaning{
+	{"fetch XMLHttpRequest axios", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
+	{"WebSocket EventSource", `a body cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
+	{"Headers Request Response FormData", "http.NAME takes and returns plain objects: http.NAME.post(url, { headers, json })"},
+	{"Intl", "use numbers.format(n, { decimals, group, point }) and dates.format(date, pattern, { zone })"},
+	{"moment dayjs", "use dates.parse, dates.format, dates.add and dates.diff"},
+	{"require importScripts", `packages cannot be loaded; write import { name } from "./file.js" for a file of the tools folder`},
+	{"module exports", "a body exports nothing: return its result; a file that bodies import writes export"},
+	{"process Deno Bun", `use vars.NAME, declared by a variable block in mcpd.hcl, or env.NAME, granted by allow { env { names = ["NAME"] } }`},
+	{"Buffer Blob File FileReader", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
+	{"__dirname __filename", `a body has no folder; read files with fs.NAME, granted by allow { fs "NAME" { root = "folder" } }`},
+	{"window document navigator location", "there is no browser here; URL, crypto and other globals are used by their names alone"},
+	{"global", "write globalThis"},
+	{"localStorage sessionStorage indexedDB", `nothing in memory outlives the call; keep values with kv.NAME, granted by allow { kv "NAME" {} }`},
+	{"setImmediate requestAnimationFrame", "use setTimeout(f, 0) or queueMicrotask(f)"},
+	{"clearImmediate cancelAnimationFrame", "use clearTimeout"},
+	{"performance", "use Date.now()"},
+	{"prompt confirm", "ask the user: await elicit({ message, schema }), granted by allow { ask { elicit = true } }"},
+	{"alert", "write log.info(…), or return what the caller is to see"},
+	{"Worker SharedWorker", "a body has one thread; wait for several host calls at once with await Promise.all([…])"},
+	{"WebAssembly", `run a program: exec.NAME, granted by allow { exec "NAME" { path = "/usr/bin/program" } }`},
+})
+
+// byName makes a table of hints, each of which is for several names.
+func byName(hints []meaning) map[string]string {
+	table := map[string]string{}
+	for _, hint := range hints {
+		for name := range strings.FieldsSeq(hint.part) {
+			table[name] = hint.advice
+		}
 	}
-	return "", false
+	return table
 }
 
 // fixedMembers returns the names of the members of a global that has the same
