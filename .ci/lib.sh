@@ -85,7 +85,7 @@ need_postgres() {
 }
 
 # racing: the packages that start goroutines, in their code or in their tests, and those
-# that test with a package for tests (statetest, mcptest) that does. In the others the race
+# that test with a package for tests (mcptest) that does. In the others the race
 # detector finds nothing.
 racing() {
   local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper

@@ -64,7 +64,6 @@ var doors = map[string][]string{
 	"github.com/BurntSushi/toml":          {"internal/base/toml"},
 	"go.yaml.in/yaml":                     {"internal/base/yaml"},
 	"modernc.org/":                        {"internal/state/sqlite", "internal/host/sqldb/sqlite"},
-	"github.com/google/go-cmp":            {"internal/state/statetest"},
 	"github.com/jackc/pgx":                {"internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                 {"internal/host/oauth"},
 	"github.com/coreos/go-oidc":           {"internal/auth/oidc"},
@@ -79,7 +78,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/state/statetest", "internal/ops/compose/samples", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/ops/compose/samples", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -91,20 +91,8 @@ func (b Brokers) Close() error {
 	return errors.Join(b.Egress.Close(), b.SQL.Close())
 }
 
-// module runs a function of a module that the body is granted, unless the call
-// has ended.
-func (h *Call) module(ctx context.Context, payload []byte) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var p struct {
-		Module    string          `json:"module"`
-		Function  string          `json:"function"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
-	}
+// module runs a function of a module that the body is granted.
+func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
 	options, ok := h.Granted[p.Module]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}

@@ -78,9 +78,15 @@ type (
 		Total   *float64 `json:"total"`
 		Message string   `json:"message"`
 	}
+	// grantPayload names the grant of an operation: Grant, the Tool to be called, or the
+	// Module with its Function.
 	grantPayload struct {
-		Grant string `json:"grant"`
-		// Consented is of requests alone: the user was asked already.
+		Grant     string          `json:"grant"`
+		Tool      string          `json:"tool"`
+		Module    string          `json:"module"`
+		Function  string          `json:"function"`
+		Arguments json.RawMessage `json:"arguments"`
+		// Consented says that the user was asked already about a request.
 		Consented bool `json:"consented"`
 	}
 )
@@ -145,33 +151,50 @@ func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error
 			h.Emit.CloseStream()
 		}
 		return nil, nil
-	case "http.request":
-		return h.request(ctx, payload)
 	case "ask":
 		return nil, h.ask(payload)
 	case "env":
 		return h.environment(payload)
-	case "call":
-		return h.callTool(ctx, payload)
-	case "module":
-		return h.module(ctx, payload)
 	case scripting.OpSecret:
 		return h.secret(ctx, payload)
-	case "exec.run":
-		return h.execute(ctx, payload)
-	case "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
-		return h.keep(ctx, op, payload)
+	case "call", "module", "http.request", "exec.run", "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
 	default:
-		if method, ok := strings.CutPrefix(op, "fs."); ok {
-			return h.file(ctx, method, payload)
+		if !strings.HasPrefix(op, "fs.") && !strings.HasPrefix(op, "sql.") {
+			return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 		}
-		if method, ok := strings.CutPrefix(op, "sql."); ok {
-			return h.database(ctx, method, payload)
-		}
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
 	}
+	return h.granted(ctx, op, payload)
 }
 
+// granted does an operation under the grant that its payload names. A call that has
+// ended begins no program, no function and no other call, and changes no kept value.
+func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, error) {
+	var p grantPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
+	}
+	group, method, _ := strings.Cut(op, ".")
+	switch group {
+	case "http":
+		return h.request(ctx, p, payload)
+	case "fs":
+		return h.file(ctx, p.Grant, method, payload)
+	case "sql":
+		return h.database(ctx, p.Grant, method, payload)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	switch group {
+	case "call":
+		return h.callTool(ctx, p)
+	case "module":
+		return h.module(ctx, p)
+	case "exec":
+		return h.execute(ctx, p.Grant, payload)
+	}
+	return h.keep(ctx, p.Grant, op, payload)
+}
 func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	var record logPayload
 	if err := json.Unmarshal(payload, &record); err != nil {
@@ -232,11 +255,7 @@ func (h *Call) hidden(text string) string {
 	return h.Hide.Hide(text, h.Secrets.Net())
 }
 
-func (h *Call) request(ctx context.Context, payload []byte) ([]byte, error) {
-	var p grantPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}
-	}
+func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]byte, error) {
 	granted, ok := h.HTTP[p.Grant]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no http grant of this name"}

@@ -33,14 +33,10 @@ func (h *Call) GrantLocal(granted []grant.FS, env []string) {
 }
 
 // file does one operation on files.
-func (h *Call) file(ctx context.Context, method string, payload []byte) ([]byte, error) {
-	var p grantPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
-	}
+func (h *Call) file(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	if h.local != nil {
 		for _, folder := range h.local.folders {
-			if folder.Grant.Name != p.Grant {
+			if folder.Grant.Name != name {
 				continue
 			}
 			if h.Mocks != nil {
@@ -76,16 +72,9 @@ func (h *Call) environment(payload []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-// execute runs a program, unless the call has ended.
-func (h *Call) execute(ctx context.Context, payload []byte) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var p grantPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
-	}
-	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == p.Grant })
+// execute runs a program.
+func (h *Call) execute(ctx context.Context, name string, payload []byte) ([]byte, error) {
+	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == name })
 	if i < 0 {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
 	}
@@ -96,13 +85,9 @@ func (h *Call) execute(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // database does one operation on a database.
-func (h *Call) database(ctx context.Context, method string, payload []byte) ([]byte, error) {
-	var p grantPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
-	}
+func (h *Call) database(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	for _, granted := range h.Databases {
-		if granted.Name != p.Grant {
+		if granted.Name != name {
 			continue
 		}
 		if h.Mocks != nil {
@@ -113,17 +98,9 @@ func (h *Call) database(ctx context.Context, method string, payload []byte) ([]b
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no sql grant of this name"}
 }
 
-// keep carries out an operation on kept values, in the space of who runs, unless
-// the call has ended.
-func (h *Call) keep(ctx context.Context, op string, payload []byte) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var p grantPayload
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the request cannot be read"}
-	}
-	granted, ok := h.KV[p.Grant]
+// keep carries out an operation on kept values, in the space of who runs.
+func (h *Call) keep(ctx context.Context, name, op string, payload []byte) ([]byte, error) {
+	granted, ok := h.KV[name]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no kv grant of this name"}
 	}
@@ -147,18 +124,8 @@ type Tools interface {
 	CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
-// callTool calls a tool that the body may call, unless its own call has ended.
-func (h *Call) callTool(ctx context.Context, payload []byte) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var p struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
-	}
+// callTool calls a tool that the body may call.
+func (h *Call) callTool(ctx context.Context, p grantPayload) ([]byte, error) {
 	granted := slices.ContainsFunc(h.Callable, func(pattern string) bool { return wildcard.Matches(pattern, p.Tool) })
 	switch {
 	case !granted:

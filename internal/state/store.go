@@ -3,8 +3,8 @@
 // A [Store] holds five things: the keys that request states are sealed with,
 // the claims of request states that were used together with what they were
 // answered, journals too large to travel, tasks, and pairs of keys and values.
-// [Open] keeps them in a SQLite file, [NewMemory] in memory; both follow the same
-// rules, which package statetest checks. A [Sealer] turns the [State] of a call that waits for its
+// Package sqlite keeps them in a file, [NewMemory] in memory; both follow the same
+// rules, which contract_test.go checks. A [Sealer] turns the [State] of a call that waits for its
 // client into text which the client hands back, and which it can neither read,
 // change, use for another call, nor use twice.
 //

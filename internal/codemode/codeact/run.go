@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -160,7 +160,7 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	if result.Kind != scripting.Content {
 		return value(encoded)
 	}
-	told, blocks := content.Value(encoded), result.Content
+	told, blocks := reply.ValueContent(encoded), result.Content
 	if more := strings.TrimSpace(string(blocks)); len(more) > len("[]") {
 		told = append(append(told[:len(told)-1], ','), blocks[1:]...)
 	}

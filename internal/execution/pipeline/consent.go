@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -199,7 +199,7 @@ func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Resul
 	}
 	x.plan.how, x.consents = planPlanned, nil
 	if x.entry.DryRun == nil {
-		return call.Result{Value: orNull(nil), Content: content.None()}, nil
+		return call.Result{Value: orNull(nil), Content: reply.NoContent()}, nil
 	}
 	x.plan.how, x.body = planDry, x.entry.DryRun
 	return x.runBody(ctx)

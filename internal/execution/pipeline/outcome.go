@@ -12,7 +12,6 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/execution/content"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/policylang"
@@ -26,7 +25,7 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	}
 	switch r.Kind {
 	case scripting.Nothing:
-		return call.Result{Value: orNull(nil), Content: content.None()}, nil
+		return call.Result{Value: orNull(nil), Content: reply.NoContent()}, nil
 	case scripting.Content:
 		result := call.Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}
 		if x.entry.Upstream != "" && r.JSON != nil {
@@ -34,12 +33,12 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 		}
 		return result, nil
 	case scripting.Text:
-		return call.Result{Value: r.JSON, Content: content.Text(r.JSON)}, nil
+		return call.Result{Value: r.JSON, Content: reply.TextContent(r.JSON)}, nil
 	default:
 		if blocks := reply.PlainBlocks(r.JSON); blocks != nil {
 			return call.Result{Value: orNull(nil), Content: blocks, Rich: true}, nil
 		}
-		return call.Result{Value: r.JSON, Content: content.Value(r.JSON)}, nil
+		return call.Result{Value: r.JSON, Content: reply.ValueContent(r.JSON)}, nil
 	}
 }
 
@@ -60,7 +59,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 		result.Content, result.Rich = r.Content, true
 		return result, nil
 	}
-	result.Content = content.Value(value)
+	result.Content = reply.ValueContent(value)
 	return result, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -104,9 +104,9 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	r := call.Result{Value: stored.Value, Content: stored.Content, Rich: stored.Rich, Reply: stored.Reply, Ask: stored.Ask}
 	switch stored.Shown {
 	case asValue:
-		r.Content = content.Value(r.Value)
+		r.Content = reply.ValueContent(r.Value)
 	case asText:
-		r.Content = content.Text(r.Value)
+		r.Content = reply.TextContent(r.Value)
 	}
 	if stored.Structured {
 		r.Structured = r.Value
@@ -119,9 +119,9 @@ func shownAs(r call.Result) shown {
 	switch {
 	case r.Rich || r.Value == nil:
 		return apart
-	case bytes.Equal(r.Content, content.Value(r.Value)):
+	case bytes.Equal(r.Content, reply.ValueContent(r.Value)):
 		return asValue
-	case bytes.Equal(r.Content, content.Text(r.Value)):
+	case bytes.Equal(r.Content, reply.TextContent(r.Value)):
 		return asText
 	}
 	return apart

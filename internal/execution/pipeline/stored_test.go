@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
@@ -21,11 +21,11 @@ var outcomes = map[string]struct {
 	result call.Result
 	err    *call.Error
 }{
-	"nothing":    {result: call.Result{Value: raw("null"), Content: content.None()}},
-	"null":       {result: call.Result{Value: raw("null"), Content: content.Value(raw("null"))}},
-	"text":       {result: call.Result{Value: raw(`"<a & b>"`), Content: content.Text(raw(`"<a & b>"`))}},
-	"a value":    {result: call.Result{Value: raw(`{"a":"<\u2028>"}`), Content: content.Value(raw(`{"a":"<\u2028>"}`))}},
-	"structured": {result: call.Result{Value: raw(`[1.50]`), Content: content.Value(raw(`[1.50]`)), Structured: raw(`[1.50]`)}},
+	"nothing":    {result: call.Result{Value: raw("null"), Content: reply.NoContent()}},
+	"null":       {result: call.Result{Value: raw("null"), Content: reply.ValueContent(raw("null"))}},
+	"text":       {result: call.Result{Value: raw(`"<a & b>"`), Content: reply.TextContent(raw(`"<a & b>"`))}},
+	"a value":    {result: call.Result{Value: raw(`{"a":"<\u2028>"}`), Content: reply.ValueContent(raw(`{"a":"<\u2028>"}`))}},
+	"structured": {result: call.Result{Value: raw(`[1.50]`), Content: reply.ValueContent(raw(`[1.50]`)), Structured: raw(`[1.50]`)}},
 	"rich":       {result: call.Result{Value: raw(`{"a":1}`), Content: raw(`[{"type":"text","text":"one"}]`), Structured: raw(`{"a":1}`), Rich: true}},
 	"a reply":    {result: call.Result{Reply: raw(`{"contents":[]}`)}},
 	"a question": {result: call.Result{Ask: &call.Ask{Requests: []call.AskRequest{{Key: "k", Method: "m", Params: raw(`{}`)}}, State: "sealed", Wait: time.Second}}},
@@ -54,7 +54,7 @@ func TestWhoComesAgainGetsTheSameOutcome(t *testing.T) {
 
 func TestWhatIsInAResultTwiceIsStoredOnce(t *testing.T) {
 	value := raw(`"` + strings.Repeat("x", 1<<20) + `"`)
-	encoded, err := new(execution).encodeOutcome(call.Result{Value: value, Content: content.Value(value), Structured: value}, nil)
+	encoded, err := new(execution).encodeOutcome(call.Result{Value: value, Content: reply.ValueContent(value), Structured: value}, nil)
 	if err != nil || len(encoded) > len(value)+1<<10 {
 		t.Errorf("a value of %d bytes is stored in %d, %v", len(value), len(encoded), err)
 	}

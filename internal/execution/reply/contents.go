@@ -253,3 +253,31 @@ func quote(s string) []byte {
 	quoted, _ := jsontext.Marshal(s)
 	return quoted
 }
+
+// NoContent returns content without blocks.
+func NoContent() json.RawMessage { return json.RawMessage("[]") }
+
+const beforeText, afterText = `[{"type":"text","text":`, `}]`
+
+// TextContent returns content with one text block; text is a JSON string.
+func TextContent(text []byte) json.RawMessage {
+	block := make([]byte, 0, len(beforeText)+len(text)+len(afterText))
+	return append(append(append(block, beforeText...), text...), afterText...)
+}
+
+// ValueContent returns content with one text block that holds the JSON of a value.
+func ValueContent(value []byte) json.RawMessage {
+	block := make([]byte, 0, len(beforeText)+len(value)+len(value)/8+16+len(afterText))
+	block = append(append(block, beforeText...), '"')
+	for _, c := range value {
+		switch {
+		case c == '"' || c == '\\':
+			block = append(block, '\\', c)
+		case c < ' ':
+			block = fmt.Appendf(block, `\u%04x`, c)
+		default:
+			block = append(block, c)
+		}
+	}
+	return append(append(block, '"'), afterText...)
+}

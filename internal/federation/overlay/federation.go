@@ -97,7 +97,9 @@ func New(o federation.Options) *Federation {
 		pins: newPins(o.Pins, o.Logger), judges: map[string]*judge{}, accepted: map[string]*offer{},
 	}
 	connected := upstream.Options{
-		Version: o.Version, Transport: o.Brokers.Egress.Stream, Value: o.Brokers.Programs.Text, Redact: f.veil.Redact,
+		Version: o.Version, Transport: o.Brokers.Egress.Stream, Value: func(ctx context.Context, v grant.Value) (string, error) {
+			return v.Text(ctx, o.Brokers.Secrets.Resolve)
+		}, Redact: f.veil.Redact,
 		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Propagate: o.Propagate, Supervisor: o.Supervisor, Logger: o.Logger,
 	}
 	f.fleet = upstream.NewFleet(connected, func() {

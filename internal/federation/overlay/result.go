@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/execution/content"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/scripting"
@@ -75,7 +74,7 @@ const maxTTL = 24 * time.Hour
 func (l *leg) returned(said members) scripting.Outcome {
 	blocks := said["content"]
 	if blocks == nil {
-		blocks = content.None()
+		blocks = reply.NoContent()
 	}
 	if err := reply.CheckBlocks(blocks); err != nil {
 		return failed("the server behind this returns content that is none: %v", err)
@@ -88,7 +87,7 @@ func (l *leg) returned(said members) scripting.Outcome {
 		return scripting.Outcome{Failure: saidNo(blocks, value)}
 	}
 	if value != nil && string(blocks) == "[]" {
-		blocks = content.Value(value) // for clients that know nothing else (2025-11-25 server/tools)
+		blocks = reply.ValueContent(value) // for clients that know nothing else (2025-11-25 server/tools)
 	}
 	if text := onlyText(blocks); text != nil && value == nil {
 		return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}

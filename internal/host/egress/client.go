@@ -21,14 +21,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/httpheader"
@@ -218,7 +216,7 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 // cannot be set is for the operator (see [client.withheld]).
 func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
-		value, err := c.value(ctx, h.Value)
+		value, err := h.Value.Text(ctx, c.options.Resolve)
 		var refused *scripting.HostError
 		if errors.As(err, &refused) && refused.Code == scripting.Consent {
 			return refused
@@ -232,30 +230,6 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 		to.Set(h.Name, value)
 	}
 	return nil
-}
-
-// value puts a value together, secrets and all.
-func (c *client) value(ctx context.Context, v grant.Value) (string, error) {
-	var b strings.Builder
-	for _, part := range v.Parts {
-		switch {
-		case part.Secret != "":
-			secret, err := c.options.Resolve(ctx, part.Secret)
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(secret)
-		case part.Base64 != nil:
-			inner, err := c.value(ctx, *part.Base64)
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(base64.StdEncoding.EncodeToString([]byte(inner)))
-		default:
-			b.WriteString(part.Literal)
-		}
-	}
-	return b.String(), nil
 }
 
 // errControl is why a value can be no header.

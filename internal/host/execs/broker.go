@@ -96,7 +96,7 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error) {
 	env := make([]string, len(g.Env))
 	for i, v := range g.Env {
-		value, err := b.Text(ctx, v.Value)
+		value, err := v.Value.Text(ctx, b.Resolve)
 		if err != nil {
 			return nil, err
 		}
@@ -106,28 +106,6 @@ func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error
 		env[i] = v.Name + "=" + value
 	}
 	return env, nil
-}
-
-// Text returns a value with the secrets that it holds, which are to be put in the place
-// that it was written for and nowhere else.
-func (b *Broker) Text(ctx context.Context, v grant.Value) (string, error) {
-	var text strings.Builder
-	for _, part := range v.Parts {
-		value := part.Literal
-		var err error
-		switch {
-		case part.Secret != "":
-			value, err = b.Resolve(ctx, part.Secret)
-		case part.Base64 != nil:
-			value, err = b.Text(ctx, *part.Base64)
-			value = base64.StdEncoding.EncodeToString([]byte(value))
-		}
-		if err != nil {
-			return "", err
-		}
-		text.WriteString(value)
-	}
-	return text.String(), nil
 }
 
 // explain turns what went wrong into what the script may know of it.

@@ -3,7 +3,9 @@
 package grant
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"net"
 	"net/url"
@@ -160,6 +162,28 @@ func (v Value) withSecrets(keys map[string]string) (Value, bool) {
 		}
 	}
 	return Value{Parts: parts}, changed
+}
+
+// Text returns the value with its secrets, which belong in the place that the value was
+// written for and nowhere else.
+func (v Value) Text(ctx context.Context, resolve func(ctx context.Context, secret string) (string, error)) (string, error) {
+	var text strings.Builder
+	for _, part := range v.Parts {
+		value := part.Literal
+		var err error
+		switch {
+		case part.Secret != "":
+			value, err = resolve(ctx, part.Secret)
+		case part.Base64 != nil:
+			value, err = part.Base64.Text(ctx, resolve)
+			value = base64.StdEncoding.EncodeToString([]byte(value))
+		}
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(value)
+	}
+	return text.String(), nil
 }
 
 // EachSecret calls do with every secret that the value names.

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/internal/state/sqlite"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The file was written by the version before the file moved into an extension, which also
 // sealed the two states beside it: a small one, and one whose journal is in the file.
@@ -26,7 +29,9 @@ func TestOpen_fileOfEarlierVersion(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	check(os.Mkdir(filepath.Dir(path), 0o700))
-	copyFile(t, "testdata/before-extensions.db", path)
+	before, err := os.ReadFile("testdata/before-extensions.db")
+	check(err)
+	check(os.WriteFile(path, before, 0o600))
 	text, err := os.ReadFile("testdata/before-extensions.txt")
 	check(err)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -1,4 +1,4 @@
-package content_test
+package reply_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/execution/content"
+	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
 // block is a content block as clients decode it.
@@ -23,7 +23,7 @@ func decode(t *testing.T, raw json.RawMessage) []block {
 }
 
 func TestNoContentIsAnEmptyListAndNotNull(t *testing.T) {
-	if got := string(content.None()); got != "[]" {
+	if got := string(reply.NoContent()); got != "[]" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestTextIsOneBlockThatHoldsTheString(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]block{{"text", text}}, decode(t, content.Text(quoted))); diff != "" {
+		if diff := cmp.Diff([]block{{"text", text}}, decode(t, reply.TextContent(quoted))); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", text, diff)
 		}
 	}
@@ -45,7 +45,7 @@ func TestAValueIsOneBlockThatHoldsItsJSONByteForByte(t *testing.T) {
 		`null`, `{"sum":5}`, `"text"`, `"back\\slash and \"quote\""`, `"escaped \u0007 \n"`, `[1.50, 1e3]`,
 		"{\n\t\"spaced\": true\r\n}", `"λ 🎉"`, "\"\u2028\"", "\"\x7f\"",
 	} {
-		if diff := cmp.Diff([]block{{"text", value}}, decode(t, content.Value([]byte(value)))); diff != "" {
+		if diff := cmp.Diff([]block{{"text", value}}, decode(t, reply.ValueContent([]byte(value)))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", value, diff)
 		}
 	}
@@ -58,7 +58,7 @@ func FuzzAValueComesBackOutOfItsBlock(f *testing.F) {
 		if !json.Valid([]byte(value)) || !utf8.ValidString(value) {
 			t.Skip()
 		}
-		if diff := cmp.Diff([]block{{"text", value}}, decode(t, content.Value([]byte(value)))); diff != "" {
+		if diff := cmp.Diff([]block{{"text", value}}, decode(t, reply.ValueContent([]byte(value)))); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})

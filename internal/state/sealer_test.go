@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func sample() (state.State, state.Want) {
 }
 
 // sealed returns a store with a sealer and a sealed state.
-func sealed(t testing.TB, suite Suite, s state.State) (state.Store, *clock, *state.Sealer, string) {
+func sealed(t testing.TB, suite suite, s state.State) (state.Store, *clock, *state.Sealer, string) {
 	t.Helper()
 	store, c := suite.fresh(t, state.Options{})
 	sealer := state.NewSealer(store, c.Now)
@@ -38,7 +38,7 @@ func wantOpen(t testing.TB, sealer *state.Sealer, text string, want state.Want, 
 	}
 }
 
-func seals(t *testing.T, suite Suite) {
+func seals(t *testing.T, suite suite) {
 	s, want := sample()
 	_, c, sealer, text := sealed(t, suite, s)
 	opened, err := sealer.Open(text, want)
@@ -68,7 +68,7 @@ func seals(t *testing.T, suite Suite) {
 	wantOpen(t, state.NewSealer(elsewhere, c.Now), text, want, state.ErrTampered)
 }
 
-func sealsExpire(t *testing.T, suite Suite) {
+func sealsExpire(t *testing.T, suite suite) {
 	s, want := sample()
 	store, c, sealer, text := sealed(t, suite, s)
 	s.Expires = c.Now().Add(time.Hour)
@@ -95,7 +95,7 @@ func sealsExpire(t *testing.T, suite Suite) {
 	wantOpen(t, sealer, text, want, state.ErrTampered)
 }
 
-func largeJournals(t *testing.T, suite Suite) {
+func largeJournals(t *testing.T, suite suite) {
 	s, want := sample()
 	s.Journal = []byte(strings.Repeat("j", 1<<20))
 	store, c, sealer, text := sealed(t, suite, s)
@@ -137,7 +137,7 @@ func largeJournals(t *testing.T, suite Suite) {
 
 // tampering changes every byte, adds and removes some, and swaps parts, of texts
 // that end in each of the ways in which base64 can.
-func tampering(t *testing.T, suite Suite) {
+func tampering(t *testing.T, suite suite) {
 	s, want := sample()
 	_, _, sealer, _ := sealed(t, suite, s)
 	for range 3 {

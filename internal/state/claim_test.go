@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func wantFull(t testing.TB, err error, wait time.Duration) {
 	}
 }
 
-func oneClaimWins(t *testing.T, suite Suite) {
+func oneClaimWins(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	expires := c.Now().Add(time.Minute)
 	const many = 100
@@ -101,7 +101,7 @@ func wantAnswer(t testing.TB, g got, answer string) {
 	}
 }
 
-func claimsEndWithTheirContext(t *testing.T, suite Suite) {
+func claimsEndWithTheirContext(t *testing.T, suite suite) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{})
 		expires := c.Now().Add(time.Minute)
@@ -118,7 +118,7 @@ func claimsEndWithTheirContext(t *testing.T, suite Suite) {
 	})
 }
 
-func lostClaims(t *testing.T, suite Suite) {
+func lostClaims(t *testing.T, suite suite) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{})
 		expires := c.Now().Add(time.Minute)
@@ -132,7 +132,7 @@ func lostClaims(t *testing.T, suite Suite) {
 	})
 }
 
-func claimsExpire(t *testing.T, suite Suite) {
+func claimsExpire(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 1}})
 	expires := c.Now().Add(time.Minute)
 	win(t, s, ann, 1, expires)
@@ -142,7 +142,7 @@ func claimsExpire(t *testing.T, suite Suite) {
 	win(t, s, ann, 2, c.Now().Add(time.Minute))
 }
 
-func claimsOutliveExpiry(t *testing.T, suite Suite) {
+func claimsOutliveExpiry(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 1}})
 	win(t, s, ann, 1, c.Now().Add(time.Minute))
 	c.advance(time.Hour)
@@ -153,7 +153,7 @@ func claimsOutliveExpiry(t *testing.T, suite Suite) {
 	win(t, s, ann, 2, c.Now().Add(time.Minute))
 }
 
-func claimsAreBounded(t *testing.T, suite Suite) {
+func claimsAreBounded(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 3, OwnerCount: 3}})
 	for n := range 3 {
 		win(t, s, ann, n, c.Now().Add(time.Duration(n+1)*time.Minute))
@@ -169,7 +169,7 @@ func claimsAreBounded(t *testing.T, suite Suite) {
 	wantFull(t, err, time.Minute)
 }
 
-func ownersAreBounded(t *testing.T, suite Suite) {
+func ownersAreBounded(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{OwnerCount: 2}})
 	expires := c.Now().Add(time.Minute)
 	win(t, s, ann, 1, expires)
@@ -185,7 +185,7 @@ func ownersAreBounded(t *testing.T, suite Suite) {
 	check(t, s.PutJournal(bob, nonce(2), expires, make([]byte, 1<<10)))
 }
 
-func answersAreBounded(t *testing.T, suite Suite) {
+func answersAreBounded(t *testing.T, suite suite) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{Claims: state.Limits{Bytes: 3 << 10}})
 		expires := c.Now().Add(time.Minute)

@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func wantTask(t testing.TB, s state.Store, want state.Task) {
 	}
 }
 
-func tasksEnd(t *testing.T, suite Suite) {
+func tasksEnd(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	if task.ID == create(t, s).ID {
@@ -73,7 +73,7 @@ func tasksEnd(t *testing.T, suite Suite) {
 	wantTask(t, s, want)
 }
 
-func tasksHaveOwners(t *testing.T, suite Suite) {
+func tasksHaveOwners(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	for _, owner := range []state.Owner{bob, {ID: "ann", Kind: "key"}, {ID: "ann", Issuer: "here"}, {ID: "annkey", Issuer: "here"}, {}} {
@@ -98,7 +98,7 @@ func tasksHaveOwners(t *testing.T, suite Suite) {
 	wantTask(t, s, task)
 }
 
-func changesFail(t *testing.T, suite Suite) {
+func changesFail(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	failure := errors.New("no")
@@ -123,7 +123,7 @@ func changesFail(t *testing.T, suite Suite) {
 	}
 }
 
-func tasksExpire(t *testing.T, suite Suite) {
+func tasksExpire(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	changes, stop, err := s.WatchTask(ann, task.ID)
@@ -150,7 +150,7 @@ func tasksExpire(t *testing.T, suite Suite) {
 	}
 }
 
-func tasksAreBounded(t *testing.T, suite Suite) {
+func tasksAreBounded(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{Tasks: state.Limits{Count: 3, Bytes: 3 << 10}})
 	task, _, _ := create(t, s), create(t, s), create(t, s)
 	_, err := s.CreateTask(state.Task{Owner: bob, TTL: time.Minute})
@@ -165,7 +165,7 @@ func tasksAreBounded(t *testing.T, suite Suite) {
 	check(t, err)
 }
 
-func tasksAreWatched(t *testing.T, suite Suite) {
+func tasksAreWatched(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	changes, stop, err := s.WatchTask(ann, task.ID)
@@ -199,7 +199,7 @@ func tasksAreWatched(t *testing.T, suite Suite) {
 	}
 }
 
-func tasksChangeInTurn(t *testing.T, suite Suite) {
+func tasksChangeInTurn(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	const many = 20

@@ -1,7 +1,6 @@
-package sqlite_test
+package state_test
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,14 +10,11 @@ import (
 
 	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/internal/state/sqlite"
-	"github.com/mcpd/mcpd/internal/state/statetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAStoreInAFileKeepsTheContract(t *testing.T) {
 	files := files{paths: map[state.Store]string{}}
-	statetest.Suite{New: files.New, Restart: files.Restart, Crash: files.Crash}.Run(t)
+	suite{New: files.New, Restart: files.Restart, Crash: files.Crash}.Run(t)
 }
 
 // files makes stores in files, and knows which file a store is in.
@@ -64,24 +60,15 @@ func (f *files) Crash(t testing.TB, s state.Store, o state.Options) state.Store 
 		t.Fatal(err)
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		copyFile(t, from+suffix, to+suffix)
+		content, err := os.ReadFile(from + suffix)
+		check(t, err)
+		check(t, os.WriteFile(to+suffix, content, 0o600))
 	}
 	return f.open(t, to, o)
 }
 
-func copyFile(t testing.TB, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAStoreInMemoryKeepsTheContract(t *testing.T) {
+	suite{New: func(_ testing.TB, o state.Options) state.Store { return state.NewMemory(o) }}.Run(t)
 }

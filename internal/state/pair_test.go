@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func wantKeys(t testing.TB, s state.Store, space, prefix, after string, most int
 	}
 }
 
-func pairsAreKept(t *testing.T, suite Suite) {
+func pairsAreKept(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	wantPair(t, s, "a", "k", "")
 	value := []byte("1")
@@ -79,7 +79,7 @@ func pairsAreKept(t *testing.T, suite Suite) {
 	wantKeys(t, s, "a", "", "", 10)
 }
 
-func pairsExpire(t *testing.T, suite Suite) {
+func pairsExpire(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	room := state.Room{Keys: 2, Bytes: 1 << 10}
 	check(t, put(s, "a", "short", "1", room, time.Second))
@@ -105,7 +105,7 @@ func pairsExpire(t *testing.T, suite Suite) {
 	wantKeys(t, s, "a", "", "", 10, "ever", "other")
 }
 
-func pairsAreBounded(t *testing.T, suite Suite) {
+func pairsAreBounded(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Pairs: state.Limits{Count: 4, Bytes: 100}})
 	room := state.Room{Keys: 2, Bytes: 20}
 	check(t, put(s, "a", "1", strings.Repeat("x", 9), room, time.Minute))
@@ -130,7 +130,7 @@ func pairsAreBounded(t *testing.T, suite Suite) {
 	check(t, put(s, "d", "1", "x", wide, 0))
 }
 
-func pairsChangeInTurn(t *testing.T, suite Suite) {
+func pairsChangeInTurn(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	const together, times = 8, 25
 	var all sync.WaitGroup
@@ -156,7 +156,7 @@ func increase(s state.Store, space, key string) error {
 }
 
 // Every name is a space and a key: none reaches what another holds.
-func spacesAreApart(t *testing.T, suite Suite) {
+func spacesAreApart(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	names := []string{
 		"a", "A", "a\x00", "\x00a", "a\x00a", "a/b", "a/../b", "..", "a'; DROP TABLE pairs; --", "%", "_", "*", "é", "e\u0301", "\U0010ffff",
@@ -180,7 +180,7 @@ func spacesAreApart(t *testing.T, suite Suite) {
 	wantPair(t, s, "a", "A", "0/1")
 }
 
-func keysAreListed(t *testing.T, suite Suite) {
+func keysAreListed(t *testing.T, suite suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	for _, key := range []string{"a", "a/1", "a/10", "a/2", "a/\U0010ffff", "b", "_", "%"} {
 		check(t, put(s, "s", key, "1", wide, 0))
@@ -199,7 +199,7 @@ func keysAreListed(t *testing.T, suite Suite) {
 }
 
 // pairsSurvive checks what is left of pairs when a store is opened again.
-func pairsSurvive(t *testing.T, suite Suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
+func pairsSurvive(t *testing.T, suite suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
 	s, c := suite.fresh(t, state.Options{})
 	room := state.Room{Keys: 3, Bytes: 64 << 10}
 	large := string(bytes.Repeat([]byte("v"), 60<<10))
