@@ -35,6 +35,9 @@ type document struct {
 	// unevaluated says that a keyword asks which members or items the others apply to, and
 	// scoped that a reference depends on the resources that were entered.
 	unevaluated, scoped bool
+	// declaring counts the parts whose declared members were looked for, and meanings the
+	// parts that all dynamic references together may refer to.
+	declaring, meanings int
 }
 
 // read decodes a schema and finds its parts. It returns nil when there is

@@ -36,6 +36,10 @@ func (d *document) resolveDynamic(p *part, keyword, ref string) {
 	if keyword == "$dynamicRef" {
 		_, name, _ = strings.Cut(ref, "#")
 	}
+	if d.meanings += len(d.dynamic[name]); d.meanings > mostMeanings {
+		d.fail(p.at+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references and their anchors make more than %d pairs", mostMeanings), "make one of them fewer")
+		return
+	}
 	for _, target := range d.dynamic[name] {
 		if !slices.Contains(p.dynamic, target) {
 			p.dynamic = append(p.dynamic, target)
@@ -127,6 +131,8 @@ func resolveURI(base, ref string) (*url.URL, error) {
 const (
 	// mostWork bounds how many schemas one value may be held against.
 	mostWork = 2000
+	// mostMeanings bounds how many parts all dynamic references together may refer to.
+	mostMeanings = 1 << 16
 )
 
 // checkCircles reports references that come back to where they started without

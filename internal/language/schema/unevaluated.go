@@ -41,12 +41,25 @@ func (d *document) coverageOf(p *part) *coverage {
 	}
 	if rule := p.only("unevaluatedProperties"); rule != nil {
 		c.unevaluatedMembers, c.memberRule = true, d.build(rule)
-		c.declared = sortedNames(d.guideTo(p).members)
+		c.declared = d.declaredIn(p)
 	}
 	if rule := p.only("unevaluatedItems"); rule != nil {
 		c.unevaluatedItems, c.itemRule = true, d.build(rule)
 	}
 	return c
+}
+
+// mostDeclared bounds how many nodes know their declared members, which only messages use:
+// each may have those of all nodes below it.
+const mostDeclared = 64
+
+// declaredIn returns the names that a message suggests for an unknown member of a part.
+func (d *document) declaredIn(p *part) []string {
+	if d.declaring++; d.declaring > mostDeclared {
+		return nil
+	}
+	names := sortedNames(d.guideTo(p).members)
+	return names[:min(len(names), mostCandidates)]
 }
 
 // checkUnevaluated checks the members or items of v that no other keyword applies to. The
@@ -66,7 +79,7 @@ func (n *node) checkUnevaluated(v any, r *run) bool {
 			}
 			r.enter(member(name))
 			if c.memberRule != nil && c.memberRule.never {
-				ok = r.refuse(func() string { return r.unknown(name, c.declared[:min(len(c.declared), mostCandidates)]) })
+				ok = r.refuse(func() string { return r.unknown(name, c.declared) })
 			} else {
 				ok = c.memberRule.check(v[name], r) && ok
 			}
@@ -205,7 +218,11 @@ type dynamicRef struct {
 	byResource map[string]*node
 }
 
+// target takes a step for each resource: a chain of references enters thousands.
 func (d *dynamicRef) target(r *run) *node {
+	if !r.step(len(r.resources)) {
+		return d.static
+	}
 	for _, resource := range r.resources {
 		if n, ok := d.byResource[resource]; ok {
 			return n
