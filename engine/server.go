@@ -7,7 +7,7 @@
 //
 // What a call is made of stands in package call. [Server.Execute] loads the current
 // snapshot once and never looks at another.
-// The start hook fires; the tool is found; what its policies say without the
+// The tool is found; the start hook fires; what its policies say without the
 // arguments is asked, so that a call that is surely denied ends before its
 // arguments are looked at; values of `from` inputs and defaults are filled in
 // and the arguments are validated; policies decide, and limits count; the body
