@@ -8,7 +8,15 @@ import (
 
 // batteries are what a program links only if it imports a package below extensions/.
 var batteries = []string{
+	"github.com/coreos/go-oidc",
+	"github.com/evanw/esbuild",
+	"github.com/fsnotify/fsnotify",
+	"github.com/go-jose/go-jose",
+	"github.com/jackc/pgx",
 	"github.com/modelcontextprotocol/go-sdk",
+	"github.com/prometheus/",
+	"go.opentelemetry.io/",
+	"modernc.org/",
 }
 
 func TestEmbed_linksNoBatteries(t *testing.T) {
