@@ -42,8 +42,8 @@ func open(ctx context.Context, scenario, at string) (*proxy, error) {
 		file = fmt.Sprintf(block, at, header) + secrets
 	}
 	s, err := engine.New(engine.Options{
-		Name: "mcpd", Version: "1.0.0", Extensions: []engine.Extension{federation.New()}, Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(file)}},
-		LookupEnv: os.LookupEnv, Front: serve.Checks{},
+		Name: "mcpd", Version: "1.0.0", Extensions: []engine.Extension{federation.New()}, Files: engine.Files{Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(file)}}, LookupEnv: os.LookupEnv},
+		Front:  serve.Checks{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
