@@ -32,7 +32,6 @@ const (
 	defaultTokens = 4096
 )
 
-// askPayload is that of the operation ask.
 type askPayload struct {
 	Requests []askRequest `json:"requests"`
 }
@@ -142,7 +141,6 @@ func nobody() error {
 	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
 
-// mayAsk judges one request.
 func (h *Call) mayAsk(method string, params askParams) error {
 	granted, can := h.Asking.Grant, h.Asking.Can
 	if h.Asking.Nested {

@@ -129,7 +129,6 @@ type kept struct {
 	begun map[string]bool
 }
 
-// keep carries out an operation on the values of the test.
 func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -46,7 +46,6 @@ type Mocks struct {
 	kept    kept
 }
 
-// NewMocks returns mocks that know these answers.
 func NewMocks(known []Mock) *Mocks { return &Mocks{known: known, used: make([]bool, len(known))} }
 
 // Calls returns the host calls that were made, in order, such as
@@ -138,7 +137,6 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	return mockAnswer(mock, request.URL)
 }
 
-// refusal is what a mock with an error answers.
 func (m Mock) refusal() error {
 	return &scripting.HostError{Code: m.Error, Message: m.Request + ": the mock refuses"}
 }
@@ -209,7 +207,6 @@ func (m *Mocks) CallTool(name string) ([]byte, error) {
 	return m.value("tools", name)
 }
 
-// module answers for a function of a module.
 func (m *Mocks) module(name, function string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

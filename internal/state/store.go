@@ -173,7 +173,6 @@ func (s *store) open() (unlock func(), err error) {
 	return s.mu.Unlock, nil
 }
 
-// millis returns the time as entries know it.
 func (s *store) millis() int64 { return s.now().UnixMilli() }
 
 // find returns the entry of a record that has not expired; mu is held.

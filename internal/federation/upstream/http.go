@@ -77,7 +77,6 @@ func (e *ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// send sends a request, and has the wire see what is answered.
 func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	of := on.of
 	if of == nil && t.opens(out) {

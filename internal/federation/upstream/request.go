@@ -28,7 +28,6 @@ const (
 	methodUpdated = "notifications/resources/updated"
 )
 
-// Request is what a server is asked.
 type Request struct {
 	// Method is one of those above.
 	Method string
@@ -83,7 +82,6 @@ type Fault struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error returns the code and the message.
 func (f *Fault) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
 
 // Question is what a server asks the client of a call.
@@ -132,7 +130,6 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	return c
 }
 
-// send sends a request and waits for its response, which the wire takes.
 func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
 	var err error

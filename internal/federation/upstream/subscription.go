@@ -53,7 +53,6 @@ func (s *subscriptions) remove(uri string) {
 	s.stir()
 }
 
-// agreed says that the server tells of a resource.
 func (s *subscriptions) agreed(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,6 @@ func (s *subscriptions) stir() {
 	}
 }
 
-// wants reports whether somebody wants to hear of a resource.
 func (s *subscriptions) wants(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +88,6 @@ func (s *subscriptions) wants(uri string) bool {
 	return wants
 }
 
-// all returns the URIs of all, in order.
 func (s *subscriptions) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -273,7 +273,6 @@ func (h hostPattern) covers(a *address) bool {
 	return a.host == h.host
 }
 
-// check returns why a request is not covered, or nil.
 func (p permit) check(method string, a *address) error {
 	if !slices.ContainsFunc(p.hosts, func(h hostPattern) bool { return h.covers(a) }) {
 		return fault(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())

@@ -41,7 +41,6 @@ const (
 	maxIdlePerHost    = 16
 )
 
-// client sends the requests of one grant.
 type client struct {
 	grant     grant.HTTP
 	permit    permit
@@ -188,7 +187,6 @@ func (c *client) failed(ctx context.Context, r *request, err error) *scripting.H
 	return explained
 }
 
-// build makes the request that goes out, with the secrets in it.
 func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 	out := &http.Request{
 		Method: r.method, URL: r.to.url, Host: r.to.url.Host,
@@ -243,10 +241,8 @@ type unsetError struct {
 	cause  error
 }
 
-// Error names the header, and says why.
 func (e *unsetError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
 
-// Unwrap returns the error that scripts get.
 func (e *unsetError) Unwrap() error { return e.HostError }
 
 // unread is the error of a header whose secret cannot be read.

@@ -33,7 +33,6 @@ type streaming struct {
 	grant grant.HTTP
 }
 
-// RoundTrip sends a request.
 func (t streaming) RoundTrip(out *http.Request) (*http.Response, error) {
 	resp, err := t.send(out)
 	if err != nil && out.Body != nil {
@@ -60,7 +59,6 @@ func (t streaming) send(out *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// open sends a request with the headers of the grant.
 func (c *client) open(to *address, out *http.Request) (*http.Response, error) {
 	if err := c.permit.check(out.Method, to); err != nil {
 		return nil, err
@@ -105,7 +103,6 @@ func (e *streamError) Error() string {
 	return e.Message
 }
 
-// Unwrap returns the error that scripts get.
 func (e *streamError) Unwrap() error { return e.HostError }
 
 // leased gives the connection back when the answer is closed.
@@ -115,13 +112,11 @@ type leased struct {
 	release func()
 }
 
-// Close closes the answer.
 func (l *leased) Close() error {
 	defer l.once.Do(l.release)
 	return l.ReadCloser.Close()
 }
 
-// answer is what the script gets.
 type answer struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
@@ -206,7 +201,6 @@ type roundTripper struct {
 	grant grant.HTTP
 }
 
-// RoundTrip sends a request.
 func (t roundTripper) RoundTrip(out *http.Request) (*http.Response, error) {
 	if out.Body != nil {
 		defer func() { _ = out.Body.Close() }()
@@ -226,7 +220,6 @@ func (t roundTripper) RoundTrip(out *http.Request) (*http.Response, error) {
 	return c.whole(out.Context(), &request{method: out.Method, to: to, host: to.hostport()}, out)
 }
 
-// whole sends a request and reads all of its answer.
 func (c *client) whole(ctx context.Context, r *request, out *http.Request) (*http.Response, error) {
 	resp, err := c.transport.RoundTrip(out)
 	if err != nil {

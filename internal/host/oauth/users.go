@@ -93,7 +93,6 @@ func (i *Issuer) Retain(keys []string) {
 	})
 }
 
-// all returns the clients of users that there are.
 func (i *Issuer) all() []*Users {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -196,7 +195,6 @@ func (u *Users) leave() {
 	u.idle.Reset(next)
 }
 
-// close ends all visits.
 func (u *Users) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
