@@ -92,18 +92,13 @@ type (
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	if !scripting.IsMessage(op) {
-		ctx = h.named(ctx)
+		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for what is logged
 		if h.Metrics != nil {
 			return h.observed(ctx, op, payload)
 		}
 	}
 	answer, err := h.do(ctx, op, payload)
 	return answer, forRequestsOnly(op, err)
-}
-
-// named has what is logged of an operation name the call.
-func (h *Call) named(ctx context.Context) context.Context {
-	return observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx)
 }
 
 // observed is Do for a host call that is told of.

@@ -176,8 +176,6 @@ type spaces struct {
 	soonest int64
 }
 
-func newSpaces(limits Limits) *spaces { return &spaces{limits: limits, of: map[string]Usage{}} }
-
 func (s *spaces) count(space string, grown Usage) {
 	u := s.of[space]
 	u.Count, u.Bytes = u.Count+grown.Count, u.Bytes+grown.Bytes

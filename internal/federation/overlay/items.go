@@ -101,7 +101,7 @@ func schemas(item *catalog.Item, said members) (err error) {
 	if item.Input, err = compiled("inputSchema", input); err != nil {
 		return err
 	}
-	item.PolicySchema, item.InputNames = input, sortedNames(decoded(input)["properties"])
+	item.PolicySchema, item.InputNames = input, slices.Sorted(maps.Keys(decoded(decoded(input)["properties"])))
 	output := said["outputSchema"]
 	if output == nil || string(output) == "null" {
 		return nil

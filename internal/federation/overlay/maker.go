@@ -238,13 +238,6 @@ func addressed(uri string) error {
 	return nil
 }
 
-// sortedNames returns the names of the members of a JSON object.
-func sortedNames(object json.RawMessage) []string {
-	var m members
-	_ = json.Unmarshal(object, &m)
-	return slices.Sorted(maps.Keys(m))
-}
-
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
 // unknown warns of names in the block that the server lists nothing by: a tool that is meant

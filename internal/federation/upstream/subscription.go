@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -91,12 +92,7 @@ func (s *subscriptions) wants(uri string) bool {
 func (s *subscriptions) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	uris := make([]string, 0, len(s.wanted))
-	for uri := range s.wanted {
-		uris = append(uris, uri)
-	}
-	slices.Sort(uris)
-	return uris
+	return slices.Sorted(maps.Keys(s.wanted))
 }
 
 // keep has the server of a link tell of the resources that are wanted, until ctx is done.

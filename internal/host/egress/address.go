@@ -32,14 +32,7 @@ type address struct {
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
-func (a *address) hostport() string { return joinHostPort(a.host, a.port) }
-
-func joinHostPort(host, port string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]:" + port
-	}
-	return host + ":" + port
-}
+func (a *address) hostport() string { return net.JoinHostPort(a.host, a.port) }
 
 // sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
 func (a *address) sameOrigin(b *address) bool {

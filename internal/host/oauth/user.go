@@ -89,7 +89,7 @@ func (u *Users) Token(ctx context.Context) (string, error) {
 		case at == over:
 			return "", u.failure(v)
 		case at == sent || at == away && !who.Asked:
-			return "", v.question()
+			return "", &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: v.page}
 		case at == shown:
 			return "", u.askForCode(v)
 		}
@@ -295,8 +295,4 @@ func (u *Users) newVisit(who Caller) (v *visit, state [sha256.Size]byte) {
 		"message": fmt.Sprintf("Allow this server, which %s knows as %q, to act for you.", hostIn(u.client.AuthorizeURL), u.client.ID),
 	})
 	return v, v.state
-}
-
-func (v *visit) question() error {
-	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: v.page}
 }

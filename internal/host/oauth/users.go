@@ -119,7 +119,11 @@ func (u *Users) visit(who Caller) (v *visit, at stage, further <-chan struct{}, 
 	}
 	v, state := u.newVisit(who)
 	u.visits[state] = v
-	u.wind()
+	if u.idle == nil {
+		u.idle = time.AfterFunc(life, u.leave) // forgets those who do not come back
+	} else {
+		u.idle.Reset(life)
+	}
 	return v, sent, v.further, nil
 }
 
@@ -167,15 +171,6 @@ func (u *Users) forgetLate() {
 			u.end(v, errReturn)
 		}
 	}
-}
-
-// wind has those forgotten who do not come back; mu is held.
-func (u *Users) wind() {
-	if u.idle == nil {
-		u.idle = time.AfterFunc(life, u.leave)
-		return
-	}
-	u.idle.Reset(life)
 }
 
 // leave forgets who has not come back, and stops listening when nobody is on the
