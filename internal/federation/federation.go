@@ -34,7 +34,6 @@ type Federation interface {
 	// Settle waits for a while until each server has answered or failed once. It reports
 	// whether there are any servers.
 	Settle(ctx context.Context) bool
-	// States returns how the servers of a catalog are, in the order of their blocks.
 	States(c *catalog.Catalog) []State
 	// Drifts returns how the pinned tools of the servers of a catalog differ from the lock file.
 	Drifts(c *catalog.Catalog) []Drift
@@ -48,7 +47,6 @@ type Federation interface {
 type Options struct {
 	// Version is the version of this server, which upstream servers are given.
 	Version string
-	// Brokers reach hosts, read secrets and redact them.
 	Brokers host.Brokers
 	// LookupEnv reads the variables that programs inherit.
 	LookupEnv func(name string) (string, bool)

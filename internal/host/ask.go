@@ -32,16 +32,6 @@ const (
 	defaultTokens = 4096
 )
 
-// askPayload is that of the operation ask.
-type askPayload struct {
-	Requests []askRequest `json:"requests"`
-}
-
-type askRequest struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
-
 // askParams are the parameters of requests that decide whether they may be sent.
 type askParams struct {
 	Mode      string
@@ -72,7 +62,7 @@ func (p *askParams) UnmarshalJSON(data []byte) error {
 
 // ask lets what the body asks reach the client, in another run of the call.
 func (h *Call) ask(payload []byte) error {
-	var p askPayload
+	var p struct{ Requests []call.AskRequest }
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 	}
@@ -108,12 +98,12 @@ func (h *Call) ask(payload []byte) error {
 
 // rounds returns how often a call may ask before it asks this. What the server itself
 // has to ask is not for the grant to bound.
-func (h *Call) rounds(asked []askRequest) int {
+func (h *Call) rounds(asked []call.AskRequest) int {
 	most := defaultRounds
 	if h.Asking.Grant != nil && h.Asking.Grant.MaxRounds > 0 {
 		most = h.Asking.Grant.MaxRounds
 	}
-	others := func(r askRequest) bool { return !h.consents(r.Method, r.Params) }
+	others := func(r call.AskRequest) bool { return !h.consents(r.Method, r.Params) }
 	if len(asked) > 0 && !slices.ContainsFunc(asked, others) {
 		return max(most, defaultRounds)
 	}
@@ -142,7 +132,6 @@ func nobody() error {
 	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
 
-// mayAsk judges one request.
 func (h *Call) mayAsk(method string, params askParams) error {
 	granted, can := h.Asking.Grant, h.Asking.Can
 	if h.Asking.Nested {

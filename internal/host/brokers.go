@@ -91,7 +91,6 @@ func (b Brokers) Close() error {
 	return errors.Join(b.Egress.Close(), b.SQL.Close())
 }
 
-// module runs a function of a module that the body is granted.
 func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
 	options, ok := h.Granted[p.Module]
 	if !ok {

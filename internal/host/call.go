@@ -23,12 +23,10 @@ import (
 type Call struct {
 	Brokers
 	Compiled
-	// HTTP are the http grants of the body, by name.
 	HTTP map[string]grant.HTTP
 	// local is what the body is granted of the machine (see [Call.GrantLocal]).
 	local *local
-	// KV are the kv grants of the body, by name.
-	KV map[string]grant.KV
+	KV    map[string]grant.KV
 	// Callable are the names and patterns of the tools that the body may call, and
 	// Tools calls them; nil where there are none.
 	Callable []string
@@ -94,18 +92,13 @@ type (
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	if !scripting.IsMessage(op) {
-		ctx = h.named(ctx)
+		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for what is logged
 		if h.Metrics != nil {
 			return h.observed(ctx, op, payload)
 		}
 	}
 	answer, err := h.do(ctx, op, payload)
 	return answer, forRequestsOnly(op, err)
-}
-
-// named has what is logged of an operation name the call.
-func (h *Call) named(ctx context.Context) context.Context {
-	return observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx)
 }
 
 // observed is Do for a host call that is told of.
@@ -226,7 +219,6 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	return nil
 }
 
-// speaker says in the log who speaks.
 func (h *Call) speaker() []slog.Attr {
 	who := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
 	if h.RequestID != "" {
@@ -273,13 +265,10 @@ func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]b
 // its calls read no pattern and no statement. They are shared by its calls, and
 // not changed.
 type Compiled struct {
-	// Exec are the programs that the body may run.
-	Exec []execs.Program
-	// Databases are those that the body may ask.
+	Exec      []execs.Program
 	Databases []sqldb.Database
 }
 
-// Compile makes exec and sql grants ready.
 func Compile(programs []grant.Exec, databases []grant.SQL) Compiled {
 	var c Compiled
 	for _, g := range programs {

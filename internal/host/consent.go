@@ -27,7 +27,6 @@ func userOf(p identity.Principal) string {
 	return string(p.Kind) + "\x00" + p.Issuer + "\x00" + p.ID
 }
 
-// user returns whose tokens the run may use.
 func (h *Call) user() string { return userOf(h.Caller.Principal) }
 
 // visitor returns for whom a request of the run is made. Who comes in by stdio, or

@@ -32,7 +32,6 @@ func (h *Call) GrantLocal(granted []grant.FS, env []string) {
 	}
 }
 
-// file does one operation on files.
 func (h *Call) file(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	if h.local != nil {
 		for _, folder := range h.local.folders {
@@ -72,7 +71,6 @@ func (h *Call) environment(payload []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-// execute runs a program.
 func (h *Call) execute(ctx context.Context, name string, payload []byte) ([]byte, error) {
 	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == name })
 	if i < 0 {
@@ -84,7 +82,6 @@ func (h *Call) execute(ctx context.Context, name string, payload []byte) ([]byte
 	return h.Programs.Do(ctx, h.Exec[i].WithSecrets(h.SecretKeys), payload)
 }
 
-// database does one operation on a database.
 func (h *Call) database(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	for _, granted := range h.Databases {
 		if granted.Name != name {
@@ -124,7 +121,6 @@ type Tools interface {
 	CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
-// callTool calls a tool that the body may call.
 func (h *Call) callTool(ctx context.Context, p grantPayload) ([]byte, error) {
 	granted := slices.ContainsFunc(h.Callable, func(pattern string) bool { return wildcard.Matches(pattern, p.Tool) })
 	switch {

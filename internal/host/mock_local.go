@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,13 +23,8 @@ import (
 func (m *Mocks) variable(name string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, known := range m.known {
-		if known.Object == "env" && known.Request == name {
-			m.used[i] = true
-			return string(known.Body), true
-		}
-	}
-	return "", false
+	mock, ok := m.known("env", name)
+	return string(mock.Body), ok
 }
 
 // secret answers what a body reads in a test: what a mock says, and never what
@@ -38,15 +32,14 @@ func (m *Mocks) variable(name string) (string, bool) {
 func (m *Mocks) secret(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == "secrets" && known.Request == name })
-	if i < 0 {
+	mock, ok := m.known("secrets", name)
+	switch {
+	case !ok:
 		return nil, m.lacking("secrets", name, `{ text = "…" }`)
-	}
-	m.used[i] = true
-	if mock := m.known[i]; mock.Error != "" {
+	case mock.Error != "":
 		return nil, mock.refusal()
 	}
-	return encodeSecret(name, string(m.known[i].Body)), nil
+	return encodeSecret(name, string(mock.Body)), nil
 }
 
 // file answers an operation on files. What the broker would refuse without
@@ -129,7 +122,6 @@ type kept struct {
 	begun map[string]bool
 }
 
-// keep carries out an operation on the values of the test.
 func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +144,7 @@ func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload 
 
 // begin keeps what the mocks say in a space; mu is held.
 func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
-	for _, mock := range m.known {
+	for _, mock := range m.mocks {
 		if mock.Object != kv.Prefix+g.Name {
 			continue
 		}
@@ -177,7 +169,7 @@ func (m *Mocks) useKeys(g grant.KV, payload []byte) {
 	if json.Unmarshal(payload, &asked) != nil {
 		return
 	}
-	for i, mock := range m.known {
+	for i, mock := range m.mocks {
 		listed := asked.Key == nil && strings.HasPrefix(mock.Request, asked.Prefix)
 		if mock.Object == kv.Prefix+g.Name && (listed || asked.Key != nil && mock.Request == *asked.Key) {
 			m.used[i] = true
@@ -200,17 +192,12 @@ func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byt
 	case !ok && method == "open":
 		// A file that nobody says anything else of is there.
 		return []byte("{}"), nil
+	case !ok && method == "exec":
+		return nil, m.lacking(object, line, "{\n  json = { changes = 1 }\n}")
 	case !ok:
-		return nil, m.lacking(object, line, "{\n  json = "+exampleRows(method)+"\n}")
+		return nil, m.lacking(object, line, "{\n  json = []\n}")
 	case mock.Error != "":
 		return nil, mock.refusal()
 	}
 	return sqldb.Mocked(d.SQL, request, mock.Body)
-}
-
-func exampleRows(method string) string {
-	if method == "exec" {
-		return "{ changes = 1 }"
-	}
-	return "[]"
 }

@@ -37,17 +37,16 @@ type Mock struct {
 
 // Mocks answer the host calls of a test and remember them.
 type Mocks struct {
-	known []Mock
+	mocks []Mock
 
 	mu      sync.Mutex
 	calls   []string
 	missing []string
-	used    []bool // of known, by index
+	used    []bool // of mocks, by index
 	kept    kept
 }
 
-// NewMocks returns mocks that know these answers.
-func NewMocks(known []Mock) *Mocks { return &Mocks{known: known, used: make([]bool, len(known))} }
+func NewMocks(known []Mock) *Mocks { return &Mocks{mocks: known, used: make([]bool, len(known))} }
 
 // Calls returns the host calls that were made, in order, such as
 // "http.crm GET /customers/C-1042".
@@ -71,7 +70,7 @@ func (m *Mocks) Unused() []Mock {
 	var unused []Mock
 	for i, used := range m.used {
 		if !used {
-			unused = append(unused, m.known[i])
+			unused = append(unused, m.mocks[i])
 		}
 	}
 	return unused
@@ -84,12 +83,17 @@ func (m *Mocks) find(object, request string) (Mock, bool) {
 		call += " " + request
 	}
 	m.calls = append(m.calls, call)
-	i := slices.IndexFunc(m.known, func(known Mock) bool { return known.Object == object && known.Request == request })
+	return m.known(object, request)
+}
+
+// known is find for what is no host call.
+func (m *Mocks) known(object, request string) (Mock, bool) {
+	i := slices.IndexFunc(m.mocks, func(mock Mock) bool { return mock.Object == object && mock.Request == request })
 	if i < 0 {
 		return Mock{}, false
 	}
 	m.used[i] = true
-	return m.known[i], true
+	return m.mocks[i], true
 }
 
 // reply notes a call and returns the mock that answers it, or the error that it is
@@ -138,7 +142,6 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	return mockAnswer(mock, request.URL)
 }
 
-// refusal is what a mock with an error answers.
 func (m Mock) refusal() error {
 	return &scripting.HostError{Code: m.Error, Message: m.Request + ": the mock refuses"}
 }
@@ -161,16 +164,11 @@ func mockAnswer(mock Mock, target string) ([]byte, error) {
 	return encoded, nil
 }
 
-// askObjects are what mocks call the methods that a client is asked by.
-func askObjects() map[string]string {
-	return map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
-}
-
 // Asked answers one thing that the client of a test is asked, by its key and
 // its MCP method. It returns false when no mock does; the test tells then which
 // one to add, with the example for its body, or with that of the method where it is "".
 func (m *Mocks) Asked(key, method, example string) (answer json.RawMessage, ok bool) {
-	object := askObjects()[method]
+	object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[method]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, key)
@@ -209,7 +207,6 @@ func (m *Mocks) CallTool(name string) ([]byte, error) {
 	return m.value("tools", name)
 }
 
-// module answers for a function of a module.
 func (m *Mocks) module(name, function string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

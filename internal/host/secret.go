@@ -117,7 +117,6 @@ type vault struct {
 
 var errVault = errors.New("what is kept of a user is damaged")
 
-// Get returns what is kept of a user.
 func (v vault) Get(user string) ([]byte, error) {
 	store, err := v.open()
 	if err != nil {
@@ -184,7 +183,6 @@ func (v vault) seal(store state.Store, user string, value []byte, may func(old s
 	})
 }
 
-// dropRow takes a row out of a store, and reports whether there was one.
 func dropRow(store state.Store, name string) (there bool, err error) {
 	err = store.ChangePair(vaultSpace, name, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
 		there = old.Value != nil

@@ -20,10 +20,9 @@ type UserToken struct {
 	// Secret is the name of the secret that it is the value of, and Definition tells
 	// definitions of that name apart, of which files have one at most.
 	Secret, Definition string
-	// Kind, Issuer and ID are those of the principal.
-	Kind   identity.Kind
-	Issuer string
-	ID     string
+	Kind               identity.Kind
+	Issuer             string
+	ID                 string
 	// Given is when the user let the server have it, Renewed when it was last kept, and
 	// Until when it is forgotten unless it is renewed. What is not known is zero.
 	Given, Renewed, Until time.Time
@@ -59,7 +58,6 @@ func attributesOf(client, user string) map[string]string {
 	return map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer}
 }
 
-// rowPage is how many rows are read at once.
 const rowPage = 1000
 
 // UserTokens returns whose tokens there are, of secrets that are gone too, by secret
@@ -111,7 +109,6 @@ func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, err
 	return t, true, nil
 }
 
-// tokenOf reads the name of a row.
 func tokenOf(name string) (UserToken, bool) {
 	parts := strings.SplitN(name, "\x00", 4)
 	if len(parts) != 4 || parts[0] == "" {
@@ -158,7 +155,6 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 	return sortTokens(dropped), nil
 }
 
-// row is the name of the row of a token.
 func (t UserToken) row() string {
 	return strings.Join([]string{secrets.JoinKey(t.Secret, t.Definition), string(t.Kind), t.Issuer, t.ID}, "\x00")
 }

@@ -40,7 +40,6 @@ func (f *flight) end(c Claim, err error) {
 	close(f.done)
 }
 
-// wait returns what end is given.
 func (f *flight) wait(ctx context.Context) (Claim, error) {
 	select {
 	case <-f.done:

@@ -24,7 +24,6 @@ func (e *encoder) time(t time.Time)     { e.int(t.Unix()); e.uint(uint64(t.Nanos
 func (e *encoder) millis(t time.Time)   { e.int(t.UnixMilli()) }
 func (e *encoder) span(d time.Duration) { e.int(int64(d)) }
 
-// bool appends a byte that is 0 or 1.
 func (e *encoder) bool(b bool) {
 	if b {
 		e.uint(1)
@@ -95,7 +94,6 @@ func (d *decoder) span() time.Duration {
 	return time.Duration(d.int())
 }
 
-// bool reads a byte that is 0 or 1.
 func (d *decoder) bool() bool {
 	n := d.uint()
 	d.failed = d.failed || n > 1

@@ -48,7 +48,6 @@ type FullError struct {
 	Err error
 }
 
-// Error says what there is no room for, and when to try again.
 func (e *FullError) Error() string {
 	text := fmt.Sprintf("no room for more %s; try again in %s", e.What, e.Wait)
 	if e.Err != nil {
@@ -57,5 +56,4 @@ func (e *FullError) Error() string {
 	return text
 }
 
-// Unwrap returns what the disk said.
 func (e *FullError) Unwrap() error { return e.Err }

@@ -73,10 +73,8 @@ func (s *store) KeyByID(id uint32) (Key, error) {
 	return Key{}, ErrTampered
 }
 
-// keyName returns the id of the record of a key.
 func keyName(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
 
-// loadKeys reads the keys that earlier times have left.
 func (s *store) loadKeys() error {
 	for id, e := range s.ledgers[keyKind].entries {
 		data, err := s.read(e)

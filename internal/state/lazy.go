@@ -42,7 +42,6 @@ type Lazy struct {
 	closed bool
 }
 
-// Open returns the store.
 func (l *Lazy) Open() (Store, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

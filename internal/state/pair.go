@@ -51,7 +51,6 @@ type StoredPair struct {
 	Expires int64
 }
 
-// Size returns how many bytes the pair takes under a key.
 func (p StoredPair) Size(key string) int64 { return int64(len(key) + len(p.Value)) }
 
 // public returns the pair, or none when it has expired.
@@ -65,7 +64,6 @@ func (p StoredPair) public(now int64) Pair {
 	return Pair{Value: p.Value, Expires: time.UnixMilli(p.Expires)}
 }
 
-// stored returns the pair as rows know it.
 func (p Pair) stored() StoredPair {
 	if p.Expires.IsZero() {
 		return StoredPair{p.Value, never}
@@ -178,9 +176,6 @@ type spaces struct {
 	soonest int64
 }
 
-func newSpaces(limits Limits) *spaces { return &spaces{limits: limits, of: map[string]Usage{}} }
-
-// count adds to what a space takes up.
 func (s *spaces) count(space string, grown Usage) {
 	u := s.of[space]
 	u.Count, u.Bytes = u.Count+grown.Count, u.Bytes+grown.Bytes

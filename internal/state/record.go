@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Kind says what a record is.
 type Kind int
 
 const (
@@ -16,10 +15,8 @@ const (
 	kinds = int(iota)
 )
 
-// String returns the name of the kind in files.
 func (k Kind) String() string { return [...]string{"key", "claim", "journal", "task"}[k] }
 
-// plural returns the name of many in messages.
 func (k Kind) plural() string {
 	return [...]string{"sealing keys", "request states", "journals", "tasks"}[k]
 }
@@ -48,7 +45,6 @@ type Record struct {
 // a task has room even when nothing else has.
 const recordBytes = 1 << 10
 
-// newRecord returns a record with its size.
 func newRecord(e Entry, data []byte) Record {
 	e.Size = max(recordBytes, int64(len(e.ID)+len(e.Owner)+len(data)))
 	return Record{e, data}
@@ -58,7 +54,6 @@ func newRecord(e Entry, data []byte) Record {
 // has returned from without an error outlives the process, where rows promise that
 // at all; with an error, nothing or all of it has happened.
 type Rows interface {
-	// Each calls yield with the entry of every record.
 	Each(yield func(Entry)) error
 	// Get returns the data of a record, which nobody may change. The record exists.
 	Get(k Kind, id string) ([]byte, error)
@@ -116,7 +111,6 @@ func (l Limits) or(standard Limits) Limits {
 	return l
 }
 
-// Usage is what some records take up.
 type Usage struct {
 	Count int
 	Bytes int64
@@ -153,7 +147,6 @@ func (l *ledger) fits(e Entry) bool {
 		l.all.Bytes+grown <= l.limits.Bytes && owner.Bytes+grown <= l.limits.OwnerBytes
 }
 
-// set adds an entry or replaces the one with the same id.
 func (l *ledger) set(e Entry) {
 	l.remove(e.ID)
 	l.entries[e.ID] = e
@@ -161,7 +154,6 @@ func (l *ledger) set(e Entry) {
 	l.soonest = min(l.soonest, e.Expires)
 }
 
-// remove takes an entry out, if there is one.
 func (l *ledger) remove(id string) {
 	if e, known := l.entries[id]; known {
 		delete(l.entries, id)

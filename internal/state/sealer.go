@@ -129,7 +129,6 @@ func (s *Sealer) Open(text string, want Want) (State, error) {
 	return state, nil
 }
 
-// unseal returns the bytes that were sealed.
 func (s *Sealer) unseal(text string) ([]byte, error) {
 	// The decoder skips line ends, which would make one text of many.
 	if len(text) > maxSealed || strings.ContainsAny(text, "\r\n") {
@@ -170,7 +169,6 @@ func (s *Sealer) check(state *State, want Want) error {
 	return nil
 }
 
-// fetch returns what was too large to travel.
 func (s *Sealer) fetch(nonce Nonce, digest [32]byte) ([]byte, error) {
 	bulk, err := s.store.Journal(nonce)
 	if err != nil {

@@ -139,7 +139,7 @@ func NewStore(r Rows, o Options) (Store, error) {
 		journalKind: newLedger(o.Journals.or(Limits{1 << 12, 64 << 20, 1 << 10, 16 << 20})),
 		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
 	}
-	s.spaces = newSpaces(o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}))
+	s.spaces = &spaces{limits: o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}), of: map[string]Usage{}}
 	var strange error
 	err := r.Each(func(e Entry) {
 		if e.Kind < 0 || int(e.Kind) >= kinds {
@@ -173,7 +173,6 @@ func (s *store) open() (unlock func(), err error) {
 	return s.mu.Unlock, nil
 }
 
-// millis returns the time as entries know it.
 func (s *store) millis() int64 { return s.now().UnixMilli() }
 
 // find returns the entry of a record that has not expired; mu is held.

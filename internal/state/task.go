@@ -259,16 +259,14 @@ func (s *store) WatchTask(owner Owner, id string) (changes <-chan struct{}, stop
 		s.watches[id] = map[chan struct{}]bool{}
 	}
 	s.watches[id][watch] = true
-	return watch, func() { s.stopWatch(id, watch) }, nil
-}
-
-func (s *store) stopWatch(id string, watch chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.watches[id], watch)
-	if len(s.watches[id]) == 0 {
-		delete(s.watches, id)
-	}
+	return watch, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches[id], watch)
+		if len(s.watches[id]) == 0 {
+			delete(s.watches, id)
+		}
+	}, nil
 }
 
 // notify tells all who watch a task that it has changed; mu is held.

@@ -42,7 +42,11 @@ func (k *linker) addAccess(config *definition.Config) {
 		audit := *config.Audit
 		audit.Path = within(folder, audit.Path)
 		k.catalog.Audit = &audit
-		k.checkAudit(audit)
+		if k.options.CheckAudit != nil && audit.Path != "" { // one without a path is told where it stands
+			if err := k.options.CheckAudit(audit); err != nil {
+				k.found.report(diag.List{BadAudit(&audit, err)})
+			}
+		}
 	}
 }
 
@@ -56,16 +60,6 @@ func (k *linker) checkListen(listen definition.Listen) {
 			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
 			Detail: "listen on 127.0.0.1, demand credentials by an auth block and encrypt by a tls block, or override with --insecure-listen",
 		}})
-	}
-}
-
-// checkAudit reports an audit block whose log cannot be opened.
-func (k *linker) checkAudit(audit definition.Audit) {
-	if k.options.CheckAudit == nil || audit.Path == "" { // which is told where it stands
-		return
-	}
-	if err := k.options.CheckAudit(audit); err != nil {
-		k.found.report(diag.List{BadAudit(&audit, err)})
 	}
 }
 
@@ -254,7 +248,7 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 	hidden := make([]byte, len(entries))
 	for i, e := range entries {
 		switch {
-		case i > 0 && e.sameRules(entries[i-1]):
+		case i > 0 && e.folder != nil && e.folder == entries[i-1].folder: // with the same policies and facts
 			hidden[i] = hidden[i-1]
 		case c.Hides(ctx, e, facts):
 			hidden[i] = 1
@@ -262,10 +256,6 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 	}
 	return hidden
 }
-
-// sameRules reports whether two entries surely have the same policies and the
-// same facts: they are files of one folder.
-func (e *Entry) sameRules(other *Entry) bool { return e.folder != nil && e.folder == other.folder }
 
 // Nearest returns the address of what a caller who looks may see and may have meant by
 // a name that is none: the resource of that name, what an upstream server itself calls so,

@@ -282,7 +282,8 @@ func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts pol
 func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scripting.Program) (list diag.List) {
 	for _, object := range objectsOf(granted) {
 		where, written := ranges[object.Kind+"."+object.Name]
-		if !written || len(bodies) == 0 || object.Kind == "fs.write" || reached(object, bodies) {
+		if !written || len(bodies) == 0 || object.Kind == "fs.write" ||
+			slices.ContainsFunc(bodies, func(p *scripting.Program) bool { return p == nil || p.Reaches(object) }) {
 			continue
 		}
 		name := object.Kind + "." + object.Name
@@ -295,15 +296,6 @@ func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scr
 		})
 	}
 	return list
-}
-
-func reached(object scripting.Object, bodies []*scripting.Program) bool {
-	for _, program := range bodies {
-		if program == nil || program.Reaches(object) {
-			return true
-		}
-	}
-	return false
 }
 
 // objectsOf returns the script's objects for what it is granted.

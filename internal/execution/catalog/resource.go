@@ -226,7 +226,6 @@ func texts(args map[string]any) map[string]string {
 	return values
 }
 
-// stringsSchema is the schema of arguments that are strings.
 func stringsSchema(list []definition.Argument) json.RawMessage {
 	properties := make(map[string]any, len(list))
 	required := []string{}

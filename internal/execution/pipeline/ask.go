@@ -91,7 +91,7 @@ func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Re
 			}
 		}
 		x.setApproval(audit.ApprovalRefused, "", pause.Consent.To)
-		return call.Result{}, x.refusedConsent(ctx)
+		return call.Result{}, x.unapproved(ctx, "the user did not approve the call")
 	}
 	return x.goOn(ctx, *pause)
 }

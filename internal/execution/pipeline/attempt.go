@@ -77,7 +77,7 @@ func (x *execution) facts() policylang.Input {
 		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
 		Now:    x.began,
 	}
-	if x.hides() {
+	if len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() {
 		facts.Hide = x.hidden
 	}
 	x.hearing.suppose(&facts)

@@ -86,11 +86,6 @@ func (x *execution) unasked(ctx context.Context, why, because string) *call.Erro
 	return x.unapproved(ctx, x.recorded+": "+x.reasons("; "))
 }
 
-// refusedConsent denies a call that its user did not consent to.
-func (x *execution) refusedConsent(ctx context.Context) *call.Error {
-	return x.unapproved(ctx, "the user did not approve the call")
-}
-
 // unapproved tells the caller as much as all policies that want consent disclose.
 func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
 	if len(x.consents) == 0 { // a reload has removed them since the user was asked

@@ -255,9 +255,6 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	logger.LogAttrs(ctx, level, "a call failed", attrs...)
 }
 
-// hides reports whether there is anything to hide.
-func (x *execution) hides() bool { return len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() }
-
 // secrets finds those that the server knows. What a caller has chosen is hidden together
 // with them, and not before: it would cover a part of one, and the rest would be shown.
 func (x *execution) secrets() redact.Net { return x.pipeline.options.Brokers.Secrets.Net() }

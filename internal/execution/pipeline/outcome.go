@@ -48,7 +48,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
 			broken := x.brokenOutput(r, violations)
-			if x.entry.Upstream == "" && onlyBlocks(r) {
+			if blocks := r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil; blocks && x.entry.Upstream == "" {
 				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
 			}
 			return call.Result{}, x.traced(broken)
@@ -61,11 +61,6 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	}
 	result.Content = reply.ValueContent(value)
 	return result, nil
-}
-
-// onlyBlocks reports whether a body returned content without a value beside it.
-func onlyBlocks(r *scripting.Result) bool {
-	return r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil
 }
 
 func (x *execution) brokenOutput(r *scripting.Result, violations []schema.Violation) *call.Error {

@@ -175,11 +175,6 @@ func (x *execution) known() bool {
 	return known
 }
 
-// uncompleted answers for an argument that nothing completes.
-func uncompleted() call.Result {
-	return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}
-}
-
 // fillOther makes the input of what takes no arguments of its caller's choice:
 // of a resource its URI and the variables of its template, of a completion what
 // was typed and what is filled in. Policies see as args what is filled in, with

@@ -48,7 +48,7 @@ func (x *execution) goOn(ctx context.Context, pause suspend.Pause) (call.Result,
 		x.setApproval(audit.ApprovalGiven, "", pause.Consent.To)
 	}
 	if x.body == nil {
-		return uncompleted(), nil
+		return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
 	}
 	if pause.Leg == pause.Consent.Asked {
 		pause.Start = x.began // no leg has run the body: the time of the user is not its own

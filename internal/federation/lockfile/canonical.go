@@ -48,7 +48,6 @@ func appendValue(dst []byte, value any) []byte {
 	return append(dst, "null"...)
 }
 
-// separated appends a comma before all but the first of a list.
 func separated(dst []byte, i int) []byte {
 	if i == 0 {
 		return dst
@@ -56,7 +55,6 @@ func separated(dst []byte, i int) []byte {
 	return append(dst, ',')
 }
 
-// sortedNames returns the names of an object's members in their canonical order.
 func sortedNames(object map[string]any) []string {
 	names := slices.AppendSeq(make([]string, 0, len(object)), maps.Keys(object))
 	slices.SortFunc(names, compareNames)

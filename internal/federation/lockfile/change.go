@@ -11,7 +11,6 @@ import (
 // Kind is what became of a tool.
 type Kind int
 
-// The kinds of change.
 const (
 	// Added is a tool that is listed, and that nobody has accepted.
 	Added Kind = iota + 1
@@ -21,7 +20,6 @@ const (
 	Removed
 )
 
-// String returns the kind as a word, for logs and records.
 func (k Kind) String() string {
 	switch k {
 	case Added:
@@ -96,7 +94,6 @@ func textOf(t Tool) []byte {
 	return []byte(strings.Join(lines, ""))
 }
 
-// side returns the head line of one side.
 func side(t Tool, none string) string {
 	if t == (Tool{}) {
 		return none
@@ -118,7 +115,6 @@ func shortened(line string) string {
 // Mode is what happens to tools of an upstream that the lock does not know.
 type Mode int
 
-// The modes.
 const (
 	// FirstUse takes in what an upstream lists when it is seen for the first time.
 	FirstUse Mode = iota

@@ -162,7 +162,6 @@ func (l *Lock) Exposed(upstream string, other *Lock) (changes []Change) {
 // draft is a lock that changes: tools by the names of their upstreams and their own.
 type draft map[string]map[string]Tool
 
-// add adds an upstream, and tools of it.
 func (d draft) add(upstream string, tools []Tool) {
 	d.know(upstream)
 	for _, t := range tools {

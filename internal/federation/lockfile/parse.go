@@ -22,7 +22,6 @@ type MistakeError struct {
 	Err error
 }
 
-// Error names the line.
 func (e *MistakeError) Error() string {
 	if e.Line == 0 {
 		return e.Err.Error()
@@ -30,7 +29,6 @@ func (e *MistakeError) Error() string {
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
 }
 
-// Unwrap returns what is wrong.
 func (e *MistakeError) Unwrap() error { return e.Err }
 
 func mistake(line int, format string, args ...any) error {
@@ -79,7 +77,6 @@ func checkSeen(file []byte) error {
 	return nil
 }
 
-// reader reads a lock file line by line.
 type reader struct {
 	rest      string
 	line      string
@@ -100,7 +97,6 @@ func (r *reader) next() bool {
 	return true
 }
 
-// block reads the block that begins with the line.
 func (r *reader) block() error {
 	rest, isTool := strings.CutPrefix(r.line, toolWord)
 	switch {
@@ -153,7 +149,6 @@ func (r *reader) tool(names string) error {
 	return nil
 }
 
-// definition reads the hash and the definition of a tool.
 func (r *reader) definition(upstream, name string) (Tool, error) {
 	if !r.next() || !strings.HasPrefix(r.line, hashWord) {
 		return Tool{}, fmt.Errorf("want %sand the hash of the definition in the next line", hashWord)

@@ -85,13 +85,11 @@ func (s *sheet) string(text string, depth int) {
 // full reports whether the text is longer than it may be.
 func (s *sheet) full() bool { return s.most > 0 && len(s.text) > s.most }
 
-// next begins the line of a member or item.
 func (s *sheet) next(i, depth int) {
 	s.text = separated(s.text, i)
 	s.line(depth)
 }
 
-// end closes an object or array of n.
 func (s *sheet) end(bracket byte, n, depth int) {
 	if n > 0 {
 		s.line(depth)

@@ -36,13 +36,10 @@ type Tool struct {
 	raw   bool // these are served as they are
 }
 
-// Upstream returns the name of the upstream's block.
 func (t Tool) Upstream() string { return t.upstream }
 
-// Name returns the name that the upstream calls the tool by.
 func (t Tool) Name() string { return t.name }
 
-// Definition returns the definition in its canonical form.
 func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition) }
 
 // Hash returns the SHA-256 of the definition in its canonical form, in 64 lower-case

@@ -43,7 +43,6 @@ func (b *body) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome
 	return l.follow(ctx, c)
 }
 
-// leg is one run of a body.
 type leg struct {
 	*body
 	invocation *catalog.Invocation
@@ -78,7 +77,6 @@ func (l *leg) send(ctx context.Context, r upstream.Request) (*upstream.Call, *sc
 	return c, nil, nil
 }
 
-// unavailable is the error of a server that cannot be reached.
 func unavailable(err error) error {
 	lost := &catalog.UnavailableError{Message: "the server behind this cannot be reached now", Err: err}
 	if errors.Is(err, upstream.ErrChanged) {
@@ -90,7 +88,6 @@ func unavailable(err error) error {
 	return lost
 }
 
-// follow waits for what becomes of a call.
 func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
 	for {
 		reply, err := c.Next(ctx)
@@ -133,7 +130,6 @@ func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
 	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
 }
 
-// clipped bounds what is passed on of the words of a server.
 func clipped(text string) string { return clippedTo(text, maxMessage) }
 
 // clippedTo bounds a text in bytes, and leaves no half of a character.
@@ -144,7 +140,6 @@ func clippedTo(text string, most int) string {
 	return truncate.Start(text, most) + "…"
 }
 
-// failed is the outcome of a call that has no result.
 func failed(format string, args ...any) scripting.Outcome {
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
 }

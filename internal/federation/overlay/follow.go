@@ -31,7 +31,6 @@ func (f *Federation) Follow(uri string) (leave func()) {
 	return sync.OnceFunc(func() { f.followed.count(uri, -1) })
 }
 
-// count adds to how often a resource is wanted.
 func (f *followed) count(uri string, more int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +88,6 @@ func (f *followed) updated(server, uri string) {
 	}
 }
 
-// take returns the resources that have changed since the last time.
 func (f *followed) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

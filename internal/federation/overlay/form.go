@@ -24,7 +24,6 @@ type form struct {
 // fields are those of a form, in the order in which people see them.
 type fields []field
 
-// MarshalJSON encodes the fields as the members of an object.
 func (f fields) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -84,7 +83,6 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	return f, nil
 }
 
-// member is one of an object.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -151,7 +149,6 @@ type field struct {
 	Default  json.RawMessage `json:"default,omitempty"`
 }
 
-// choices are what people choose one of.
 type choices struct {
 	Enum  []string `json:"enum,omitempty"`
 	Names []string `json:"enumNames,omitempty"`
@@ -163,14 +160,12 @@ type choice struct {
 	Title string `json:"title"`
 }
 
-// items are what people choose some of.
 type items struct {
 	Type  string   `json:"type,omitempty"`
 	Enum  []string `json:"enum,omitempty"`
 	AnyOf []choice `json:"anyOf,omitempty"`
 }
 
-// formats are those that a text of a form may have.
 var formats = []string{"email", "uri", "date", "date-time"}
 
 // fieldOf returns a field. What goes back to the server as it is, its name and what can be
@@ -259,7 +254,6 @@ func (f *field) preset(said members, fits func(json.RawMessage) bool) {
 // errChoices says that choices are none.
 var errChoices = errors.New("its choices are not texts that show what they hold")
 
-// chosen returns choices without titles.
 func chosen(list json.RawMessage) (values []string, err error) {
 	if !showsAll(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
 		return nil, errChoices
@@ -285,7 +279,6 @@ func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 	return of, nil
 }
 
-// showsAll reports whether JSON is a list of texts that each show what they hold.
 func showsAll(list string) bool {
 	var texts []*string
 	if json.Unmarshal([]byte(list), &texts) != nil {

@@ -25,7 +25,6 @@ func needsTask(said members) bool {
 	return decoded(said["execution"]).text("taskSupport") == "required"
 }
 
-// tool makes an item of a tool (2026-07-28 server/tools).
 func (m *maker) tool(item *catalog.Item, said members) error {
 	name := said.text("name")
 	item.Name = m.block.Renamed(name)
@@ -63,7 +62,6 @@ func annotate(item *catalog.Item, said members) {
 	}
 }
 
-// override has the block say of a tool what it says.
 func override(item *catalog.Item, o *definition.Override) {
 	if o.Title != nil {
 		item.Title = *o.Title
@@ -103,7 +101,7 @@ func schemas(item *catalog.Item, said members) (err error) {
 	if item.Input, err = compiled("inputSchema", input); err != nil {
 		return err
 	}
-	item.PolicySchema, item.InputNames = input, sortedNames(decoded(input)["properties"])
+	item.PolicySchema, item.InputNames = input, slices.Sorted(maps.Keys(decoded(decoded(input)["properties"])))
 	output := said["outputSchema"]
 	if output == nil || string(output) == "null" {
 		return nil
@@ -112,7 +110,6 @@ func schemas(item *catalog.Item, said members) (err error) {
 	return err
 }
 
-// compiled compiles a schema, or says what is wrong with it.
 func compiled(what string, raw []byte) (*schema.Schema, error) {
 	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
 	for _, p := range problems {
@@ -239,7 +236,6 @@ func (m *maker) completion(kind, key, of, argument string) catalog.Body {
 	return &completion{fleet: m.fleet, server: m.block.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
 }
 
-// stringsSchema is the schema of arguments that are strings.
 func stringsSchema(names, required []string) json.RawMessage {
 	properties := make(map[string]any, len(names))
 	for _, name := range names {

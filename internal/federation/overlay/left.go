@@ -174,7 +174,6 @@ func (m *maker) shown(kind catalog.Kind, said members) (members, error) {
 	return escaped(said, "uri", "uriTemplate")
 }
 
-// hidesArgument reports whether a prompt has an argument that nobody could name.
 func hidesArgument(said members) bool {
 	var arguments []members
 	_ = json.Unmarshal(said["arguments"], &arguments)

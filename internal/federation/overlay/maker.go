@@ -21,7 +21,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maker makes items of what one server lists.
 type maker struct {
 	block     *definition.Upstream
 	fleet     *upstream.Fleet
@@ -70,7 +69,6 @@ func (m members) flag(name string) *bool {
 	return nil
 }
 
-// all makes items of all that is listed.
 func (m *maker) all(l *upstream.Listing) {
 	if m.block.Offers(definition.OfferTools) {
 		tools, more := included(m.block, l.Tools)
@@ -156,7 +154,6 @@ func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	return key
 }
 
-// item returns what items of all kinds have in common.
 func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 	u := m.block
 	item := &catalog.Item{
@@ -217,7 +214,6 @@ func iconsOf(list json.RawMessage) (icons []definition.Icon) {
 	return icons
 }
 
-// hidesIcon reports whether an icon holds invisible characters.
 func hidesIcon(src, mimeType, theme string, sizes []string) bool {
 	return safetext.Hides(src) || safetext.Hides(mimeType) || safetext.Hides(theme) || slices.ContainsFunc(sizes, safetext.Hides)
 }
@@ -240,13 +236,6 @@ func addressed(uri string) error {
 		return errHidesAddress
 	}
 	return nil
-}
-
-// sortedNames returns the names of the members of a JSON object.
-func sortedNames(object json.RawMessage) []string {
-	var m members
-	_ = json.Unmarshal(object, &m)
-	return slices.Sorted(maps.Keys(m))
 }
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }

@@ -117,7 +117,6 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 	return served
 }
 
-// reason says why a tool is in quarantine.
 func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
 	why := "nobody has accepted it"
 	switch {

@@ -189,7 +189,6 @@ func (l *leg) resume(ctx context.Context, state, answers []byte) (*upstream.Call
 	return c, nil, nil
 }
 
-// isRefusal reports whether an answer refuses what was asked.
 func isRefusal(answer json.RawMessage) bool {
 	action := decoded(answer).text("action")
 	return action == "decline" || action == "cancel"

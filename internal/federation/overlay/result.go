@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// result makes an outcome of what a server answers.
 func (l *leg) result(result json.RawMessage) scripting.Outcome {
 	if len(result) > l.output {
 		return scripting.Outcome{Failure: &scripting.Failure{
@@ -165,7 +164,6 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 // server/utilities/completion).
 const maxSuggested = 100
 
-// completed passes a completion on.
 func completed(result members) scripting.Outcome {
 	said := decoded(result["completion"])
 	var values []string

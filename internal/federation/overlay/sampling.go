@@ -60,7 +60,9 @@ func sampledTools(said members, params map[string]any) error {
 	if said["tools"] == nil {
 		return nil
 	}
-	tools, err := each(said["tools"], sampledTool)
+	tools, err := each(said["tools"], func(said members) (map[string]any, error) {
+		return known(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
+	})
 	if err != nil || len(tools) == 0 {
 		return err
 	}
@@ -68,11 +70,6 @@ func sampledTools(said members, params map[string]any) error {
 		params["toolChoice"], err = known(given(said["toolChoice"]), "mode")
 	}
 	return err
-}
-
-// sampledTool is a tool that a model may use, which the server itself runs.
-func sampledTool(said members) (map[string]any, error) {
-	return known(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
 }
 
 // message is one of those that the model goes on from.

@@ -19,7 +19,6 @@ const maxLeft = 100
 // of its own, in bytes.
 const maxReason = 1 << 10
 
-// shown returns an error as operators may see it.
 func (f *Federation) shown(err error) error {
 	if err == nil {
 		return nil
@@ -27,7 +26,6 @@ func (f *Federation) shown(err error) error {
 	return errors.New(clippedTo(f.veil.Redact(err.Error()), maxReason))
 }
 
-// States returns how the servers of a catalog are, in the order of their blocks.
 func (f *Federation) States(c *catalog.Catalog) []federation.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -126,7 +126,6 @@ func (c *Call) progress(params json.RawMessage) {
 	}
 }
 
-// log passes on a message of the server.
 func (c *Call) log(params json.RawMessage) {
 	var p struct {
 		Level, Logger string
@@ -181,7 +180,6 @@ func (e streamError) Unwrap() error { return e.error }
 // breaks ends the call for what has come on its stream.
 func (c *Call) breaks(err error) { c.cancel(streamError{err}) }
 
-// answered reports whether the server has given a response.
 func (c *Call) answered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +196,6 @@ func (c *Call) Cancel(cause error) {
 	c.cancel(cause)
 }
 
-// Ended reports whether the call has ended at its server.
 func (c *Call) Ended() bool {
 	select {
 	case <-c.done:
@@ -208,7 +205,6 @@ func (c *Call) Ended() bool {
 	}
 }
 
-// reply is that of a call that has ended.
 func (c *Call) reply() (Reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,7 +247,6 @@ func mayAsk(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("resultType")) || bytes.Contains(result, []byte(`\u`))
 }
 
-// pending is a question that has no answer yet.
 type pending struct {
 	Question
 	answered chan Answer
@@ -280,7 +275,6 @@ func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (
 	}
 }
 
-// withdraw forgets a question whose answer nobody waits for any more.
 func (c *Call) withdraw(p *pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,7 +288,6 @@ func (c *Call) look() {
 	}
 }
 
-// questions returns those that are open.
 func (c *Call) questions() (asked []Question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,7 +80,6 @@ func (f *Fleet) start(p Place, before *server) *server {
 	return s
 }
 
-// server returns the one of a name; nil where there is none.
 func (f *Fleet) server(name string) *server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +144,6 @@ func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
 	}
 }
 
-// Any reports whether the fleet is of any server.
 func (f *Fleet) Any() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,7 +191,6 @@ type UnreachableError struct {
 	Err  error
 }
 
-// Error names the server.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the server %q cannot be reached", e.Name)
 }
@@ -238,7 +235,6 @@ func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listene
 	return link.Begin(ctx, r, heard), nil
 }
 
-// Close ends all connections, and waits until they have.
 func (f *Fleet) Close() {
 	f.mu.Lock()
 	f.closed = true

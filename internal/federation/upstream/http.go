@@ -77,7 +77,6 @@ func (e *ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// send sends a request, and has the wire see what is answered.
 func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	of := on.of
 	if of == nil && t.opens(out) {
@@ -356,11 +355,9 @@ func (l *Link) find(ctx context.Context, known way) error {
 
 // client is the transport of the client library.
 func (w way) client(t *watched) mcp.Transport {
-	web := &http.Client{Transport: t, CheckRedirect: stay}
+	web := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if w.transport == Events {
 		return &mcp.SSEClientTransport{Endpoint: w.url, HTTPClient: web}
 	}
 	return &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: web, MaxEventSize: -1}
 }
-
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -164,7 +164,6 @@ const modern = "2026-07-28"
 // Revision is the revision of the protocol that the server speaks.
 func (l *Link) Revision() string { return l.session.InitializeResult().ProtocolVersion }
 
-// Modern reports whether the server has no sessions.
 func (l *Link) Modern() bool { return l.Revision() >= modern }
 
 // Dead is closed when the connection cannot be used any more.

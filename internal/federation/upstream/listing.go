@@ -46,7 +46,6 @@ var lists = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
 
-// List reads all that the server offers.
 func (l *Link) List(ctx context.Context) (*Listing, error) {
 	can := l.session.InitializeResult().Capabilities
 	if can == nil {

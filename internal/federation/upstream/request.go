@@ -28,7 +28,6 @@ const (
 	methodUpdated = "notifications/resources/updated"
 )
 
-// Request is what a server is asked.
 type Request struct {
 	// Method is one of those above.
 	Method string
@@ -83,7 +82,6 @@ type Fault struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error returns the code and the message.
 func (f *Fault) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
 
 // Question is what a server asks the client of a call.
@@ -132,7 +130,6 @@ func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
 	return c
 }
 
-// send sends a request and waits for its response, which the wire takes.
 func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
 	var err error
@@ -164,7 +161,11 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 
 func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	l.trace(ctx, meta)
+	if l.options.Propagate != nil {
+		if parent := l.options.Propagate(ctx); parent != "" {
+			meta[traceParentKey] = parent
+		}
+	}
 	if l.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
 		if r.Can != nil {
@@ -181,16 +182,6 @@ func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 // (2026-07-28 basic/index, OpenTelemetry trace context). Names without a prefix are free
 // before.
 const traceParentKey = "traceparent"
-
-// trace has a request carry the trace of its context on.
-func (l *Link) trace(ctx context.Context, meta mcp.Meta) {
-	if l.options.Propagate == nil {
-		return
-	}
-	if parent := l.options.Propagate(ctx); parent != "" {
-		meta[traceParentKey] = parent
-	}
-}
 
 // answers are those to the questions of a server without sessions, by its keys.
 func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {

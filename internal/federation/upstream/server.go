@@ -36,7 +36,6 @@ const (
 	largeList = 1 << 20
 )
 
-// server is one server of a fleet.
 type server struct {
 	// Fixed at creation.
 	place   Place
@@ -71,7 +70,6 @@ type server struct {
 	first sync.Once // for begun
 }
 
-// changed hears what the server says of itself.
 func (s *server) changed(method, uri string) {
 	if method == methodUpdated {
 		if s.subscriptions.wants(uri) {
@@ -85,7 +83,6 @@ func (s *server) changed(method, uri string) {
 	}
 }
 
-// run keeps a connection to the server until ctx is done.
 func (s *server) run(ctx context.Context) {
 	if s.place.Lazy && !s.idle(ctx) {
 		return
@@ -126,7 +123,6 @@ func (s *server) pause(wait time.Duration) time.Duration {
 	return pause
 }
 
-// begin connects to the server, and reads what it offers.
 func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listing, error) {
 	defer s.gate.enter(ctx)()
 	ctx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
@@ -172,7 +168,6 @@ func (s *server) idle(ctx context.Context) bool {
 	}
 }
 
-// want has the server reached if it is idle.
 func (s *server) want() {
 	select {
 	case s.wanted <- struct{}{}:

@@ -86,7 +86,8 @@ func (p *program) tell() {
 			return
 		}
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
-			p.note(words)
+			said := truncate.Text(string(words), maxNoise)
+			p.last.Store(&said) // the last line of the standard error
 			p.noise("an upstream server says", line)
 		}
 		within = long
@@ -241,12 +242,6 @@ func statusOf(code int) string {
 
 // maxWords is how much is shown of the last words of a program, in bytes.
 const maxWords = 200
-
-// note keeps a line of the standard error as the last one.
-func (p *program) note(line []byte) {
-	said := truncate.Text(string(line), maxNoise)
-	p.last.Store(&said)
-}
 
 // heard waits a little until the standard error of a program has been read that has ended:
 // others may hold it open.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +54,6 @@ func (s *subscriptions) remove(uri string) {
 	s.stir()
 }
 
-// agreed says that the server tells of a resource.
 func (s *subscriptions) agreed(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,6 @@ func (s *subscriptions) stir() {
 	}
 }
 
-// wants reports whether somebody wants to hear of a resource.
 func (s *subscriptions) wants(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,16 +89,10 @@ func (s *subscriptions) wants(uri string) bool {
 	return wants
 }
 
-// all returns the URIs of all, in order.
 func (s *subscriptions) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	uris := make([]string, 0, len(s.wanted))
-	for uri := range s.wanted {
-		uris = append(uris, uri)
-	}
-	slices.Sort(uris)
-	return uris
+	return slices.Sorted(maps.Keys(s.wanted))
 }
 
 // keep has the server of a link tell of the resources that are wanted, until ctx is done.

@@ -69,7 +69,6 @@ const (
 // keepPace waits until one more such message may be read, or the connection is over.
 func (w *wire) keepPace() { _ = w.pace.Wait(w.over) }
 
-// message is what both sides send.
 type message struct {
 	id, result, params, fault json.RawMessage
 	method                    string
@@ -325,7 +324,6 @@ type breaker struct {
 	since          uint64
 }
 
-// answers notes that the server has answered a call.
 func (b *breaker) answers() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

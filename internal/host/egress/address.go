@@ -32,14 +32,7 @@ type address struct {
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
-func (a *address) hostport() string { return joinHostPort(a.host, a.port) }
-
-func joinHostPort(host, port string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]:" + port
-	}
-	return host + ":" + port
-}
+func (a *address) hostport() string { return net.JoinHostPort(a.host, a.port) }
 
 // sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
 func (a *address) sameOrigin(b *address) bool {
@@ -273,7 +266,6 @@ func (h hostPattern) covers(a *address) bool {
 	return a.host == h.host
 }
 
-// check returns why a request is not covered, or nil.
 func (p permit) check(method string, a *address) error {
 	if !slices.ContainsFunc(p.hosts, func(h hostPattern) bool { return h.covers(a) }) {
 		return fault(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())

@@ -41,7 +41,6 @@ const (
 	maxIdlePerHost    = 16
 )
 
-// client sends the requests of one grant.
 type client struct {
 	grant     grant.HTTP
 	permit    permit
@@ -188,7 +187,6 @@ func (c *client) failed(ctx context.Context, r *request, err error) *scripting.H
 	return explained
 }
 
-// build makes the request that goes out, with the secrets in it.
 func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 	out := &http.Request{
 		Method: r.method, URL: r.to.url, Host: r.to.url.Host,
@@ -222,10 +220,10 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 			return refused
 		}
 		if err != nil {
-			return unread(h.Name, err)
+			return &unsetError{fault(scripting.Unavailable, "a secret that the grant needs could not be read"), h.Name, err}
 		}
 		if !isHeaderValue(value) || !httpheader.IsToken(h.Name) {
-			return unsendable(h.Name)
+			return &unsetError{fault(scripting.Unavailable, "a header that the grant sets cannot be sent"), h.Name, errControl}
 		}
 		to.Set(h.Name, value)
 	}
@@ -243,21 +241,9 @@ type unsetError struct {
 	cause  error
 }
 
-// Error names the header, and says why.
 func (e *unsetError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
 
-// Unwrap returns the error that scripts get.
 func (e *unsetError) Unwrap() error { return e.HostError }
-
-// unread is the error of a header whose secret cannot be read.
-func unread(header string, cause error) error {
-	return &unsetError{fault(scripting.Unavailable, "a secret that the grant needs could not be read"), header, cause}
-}
-
-// unsendable is the error of a header that is none.
-func unsendable(header string) error {
-	return &unsetError{fault(scripting.Unavailable, "a header that the grant sets cannot be sent"), header, errControl}
-}
 
 // withheld returns what a script may know of a header that cannot be set, and tells the
 // operator's log the rest.

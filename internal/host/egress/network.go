@@ -89,7 +89,6 @@ func blocks() []block {
 	return all
 }
 
-// network tells the zones of addresses.
 type network struct {
 	blocks []block
 	nat64  netip.Prefix // whose last 32 bits are an IPv4 address

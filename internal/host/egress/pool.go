@@ -160,7 +160,6 @@ func (p *Pool) release(c *client) {
 	}
 }
 
-// retire closes a client that has not been used for a while.
 func (p *Pool) retire(key [sha256.Size]byte, c *client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

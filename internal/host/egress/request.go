@@ -23,7 +23,6 @@ import (
 // maxMethod bounds the name of a method, in bytes.
 const maxMethod = 32
 
-// request is what a script asks for.
 type request struct {
 	method  string
 	to      *address
@@ -34,7 +33,6 @@ type request struct {
 	timeout time.Duration // 0 means none
 }
 
-// parseRequest reads the payload of an "http.request".
 func parseRequest(payload []byte) (*request, error) {
 	var in struct {
 		Method    string            `json:"method"`

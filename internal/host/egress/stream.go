@@ -2,7 +2,6 @@ package egress
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -26,23 +25,24 @@ import (
 // under the grant, whose headers they get, beside those that are the server's own. The
 // caller reads an answer as it comes, bounds it, and closes it. No redirect is followed.
 // Errors are as those of [Pool.Do], in words for the operator.
-func (p *Pool) Stream(g grant.HTTP) http.RoundTripper { return streaming{pool: p, grant: g} }
+func (p *Pool) Stream(g grant.HTTP) http.RoundTripper { return transport{p, g, true} }
 
-type streaming struct {
-	pool  *Pool
-	grant grant.HTTP
+// transport sends requests of the server itself under a grant.
+type transport struct {
+	pool    *Pool
+	grant   grant.HTTP
+	streams bool // answers are read as they come
 }
 
-// RoundTrip sends a request.
-func (t streaming) RoundTrip(out *http.Request) (*http.Response, error) {
-	resp, err := t.send(out)
+func (t transport) RoundTrip(out *http.Request) (*http.Response, error) {
+	resp, err := t.roundTrip(out)
 	if err != nil && out.Body != nil {
 		_ = out.Body.Close()
 	}
 	return resp, err
 }
 
-func (t streaming) send(out *http.Request) (*http.Response, error) {
+func (t transport) roundTrip(out *http.Request) (*http.Response, error) {
 	to, err := parseAddress(out.URL.String())
 	if err != nil {
 		return nil, err
@@ -51,20 +51,24 @@ func (t streaming) send(out *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, fault(scripting.Unavailable, "the server is stopping")
 	}
-	resp, err := c.open(to, out)
-	if err != nil {
+	r := &request{method: out.Method, to: to, host: to.hostport()}
+	send := c.whole
+	if t.streams {
+		send = c.open
+	}
+	var resp *http.Response
+	if err = c.permit.check(r.method, to); err == nil {
+		resp, err = send(r, out)
+	}
+	if err != nil || !t.streams {
 		release()
-		return nil, err
+		return resp, err
 	}
 	resp.Body = &leased{ReadCloser: resp.Body, release: release}
 	return resp, nil
 }
 
-// open sends a request with the headers of the grant.
-func (c *client) open(to *address, out *http.Request) (*http.Response, error) {
-	if err := c.permit.check(out.Method, to); err != nil {
-		return nil, err
-	}
+func (c *client) open(r *request, out *http.Request) (*http.Response, error) {
 	ctx := out.Context()
 	sent := out.Clone(ctx)
 	if parent := c.options.Propagate(ctx); parent != "" {
@@ -75,7 +79,7 @@ func (c *client) open(to *address, out *http.Request) (*http.Response, error) {
 	}
 	resp, err := c.transport.RoundTrip(sent)
 	if err != nil {
-		return nil, &streamError{c.failed(ctx, &request{method: out.Method, to: to, host: to.hostport()}, err), err}
+		return nil, &streamError{c.failed(ctx, r, err), err}
 	}
 	c.refused(ctx, resp)
 	return resp, nil
@@ -105,7 +109,6 @@ func (e *streamError) Error() string {
 	return e.Message
 }
 
-// Unwrap returns the error that scripts get.
 func (e *streamError) Unwrap() error { return e.HostError }
 
 // leased gives the connection back when the answer is closed.
@@ -115,13 +118,11 @@ type leased struct {
 	release func()
 }
 
-// Close closes the answer.
 func (l *leased) Close() error {
 	defer l.once.Do(l.release)
 	return l.ReadCloser.Close()
 }
 
-// answer is what the script gets.
 type answer struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
@@ -197,43 +198,15 @@ func withoutHeaders(headers []header, names ...string) []header {
 // under the grant, but for the headers, which are the server's own. An answer
 // is read to its end, which MaxResponse bounds, and nothing is taken out of it.
 // No redirect is followed. Errors are as those of [Pool.Do].
-func (p *Pool) RoundTripper(g grant.HTTP) http.RoundTripper {
-	return roundTripper{pool: p, grant: g}
-}
+func (p *Pool) RoundTripper(g grant.HTTP) http.RoundTripper { return transport{p, g, false} }
 
-type roundTripper struct {
-	pool  *Pool
-	grant grant.HTTP
-}
-
-// RoundTrip sends a request.
-func (t roundTripper) RoundTrip(out *http.Request) (*http.Response, error) {
-	if out.Body != nil {
-		defer func() { _ = out.Body.Close() }()
-	}
-	to, err := parseAddress(out.URL.String())
-	if err != nil {
-		return nil, err
-	}
-	c, release, ok := t.pool.lease(t.grant)
-	if !ok {
-		return nil, fault(scripting.Unavailable, "the server is stopping")
-	}
-	defer release()
-	if err := c.permit.check(out.Method, to); err != nil {
-		return nil, err
-	}
-	return c.whole(out.Context(), &request{method: out.Method, to: to, host: to.hostport()}, out)
-}
-
-// whole sends a request and reads all of its answer.
-func (c *client) whole(ctx context.Context, r *request, out *http.Request) (*http.Response, error) {
+func (c *client) whole(r *request, out *http.Request) (*http.Response, error) {
 	resp, err := c.transport.RoundTrip(out)
 	if err != nil {
-		return nil, c.failed(ctx, r, err)
+		return nil, c.failed(out.Context(), r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := c.read(ctx, r, resp)
+	body, err := c.read(out.Context(), r, resp)
 	if err != nil {
 		return nil, err
 	}

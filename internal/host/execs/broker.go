@@ -32,8 +32,7 @@ type Broker struct {
 	// Supervisor is the command by which a program is run, so that nothing of it
 	// is left: see package supervisor. Empty means that there is none.
 	Supervisor []string
-	// Resolve returns the value of a secret.
-	Resolve func(ctx context.Context, name string) (string, error)
+	Resolve    func(ctx context.Context, name string) (string, error)
 	// Redact takes what no script may see out of what a program writes.
 	Redact func([]byte) []byte
 	// Logger gets what the operator should know.
@@ -92,7 +91,6 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 	})
 }
 
-// environment returns the environment of a program, with the secrets in it.
 func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error) {
 	env := make([]string, len(g.Env))
 	for i, v := range g.Env {

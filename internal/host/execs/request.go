@@ -41,7 +41,6 @@ func (p Program) Parse(payload []byte) ([]string, error) {
 	return p.Arguments(in.Params), nil
 }
 
-// check refuses a value that the parameter of a program does not take.
 func (p param) check(program, value string) error {
 	switch {
 	case len(value) > p.MaxLength:
@@ -86,7 +85,6 @@ func fault(code, format string, args ...any) error {
 // concurrent use.
 type Program struct {
 	grant.Exec
-	// params are the parameters of the grant, in their order.
 	params []param
 }
 

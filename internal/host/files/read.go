@@ -18,7 +18,6 @@ import (
 // chunk is how much is read or written between two looks at the context.
 const chunk = 256 << 10
 
-// readFile answers readText, readBytes and lines.
 func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
 	file, info, err := root.open(q, noWait, root.plain)
 	if err != nil {
@@ -58,7 +57,6 @@ func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Requ
 	}{strings.ToValidUTF8(string(redact(data)), "\ufffd")}, nil
 }
 
-// window returns which bytes of a file are asked for.
 func (f *Folder) window(size int64, q *Request) (from, to int64, err error) {
 	to = size
 	switch {
@@ -118,7 +116,6 @@ func whole(data []byte) []byte {
 	return data
 }
 
-// told are the lines of a file.
 type told struct {
 	Lines []string `json:"lines"`
 }
@@ -187,7 +184,6 @@ func (l *lineReader) told(redact func([]byte) []byte) told {
 	return told{lines}
 }
 
-// entry is one entry of a folder.
 type entry struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
@@ -266,7 +262,6 @@ func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
 	return err
 }
 
-// fill writes a file to the disk.
 func fill(ctx context.Context, file *os.File, content []byte) error {
 	for len(content) > 0 {
 		if err := ctx.Err(); err != nil {

@@ -24,7 +24,6 @@ type Request struct {
 // Written returns the content that is to be written, and false when nothing is.
 func (r *Request) Written() ([]byte, bool) { return r.content, r.writes }
 
-// payload is what a script sends.
 type payload struct {
 	Path   string  `json:"path"`
 	From   int64   `json:"from"`
@@ -67,7 +66,6 @@ func (f *Folder) Parse(method string, data []byte) (*Request, error) {
 	return r, err
 }
 
-// carry takes in what is to be written.
 func (r *Request) carry(f *Folder, in payload) (err error) {
 	r.writes = true
 	switch {

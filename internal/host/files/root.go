@@ -16,7 +16,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// root is an open folder.
 type root struct {
 	*os.Root
 	device uint64
@@ -68,7 +67,6 @@ func (r *root) look(q *Request) (fs.FileInfo, error) {
 	return r.Lstat(q.Path)
 }
 
-// folder refuses what is no folder of the file system of the root.
 func (r *root) folder(q *Request, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -126,7 +124,6 @@ func (r *root) open(q *Request, flags int, accept func(*Request, fs.FileInfo) er
 	return file, info, nil
 }
 
-// remove removes a file.
 func (r *root) remove(q *Request) error {
 	info, err := r.look(q)
 	if err == nil {
@@ -138,7 +135,6 @@ func (r *root) remove(q *Request) error {
 	return err
 }
 
-// described is the answer to stat.
 type described struct {
 	Type     string `json:"type"`
 	Size     int64  `json:"size"`
@@ -178,7 +174,6 @@ func typeOf(mode fs.FileMode) string {
 	return typeOther
 }
 
-// beside returns the path of a name in the same folder.
 func beside(name, other string) string { return path.Join(path.Dir(name), other) }
 
 // Folder is a grant, with what one run has used of it. It holds nothing open,
@@ -276,7 +271,6 @@ func checkNames(given, name string) error {
 	return nil
 }
 
-// checkName says what keeps a name from being used.
 func checkName(name string) string {
 	switch {
 	case len(name) > maxName:

@@ -62,7 +62,6 @@ var reserved = []string{
 	"__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }
 
-// check reports why there cannot be such modules together.
 func check(modules []Module) error {
 	known := map[string]bool{}
 	for _, m := range modules {
@@ -134,7 +133,6 @@ func New(modules []Module, logger *slog.Logger) (*Broker, error) {
 	return b, nil
 }
 
-// Names returns the names of all modules, in order.
 func (b *Broker) Names() []string {
 	if b == nil {
 		return nil

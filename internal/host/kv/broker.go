@@ -63,7 +63,6 @@ func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload [
 	return json.Marshal(answer)
 }
 
-// failed returns what a script is told of an error.
 func (b *Broker) failed(ctx context.Context, err error) error {
 	var refusal *scripting.HostError
 	var full *state.FullError
@@ -82,7 +81,6 @@ func (b *Broker) failed(ctx context.Context, err error) error {
 
 // Runner is who runs: a definition, for a caller.
 type Runner struct {
-	// Kind and Name are those of the definition, such as "tool" and its name.
 	Kind, Name string
 	// Caller is the zero Caller of what runs for nobody.
 	Caller identity.Caller

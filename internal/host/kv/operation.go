@@ -40,7 +40,6 @@ type request struct {
 	By       *int64          `json:"by"`
 }
 
-// The answers of operations.
 type (
 	valueAnswer struct {
 		Value json.RawMessage `json:"value,omitempty"` // absent of none
@@ -53,7 +52,6 @@ type (
 	}
 )
 
-// operation is one operation on its way.
 type operation struct {
 	request
 	grant grant.KV
@@ -179,7 +177,6 @@ func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
 	return state.Pair{Value: value, Expires: now.Add(ttl)}
 }
 
-// checkKey refuses what is no key.
 func (o *operation) checkKey() error {
 	if o.Key == "" || len(o.Key) > grant.MaxKey || !utf8.ValidString(o.Key) {
 		return refuse(scripting.Invalid, fmt.Sprintf("a key is text of 1 to %d bytes", grant.MaxKey))
@@ -187,7 +184,6 @@ func (o *operation) checkKey() error {
 	return nil
 }
 
-// checkValue refuses what cannot be kept.
 func (o *operation) checkValue() error {
 	switch {
 	case len(o.Value) == 0:

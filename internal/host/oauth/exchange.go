@@ -62,7 +62,6 @@ type token struct {
 	refresh string
 }
 
-// exchange asks for a token.
 func exchange(ctx context.Context, c Client, secret string, transport http.RoundTripper) (token, error) {
 	config := clientcredentials.Config{
 		ClientID: c.ID, ClientSecret: secret, TokenURL: c.TokenURL, Scopes: c.Scopes,
@@ -120,7 +119,6 @@ func told(err error) error {
 	return errMalformed
 }
 
-// refusal is an answer that is no token.
 type refusal struct {
 	status int
 	code   string // "" when the answer holds none of codes
@@ -136,7 +134,6 @@ func (r *refusal) Error() string {
 // checked lets only answers through that may hold a token.
 type checked struct{ http.RoundTripper }
 
-// RoundTrip sends a request.
 func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", "mcpd")
@@ -184,9 +181,8 @@ type Client struct {
 	// RedirectURL the place to which they come back: on this machine, or with https
 	// on the front, below [Route]. Both are empty of a client that asks for itself.
 	AuthorizeURL, RedirectURL string
-	// TokenURL is where tokens are asked for.
-	TokenURL string
-	ID       string
+	TokenURL                  string
+	ID                        string
 	// Secret is the key of the secret that proves the client.
 	Secret string
 	Scopes []string
@@ -199,10 +195,8 @@ type Client struct {
 	PrivateNetworks bool
 }
 
-// ForUsers reports whether the client gets tokens of single users.
 func (c Client) ForUsers() bool { return c.AuthorizeURL != "" }
 
-// config is the client as the library knows it.
 func (c Client) config(secret string) *oauth2.Config {
 	config := &oauth2.Config{
 		ClientID: c.ID, ClientSecret: secret, RedirectURL: c.RedirectURL, Scopes: c.Scopes,

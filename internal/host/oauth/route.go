@@ -195,7 +195,6 @@ If somebody sent you the link that brought you here, close this window, and tell
 `, hostIn(u.client.AuthorizeURL), hostIn(u.client.RedirectURL), u.client.ID, v.caller.Shown, mark, v.code)
 }
 
-// hostIn returns the host of a URL.
 func hostIn(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -65,7 +65,6 @@ type Options struct {
 // Loss is why a token of a user is not there any more.
 type Loss string
 
-// The losses.
 const (
 	// Refused is the one of a token that the authorization server does not renew any more.
 	Refused Loss = "refused"
@@ -259,7 +258,6 @@ func (s *Source) land(f *flight, got token, err error) {
 	close(f.done)
 }
 
-// longer returns the pause after another failure.
 func longer(pause time.Duration) time.Duration {
 	return min(max(2*pause, shortestPause), longestPause)
 }

@@ -56,7 +56,6 @@ type Caller struct {
 	Asked bool
 }
 
-// callerKey is that of the Caller in a context.
 type callerKey struct{}
 
 // For returns a context for what is done for a caller.
@@ -90,7 +89,7 @@ func (u *Users) Token(ctx context.Context) (string, error) {
 		case at == over:
 			return "", u.failure(v)
 		case at == sent || at == away && !who.Asked:
-			return "", v.question()
+			return "", &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: v.page}
 		case at == shown:
 			return "", u.askForCode(v)
 		}
@@ -211,7 +210,6 @@ const lanes = 64
 // laneOf returns the lane of a user: always the same.
 func laneOf(user string) int { return int(sha256.Sum256([]byte(user))[0]) % lanes }
 
-// renew gets the next token for a refresh token.
 func (u *Users) renew(ctx context.Context, refresh string) (token, error) {
 	secret, err := u.secretOf(ctx)
 	if err != nil {
@@ -221,7 +219,6 @@ func (u *Users) renew(ctx context.Context, refresh string) (token, error) {
 	return sound(source.Token())
 }
 
-// redeem gets the first token for the code that a user came back with.
 func (u *Users) redeem(ctx context.Context, code, verifier string) (token, error) {
 	secret, err := u.secretOf(ctx)
 	if err != nil {
@@ -298,9 +295,4 @@ func (u *Users) newVisit(who Caller) (v *visit, state [sha256.Size]byte) {
 		"message": fmt.Sprintf("Allow this server, which %s knows as %q, to act for you.", hostIn(u.client.AuthorizeURL), u.client.ID),
 	})
 	return v, v.state
-}
-
-// question is what the user of a visit is asked.
-func (v *visit) question() error {
-	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: v.page}
 }

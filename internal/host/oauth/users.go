@@ -93,7 +93,6 @@ func (i *Issuer) Retain(keys []string) {
 	})
 }
 
-// all returns the clients of users that there are.
 func (i *Issuer) all() []*Users {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -120,7 +119,11 @@ func (u *Users) visit(who Caller) (v *visit, at stage, further <-chan struct{}, 
 	}
 	v, state := u.newVisit(who)
 	u.visits[state] = v
-	u.wind()
+	if u.idle == nil {
+		u.idle = time.AfterFunc(life, u.leave) // forgets those who do not come back
+	} else {
+		u.idle.Reset(life)
+	}
 	return v, sent, v.further, nil
 }
 
@@ -170,15 +173,6 @@ func (u *Users) forgetLate() {
 	}
 }
 
-// wind has those forgotten who do not come back; mu is held.
-func (u *Users) wind() {
-	if u.idle == nil {
-		u.idle = time.AfterFunc(life, u.leave)
-		return
-	}
-	u.idle.Reset(life)
-}
-
 // leave forgets who has not come back, and stops listening when nobody is on the
 // way any more.
 func (u *Users) leave() {
@@ -196,7 +190,6 @@ func (u *Users) leave() {
 	u.idle.Reset(next)
 }
 
-// close ends all visits.
 func (u *Users) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

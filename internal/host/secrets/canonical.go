@@ -183,7 +183,6 @@ func indexByte[T string | []byte](text T, b byte) int {
 	return bytes.IndexByte([]byte(text), b)
 }
 
-// fold makes the bytes of out those that are compared.
 func (c *canonical) fold() {
 	for i, b := range c.out {
 		c.out[i] = folded[b]
@@ -475,7 +474,6 @@ func hexDigit(b byte) int {
 	return -1
 }
 
-// canonicalOf returns the canonical form of a text.
 func canonicalOf(text string) string {
 	var c canonical
 	readCanonical(&c, text, new(matcher))

@@ -81,7 +81,6 @@ func decodedForms(value string) []string {
 	return list
 }
 
-// inBytes returns a value as a list of its bytes.
 func inBytes(value, separator string, write func(byte) string) string {
 	bytes := make([]string, len(value))
 	for i := range len(value) {

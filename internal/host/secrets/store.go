@@ -109,7 +109,6 @@ type entry struct {
 	known   bool
 }
 
-// New returns a Store without definitions.
 func New(o Options) *Store {
 	if o.LookupEnv == nil {
 		o.LookupEnv = func(string) (string, bool) { return "", false }
@@ -129,7 +128,6 @@ func New(o Options) *Store {
 // be asked for by its key, by those who began when it held.
 const generations = 16
 
-// LookupEnv reads a variable of the environment, from where secrets are read.
 func (s *Store) LookupEnv(name string) (string, bool) { return s.options.LookupEnv(name) }
 
 // Set replaces all definitions. Each value is read again when it is next asked
@@ -159,7 +157,6 @@ func (s *Store) Set(defs []Def) {
 	}
 }
 
-// keysOf returns the keys of definitions.
 func keysOf(defs []Def) []string {
 	keys := make([]string, len(defs))
 	for i, d := range defs {
@@ -259,7 +256,6 @@ func (s *Store) keep(e *entry, value string) {
 // and is empty.
 type Secret struct{ name, value string }
 
-// Name returns the name of the secret block.
 func (s Secret) Name() string { return s.name }
 
 // Reveal returns the value. Whoever calls it answers for where it goes.
@@ -271,16 +267,12 @@ func (s Secret) String() string { return mark(s.name) }
 // Format writes "[secret:name]" for every verb of package fmt.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText returns "[secret:name]".
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalJSON returns "[secret:name]" as a JSON string.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// LogValue returns "[secret:name]".
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// mark is what stands in the place of a value.
 func mark(name string) string { return "[secret:" + name + "]" }
 
 // keyMark parts the name from the rest of a key. No name holds it.
@@ -320,7 +312,6 @@ func SplitKey(key string) (name, definition string) {
 // JoinKey is the key of which SplitKey returns these parts.
 func JoinKey(name, definition string) string { return name + keyMark + definition }
 
-// read gets a value from its source.
 func (s *Store) read(ctx context.Context, d Def) (string, error) {
 	value, source, err := s.fetch(ctx, d)
 	value = strings.TrimRight(value, "\r\n")
@@ -359,7 +350,6 @@ func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err err
 	return "", "definition", errors.New("it names no env, file, command or oauth")
 }
 
-// variables returns the names of the variables of which secrets are read.
 func (s *Store) variables() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,7 +64,6 @@ func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserOf, er
 	return dropped, err
 }
 
-// ofUsers returns the clients of users by the keys of their secrets.
 func (s *Store) ofUsers() map[string]*oauth.Users {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -148,7 +148,6 @@ func conceal(value string) concealed {
 	return c
 }
 
-// weave makes a veil over the values of each name.
 func weave(values map[string][]concealed) *veil {
 	v := &veil{exact: newMatcher(), decoded: newMatcher()}
 	v.scratch.New = func() any { return new(scratch) }
@@ -236,12 +235,10 @@ func (m *matcher) maybe(head uint32) bool {
 	return m.bits[bit/64]&(1<<(bit%64)) != 0
 }
 
-// headOf returns four bytes of a text as one number.
 func headOf[T string | []byte](text T, at int) uint32 {
 	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
 }
 
-// hitsIn returns where in a text four bytes begin a form.
 func hitsIn[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
 	for at := 0; at+shortest <= len(text); at++ {
 		if head := headOf(text, at); m.maybe(head) && m.sizes[head] != nil {
@@ -382,7 +379,6 @@ func step(sum uint64, b byte) uint64 {
 	return sum
 }
 
-// powerOf returns the point to the power of a length.
 func powerOf(bytes int) uint64 {
 	power, square := uint64(1), point
 	for ; bytes > 0; bytes >>= 1 {
@@ -394,7 +390,6 @@ func powerOf(bytes int) uint64 {
 	return power
 }
 
-// sumsOf returns the sums of the beginnings of a text.
 func sumsOf[T string | []byte](text T, sums []uint64) []uint64 {
 	sums = slices.Grow(sums[:0], len(text)/sumStride+1)
 	sum := uint64(0)
@@ -410,7 +405,6 @@ func sumsOf[T string | []byte](text T, sums []uint64) []uint64 {
 	return sums
 }
 
-// upTo returns the sum of the first bytes of a text.
 func upTo[T string | []byte](text T, sums []uint64, end int) uint64 {
 	sum := sums[end/sumStride]
 	for i := end - end%sumStride; i < end; i++ {
@@ -419,7 +413,6 @@ func upTo[T string | []byte](text T, sums []uint64, end int) uint64 {
 	return sum
 }
 
-// sumOf returns the sum of a part of a text.
 func sumOf[T string | []byte](text T, sums []uint64, at int, z size) uint64 {
 	sum := upTo(text, sums, at+z.bytes) + prime - times(upTo(text, sums, at), z.power)
 	if sum >= prime {
@@ -428,7 +421,6 @@ func sumOf[T string | []byte](text T, sums []uint64, at int, z size) uint64 {
 	return sum
 }
 
-// formOf returns the form that is a text.
 func formOf(text string) form {
 	sum := uint64(0)
 	for i := range len(text) {

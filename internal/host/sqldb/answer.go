@@ -19,7 +19,6 @@ import (
 // MaxAnswer bounds all rows of an answer, in bytes.
 const MaxAnswer = 4 << 20
 
-// Answer is what a statement answers with.
 type Answer struct {
 	name    string
 	maxRows int

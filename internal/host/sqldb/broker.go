@@ -98,7 +98,6 @@ func (b *Broker) run(ctx context.Context, d Database, r *Request, a *Answer) err
 	return err
 }
 
-// encoded returns the answer to a method.
 func (a *Answer) encoded(method string) ([]byte, error) {
 	switch method {
 	case "open":

@@ -44,7 +44,6 @@ type Conn interface {
 	Close()
 }
 
-// pool holds the connections of a grant.
 type pool struct {
 	connect func(context.Context) (Conn, error)
 	slots   chan struct{}
@@ -86,7 +85,6 @@ func (b *Broker) release(p *pool) {
 	}
 }
 
-// retire closes a pool that has not been used for a while.
 func (b *Broker) retire(k key, p *pool) {
 	b.mu.Lock()
 	if p.leases > 0 || b.closed {
@@ -98,7 +96,6 @@ func (b *Broker) retire(k key, p *pool) {
 	p.close()
 }
 
-// take returns a connection that nobody else uses.
 func (p *pool) take(ctx context.Context) (Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -121,7 +118,6 @@ func (p *pool) take(ctx context.Context) (Conn, error) {
 	return c, err
 }
 
-// give takes a connection back.
 func (p *pool) give(c Conn) {
 	p.mu.Lock()
 	keep := c.Sound() && !p.closed

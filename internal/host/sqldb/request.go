@@ -40,7 +40,6 @@ type Request struct {
 	given string
 }
 
-// payload is what a script sends.
 type payload struct {
 	Path      *string                    `json:"path"`
 	Statement string                     `json:"statement"`
@@ -72,7 +71,6 @@ func (d Database) Parse(method string, data []byte) (*Request, error) {
 	return r, r.bind(d, in.Params)
 }
 
-// choose takes in the file that the call chooses.
 func (r *Request) choose(d Database, given string) (err error) {
 	r.given = given
 	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, Real: d.Real}, given); err != nil {
@@ -84,7 +82,6 @@ func (r *Request) choose(d Database, given string) (err error) {
 	return nil
 }
 
-// bind takes in the statement and the values of its parameters.
 func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
 	statement, ok := d.statements[r.Name]
 	switch {
@@ -156,7 +153,6 @@ func valueOf(data json.RawMessage) (v any, problem string) {
 	return nil, "must be a string, a number, a boolean, null or bytes"
 }
 
-// textProblem says what keeps a text from being bound.
 func textProblem(text string) string {
 	switch {
 	case len(text) > MaxText:

@@ -83,7 +83,11 @@ func prepare(path string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	if err := checkFolder(folder); err != nil {
+	info, err := os.Stat(folder)
+	if err == nil {
+		err = checkOwner(folder, info, 0o022) // in which others could replace files
+	}
+	if err != nil {
 		return err
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
@@ -101,15 +105,6 @@ func prepare(path string) error {
 		return err
 	}
 	return file.Close()
-}
-
-// checkFolder refuses a folder in which others could replace files.
-func checkFolder(folder string) error {
-	info, err := os.Stat(folder)
-	if err != nil {
-		return err
-	}
-	return checkOwner(folder, info, 0o022)
 }
 
 // checkFile refuses a file that others can read or write, or that stands

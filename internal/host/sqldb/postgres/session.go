@@ -25,7 +25,6 @@ import (
 // closed.
 const grace = time.Second
 
-// session is a connection to PostgreSQL.
 type session struct {
 	*pgconn.PgConn
 	write bool
@@ -35,10 +34,8 @@ type session struct {
 // Driver connects to PostgreSQL.
 type Driver struct{}
 
-// Close does nothing.
 func (Driver) Close() error { return nil }
 
-// Connect connects to the database of a grant.
 func (Driver) Connect(ctx context.Context, g grant.SQL, resolve Resolver) (sqldb.Conn, error) {
 	config, err := Configure(ctx, g, resolve)
 	if err != nil {
@@ -169,7 +166,6 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 	return nil
 }
 
-// texts returns values as PostgreSQL reads them, whatever type it expects.
 func texts(values []any) [][]byte {
 	out := make([][]byte, len(values))
 	for i, v := range values {
@@ -200,7 +196,6 @@ const (
 	oidFloat8 = 701
 )
 
-// plain returns a value that PostgreSQL has written as text.
 func plain(oid uint32, text []byte) any {
 	if text == nil {
 		return nil

@@ -53,7 +53,6 @@ const (
 // word is the size of the largest thing that is passed by address.
 const word = 8
 
-// Open opens a file.
 func Open(o Options) (*Conn, error) {
 	if !counts {
 		return nil, &Error{Code: sqlite3.SQLITE_MISUSE, Message: "SQLite does not count its memory"}
@@ -99,7 +98,6 @@ func (c *Conn) open(o Options) error {
 	return c.failed(rc)
 }
 
-// address is the URI of a file.
 func address(o Options) string {
 	path := filepath.ToSlash(o.Path)
 	if path[0] != '/' && o.VFS == "" {
@@ -134,7 +132,6 @@ func (c *Conn) Close() {
 
 // Error is what SQLite says of a failure.
 type Error struct {
-	// Code is a primary result code of SQLite.
 	Code int
 	// Message may hold words of the statement, and of the file.
 	Message string
@@ -142,7 +139,6 @@ type Error struct {
 	Starved bool
 }
 
-// Error returns the message with its code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
 // failed returns the error of a result code, nil when it tells of success.
@@ -158,7 +154,6 @@ func (c *Conn) failed(rc int32) error {
 	return e
 }
 
-// run runs statements of this package.
 func (c *Conn) run(text string) error {
 	p, err := libc.CString(text)
 	if err != nil {

@@ -21,13 +21,11 @@ import (
 // patience is how long a statement waits for the lock of another process.
 const patience = 5 * time.Second
 
-// file is a connection to a SQLite file.
 type file struct{ *Conn }
 
 // Driver connects to SQLite files. The zero Driver is ready for use.
 type Driver struct{ vault vault }
 
-// Close takes the driver's file system from SQLite.
 func (d *Driver) Close() error { return d.vault.close() }
 
 // Connect opens the file that a grant names, where it was when the grant was
@@ -91,7 +89,6 @@ func (f file) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error 
 	return nil
 }
 
-// read reads all rows.
 func (f file) read(s *Stmt, r *sqldb.Request, a *sqldb.Answer) error {
 	if r.Method == "query" {
 		if err := a.Begin(s.Columns()); err != nil {
@@ -233,13 +230,10 @@ func (v *vault) Open(ticket string) (fs.File, error) {
 	return lent{f}, nil
 }
 
-// lent is a file that its owner closes.
 type lent struct{ *os.File }
 
-// Close leaves the file open.
 func (lent) Close() error { return nil }
 
-// close takes the file system from SQLite.
 func (v *vault) close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

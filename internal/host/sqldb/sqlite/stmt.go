@@ -8,7 +8,6 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Stmt is a statement.
 type Stmt struct {
 	conn *Conn
 	p    uintptr
@@ -52,10 +51,8 @@ func (s *Stmt) Parameters() []string {
 	return names
 }
 
-// ReadsOnly reports whether the statement changes nothing.
 func (s *Stmt) ReadsOnly() bool { return sqlite3.Xsqlite3_stmt_readonly(s.conn.tls, s.p) != 0 }
 
-// Columns returns the names of the columns of its rows.
 func (s *Stmt) Columns() []string {
 	names := make([]string, sqlite3.Xsqlite3_column_count(s.conn.tls, s.p))
 	for i := range names {
@@ -100,7 +97,6 @@ func (s *Stmt) Step() (bool, error) {
 	return rc == sqlite3.SQLITE_ROW, s.conn.failed(rc)
 }
 
-// Size returns how many bytes the value of a column takes.
 func (s *Stmt) Size(column int) int {
 	switch sqlite3.Xsqlite3_column_type(s.conn.tls, s.p, int32(column)) {
 	case sqlite3.SQLITE_TEXT, sqlite3.SQLITE_BLOB:
@@ -128,10 +124,8 @@ func (s *Stmt) Value(column int) any {
 	return nil
 }
 
-// Changes returns how many rows the last statement of the connection changed.
 func (c *Conn) Changes() int64 { return int64(sqlite3.Xsqlite3_changes64(c.tls, c.db)) }
 
-// Close ends the statement.
 func (s *Stmt) Close() {
 	if s.p != 0 {
 		sqlite3.Xsqlite3_finalize(s.conn.tls, s.p)
