@@ -52,8 +52,10 @@ type lexer struct {
 	braces []bracket
 	// patterns is the size of all regular expressions so far.
 	patterns int
-	legal    int
-	err      *lexError
+	// folded are the characters in the ranges of those that may ignore case.
+	folded int
+	legal  int
+	err    *lexError
 }
 
 // bracket is a bracket that is still open.

@@ -1,7 +1,9 @@
 package scripting
 
 import (
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -64,7 +66,8 @@ func (l *lexer) regexp() {
 		case c == '/' && !class:
 			l.at++
 			// Both engines behind this parse patterns recursively.
-			size, why := patternSize(l.src[start+1 : l.at-1])
+			pattern := l.src[start+1 : l.at-1]
+			size, why := patternSize(pattern)
 			l.patterns += size
 			if why == "" && l.patterns > maxPatterns {
 				why = "the repetitions in all regular expressions of a body may add up to 100,000"
@@ -72,7 +75,9 @@ func (l *lexer) regexp() {
 			if why != "" {
 				l.fail(start, l.at, "this regular expression is too large", why)
 			}
-			l.flags()
+			if flags := l.flags(); l.err == nil && (strings.Contains(flags, "i") || strings.Contains(pattern, "(?")) {
+				l.checkFolded(start, pattern)
+			}
 			return
 		}
 	}
@@ -80,15 +85,24 @@ func (l *lexer) regexp() {
 }
 
 // flags reads the flags of a regular expression, none of which stands twice.
-func (l *lexer) flags() {
+func (l *lexer) flags() string {
 	from := l.at
 	l.word()
 	flags := l.src[from:min(l.at, len(l.src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
 			l.fail(from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
-			return
+			break
 		}
+	}
+	return flags
+}
+
+// checkFolded bounds what all regular expressions that may ignore case have in ranges: groups
+// with (? may say so themselves.
+func (l *lexer) checkFolded(start int, pattern string) {
+	if l.folded += rangeSizes(pattern); l.folded > maxRanges {
+		l.fail(start, l.at, "this regular expression is too large", whyRanges)
 	}
 }
 
@@ -161,7 +175,12 @@ const (
 	maxGroups   = 100     // groups inside each other
 	maxExpanded = 50_000  // atoms with all repetitions written out
 	maxPatterns = 100_000 // the same, for all literals of a body
+	// maxRanges bounds the characters in all ranges of classes: an engine looks for the
+	// lower case of each where case is ignored, which takes some 25 ns.
+	maxRanges = 4 << 20
 )
+
+const whyRanges = "the ranges in classes of regular expressions, such as [a-z], may add up to 4,194,304 characters"
 
 // patternSize estimates the atoms of a regular expression with its repetitions
 // written out, and says why it is refused, "" when it is not. It may count too
@@ -195,7 +214,71 @@ func patternSize(pattern string) (size int, refused string) {
 			return size, "a regular expression may have at most 50,000 atoms when its repetitions are written out"
 		}
 	}
+	if rangeSizes(pattern) > maxRanges {
+		return size, whyRanges
+	}
 	return size, ""
+}
+
+// rangeSizes returns how many characters the ranges in a pattern have. It also counts what
+// would be a range in a class.
+func rangeSizes(pattern string) (size int) {
+	var first, last rune
+	for i, dash := 0, false; i < len(pattern); {
+		c, width := patternRune(pattern[i:])
+		switch {
+		case dash && c >= first:
+			size += int(c - first)
+		case dash && c > 0xD800: // the first may be half of a pair
+			size += int(c - 0xD800)
+		}
+		if dash = pattern[i] == '-'; dash {
+			first = last
+		}
+		last = c
+		i += width
+	}
+	return size
+}
+
+// patternRune returns the first character of a pattern, and its length there. Escapes that
+// are no numbers stand for 0.
+func patternRune(s string) (c rune, width int) {
+	if s[0] != '\\' || len(s) == 1 {
+		return utf8.DecodeRuneInString(s)
+	}
+	if c, width = numberedRune(s); width > 0 {
+		second, more := numberedRune(s[width:])
+		if pair := utf16.DecodeRune(c, second); more > 0 && pair != utf8.RuneError {
+			return pair, width + more
+		}
+		return c, width
+	}
+	_, width = utf8.DecodeRuneInString(s[1:])
+	return 0, 1 + width
+}
+
+// numberedRune returns the character of the escape by a number that s begins with, and the
+// length of the escape; 0 for none.
+func numberedRune(s string) (c rune, width int) {
+	digits := ""
+	switch {
+	case strings.HasPrefix(s, `\u{`):
+		digits, _, _ = strings.Cut(s[3:], "}")
+		width = len(digits) + 4
+	case strings.HasPrefix(s, `\u`):
+		digits, width = s[2:min(6, len(s))], 6
+	case strings.HasPrefix(s, `\x`):
+		digits, width = s[2:min(4, len(s))], 4
+	}
+	if digits = strings.TrimLeft(digits, "0"); len(digits) > 6 { // an error would copy it
+		return 0, 0
+	}
+	n, err := strconv.ParseUint("0"+digits, 16, 32)
+	if err != nil || n > utf8.MaxRune || width > len(s) {
+		return 0, 0
+	}
+	return rune(n), width
 }
 
 // repetitions returns the greatest number in the braces that s begins in, at

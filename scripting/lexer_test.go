@@ -1,10 +1,13 @@
 package scripting
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/diag"
 )
 
 // lexed returns the tokens of a text, with those that hide others marked.
@@ -227,6 +230,33 @@ func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
 		}
 		if summary != c.want {
 			t.Errorf("%d bytes of %v: got %q, want %q", len(c.body), c.language, summary, c.want)
+		}
+	}
+}
+
+// TestPatternRanges_folded makes sure that the ranges of a regular expression count where
+// the engine looks for the lower case of each of their characters.
+func TestPatternRanges_folded(t *testing.T) {
+	for body, fits := range map[string]bool{
+		`x=/(?=b)[!-\uffff]/i;`:                                         true,
+		strings.Repeat(`x=/(?=b)[!-\uffff]/i;`, 100):                    false,
+		strings.Repeat(`x=/(?=b)[!-\u{10ffff}]/iu;`, 10):                false,
+		strings.Repeat("x=/(?=b)[!-\uffff]/i;", 100):                    false,
+		strings.Repeat(`x=/(?=b)[--\uffff]/i;`, 100):                    false,
+		strings.Repeat(`x=/(?=b)[\xzz-\uffff]/i;`, 100):                 false,
+		strings.Repeat(`x=/(?=b)[\n-\u{00000ffff}]/iu;`, 100):           false,
+		strings.Repeat(`x=/(?=b)(?i:[!-\uffff])/;`, 100):                false,
+		`x=/(?=b)[` + strings.Repeat(`!-\uffff`, 100) + `]/;`:           false,
+		strings.Repeat(`x=/[!-\uffff]/;`, 100):                          true,
+		strings.Repeat(`x=/(?=b)[a-z0-9\u00c0-\u024f]/i;`, 1000):        true,
+		strings.Repeat(`x=/(?=b)[\ud83d\ude00-\ud83d\ude4f]/iu;`, 1000): true,
+		strings.Repeat(`x=/(?=b)[\u4e00-\u9fff]/i;`, 100):               true,
+		`x=/` + strings.Repeat(`\u{`, 2000) + `/i;`:                     true,
+	} {
+		_, problems := Compile(Source{Name: "t", Text: diag.WholeFile("t.js", body)})
+		refused := strings.Contains(fmt.Sprint(problems), "the ranges in classes")
+		if refused == fits {
+			t.Errorf("%.60s… of %d bytes: %.200v", body, len(body), problems)
 		}
 	}
 }

@@ -45,6 +45,7 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"JSON that nests too deep", `(() => { try { JSON.parse("[".repeat(1e6)) } catch (e) { return e.name } })()`, `"SyntaxError"`},
 		{"JSON of what nests too deep", `(() => { let a = []; for (let i = 0; i < 1e5; i++) a = [a]; try { JSON.stringify(a) } catch (e) { return e.name } })()`, `"TypeError"`},
 		{"a regular expression from text", `[new RegExp("a+", "g").exec("caab")[0], RegExp("x") instanceof RegExp, /x/ instanceof RegExp, RegExp.prototype.constructor === RegExp, "aXb".split(new RegExp("x", "i"))]`, `["aa",true,true,true,["a","b"]]`},
+		{"a regular expression with too wide ranges", `(() => { try { new RegExp("[" + "!-\\uffff".repeat(100) + "]", "i") } catch (e) { return e.name } })()`, `"SyntaxError"`},
 		{"a regular expression that nests too deep", `(() => { try { new RegExp("(".repeat(1e6) + ")".repeat(1e6)) } catch (e) { return e.name } })()`, `"SyntaxError"`},
 		{"a large repetition", `(() => { try { "x".match("((a{999}){999}){999}") } catch (e) { return e.name } })()`, `"SyntaxError"`},
 		{"matching text with text", `["a.b".match("."), "ab".search("b"), [..."aba".matchAll("a")].length, "x".match(/(x)/)[1]].map(String)`, `["a","1","2","x"]`},

@@ -213,6 +213,35 @@ func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
 	}
 }
 
+func TestReport_failsLater(t *testing.T) {
+	t.Parallel()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExecutor(Options{}, path, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Report(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Report(t.Context()); err == nil {
+		t.Error("a second time it does not fail")
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	closed, err := NewExecutor(Options{}, path, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	if _, err := closed.Report(t.Context()); err == nil {
+		t.Error("of a closed executor it does not fail")
+	}
+}
+
 func TestAProbeFailsWithWhatItProbes(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"lies", "dies"} {

@@ -163,10 +163,14 @@ type Report = sandbox.Report
 
 // Report asks a process what confines it, which holds for all of them. The error says that
 // it cannot do its work: every call would fail as if it had brought its process down.
-// Report may be called once, before the first Run, which gets the process.
+// Report may be called once, before the first Run, which gets the process; later it fails.
 func (e *Executor) Report(ctx context.Context) (Report, error) {
 	e.mu.Lock()
 	p := e.asked // has perhaps ended, and is the spare no more
+	if p == nil || e.closed {
+		e.mu.Unlock()
+		return nil, errors.New("ask a worker what confines it: the first process has a call, has been asked, or has ended")
+	}
 	e.spare = nil
 	p.give(e.options.Memory, e.allowance)
 	e.mu.Unlock()
@@ -312,6 +316,9 @@ func (e *Executor) Close() error {
 	peers := e.peers
 	if e.spare != nil {
 		peers = append(peers, e.spare)
+	}
+	if e.asked != nil {
+		peers = append(peers, e.asked) // Report may wait for it
 	}
 	e.peers, e.spare = nil, nil
 	for _, p := range peers {
