@@ -3,9 +3,6 @@ package scripting
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dop251/goja"
@@ -13,25 +10,6 @@ import (
 
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
-
-// kvMembers returns the members of kv.NAME, and nil for every other object.
-func (c *compilation) kvMembers(object string) []string {
-	name, ok := strings.CutPrefix(object, "kv.")
-	if !ok || !slices.Contains(c.granted("kv"), name) {
-		return nil
-	}
-	return kvMethods()
-}
-
-// kvAdvice says how to make kv.NAME work. A name that is a method shows that
-// the grant was left out.
-func (c *compilation) kvAdvice(name string) string {
-	grants := c.granted("kv")
-	if slices.Contains(kvMethods(), name) && len(grants) > 0 {
-		return fmt.Sprintf("values are kept through a grant: write kv.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	}
-	return fmt.Sprintf("add kv %q {} to the allow block", name)
-}
 
 // kvRequest is the payload of the operations kv.*; each uses some of its members.
 type kvRequest struct {

@@ -159,11 +159,3 @@ func (r *run) makeModule(name string) *goja.Object {
 	}
 	return o
 }
-
-// moduleMembers returns the functions of modules.NAME, and nil for every other object.
-func (c *compilation) moduleMembers(object string) []string {
-	if !strings.HasPrefix(object, "modules.") {
-		return nil
-	}
-	return c.granted(object)
-}
