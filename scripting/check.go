@@ -202,7 +202,6 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 	}, m.start, m.end)
 }
 
-// granted returns the names of the granted objects of a kind.
 func (c *compilation) granted(kind string) []string {
 	var names []string
 	for _, o := range c.src.Objects {

@@ -32,7 +32,6 @@ type kvAnswer struct {
 	Keys  []string        `json:"keys"`
 }
 
-// makeKept makes kv.NAME.
 func (r *run) makeKept(grant string) *goja.Object {
 	o := r.rt.NewObject()
 	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
@@ -116,7 +115,6 @@ func (r *run) keptText(grant, what string, v goja.Value) string {
 	return text.String()
 }
 
-// keptWhole returns a whole number.
 func (r *run) keptWhole(grant, what string, v goja.Value) int64 {
 	f, ok := number(v)
 	if !ok || f != float64(int64(f)) || f > 1<<53-1 || f < -(1<<53-1) {
@@ -176,14 +174,12 @@ func (r *run) keptValue(data []byte) (goja.Value, error) {
 	return r.decode(string(a.Value))
 }
 
-// keptDone returns whether a key was changed.
 func (r *run) keptDone(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	err := json.Unmarshal(data, &a)
 	return r.rt.ToValue(a.Done), err
 }
 
-// keptKeys returns a list of keys.
 func (r *run) keptKeys(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	if err := json.Unmarshal(data, &a); err != nil {

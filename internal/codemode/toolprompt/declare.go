@@ -102,7 +102,6 @@ func optional(schema *node) string {
 	return "?: "
 }
 
-// result prints the type of the result.
 func (p *printer) result(t *Tool, indent int) string {
 	if t.Output == nil || p.detail >= WithoutResults {
 		return unknown.text

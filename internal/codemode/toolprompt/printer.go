@@ -17,7 +17,6 @@ const (
 // typeNames are the names of types that a list of tools has taken.
 type typeNames map[string]int
 
-// unique returns a name that is not taken, and takes it.
 func (t typeNames) unique(name string) string {
 	for {
 		t[name]++
@@ -29,7 +28,6 @@ func (t typeNames) unique(name string) string {
 	}
 }
 
-// printer prints the types of one tool.
 type printer struct {
 	detail Detail
 	names  typeNames
@@ -99,7 +97,6 @@ func (p *printer) define() {
 	}
 }
 
-// print returns the type of the values that a schema allows.
 func (p *printer) print(n *node, at spot) shape {
 	p.left -= len("type")
 	switch {
