@@ -79,22 +79,16 @@ func (p *printer) root(raw []byte, indent int) (string, *document) {
 	doc := newDocument(raw)
 	p.doc, p.within = doc, &doc.root
 	printed := p.print(&doc.root, spot{indent: indent})
-	p.define()
-	if name, named := p.named[&doc.root]; named {
-		return name, doc
-	}
-	return printed.text, doc
-}
-
-// define prints the types with names that the ones printed so far refer to, and those
-// that they refer to in turn.
-func (p *printer) define() {
 	for ; p.defined < len(p.queue); p.defined++ {
 		t := p.queue[p.defined]
 		p.within = t.at
 		p.types.WriteString(comment(p.told(t.at), ""))
 		p.types.WriteString("type " + t.name + " = " + p.print(t.at, spot{}).text + ";\n")
 	}
+	if name, named := p.named[&doc.root]; named {
+		return name, doc
+	}
+	return printed.text, doc
 }
 
 func (p *printer) print(n *node, at spot) shape {
