@@ -214,5 +214,4 @@ func (s *scope) named(id *ast.Identifier) {
 	}
 }
 
-// in reports whether the place is in a node.
 func (s *scope) in(n ast.Node) bool { return n.Idx0() <= s.at && s.at < n.Idx1() }

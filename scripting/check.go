@@ -168,7 +168,7 @@ func (c *compilation) checkMembers(found *analysis) {
 			c.checkTool(m)
 		case isGranting(m.object):
 			c.checkMember(m, c.granted(m.object), diag.Error, "unknown-grant", m.object+".%s is not granted", c.grantAdvice(m.object, m.name))
-		case c.checkWriting(m), c.checkStatement(m):
+		case c.checkWithheld(m):
 		default:
 			if names, fixed := c.fixedMembers(m.object); fixed {
 				c.checkMember(m, names, diag.Warning, "undefined-name", m.object+" has no member %q", "there is "+strings.Join(names, ", "))
@@ -202,7 +202,6 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 	}, m.start, m.end)
 }
 
-// granted returns the names of the granted objects of a kind.
 func (c *compilation) granted(kind string) []string {
 	var names []string
 	for _, o := range c.src.Objects {

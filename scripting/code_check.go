@@ -57,7 +57,6 @@ func (c *compilation) checkKeywords(found *analysis) {
 	}
 }
 
-// isToolCall reports whether what is called is a tool.
 func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	var object ast.Expression
 	switch n := callee.(type) {
@@ -122,7 +121,6 @@ func (c *compilation) isGroup(name string) bool {
 	return name == "tools" || c.names().members[name] != nil
 }
 
-// checkToolOfCode tells a tool that does not exist.
 func (c *compilation) checkToolOfCode(m member) {
 	if c.names().of(m.object, m.name) != "" {
 		return

@@ -12,7 +12,6 @@ const FenceRemoved = "fence-removed"
 // blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
 const blanks = " \t\r\n"
 
-// span is a part of a text.
 type span struct{ start, end int }
 
 // fence is that of Markdown around the whole of a text: the lines that open and close it.
@@ -61,7 +60,6 @@ func (f *fence) without(text string) string {
 	return text[:f.opens.start] + space(f.opens) + text[f.opens.end:f.closes.start] + space(f.closes) + text[f.closes.end:]
 }
 
-// tellRemoved tells that the fence was left out.
 func (f *fence) tellRemoved(text diag.Text) diag.List {
 	if f == nil {
 		return nil

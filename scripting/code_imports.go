@@ -300,7 +300,6 @@ func (i *leftOut) loads(at int) int {
 	return end
 }
 
-// isImportCall reports whether import( stands there.
 func (i *leftOut) isImportCall(at int) bool {
 	t := i.token(at)
 	return t.kind == tokenKeyword && t.text == "import" && !t.member && i.token(at+1).text == "("
@@ -427,7 +426,6 @@ func (i *leftOut) target(at int) int {
 	return 0
 }
 
-// remove notes the statement up to a token.
 func (i *leftOut) remove(end int) {
 	for _, t := range i.tokens[i.at:end] {
 		if t.kind == tokenWord {
@@ -441,12 +439,10 @@ func (i *leftOut) remove(end int) {
 	}
 }
 
-// isString reports whether the token is a string.
 func isString(t lexeme) bool {
 	return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'')
 }
 
-// tellRemoved tells what was left out of code.
 func (i *leftOut) tellRemoved(text diag.Text) diag.List {
 	list := i.fence.tellRemoved(text)
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {

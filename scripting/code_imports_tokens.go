@@ -49,7 +49,6 @@ func importTokens(text string) (tokens []lexeme, comments []module) {
 	}
 }
 
-// place finds out where a token stands.
 func (l *importLexer) place(t lexeme) {
 	var before lexeme
 	if n := len(l.tokens); n > 0 {

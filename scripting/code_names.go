@@ -142,7 +142,6 @@ func (n *toolNames) in(group string) []string {
 // write instead.
 type spelling struct{ name, written string }
 
-// spellings returns those of all tools and groups.
 func (n *toolNames) spellings() []spelling {
 	var all []spelling
 	short := map[string]bool{}

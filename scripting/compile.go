@@ -65,7 +65,6 @@ func tryingOnce(src Source) Source {
 	return src
 }
 
-// compilation is the work on one body.
 type compilation struct {
 	src  Source
 	list diag.List
@@ -147,7 +146,6 @@ func (c *compilation) reject(errors ...diag.Diagnostic) {
 	c.list, c.broken = errors, true
 }
 
-// names returns the names of the tools of code.
 func (c *compilation) names() *toolNames {
 	if c.tools == nil {
 		c.tools = c.src.toolNames()
@@ -286,7 +284,6 @@ func (c *compilation) suggestTypeScript() {
 	}
 }
 
-// parses reports whether the body is of a language.
 func (c *compilation) parses(language Language) bool {
 	found, refused := inspect(c.text, language)
 	if refused != nil || !c.tried(found) {

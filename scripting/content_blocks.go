@@ -44,7 +44,6 @@ func (r *run) makeContent() *goja.Object {
 	return o
 }
 
-// blockText returns the text of a block.
 func (r *run) blockText(v goja.Value) goja.Value {
 	if _, ok := v.(*goja.Object); !ok {
 		return v.ToString()
@@ -130,7 +129,6 @@ func (r *run) linkBlock(c goja.FunctionCall) goja.Value {
 	return block
 }
 
-// required returns a string that must be there.
 func (r *run) required(v goja.Value, what string) goja.Value {
 	if s, ok := v.(goja.String); ok && s.Length() > 0 {
 		return s
@@ -233,7 +231,6 @@ func (r *run) lift(value goja.Value) (structured, bool) {
 	return structured{value: copied, blocks: l.blocks}, true
 }
 
-// lifting is the blocks that were found so far.
 type lifting struct {
 	r      *run
 	blocks *goja.Object

@@ -39,7 +39,6 @@ func dateToken(pattern string) (token, text, rest string, err error) {
 	return "", pattern[:1], pattern[1:], nil
 }
 
-// formatDate writes a date by a pattern.
 func formatDate(t time.Time, pattern string) (string, error) {
 	var out []byte
 	for pattern != "" {

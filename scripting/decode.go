@@ -45,7 +45,6 @@ func (e *decodeError) Error() string {
 	return fmt.Sprintf("%s at byte %d of the JSON text", e.message, e.at)
 }
 
-// decode returns the value that JSON text stands for.
 func (r *run) decode(text string) (goja.Value, error) {
 	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
 	return d.document()
@@ -202,7 +201,6 @@ func (d *decoder) member() (string, goja.Value, error) {
 	return name, v, err
 }
 
-// indexedMember is a member whose name is an array index.
 type indexedMember struct {
 	index uint32
 	name  string

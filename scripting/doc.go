@@ -21,60 +21,11 @@
 //
 // A body is the inside of a strict function. It returns its result and may
 // await; what it started and did not await is awaited before the result, and
-// its failure is the call's. Beside what ES2022 defines there are:
-//
-//	input                         the arguments (tools, prompts); may be changed
-//	uri, params                   what is read, and its variables (resources); frozen
-//	value, params                 the text to complete, and what is filled in
-//	                              already (completions); frozen
-//	event                         what happened (hooks); frozen
-//	agent, call                   who calls, and how (all but hooks); frozen
-//	vars                          the variables; frozen
-//	log.debug|info|warn|error(message, fields)
-//	console.log|debug|info|warn|error|trace(...values)
-//	progress(done, total, message), progress.disconnect() (neither in hooks
-//	content.text|image|audio|resource|link|structured    nor in completions)
-//	ToolError(message, { details }), RpcError(code, message, data)
-//	HostError, AskDenied, CapabilityError
-//	http.NAME.get|post|put|patch|delete(url, options)
-//	http.NAME.request(method, url, options)
-//	fs.NAME.readText|readBytes(path, { tail | max }), fs.NAME.lines(path, { from, max })
-//	fs.NAME.list(path), fs.NAME.stat(path), and where the grant lets it
-//	fs.NAME.writeText|writeBytes(path, content), fs.NAME.remove(path)
-//	env.NAME                      granted variables of the environment; frozen
-//	secrets.NAME                  granted secrets, read when they are looked at
-//	kv.NAME.get|delete(key), put(key, value, { ttl, ifAbsent }),
-//	kv.NAME.cas(key, expected, value), incr(key, by), list(prefix, { limit, after })
-//	exec.NAME({ param: value })   answers { code, stdout, stderr, bytes() }
-//	sql.NAME.query|exec(statement, params), or open(path) where calls choose files
-//	modules.NAME.FUNCTION(arguments)  runs a function of the program that embeds the engine
-//	tools.NAME(arguments)         calls a tool that is granted by its name or a pattern
-//	elicit(key?, { message, schema | url, elicitationId })
-//	sample(key?, { prompt | messages, systemPrompt, modelPreferences, maxTokens, … })
-//	roots(key?)
-//	ask({ key: elicit.form(…) | elicit.url(…) | sample.message(…) | roots.list() })
-//	setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask
-//	AbortController, AbortSignal
-//	dates.parse(text, pattern, { zone }), dates.format(date, pattern, { zone })
-//	dates.parts|add|diff|startOf
-//	numbers.format|parse|formatBytes|parseBytes|formatDuration|parseDuration
-//	yaml.parse(text, { all }), yaml.print(value), toml.parse(text), toml.print(value)
-//	csv.parse(text, { header, separator }), csv.print(rows, { header, separator })
-//	URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, structuredClone
-//	crypto.randomUUID, crypto.getRandomValues
-//	crypto.subtle.digest, and importKey, sign and verify for HMAC
-//
-// The options of a request are headers, json, body (text, bytes or
-// URLSearchParams), timeout in milliseconds, and signal. Its promise is rejected with a
-// HostError, or fulfilled with status, ok, url, headers, text(), json() and
-// bytes(). An object that is not granted does not exist.
-//
-// What kv keeps are values that JSON holds; get of a key that holds none is
-// undefined, and so is what cas expects there. get is answered with the value,
-// incr with the sum, list with keys, and the others with whether they did anything.
-//
-// A statement of sql is run by its name; query is answered with a list of objects,
-// exec with {changes}, and open with an object that has query for that file.
+// its failure is the call's. docs/language.md lists what there is beside ES2022: the subject
+// of the body (input, uri, value or event), agent, call and vars, objects that are granted
+// (http, fs, kv, sql, exec, env, secrets, tools, modules), what asks the client (elicit, sample,
+// roots, ask), and helpers such as dates, csv and crypto. An object that is not granted does
+// not exist. All data but input is frozen.
 //
 // Globals are parameters of the body's function, made only when the body
 // mentions them, so what is not used costs nothing. A body that names
@@ -85,18 +36,9 @@
 //
 // # What code sees
 //
-// Code that an agent wrote stands in such a function, too, and in no folder. It sees
-//
-//	tools.NAME(arguments), tools["NAME"](arguments)  for each tool that its source names
-//	NAME(arguments)               the same, where the name shadows nothing ([IsCodeName])
-//	GROUP.MEMBER(arguments)       the same, as the members of the source say
-//	parallel([...])               promises, and functions that it calls: resolves to what
-//	                              they are fulfilled with, in order; is rejected with the
-//	                              first failure once all of them have ended
-//	print(...values), console.log|debug|info|warn|error|trace(...values)
-//	HostError                     what a call that fails throws, with code, tool and message
-//	setTimeout, URL, TextEncoder, structuredClone, crypto and the like
-//
+// Code that an agent wrote stands in such a function, too, and in no folder. It sees its
+// tools, as members of tools and of their groups and by names that shadow nothing
+// ([IsCodeName]), parallel, print and console, HostError, helpers that reach nothing (docs/code-mode.md),
 // and nothing else of what bodies see. Arguments are one object, and {} where there
 // are none. The result is the value of the last statement where that is an
 // expression, or ends in one by if or try, or what return returned. Arrays of content blocks that tools answer,

@@ -198,7 +198,6 @@ func (g *gate) mixes(t lexeme) bool {
 	return true
 }
 
-// isLiteral reports whether the token is a number or a string.
 func isLiteral(t lexeme) bool {
 	return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'' || t.text[0] >= '0' && t.text[0] <= '9')
 }

@@ -125,7 +125,6 @@ func (s *scan) token(t, next lexeme, depth int) {
 	}
 }
 
-// member notices a name behind a dot.
 func (s *scan) member(t, next lexeme) {
 	object := s.past[1]
 	if object.member || object.text != "vars" && !isGranting(object.text) {

@@ -113,7 +113,6 @@ func (r *run) safely(f func()) (failure *Failure) {
 	return nil
 }
 
-// describe fills in what the thrown value says.
 func (r *run) describe(failure *Failure, value goja.Value) {
 	o, ok := value.(*goja.Object)
 	if !ok {

@@ -138,7 +138,6 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	return p
 }
 
-// takes gives the function parameters.
 func takes(function *ast.FunctionLiteral, names []string) {
 	for _, name := range names {
 		function.ParameterList.List = append(function.ParameterList.List, &ast.Binding{
@@ -212,7 +211,6 @@ func (c *compilation) hashSource() {
 	}
 }
 
-// hashPart adds a part to both hashes.
 func (c *compilation) hashPart(part string) {
 	writePart(c.digest, part)
 	writePart(c.meant, part)

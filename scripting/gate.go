@@ -117,7 +117,6 @@ func inspect(text string, language Language) (features, *lexError) {
 	return g.features, g.err
 }
 
-// nest keeps count of how deep the token stands.
 func (g *gate) nest(t lexeme) {
 	switch {
 	case t.kind == tokenOpen:
@@ -257,7 +256,6 @@ func (g *gate) lower(t lexeme) {
 	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 
-// diagnostic tells the error at its place in the file.
 func (e *lexError) diagnostic(text diag.Text) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "script-syntax", Summary: e.summary, Detail: e.detail,

@@ -26,7 +26,6 @@ type growth struct {
 // nesting is how deep something stands in the loops of a function.
 type nesting struct{ function, loops int }
 
-// appending is an assignment that adds to a variable.
 type appending struct {
 	name       string
 	at         nesting
@@ -126,7 +125,6 @@ func (g *growth) loop(loop ast.Node, body ast.Statement, short bool) {
 	})
 }
 
-// soon reports whether a condition compares with a small number.
 func soon(test ast.Expression) bool {
 	comparison, _ := test.(*ast.BinaryExpression)
 	if comparison == nil {
@@ -168,7 +166,6 @@ func (g *growth) assigned(n *ast.AssignExpression) {
 	}
 }
 
-// leftmost returns the first operand of a sum.
 func leftmost(sum *ast.BinaryExpression) ast.Expression {
 	for {
 		inner, ok := sum.Left.(*ast.BinaryExpression)

@@ -21,7 +21,6 @@ type hostCall struct {
 	cancel  context.CancelFunc
 }
 
-// settle settles the promise.
 func (c hostCall) settle(a answer) error {
 	v, thrown := c.read(a)
 	if thrown != nil {
@@ -44,7 +43,6 @@ func (a answer) record() entryRecord {
 	return entryRecord{kind: entryAnswered, seq: a.seq, answer: a.data, refusal: a.refusal, panicked: a.panicked}
 }
 
-// given is the answer that an entry records.
 func (e *entryRecord) given() answer {
 	return answer{seq: e.seq, data: e.answer, refusal: e.refusal, panicked: e.panicked}
 }
@@ -225,7 +223,6 @@ func (r *run) message(message entryRecord, payload []byte) {
 	}
 }
 
-// pass passes a message on.
 func (r *run) pass(op string, payload []byte) *Failure {
 	if remote, ok := r.host.(Remote); ok {
 		remote.Begin(r.loop.seq, op, payload, r.book.tail())

@@ -46,7 +46,6 @@ func elicitShape() shape {
 	}
 }
 
-// elicitation makes the request of a question to the user.
 func (r *run) elicitation(s shape, v goja.Value) *askRequest {
 	found := r.members(s, v)
 	switch schema, url := found["schema"], found["url"]; {
@@ -137,7 +136,6 @@ func preferencesShape(what string) shape {
 	}
 }
 
-// sampling makes the request of a message by the client's model.
 func (r *run) sampling(what string, v goja.Value) *askRequest {
 	s := sampleShape(what)
 	found := r.members(s, v)
@@ -204,13 +202,11 @@ func (r *run) newParams(what string) *params {
 	return p
 }
 
-// end closes the object and returns it.
 func (p *params) end() []byte {
 	p.e.out = append(p.e.out, '}')
 	return p.e.out
 }
 
-// value writes a member.
 func (p *params) value(name string, v goja.Value) {
 	p.name(name)
 	p.json(name, v)
@@ -262,7 +258,6 @@ func (p *params) list(name string, length int, item func(i int)) {
 	p.e.out = append(p.e.out, ']')
 }
 
-// message writes a message to a model.
 func (p *params) message(role, content goja.Value) {
 	p.e.out = append(p.e.out, '{')
 	p.value("role", role)

@@ -23,7 +23,6 @@ type reply struct {
 	denied string
 }
 
-// deniedMessage says who refused what.
 func deniedMessage(method, denied string) string {
 	switch method {
 	case methodSample:
@@ -90,7 +89,6 @@ func (r *run) decodeObject(text json.RawMessage) (*goja.Object, bool) {
 	return o, ok && err == nil && kindOf(o) == kindPlain
 }
 
-// reply reads the result of one request.
 func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
 	switch textOf(result.Get("action")) {
 	case "decline":

@@ -132,17 +132,14 @@ func (in *inspector) named(o *goja.Object, kind objectKind) bool {
 	return true
 }
 
-// called shows the text that a method returns.
 func (in *inspector) called(o *goja.Object, method string) {
 	if call, ok := callable(o.Get(method)); ok {
 		in.shown(call(o))
 	}
 }
 
-// part shows a member that is text.
 func (in *inspector) part(o *goja.Object, name string) { in.shown(o.Get(name)) }
 
-// shown shows text as it is.
 func (in *inspector) shown(v goja.Value) {
 	if s, ok := v.(goja.String); ok {
 		in.add(in.fitting(s).String())
@@ -183,7 +180,6 @@ func (in *inspector) members(o *goja.Object) {
 	in.add("}")
 }
 
-// collection shows a Map or a Set.
 func (in *inspector) collection(o *goja.Object, kind objectKind) {
 	in.add(map[objectKind]string{kindMap: "Map [", kindSet: "Set ["}[kind])
 	first := true

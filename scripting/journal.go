@@ -101,7 +101,6 @@ func (j *Journal) add(e entryRecord) {
 	j.bytes += e.size()
 }
 
-// entryKind says what an entry records.
 type entryKind int
 
 const (
@@ -116,7 +115,6 @@ func (k entryKind) String() string {
 	return [...]string{"a host call", "a message", "an answer", "a timer", "a look at the clock"}[k]
 }
 
-// entryRecord is one entry of a journal.
 type entryRecord struct {
 	kind entryKind
 	// seq is the number of the host call or message, or of the timer.
@@ -206,7 +204,6 @@ func (b *book) arrivalOf(seq int) (e entryRecord, ok bool) {
 	return e, true
 }
 
-// stdout returns what the call has printed.
 func (b *book) stdout() string {
 	if b.journal == nil || b.limits.Stdout == 0 {
 		return ""
@@ -232,7 +229,6 @@ func (b *book) seed(given Seed) Seed {
 	return b.journal.seed
 }
 
-// replaying reports whether the journal answers.
 func (b *book) replaying() bool { return b.cursor < b.past }
 
 // recall returns the past entry that the body comes upon now. ok is false when
@@ -257,7 +253,6 @@ func (b *book) nondeterministic(what string) *Failure {
 	}
 }
 
-// write appends an entry.
 func (b *book) write(e entryRecord) *Failure {
 	if b.journal == nil {
 		b.journal = NewJournal()

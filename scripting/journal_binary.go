@@ -260,7 +260,6 @@ func (r *journalReader) clock() (e entryRecord, ok bool) {
 	return entryRecord{kind: entryClock, millis: r.millis, reads: reads}, ok && reads > 0
 }
 
-// number reads a number of at most largest.
 func (r *journalReader) number(largest int) (int, bool) {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 || v > uint64(largest) {
@@ -270,7 +269,6 @@ func (r *journalReader) number(largest int) (int, bool) {
 	return int(v), true
 }
 
-// text reads a text of at most longest bytes.
 func (r *journalReader) text(longest int) ([]byte, bool) {
 	n, ok := r.number(longest)
 	if !ok {

@@ -21,7 +21,6 @@ const (
 	tokenSemicolon           // ;
 )
 
-// lexeme is one token of a body.
 type lexeme struct {
 	kind       tokenKind
 	start, end int
@@ -32,7 +31,6 @@ type lexeme struct {
 	member bool
 }
 
-// lexError is why text cannot be cut into tokens.
 type lexError struct {
 	start, end      int
 	summary, detail string
@@ -58,7 +56,6 @@ type lexer struct {
 	err    *lexError
 }
 
-// bracket is a bracket that is still open.
 type bracket struct {
 	kind  byte
 	start int
@@ -71,7 +68,6 @@ type bracket struct {
 // or with (…), behind which a statement follows.
 const controlEnd = "control)"
 
-// maxBrackets bounds how deep brackets nest.
 const maxBrackets = 128
 
 // next returns the next token. After an error it returns tokenEnd.

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// slashMeaning is what a / is.
 type slashMeaning int
 
 const (
@@ -46,7 +45,6 @@ func (l *lexer) slashAfter(prev lexeme) slashMeaning {
 	return literal
 }
 
-// regexp reads a regular expression and its flags.
 func (l *lexer) regexp() {
 	start, class := l.at, false
 	for l.at++; l.at < len(l.src); l.at++ {

@@ -9,7 +9,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// loop is what a call waits for.
 type loop struct {
 	// seq is the number of the last host call or message.
 	seq int
@@ -128,7 +127,6 @@ func (r *run) wait() *Failure {
 	}
 }
 
-// receive records an answer and gives it to the script.
 func (r *run) receive(a answer) *Failure {
 	if failure := r.book.write(a.record()); failure != nil {
 		return failure
@@ -136,7 +134,6 @@ func (r *run) receive(a answer) *Failure {
 	return r.deliver(a)
 }
 
-// deliver gives an answer to the script.
 func (r *run) deliver(a answer) *Failure {
 	if _, ok := r.loop.dropped[a.seq]; ok {
 		delete(r.loop.dropped, a.seq)
@@ -193,7 +190,6 @@ func (r *run) suspended() bool {
 	return len(l.asked) > 0 && l.held() == 0 && !l.timers.pending() && !r.book.replaying() && len(r.book.arrived) == 0
 }
 
-// timer is a function that waits for its time.
 type timer struct {
 	id    int
 	due   time.Time
@@ -279,7 +275,6 @@ func (r *run) clearTimer(call goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// fire calls a timer's function.
 func (r *run) fire(id int) *Failure {
 	t := r.loop.timers.remove(id)
 	if t == nil {

@@ -84,7 +84,6 @@ func (r *run) setPrototype(o, proto *goja.Object) bool {
 	return r.engineSets(goja.Undefined(), o, to).ToBoolean()
 }
 
-// mustSetPrototype sets the prototype of an object, or throws.
 func (r *run) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
@@ -234,7 +233,6 @@ func (r *run) shallower() { r.traps-- }
 // native is a function of a script that is written in Go.
 type native = func(goja.FunctionCall) goja.Value
 
-// function returns a native function.
 func (r *run) function(name string, f native) *goja.Object {
 	o := r.rt.ToValue(f).(*goja.Object)
 	_ = o.DefineDataProperty("name", r.rt.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
@@ -307,7 +305,6 @@ func self[T any](r *run, this goja.Value) T {
 	return state
 }
 
-// typeError returns a TypeError to panic with.
 func (r *run) typeError(message string) *goja.Object { return r.rt.NewTypeError("%s", message) }
 
 // throwable returns an error to panic with for an error of Go.
@@ -325,7 +322,6 @@ func (r *run) data(json []byte, frozen bool) (goja.Value, error) {
 	return d.document()
 }
 
-// freeze returns Object.freeze.
 func (r *run) freeze() goja.Callable {
 	call, _ := goja.AssertFunction(r.builtin("Object").Get("freeze"))
 	return call

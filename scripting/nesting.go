@@ -38,7 +38,6 @@ type level struct {
 	siblings int
 }
 
-// enter begins the level inside a bracket.
 func (g *gate) enter(t lexeme) {
 	made := g.now.made
 	if g.now.making && t.text == "{" {
@@ -97,7 +96,6 @@ func (g *gate) step() {
 	g.now.functions, g.now.doubts = around.functions, around.doubts
 }
 
-// around returns the level outside the innermost bracket.
 func (g *gate) around() level {
 	if n := len(g.levels); n > 0 {
 		return g.levels[n-1]
@@ -209,7 +207,6 @@ func (g *gate) adrift(t lexeme) {
 	g.neverClosed(g.braces[n-1])
 }
 
-// neverClosed refuses a text because of a bracket.
 func (g *gate) neverClosed(open bracket) {
 	g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// asking is what a call keeps about its asks.
 type asking struct {
 	// used counts, for each global, the asks whose key the script left out.
 	used map[string]int
@@ -49,7 +48,6 @@ func (r *run) makeSample() *goja.Object {
 	return o
 }
 
-// makeRoots makes roots(key?) and roots.list.
 func (r *run) makeRoots() *goja.Object {
 	list := &askRequest{method: methodRoots, params: []byte("{}")}
 	o := r.function("roots", func(c goja.FunctionCall) goja.Value {
@@ -90,7 +88,6 @@ func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Va
 	return "", first
 }
 
-// checkKey refuses what is no key of an answer.
 func (r *run) checkKey(what, key string) {
 	const others = "_.-"
 	fits := len(key) > 0 && len(key) <= 64
@@ -196,7 +193,6 @@ func (r *run) open(what string, requests []keyed) {
 	}
 }
 
-// askPayload makes the payload of the operation ask.
 func (r *run) askPayload(what string, requests []keyed) []byte {
 	out := []byte(`{"requests":[`)
 	for i, request := range requests {

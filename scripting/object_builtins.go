@@ -20,7 +20,6 @@ type scriptError struct {
 	tool, refusal string
 }
 
-// errorOf returns what errors of that name are.
 func errorOf(name string) *scriptError {
 	switch name {
 	case "ToolError":

@@ -45,7 +45,6 @@ func (r *run) newBuffer(data []byte) goja.Value {
 	return r.rt.ToValue(r.rt.NewArrayBuffer(data))
 }
 
-// construct makes an object of one of the engine's classes.
 func (r *run) construct(class string, args ...goja.Value) *goja.Object {
 	o, err := r.rt.New(r.builtin(class), args...)
 	if err != nil {
@@ -58,7 +57,6 @@ func (r *run) construct(class string, args ...goja.Value) *goja.Object {
 // units: nothing can interrupt it before it has read all.
 const maxText = 16 << 20
 
-// bounded returns v as text that is not too long.
 func (r *run) bounded(v goja.Value) goja.String {
 	text, ok := v.ToString().(goja.String)
 	if !ok { // numbers and booleans are their own text to the engine
@@ -124,7 +122,6 @@ func (r *run) makeTextEncoder() *goja.Object {
 	return class
 }
 
-// textDecoder is the Go half of a TextDecoder.
 type textDecoder struct{ fatal, keepBOM bool }
 
 // makeTextDecoder makes TextDecoder for UTF-8, without streaming.

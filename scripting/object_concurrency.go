@@ -8,7 +8,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// abortSignal is the Go half of an AbortSignal.
 type abortSignal struct {
 	object *goja.Object
 	// reason is nil until the signal is aborted.
@@ -67,7 +66,6 @@ func (r *run) newSignal() *abortSignal {
 	return s
 }
 
-// signalOf returns the Go half of a signal.
 func (r *run) signalOf(v goja.Value) (*abortSignal, bool) {
 	o, _ := v.(*goja.Object)
 	controller, ok := r.states[o].(*abortSignal)
@@ -170,7 +168,6 @@ func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
 	return s.object
 }
 
-// anySignal is AbortSignal.any(signals).
 func (r *run) anySignal(c goja.FunctionCall) goja.Value {
 	made := r.newSignal()
 	seen := map[*abortSignal]bool{}
@@ -218,7 +215,6 @@ type joint struct {
 	resolve, reject func(any) error
 }
 
-// makeParallel makes parallel.
 func (r *run) makeParallel() *goja.Object {
 	class := r.builtin("Promise")
 	prototype, _ := class.Get("prototype").(*goja.Object)
@@ -267,7 +263,6 @@ func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 	return r.rt.ToValue(promise)
 }
 
-// join begins one of the elements.
 func (r *run) join(j *joint, i int, item goja.Value) {
 	if call, ok := callable(item); ok {
 		if thrown := r.rt.Try(func() { item = call(goja.Undefined()) }); thrown != nil {
@@ -293,7 +288,6 @@ func (j *joint) ended(i int, value, reason goja.Value) {
 	}
 }
 
-// settle settles the promise of parallel.
 func (j *joint) settle() {
 	var err error
 	if j.failed {

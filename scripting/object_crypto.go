@@ -32,7 +32,6 @@ func (r *run) makeCrypto() *goja.Object {
 	return o
 }
 
-// fill writes random bytes.
 func (r *run) fill(data []byte) {
 	if r.random == nil {
 		r.random = r.call.Seed.secret()
@@ -96,7 +95,6 @@ func (r *run) digest(c goja.FunctionCall) goja.Value {
 	return r.newBuffer(h.Sum(nil))
 }
 
-// feed hashes data in pieces.
 func (r *run) feed(h hash.Hash, data []byte) {
 	for piece := range slices.Chunk(data, 64<<10) {
 		r.proceed()
@@ -122,7 +120,6 @@ func (r *run) hash(algorithm goja.Value) func() hash.Hash {
 	panic(r.typeError("crypto.subtle knows SHA-1, SHA-256, SHA-384 and SHA-512"))
 }
 
-// hmacKey is the Go half of a CryptoKey.
 type hmacKey struct {
 	secret []byte
 	hash   func() hash.Hash

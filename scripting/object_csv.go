@@ -40,7 +40,6 @@ func (r *run) separator(what string, options goja.Value) string {
 	return text
 }
 
-// csvTable makes values of CSV.
 type csvTable struct {
 	r      *run
 	reader *csvReader
@@ -51,7 +50,6 @@ type csvTable struct {
 	fields int
 }
 
-// cells reads one line.
 func (t *csvTable) cells() []string {
 	var cells []string
 	for {
@@ -125,7 +123,6 @@ func (r *run) printCSV(c goja.FunctionCall) goja.Value {
 	return r.rt.ToValue(string(p.out))
 }
 
-// listOf returns an argument that must be an array.
 func (r *run) listOf(what string, v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok || kindOf(o) != kindArray {
@@ -134,7 +131,6 @@ func (r *run) listOf(what string, v goja.Value) *goja.Object {
 	return o
 }
 
-// csvPrinter writes CSV.
 type csvPrinter struct {
 	r         *run
 	separator string
@@ -196,7 +192,6 @@ func (p *csvPrinter) line(n int, cell func(int) string) {
 	p.out = append(p.out, "\r\n"...)
 }
 
-// cell returns a value as the text of a field.
 func (p *csvPrinter) cell(v goja.Value) string {
 	if isNothing(v) {
 		return ""
@@ -244,7 +239,6 @@ func (c *csvReader) ended() bool {
 	return c.at >= len(c.src) || c.src[c.at] == '\n' || c.src[c.at] == '\r'
 }
 
-// end skips the end of a line.
 func (c *csvReader) end() {
 	if c.at < len(c.src) {
 		c.at += lineEndLength(c.src[c.at:])

@@ -39,7 +39,6 @@ func (r *run) newDate(what string, t time.Time) goja.Value {
 	return r.construct("Date", r.rt.ToValue(t.UnixMilli()))
 }
 
-// zone returns the time zone that options name.
 func (r *run) zone(what string, options goja.Value) *time.Location {
 	v := option(r.options(what, options, "zone"), "zone")
 	if goja.IsUndefined(v) {
@@ -81,7 +80,6 @@ func (r *run) dateOf(what string, v, options goja.Value) time.Time {
 	return time.UnixMilli(int64(ms)).In(zone)
 }
 
-// pattern returns an argument that may be a pattern.
 func (r *run) pattern(what string, v goja.Value) string {
 	if isNothing(v) {
 		return ""
@@ -149,7 +147,6 @@ func (r *run) dateParts(c goja.FunctionCall) goja.Value {
 // dateUnit returns a unit as it is called, of one or of many.
 func (r *run) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
 
-// maxAmount bounds how much of a unit is added.
 const maxAmount = 1e9
 
 // addToDate is dates.add(date, amounts, { zone }). Larger units come first.

@@ -113,7 +113,6 @@ func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Val
 	return r.rt.ToValue(out)
 }
 
-// plain returns the value of what yaml or toml has read.
 func (r *run) plain(v any) goja.Value {
 	r.proceed()
 	switch v := v.(type) {

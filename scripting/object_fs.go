@@ -39,7 +39,6 @@ type fileRequest struct {
 	Data64 *string `json:"data64,omitempty"`
 }
 
-// fileAnswer is the answer.
 type fileAnswer struct {
 	Text     *string     `json:"text"`
 	Data64   *string     `json:"data64"`
@@ -91,7 +90,6 @@ func (r *run) filePath(what, method string, v goja.Value) string {
 	return v.String()
 }
 
-// fileContent reads what is to be written.
 func (r *run) fileContent(request *fileRequest, what, method string, v goja.Value) {
 	if method == "writeBytes" {
 		data, ok := r.bytesOf(v)

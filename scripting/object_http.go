@@ -48,7 +48,6 @@ type httpRequest struct {
 // times for what proves that they did.
 const mostAsked = 6
 
-// httpResponse is the answer.
 type httpResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`

@@ -3,9 +3,6 @@ package scripting
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dop251/goja"
@@ -13,25 +10,6 @@ import (
 
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
-
-// kvMembers returns the members of kv.NAME, and nil for every other object.
-func (c *compilation) kvMembers(object string) []string {
-	name, ok := strings.CutPrefix(object, "kv.")
-	if !ok || !slices.Contains(c.granted("kv"), name) {
-		return nil
-	}
-	return kvMethods()
-}
-
-// kvAdvice says how to make kv.NAME work. A name that is a method shows that
-// the grant was left out.
-func (c *compilation) kvAdvice(name string) string {
-	grants := c.granted("kv")
-	if slices.Contains(kvMethods(), name) && len(grants) > 0 {
-		return fmt.Sprintf("values are kept through a grant: write kv.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	}
-	return fmt.Sprintf("add kv %q {} to the allow block", name)
-}
 
 // kvRequest is the payload of the operations kv.*; each uses some of its members.
 type kvRequest struct {
@@ -54,7 +32,6 @@ type kvAnswer struct {
 	Keys  []string        `json:"keys"`
 }
 
-// makeKept makes kv.NAME.
 func (r *run) makeKept(grant string) *goja.Object {
 	o := r.rt.NewObject()
 	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
@@ -138,7 +115,6 @@ func (r *run) keptText(grant, what string, v goja.Value) string {
 	return text.String()
 }
 
-// keptWhole returns a whole number.
 func (r *run) keptWhole(grant, what string, v goja.Value) int64 {
 	f, ok := number(v)
 	if !ok || f != float64(int64(f)) || f > 1<<53-1 || f < -(1<<53-1) {
@@ -198,14 +174,12 @@ func (r *run) keptValue(data []byte) (goja.Value, error) {
 	return r.decode(string(a.Value))
 }
 
-// keptDone returns whether a key was changed.
 func (r *run) keptDone(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	err := json.Unmarshal(data, &a)
 	return r.rt.ToValue(a.Done), err
 }
 
-// keptKeys returns a list of keys.
 func (r *run) keptKeys(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	if err := json.Unmarshal(data, &a); err != nil {

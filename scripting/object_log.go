@@ -124,7 +124,6 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// disconnect is progress.disconnect().
 func (r *run) disconnect(goja.FunctionCall) goja.Value {
 	r.tell("disconnect", []byte("{}"))
 	return goja.Undefined()

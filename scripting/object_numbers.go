@@ -8,7 +8,6 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeNumbers makes numbers.
 func (r *run) makeNumbers() *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "format", r.formatNumber)
@@ -50,7 +49,6 @@ func (r *run) signs(what string, options goja.Value) (group, point string) {
 	return group, point
 }
 
-// decimals returns the option of that name.
 func (r *run) decimals(what string, options goja.Value, otherwise int) int {
 	v := option(options, "decimals")
 	if goja.IsUndefined(v) {
@@ -80,7 +78,6 @@ func (r *run) parseNumber(c goja.FunctionCall) goja.Value {
 	return r.measured(what, c.Argument(0), read, "a number with these signs")
 }
 
-// measured returns what read makes of a text.
 func (r *run) measured(what string, v goja.Value, read func(string) (float64, bool), wanted string) goja.Value {
 	f, ok := read(r.textArgument(what, v))
 	if !ok || math.IsInf(f, 0) {

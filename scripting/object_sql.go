@@ -7,11 +7,8 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/dop251/goja"
-
-	"github.com/mcpd/mcpd/diag"
 )
 
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
@@ -163,52 +160,4 @@ func (r *run) readChanges(data []byte) (goja.Value, error) {
 	}
 	o := r.rt.NewObject()
 	return o, o.Set("changes", told.Changes)
-}
-
-// sqlMembers returns the members of sql.NAME, and nil for every other object.
-func (c *compilation) sqlMembers(object string) []string {
-	name, ok := strings.CutPrefix(object, "sql.")
-	if !ok || !slices.Contains(c.granted("sql"), name) {
-		return nil
-	}
-	opens, writes := slices.Contains(c.granted("sql.open"), name), slices.Contains(c.granted("sql.write"), name)
-	switch {
-	case opens && writes: // a grant with a mistake, which has been told
-		return []string{"query", "exec", "open"}
-	case opens:
-		return []string{"open"}
-	case writes:
-		return []string{"query", "exec"}
-	}
-	return []string{"query"}
-}
-
-// sqlAdvice says how to make sql.NAME work. A name that is a method shows that
-// the grant was left out.
-func (c *compilation) sqlAdvice(name string) string {
-	grants := c.granted("sql")
-	if slices.Contains([]string{"query", "exec", "open"}, name) && len(grants) > 0 {
-		return fmt.Sprintf("statements are run through a grant: write sql.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	}
-	return fmt.Sprintf("add sql %q { driver = \"sqlite\" … } to the allow block", name)
-}
-
-// checkStatement tells a method that a database lacks because of what is granted,
-// and reports whether it is one.
-func (c *compilation) checkStatement(m member) bool {
-	names, detail := c.sqlMembers(m.object), ""
-	switch {
-	case names == nil || slices.Contains(names, m.name):
-		return false
-	case m.name == "exec" && names[0] == "query":
-		detail = `nothing may be changed: add mode = "rw" to its block`
-	case m.name == "open":
-		detail = "its block names one database: write " + m.object + ".query(statement, params)"
-	case names[0] == "open" && (m.name == "query" || m.name == "exec"):
-		detail = "each call chooses a file: write const db = await " + m.object + ".open(path), and await db.query(statement, params); such files are only read"
-	default:
-		return false
-	}
-	c.report(diag.Diagnostic{Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("%s has no %s", m.object, m.name), Detail: detail}, m.start, m.end)
-	return true
 }

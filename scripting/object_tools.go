@@ -93,7 +93,6 @@ type toolResume struct {
 	Responses json.RawMessage `json:"responses"`
 }
 
-// callTool starts a call and returns the promise of its value.
 func (r *run) callTool(name string, arguments goja.Value) goja.Value {
 	return r.askValue(opCall, toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
 }
@@ -122,7 +121,6 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	return out
 }
 
-// checkTool tells a tool that is not granted.
 func (c *compilation) checkTool(m member) {
 	granted := c.granted("tools")
 	if len(granted) == 0 || coversTool(granted, m.name) {
@@ -145,7 +143,6 @@ type moduleRequest struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-// makeModule makes modules.NAME.
 func (r *run) makeModule(name string) *goja.Object {
 	o := r.rt.NewObject()
 	for _, f := range r.program.objects {
@@ -158,12 +155,4 @@ func (r *run) makeModule(name string) *goja.Object {
 		})
 	}
 	return o
-}
-
-// moduleMembers returns the functions of modules.NAME, and nil for every other object.
-func (c *compilation) moduleMembers(object string) []string {
-	if !strings.HasPrefix(object, "modules.") {
-		return nil
-	}
-	return c.granted(object)
 }

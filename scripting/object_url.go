@@ -8,14 +8,12 @@ import (
 	"github.com/dop251/goja"
 )
 
-// urlObject is the Go half of a URL.
 type urlObject struct {
 	url *webURL
 	// params is the object behind searchParams, made when it is asked for.
 	params *goja.Object
 }
 
-// makeURL makes URL.
 func (r *run) makeURL() *goja.Object {
 	class, prototype := r.class("URL", func(this *goja.Object, c goja.ConstructorCall) {
 		u, err := r.parseArguments(c.Argument(0), c.Argument(1))
@@ -166,7 +164,6 @@ func (r *run) refreshParams(o *urlObject) {
 	}
 }
 
-// searchParams is the Go half of a URLSearchParams.
 type searchParams struct {
 	pairs [][2]string
 	// proceed is asked at every step of a loop over the pairs.
@@ -348,7 +345,6 @@ func (p *searchParams) replaced(name, value string) [][2]string {
 	return out
 }
 
-// walkParams adds iteration.
 func (r *run) walkParams(prototype *goja.Object) {
 	list := func(pick func(pair [2]string) any) native {
 		return func(c goja.FunctionCall) goja.Value {

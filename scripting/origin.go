@@ -47,7 +47,6 @@ func (o *origin) at(offset int) (diag.Range, bool) {
 	return callee(text, from).Range(), true
 }
 
-// place is some of what an author wrote.
 type place struct {
 	text       diag.Text
 	start, end int
@@ -216,7 +215,6 @@ func decodeSourceMap(data []byte, code string) (*sourceMap, error) {
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// decodeVLQ reads the numbers of one mapping.
 func decodeVLQ(field string) ([]int, error) {
 	numbers := make([]int, 0, 5)
 	value, shift := 0, 0
@@ -328,7 +326,6 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lineStarts returns the offsets of all lines.
 func lineStarts(s string) []int {
 	starts := []int{0}
 	for at := lineLength(s); at < len(s); {

@@ -82,7 +82,6 @@ func (r *Recorder) hold(a answer) {
 	r.held += e.size()
 }
 
-// putOff notes that the host answers an ask in another run.
 func (r *Recorder) putOff(seq int) {
 	if r.later == nil {
 		r.later = map[int]bool{}

@@ -83,7 +83,6 @@ func declaresValue(s ast.Statement) bool {
 	return slices.ContainsFunc(list, func(b *ast.Binding) bool { return b.Initializer != nil })
 }
 
-// mustBe says what the result of the body must be.
 func (c *compilation) mustBe() string {
 	switch c.src.Kind {
 	case Resource:

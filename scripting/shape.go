@@ -248,7 +248,6 @@ func (r *run) textArgument(what string, v goja.Value) string {
 	return r.bounded(v).String()
 }
 
-// rangeError returns a RangeError to panic with.
 func (r *run) rangeError(message string) *goja.Object {
 	return r.construct("RangeError", r.rt.ToValue(message))
 }

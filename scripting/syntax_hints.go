@@ -20,7 +20,6 @@ type setting struct {
 	glued bool
 }
 
-// settingOf looks around a place in a text.
 func settingOf(text string, at int, message string) setting {
 	at = min(at, len(text))
 	s := setting{message: message, this: text[at:wordEnd(text, at)]}
@@ -198,10 +197,8 @@ func unlisted(s setting) string {
 	return ""
 }
 
-// quotes reports whether the sign is a quote.
 func quotes(sign string) bool { return sign == `"` || sign == "'" || sign == "`" }
 
-// opensOrJoins reports whether an operand may stand behind the sign.
 func opensOrJoins(sign string) bool {
 	return sign == "" || strings.Contains("([{,;:?=+-*/%&|^!<>~.", sign)
 }

@@ -87,7 +87,6 @@ func (c *compilation) tooLarge() {
 	c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
 }
 
-// lowered sets the origin to what a compiler made.
 func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
 	c.origin = origin{src: wrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
@@ -310,7 +309,6 @@ func (m *modules) shown(name string) string {
 	return strings.TrimSuffix(src.Text.File(), src.Path) + name
 }
 
-// hash adds the imported files to the program's hash.
 func (m *modules) hash() {
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		m.compilation.hashPart(name)

@@ -172,24 +172,8 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "event":
 		return eventMembers(), c.sees(object)
 	}
-	if names, ok := c.fileMethods(object); ok {
-		return names, true
-	}
-	if names = c.kvMembers(object); names != nil {
-		return names, true
-	}
-	if names = c.moduleMembers(object); names != nil {
-		return names, true
-	}
-	if names = c.sqlMembers(object); names != nil {
-		return names, true
-	}
-	for _, name := range c.granted("http") {
-		if object == "http."+name {
-			return append(httpMethods(), "request"), true
-		}
-	}
-	return nil, false
+	names = c.grantMembers(object)
+	return names, names != nil
 }
 
 func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
@@ -249,31 +233,61 @@ func grantsOf(objects []Object) []string {
 	return names
 }
 
+// grantMembers returns the members of what is granted, such as kv.NAME; nil for every other object.
+func (c *compilation) grantMembers(object string) []string {
+	global, name, _ := strings.Cut(object, ".")
+	if global == "modules" {
+		return c.granted(object)
+	}
+	if !slices.Contains(c.granted(global), name) {
+		return nil
+	}
+	writes, opens := slices.Contains(c.granted(global+".write"), name), slices.Contains(c.granted(global+".open"), name)
+	switch {
+	case global == "http":
+		return append(httpMethods(), "request")
+	case global == "kv":
+		return kvMethods()
+	case global == "fs" && writes:
+		return slices.Concat(fileReaders(), fileWriters())
+	case global == "fs":
+		return fileReaders()
+	case global == "sql" && opens && writes: // a grant with a mistake, which is reported elsewhere
+		return []string{"query", "exec", "open"}
+	case global == "sql" && opens:
+		return []string{"open"}
+	case global == "sql" && writes:
+		return []string{"query", "exec"}
+	case global == "sql":
+		return []string{"query"}
+	}
+	return nil
+}
+
 // grantAdvice says how to make a member of such a global work. A name that is a
 // method shows that the grant was left out.
 func (c *compilation) grantAdvice(global, name string) string {
-	grants := c.granted(global)
-	switch {
-	case global == "env":
-		return fmt.Sprintf("add it to the allow block: env { names = [%q] }", name)
-	case global == "secrets":
-		return fmt.Sprintf("add it to the allow block: secrets { names = [%q] }, of a secret that the operator reveals", name)
-	case global == "exec":
-		return fmt.Sprintf("add exec %q { path = \"/…\" } to the allow block", name)
-	case global == "kv":
-		return c.kvAdvice(name)
-	case global == "modules":
-		return fmt.Sprintf("add module %q {} to the allow block", name)
-	case global == "sql":
-		return c.sqlAdvice(name)
-	case global == "http" && slices.Contains(httpMethods(), name) && len(grants) > 0:
-		return fmt.Sprintf("requests are made through a grant: write http.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	case global == "fs" && slices.Contains(slices.Concat(fileReaders(), fileWriters()), name) && len(grants) > 0:
-		return fmt.Sprintf("files are reached through a grant: write fs.%s.%s(...); granted is %s", grants[0], name, strings.Join(grants, ", "))
-	case global == "fs":
-		return fmt.Sprintf("add fs %q { root = \"…\" } to the allow block", name)
+	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, httpMethods(), "requests are made"
+	switch global {
+	case "env":
+		advice, methods = "add it to the allow block: env { names = [%q] }", nil
+	case "secrets":
+		advice, methods = "add it to the allow block: secrets { names = [%q] }, of a secret that the operator reveals", nil
+	case "exec":
+		advice, methods = `add exec %q { path = "/…" } to the allow block`, nil
+	case "modules":
+		advice, methods = "add module %q {} to the allow block", nil
+	case "kv":
+		advice, methods, through = "add kv %q {} to the allow block", kvMethods(), "values are kept"
+	case "sql":
+		advice, methods, through = `add sql %q { driver = "sqlite" … } to the allow block`, []string{"query", "exec", "open"}, "statements are run"
+	case "fs":
+		advice, methods, through = `add fs %q { root = "…" } to the allow block`, slices.Concat(fileReaders(), fileWriters()), "files are reached"
 	}
-	return fmt.Sprintf("add http %q { hosts = [...] } to the allow block", name)
+	if grants := c.granted(global); len(grants) > 0 && slices.Contains(methods, name) {
+		return fmt.Sprintf("%s through a grant: write %s.%s.%s(...); granted is %s", through, global, grants[0], name, strings.Join(grants, ", "))
+	}
+	return fmt.Sprintf(advice, name)
 }
 
 // fileReaders are the methods of fs.NAME, and fileWriters those that there are
@@ -282,28 +296,28 @@ func fileReaders() []string { return []string{"readText", "lines", "readBytes", 
 
 func fileWriters() []string { return []string{"writeText", "writeBytes", "remove"} }
 
-// fileMethods returns the methods of an object, and false when it is no folder.
-func (c *compilation) fileMethods(object string) (names []string, ok bool) {
-	name, ok := strings.CutPrefix(object, "fs.")
-	if !ok || !slices.Contains(c.granted("fs"), name) {
-		return nil, false
-	}
-	if slices.Contains(c.granted("fs.write"), name) {
-		return slices.Concat(fileReaders(), fileWriters()), true
-	}
-	return fileReaders(), true
-}
-
-// checkWriting tells a method that a folder lacks because nothing may be written
-// there, and reports whether it is one.
-func (c *compilation) checkWriting(m member) bool {
-	names, ok := c.fileMethods(m.object)
-	if !ok || slices.Contains(names, m.name) || !slices.Contains(fileWriters(), m.name) {
+// checkWithheld reports a method that a folder or a database lacks because of what is
+// granted, and reports whether it is one.
+func (c *compilation) checkWithheld(m member) bool {
+	names := c.grantMembers(m.object)
+	if names == nil || slices.Contains(names, m.name) {
 		return false
 	}
-	c.report(diag.Diagnostic{
-		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("%s may not be written to, so it has no %s", m.object, m.name),
-		Detail: `add mode = "rw" to its block`,
-	}, m.start, m.end)
+	summary, detail := fmt.Sprintf("%s has no %s", m.object, m.name), ""
+	switch global, _, _ := strings.Cut(m.object, "."); {
+	case global == "fs" && slices.Contains(fileWriters(), m.name):
+		summary, detail = fmt.Sprintf("%s may not be written to, so it has no %s", m.object, m.name), `add mode = "rw" to its block`
+	case global != "sql":
+		return false
+	case m.name == "exec" && names[0] == "query":
+		detail = `nothing may be changed: add mode = "rw" to its block`
+	case m.name == "open":
+		detail = "its block names one database: write " + m.object + ".query(statement, params)"
+	case names[0] == "open" && (m.name == "query" || m.name == "exec"):
+		detail = "each call chooses a file: write const db = await " + m.object + ".open(path), and await db.query(statement, params); such files are only read"
+	default:
+		return false
+	}
+	c.report(diag.Diagnostic{Severity: diag.Error, Code: "unknown-grant", Summary: summary, Detail: detail}, m.start, m.end)
 	return true
 }

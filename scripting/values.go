@@ -177,7 +177,6 @@ func bigintsAt(pointers []string) *bigints {
 	return root
 }
 
-// member returns the places within a member.
 func (b *bigints) member(name string) *bigints {
 	if b == nil {
 		return nil
@@ -188,7 +187,6 @@ func (b *bigints) member(name string) *bigints {
 	return b.members["*"]
 }
 
-// item returns the places within the items.
 func (b *bigints) item() *bigints {
 	if b == nil {
 		return nil
@@ -202,7 +200,6 @@ const maxBigInt = 308
 // maxBigIntBits is how many bits no BigInt of so many digits exceeds.
 const maxBigIntBits = 1024
 
-// bigint returns the BigInt that an integer stands for.
 func (d *decoder) bigint(text string) (goja.Value, bool) {
 	if len(strings.TrimPrefix(text, "-")) > maxBigInt {
 		return nil, false

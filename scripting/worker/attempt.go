@@ -59,7 +59,6 @@ type frame struct {
 	content []byte
 }
 
-// newFlight returns a call that has begun.
 func newFlight(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.Int64) (*flight, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
@@ -206,7 +205,6 @@ func (f *flight) board(ctx context.Context, p *peer) error {
 	return p.wire.send(frameCall, c.append)
 }
 
-// busy counts the call among those that compute.
 func (f *flight) busy(p *peer) {
 	if !f.counted {
 		f.counted = true
@@ -215,7 +213,6 @@ func (f *flight) busy(p *peer) {
 	f.since.Store(p.looks.Load())
 }
 
-// idle takes the call out of those that compute.
 func (f *flight) idle(p *peer) {
 	if f.counted {
 		f.counted = false
@@ -294,7 +291,6 @@ func (g *guard) Look() bool {
 	return false
 }
 
-// cancel has the process end a call.
 func (p *peer) cancel(id uint64) {
 	// When this fails the process has ended, or is about to.
 	_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(id)...) })

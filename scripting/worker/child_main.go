@@ -152,7 +152,6 @@ func try(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content [
 	return writeFrame(out, frameSurvived, nil)
 }
 
-// ask asks the pool's side for a file.
 func ask(in io.Reader, out io.Writer, name string) ([]byte, error) {
 	if err := writeFrame(out, frameImport, []byte(name)); err != nil {
 		return nil, err

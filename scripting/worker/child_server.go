@@ -41,7 +41,6 @@ type loading struct {
 	once    bool // it is for one call
 }
 
-// serving is a call under way.
 type serving struct {
 	server *server
 	id     uint64
@@ -117,7 +116,6 @@ func (s *server) forget(content []byte) error {
 	return nil
 }
 
-// call runs a call.
 func (s *server) call(turn uint64, content []byte) error {
 	f, err := readCall(content)
 	if err != nil {
@@ -167,7 +165,6 @@ func (s *server) answered(content []byte) error {
 	return nil
 }
 
-// run runs a call and sends its outcome.
 func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
 	select {
 	case <-l.ready:

@@ -240,7 +240,6 @@ type trial struct {
 	Vars     json.RawMessage    `json:"vars,omitempty"`
 }
 
-// encodeTrial returns the frame of a source.
 func encodeTrial(src scripting.Source) ([]byte, error) {
 	content, err := json.Marshal(trial{
 		Name: src.Name, Kind: src.Kind, Language: src.Language, File: src.Text.File(), Body: src.Text.Body(),

@@ -84,7 +84,6 @@ func (e *deathError) blames(again bool) bool {
 	return again || e.ever == 1 && e.limit() != ""
 }
 
-// counted returns where a death is counted.
 func (e *deathError) counted(n *scripting.Workers) *uint64 {
 	switch {
 	case e.limit() == "memory":

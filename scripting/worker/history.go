@@ -41,7 +41,6 @@ type history struct {
 	recent, old map[[32]byte]record
 }
 
-// of returns the record of a program.
 func (h *history) of(program [32]byte) record {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -122,7 +121,6 @@ type offences struct {
 // isRecent reports whether there is an offence that counts at a look.
 func (o *offences) isRecent(look int64) bool { return look < o.last.Load() }
 
-// has reports whether there is one by a program.
 func (o *offences) has(program [32]byte, look int64) bool {
 	if !o.isRecent(look) {
 		return false
@@ -132,7 +130,6 @@ func (o *offences) has(program [32]byte, look int64) bool {
 	return look < o.until[program]
 }
 
-// add adds one at a look.
 func (o *offences) add(program [32]byte, look int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -129,7 +129,6 @@ func (f *flight) dropped(content []byte) (*scripting.Failure, error) {
 	return nil, nil
 }
 
-// drop leaves unasked what waits to be.
 func (f *flight) drop() {
 	dropped := len(f.queue)
 	f.queue = nil
@@ -177,7 +176,6 @@ func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
 	return failure
 }
 
-// ended reads the outcome of the call.
 func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	o, err := readOutcome(content)
 	if err != nil {

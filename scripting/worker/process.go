@@ -219,7 +219,6 @@ func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err 
 	return as, p.tell(frameProgram, as, program)
 }
 
-// tell sends a program.
 func (p *peer) tell(kind byte, as [32]byte, program *scripting.Program) error {
 	text, err := program.MarshalBinary()
 	if err != nil {

@@ -84,10 +84,8 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 	return l, nil
 }
 
-// computing counts the calls that compute.
 func (a *admission) computing() int { return a.proven.computing + a.others.computing }
 
-// waits counts the calls that wait to begin.
 func (a *admission) waits() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,7 +238,6 @@ func (l *lane) line(t turn, by int) {
 	}
 }
 
-// await waits for the turn of a call.
 func (l *lane) await(ctx context.Context, t turn) error {
 	var latest <-chan time.Time
 	if t.isPressed() {

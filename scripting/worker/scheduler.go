@@ -327,7 +327,6 @@ func (e *Executor) forget(p *peer) {
 	}
 }
 
-// waiter is a call that waits for a process.
 type waiter struct {
 	need need
 	come chan found // is sent what became of it, once

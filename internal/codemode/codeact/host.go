@@ -46,7 +46,6 @@ type host struct {
 	cut map[int]bool
 }
 
-// question is what a client is asked.
 type question struct {
 	Key    string          `json:"key"`
 	Method string          `json:"method"`

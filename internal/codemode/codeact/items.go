@@ -95,7 +95,6 @@ const (
 		`},"required":["name"],"additionalProperties":false}`
 )
 
-// maker makes the items of a block.
 type maker struct {
 	block *definition.Codeact
 	kit   *kit
@@ -146,7 +145,6 @@ func (m *maker) prompt() {
 	i.Key = m.key(CodeMode)
 }
 
-// compiled compiles a schema of our own, which is sound.
 func compiled(text string) *schema.Schema {
 	s, _ := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, json.RawMessage(text), diag.Range{}, nil)
 	return s

@@ -179,7 +179,6 @@ func ownName(t catalog.ToolName, prefix string) string {
 	return own
 }
 
-// tool returns what is told of a tool.
 func (n names) tool(e *catalog.Entry) toolprompt.Tool {
 	t := toolprompt.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
 	if e.Declared != nil {
@@ -199,7 +198,6 @@ func (n names) tool(e *catalog.Entry) toolprompt.Tool {
 	return t
 }
 
-// all returns what is told of some tools.
 func (n names) all(entries []*catalog.Entry) []toolprompt.Tool {
 	tools := make([]toolprompt.Tool, len(entries))
 	for i, e := range entries {

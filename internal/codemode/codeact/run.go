@@ -21,7 +21,6 @@ const (
 	approve = "approve"
 )
 
-// runner is the body of run_code.
 type runner struct {
 	*kit
 	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
@@ -102,7 +101,6 @@ func approvals(i catalog.Invocation) map[[16]byte]int {
 	return left
 }
 
-// named returns the names of tools that code may call.
 func named(objects []scripting.Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
@@ -121,7 +119,6 @@ func notes(problems diag.List) (told []string) {
 	return told
 }
 
-// report is what the caller is told of a run.
 type report struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Stdout string          `json:"stdout"`
@@ -221,7 +218,6 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	return &failed
 }
 
-// plan notes a call that was not made.
 func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,7 +254,6 @@ type made struct {
 	Approval  bool            `json:"approval,omitempty"`
 }
 
-// made returns the calls that a journal holds.
 func (h *host) made(j *scripting.Journal) []made {
 	h.mu.Lock()
 	defer h.mu.Unlock()

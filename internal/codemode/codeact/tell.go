@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// teller is the body of the prompt.
 type teller struct{ *kit }
 
 // Run tells how code is written, and which tools the caller may call.
@@ -34,10 +33,8 @@ func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 
-// searcher is the body of search_tools.
 type searcher struct{ *kit }
 
-// hit is a tool that was found.
 type hit struct {
 	Name        string `json:"name"`
 	Call        string `json:"call"`
@@ -77,7 +74,6 @@ func among(all, some []*catalog.Entry) func(int) bool {
 	return func(i int) bool { return is[i] }
 }
 
-// describer is the body of describe_tool.
 type describer struct{ *kit }
 
 // Run tells all of a tool that the caller may call, by its name or by how code calls it.

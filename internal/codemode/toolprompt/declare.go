@@ -26,7 +26,13 @@ func Describe(t Tool) string { return Declare([]Tool{t}, Full) }
 func Declare(tools []Tool, d Detail) string {
 	entries := arrange(tools)
 	if d >= NamesOnly {
-		return callList(entries)
+		var calls []string
+		for _, e := range entries {
+			for i := range e.tools {
+				calls = append(calls, e.call(i))
+			}
+		}
+		return strings.Join(calls, ", ")
 	}
 	names := typeNames{"Promise": 1}
 	for _, e := range entries {
@@ -37,17 +43,6 @@ func Declare(tools []Tool, d Detail) string {
 		blocks[i] = e.declare(d, names)
 	}
 	return strings.Join(blocks, "\n")
-}
-
-// callList returns the names by which tools are reached.
-func callList(entries []*entry) string {
-	var calls []string
-	for _, e := range entries {
-		for i := range e.tools {
-			calls = append(calls, e.call(i))
-		}
-	}
-	return strings.Join(calls, ", ")
 }
 
 // declare returns the declaration of an entry, behind those of the types that it needs.
@@ -102,7 +97,6 @@ func optional(schema *node) string {
 	return "?: "
 }
 
-// result prints the type of the result.
 func (p *printer) result(t *Tool, indent int) string {
 	if t.Output == nil || p.detail >= WithoutResults {
 		return unknown.text
@@ -207,7 +201,11 @@ func (d *document) resolve(ref string) *node {
 	case fragment[0] == '/':
 		return d.pointed(fragment[1:])
 	}
-	return d.anchored(fragment)
+	if d.anchors == nil {
+		d.anchors = map[string]*node{}
+		d.find(&d.root)
+	}
+	return d.anchors[fragment]
 }
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
@@ -232,14 +230,6 @@ func (d *document) pointed(pointer string) *node {
 		}
 	}
 	return at
-}
-
-func (d *document) anchored(anchor string) *node {
-	if d.anchors == nil {
-		d.anchors = map[string]*node{}
-		d.find(&d.root)
-	}
-	return d.anchors[anchor]
 }
 
 // find notes the anchors of a schema and of all in it. The first of a name counts.

@@ -72,7 +72,6 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// key returns a name as the key of a member.
 func key(name string) string {
 	if isIdentifier(name) {
 		return name

@@ -70,7 +70,6 @@ func (n *node) say(name string) string {
 	return ""
 }
 
-// is reports whether a member is true.
 func (n *node) is(name string) bool { return n.of(trueKind, name) != nil }
 
 func (n *node) place(name string) int {
@@ -116,7 +115,6 @@ func read(raw json.RawMessage) node {
 	return r.value(0)
 }
 
-// reader reads a text that is JSON.
 type reader struct {
 	src   string
 	at    int
@@ -202,7 +200,6 @@ func (r *reader) number() {
 	}
 }
 
-// text reads a string and returns its value.
 func (r *reader) text() string {
 	start := r.at
 	plain := r.quoted()
@@ -230,7 +227,6 @@ func (r *reader) quoted() (plain bool) {
 	return plain
 }
 
-// skip goes behind a list or an object.
 func (r *reader) skip() {
 	for open := 0; ; {
 		switch r.src[r.at] {
@@ -291,7 +287,6 @@ func (d Detail) LeftOut() []string {
 	return append([]string(nil), leftOut[WithoutConstraints:d+1]...)
 }
 
-// shape is a type of TypeScript.
 type shape struct {
 	text string
 	// binds is the operator that holds the text together: '|', '&', or 0 of none.
@@ -348,5 +343,4 @@ func join(operator byte, zero, one shape, shapes []shape) shape {
 	return shape{text: strings.Join(texts, " "+string(operator)+" "), binds: operator}
 }
 
-// listOf returns the type of lists of a type.
 func listOf(s shape) string { return s.within('[') + "[]" }

@@ -12,7 +12,6 @@ const (
 	maxFlat = 80
 )
 
-// object prints the objects that a schema allows.
 func (p *printer) object(n *node, at spot) shape {
 	properties := n.of(objectKind, "properties")
 	if properties == nil {
@@ -173,7 +172,6 @@ func typesOf(n *node) []string {
 	return nil
 }
 
-// primitive prints the values of one type that a schema allows.
 func (p *printer) primitive(n *node, name string, at spot) shape {
 	switch name {
 	case "string", "boolean", "null", "number":
@@ -277,7 +275,6 @@ func (p *printer) record(v *node, at spot) shape {
 	return shape{text: "{ " + strings.Join(members, "; ") + " }"}
 }
 
-// array prints the lists that a schema allows.
 func (p *printer) array(n *node, at spot) shape {
 	first, rest := n.of(listKind, "prefixItems"), n.member("items")
 	if first == nil && rest != nil && rest.kind == listKind {

@@ -17,7 +17,6 @@ const (
 // typeNames are the names of types that a list of tools has taken.
 type typeNames map[string]int
 
-// unique returns a name that is not taken, and takes it.
 func (t typeNames) unique(name string) string {
 	for {
 		t[name]++
@@ -29,7 +28,6 @@ func (t typeNames) unique(name string) string {
 	}
 }
 
-// printer prints the types of one tool.
 type printer struct {
 	detail Detail
 	names  typeNames
@@ -81,25 +79,18 @@ func (p *printer) root(raw []byte, indent int) (string, *document) {
 	doc := newDocument(raw)
 	p.doc, p.within = doc, &doc.root
 	printed := p.print(&doc.root, spot{indent: indent})
-	p.define()
-	if name, named := p.named[&doc.root]; named {
-		return name, doc
-	}
-	return printed.text, doc
-}
-
-// define prints the types with names that the ones printed so far refer to, and those
-// that they refer to in turn.
-func (p *printer) define() {
 	for ; p.defined < len(p.queue); p.defined++ {
 		t := p.queue[p.defined]
 		p.within = t.at
 		p.types.WriteString(comment(p.told(t.at), ""))
 		p.types.WriteString("type " + t.name + " = " + p.print(t.at, spot{}).text + ";\n")
 	}
+	if name, named := p.named[&doc.root]; named {
+		return name, doc
+	}
+	return printed.text, doc
 }
 
-// print returns the type of the values that a schema allows.
 func (p *printer) print(n *node, at spot) shape {
 	p.left -= len("type")
 	switch {

@@ -38,7 +38,6 @@ var doubtful = []string{
 	"unevaluatedProperties", "unevaluatedItems", "minProperties", "maxProperties", "uniqueItems",
 }
 
-// value makes up a value of a member.
 func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 	if s.left--; s.left < 0 || depth > maxSampleDepth {
 		return v, false
@@ -199,7 +198,6 @@ func count(n *node, name string, without int) int {
 	return without
 }
 
-// number makes up a number.
 func number(n *node, whole bool) (v sampled, ok bool) {
 	bound := func(name string) (float64, bool) {
 		m := n.of(numberKind, name)
@@ -230,7 +228,6 @@ func number(n *node, whole bool) (v sampled, ok bool) {
 	return v, false
 }
 
-// text makes up a text.
 func (s *sampler) text(n *node, name string) (v sampled, ok bool) {
 	candidates := textsOf(n.say("format"), strings.ToLower(name))
 	pattern := n.of(textKind, "pattern")
@@ -356,7 +353,6 @@ func oneOf(b *strings.Builder, pairs []rune) bool {
 	return true
 }
 
-// text is a text as a value.
 func text(value string) sampled {
 	encoded, _ := json.Marshal(value) // text always encodes
 	return sampled{string(encoded), quote(value)}

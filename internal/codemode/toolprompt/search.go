@@ -90,7 +90,6 @@ func queryWords(query string) (words []string, begun bool) {
 	return words, len(words) < maxQueryWords && isLetter(last)
 }
 
-// search is a search as it goes on.
 type search struct {
 	index  *Index
 	scores []float64
@@ -99,7 +98,6 @@ type search struct {
 	count, mean float64
 }
 
-// look asks which tools are seen.
 func (s *search) look(visible func(i int) bool) {
 	count, length := 0, 0
 	for i := range s.seen {
@@ -246,7 +244,6 @@ func NewIndex(tools []Tool) *Index {
 	return index
 }
 
-// builder makes an index.
 type builder struct {
 	names, whole []string
 	lengths      []int
@@ -300,7 +297,6 @@ func (b *builder) text(text string, weight int32) {
 	})
 }
 
-// word says that the last tool has a word.
 func (b *builder) word(word string, weight int32) {
 	if b.words >= maxWords || common[word] {
 		return

@@ -60,7 +60,6 @@ func (e *entry) call(i int) string {
 	return e.name + "[" + quote(e.members[i]) + "]"
 }
 
-// add makes a tool a member of the entry.
 func (e *entry) add(member string, t *Tool) {
 	e.members = append(e.members, member)
 	e.tools = append(e.tools, t)
@@ -150,7 +149,6 @@ func Tokens(text string) int {
 	return c.tokens
 }
 
-// class is what a character counts as.
 type class int
 
 const (
@@ -283,10 +281,8 @@ func example(tools []Tool) string {
 	return b.String()
 }
 
-// destroys is the highest [Tool.danger].
 const destroys = 2
 
-// danger orders tools by what they may do.
 func (t *Tool) danger() int {
 	switch {
 	case t.ReadOnly != nil && *t.ReadOnly:
