@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/process/procgroup"
-	"github.com/mcpd/mcpd/internal/process/timerslack"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -199,7 +198,7 @@ type process struct {
 
 // start starts a process, without an environment, that reaping waits for.
 func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -208,7 +207,7 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	if err := timerslack.Start(cmd); err != nil {
+	if err := osproc.Start(cmd); err != nil {
 		return nil, err
 	}
 	killed, ended := make(chan struct{}), make(chan struct{})
