@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -50,11 +50,11 @@ const batch = 200
 
 // cost returns the processor time of a call in nanoseconds, over one batch.
 func cost(call func()) float64 {
-	before := cputime.Used()
+	before := osproc.CPUTime()
 	for range batch {
 		call()
 	}
-	return float64(cputime.Used()-before) / batch
+	return float64(osproc.CPUTime()-before) / batch
 }
 
 // costs are what the calls of a pair cost, batch by batch.

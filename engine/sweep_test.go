@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/typescript"
-	"github.com/mcpd/mcpd/internal/base/cputime"
-	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/process/cputest"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // sweep is one construct, nested or repeated n times.
@@ -169,11 +169,11 @@ func judge(t *testing.T, name string, do func() (refused bool)) {
 	limit := 250 * time.Millisecond
 	turn := func() time.Duration {
 		runtime.GC()
-		before := cputime.Used()
+		before := osproc.CPUTime()
 		if do() {
 			limit = 20 * time.Millisecond
 		}
-		return cputime.Used() - before
+		return osproc.CPUTime() - before
 	}
 	if took := turn(); judging() && took > limit && !cputest.Within(limit, turn) {
 		t.Errorf("%s took %v of processor time", name, took)

@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/mcpd/mcpd/internal/base/cputime"
-	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/process/cputest"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // nestedSchema has lists in a list, of which the outer alone is bounded.
@@ -170,9 +170,9 @@ func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
 				continue
 			}
 			turn := func() time.Duration {
-				began := cputime.Used()
+				began := osproc.CPUTime()
 				metering(t.Context(), p, in)
-				return cputime.Used() - began
+				return osproc.CPUTime() - began
 			}
 			if !cputest.Within(interruptAfter+interruptAfter/2, turn) {
 				t.Errorf("%d: %s takes %v of the processor", n, expr, turn())
@@ -214,9 +214,9 @@ func TestDecide_largestData(t *testing.T) {
 			bound = interruptAfter / 4
 		}
 		turn := func() time.Duration {
-			began := cputime.Used()
+			began := osproc.CPUTime()
 			p.Decide(t.Context(), in)
-			return cputime.Used() - began
+			return osproc.CPUTime() - began
 		}
 		if !cputest.Within(bound, turn) {
 			t.Errorf("%s takes %v of the processor", expr, turn())
@@ -244,9 +244,9 @@ func TestDecide_largestResult(t *testing.T) {
 			continue
 		}
 		turn := func() time.Duration {
-			began := cputime.Used()
+			began := osproc.CPUTime()
 			p.Decide(t.Context(), Input{Result: result, Now: time.Unix(0, 0)})
-			return cputime.Used() - began
+			return osproc.CPUTime() - began
 		}
 		if !cputest.Within(interruptAfter+interruptAfter/2, turn) {
 			t.Errorf("%s takes %v of the processor", expr, turn())

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcpd/mcpd/internal/base/cputime"
 	"github.com/mcpd/mcpd/internal/base/toml"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 func TestYAML(t *testing.T) {
@@ -65,9 +65,9 @@ func TestNoTOMLStallsItsReader(t *testing.T) {
 				}
 				text = b.String()[:min(b.Len(), toml.MaxText)]
 			}
-			began := cputime.Used()
+			began := osproc.CPUTime()
 			_, _ = toml.Parse(text)
-			if took := cputime.Used() - began; took > textBudget(size) {
+			if took := osproc.CPUTime() - began; took > textBudget(size) {
 				t.Errorf("%q × %d took %v", unit, n, took)
 				break
 			}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/cputime"
-	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
 	"github.com/mcpd/mcpd/internal/base/yaml"
+	"github.com/mcpd/mcpd/internal/process/cputest"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be
@@ -90,9 +90,9 @@ func compileTime(src Source) (least time.Duration, refusal string) {
 		enough = refuseBudget / 2
 	}
 	for range 3 {
-		began := cputime.Used()
+		began := osproc.CPUTime()
 		p, list := Compile(src)
-		took := cputime.Used() - began
+		took := osproc.CPUTime() - began
 		if least == 0 || took < least {
 			least = took
 		}
@@ -141,9 +141,9 @@ func TestNoYAMLStallsItsReader(t *testing.T) {
 	} {
 		for _, size := range sizes {
 			text := strings.Repeat(unit, size/len(unit))
-			began := cputime.Used()
+			began := osproc.CPUTime()
 			_, _ = yaml.Parse(text, func() error { return nil })
-			if took := cputime.Used() - began; took > textBudget(size) {
+			if took := osproc.CPUTime() - began; took > textBudget(size) {
 				t.Errorf("%q × %d took %v", unit, size/len(unit), took)
 				break
 			}
@@ -167,9 +167,9 @@ func TestNoCombinationStallsTheCompiler(t *testing.T) {
 		for _, language := range []Language{JS, TS} {
 			src := tool(body)
 			src.Language = language
-			began := cputime.Used()
+			began := osproc.CPUTime()
 			Compile(src)
-			if took := cputime.Used() - began; took > compileBudget*slowdown {
+			if took := osproc.CPUTime() - began; took > compileBudget*slowdown {
 				t.Errorf("%.200q took %v of CPU time", body, took)
 			}
 		}

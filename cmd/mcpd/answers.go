@@ -103,15 +103,12 @@ func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, er
 	return made, nil
 }
 
-// unused names the answers that nothing asked for.
-func (a *answers) unused() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.given)), func(key string) bool { return a.used[key] })
-}
-
 // tellUnused notes answers that nothing asked for, which may not be meant.
 func (a *answers) tellUnused(e env) {
-	for _, key := range a.unused() {
-		fmt.Fprintf(e.stderr, "mcpd: nothing asked for the --answer %s\n", printable(key))
+	for _, key := range slices.Sorted(maps.Keys(a.given)) {
+		if !a.used[key] {
+			fmt.Fprintf(e.stderr, "mcpd: nothing asked for the --answer %s\n", printable(key))
+		}
 	}
 }
 

@@ -200,11 +200,7 @@ func (x *auditExport) run(e env, args []string) error {
 	if !slices.Contains(formatNames(), x.format) {
 		return usage("--format takes one of %s", strings.Join(formatNames(), ", "))
 	}
-	since, err := timeOf("--since", x.since)
-	if err != nil {
-		return err
-	}
-	until, err := timeOf("--until", x.until)
+	span, err := spanOf(x.since, x.until)
 	if err != nil {
 		return err
 	}
@@ -212,7 +208,7 @@ func (x *auditExport) run(e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	strange, err := audit.Export(e.text(), e.at(path), audit.Format(x.format), audit.Span{Since: since, Until: until})
+	strange, err := audit.Export(e.text(), e.at(path), audit.Format(x.format), span)
 	if err != nil {
 		return unread(path, err)
 	}
@@ -220,6 +216,15 @@ func (x *auditExport) run(e env, args []string) error {
 		return findings("%s left out that are no records; mcpd audit verify tells where", count(strange, "line"))
 	}
 	return nil
+}
+
+// spanOf reads the values of --since and --until.
+func spanOf(since, until string) (s audit.Span, err error) {
+	if s.Since, err = timeOf("--since", since); err != nil {
+		return s, err
+	}
+	s.Until, err = timeOf("--until", until)
+	return s, err
 }
 
 // timeOf reads a time of a flag: a day, which begins in UTC, or RFC 3339.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync/atomic"
 
@@ -50,12 +51,7 @@ Where neither answers, the call fails, and names the keys.`,
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
   mcpd call add a=2 b=3 --url http://127.0.0.1:8080
   mcpd call wipe disk=sda --answer approval=true`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name a tool: mcpd call TOOL [NAME=VALUE...]; mcpd list shows them")
-			}
-			return nil
-		},
+		Args: needs(1, math.MaxInt, "name a tool: mcpd call TOOL [NAME=VALUE...]; mcpd list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkJSON(cmd); err != nil {
 				return err

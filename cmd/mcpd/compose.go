@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,7 +178,10 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 	if d.Image == "" {
 		d.Image = d.Name + ":" + strings.ReplaceAll(d.Version, "+", "-")
 	}
-	d.Port = c.portOf(s.Listen().Address)
+	if d.Port = c.port; d.Port == 0 {
+		_, port, _ := net.SplitHostPort(s.Listen().Address)
+		d.Port, _ = strconv.Atoi(port) // 0, the default, of a socket
+	}
 	if d.Limits, err = c.limits(); err != nil {
 		return d, err
 	}
@@ -210,16 +214,6 @@ func (c *composition) release() string {
 		return v
 	}
 	return ""
-}
-
-// portOf returns the port that mcpd is told to serve on, 0 for the default.
-func (c *composition) portOf(address string) int {
-	if c.port != 0 {
-		return c.port
-	}
-	_, port, _ := net.SplitHostPort(address)
-	n, _ := strconv.Atoi(port) // 0 of a socket
-	return n
 }
 
 // memorySize is an amount of memory.
@@ -329,7 +323,7 @@ func (c *composition) change(e env, files []compose.File, d compose.Difference) 
 		return e.disk.remove(to)
 	}
 	const mode fs.FileMode = 0o644
-	content := contentOf(files, d.Name)
+	content := files[slices.IndexFunc(files, func(f compose.File) bool { return f.Name == d.Name })].Content
 	if d.Kind == compose.Changed {
 		return e.disk.replaceFile(to, content, mode)
 	}
@@ -337,15 +331,6 @@ func (c *composition) change(e env, files []compose.File, d compose.Difference) 
 		return err
 	}
 	return e.disk.writeFile(to, content, mode)
-}
-
-func contentOf(files []compose.File, name string) []byte {
-	for _, f := range files {
-		if f.Name == name {
-			return f.Content
-		}
-	}
-	return nil
 }
 
 // states returns what is told of each file.
@@ -379,7 +364,10 @@ func (c *composition) report(e env, files []compose.File, differences []compose.
 	rows := c.states(files, differences)
 	switch {
 	case c.asJSON:
-		if err := c.printRows(e, rows, differ); err != nil || !c.check || !differ {
+		if err := printJSON(e.stdout, struct {
+			Changed bool           `json:"changed"`
+			Files   []composedFile `json:"files"`
+		}{differ, rows}); err != nil || !c.check || !differ {
 			return err
 		}
 		return &exitError{code: exitFindings} // the JSON has said it
@@ -404,11 +392,4 @@ func (c *composition) report(e env, files []compose.File, differences []compose.
 		return err
 	}
 	return findings("%s would change; run mcpd compose", count(len(differences), "file"))
-}
-
-func (c *composition) printRows(e env, rows []composedFile, changed bool) error {
-	return printJSON(e.stdout, struct {
-		Changed bool           `json:"changed"`
-		Files   []composedFile `json:"files"`
-	}{changed, rows})
 }

@@ -52,7 +52,8 @@ type controlAnswer struct {
 func (o *operation) answer(ctx context.Context, r control.Request) (any, error) {
 	switch r.Do {
 	case control.Status:
-		return o.answerStatus(r)
+		status := o.front.Status()
+		return answerOf(o.row(status), status.Problems, status.Shown(), r)
 	case control.Tokens, control.DropTokens:
 		return answerTokens(o.server, r)
 	}
@@ -69,12 +70,6 @@ func (o *operation) answer(ctx context.Context, r control.Request) (any, error) 
 		OK: err == nil, Revision: report.Revision, Problems: encoded(report.Problems), RestartNeeded: status.RestartNeeded,
 		Status: status.Health(), Summary: o.line(),
 	}, report.Problems, report.Shown(), r)
-}
-
-// answerStatus says how the server is.
-func (o *operation) answerStatus(r control.Request) (any, error) {
-	status := o.front.Status()
-	return answerOf(o.row(status), status.Problems, status.Shown(), r)
 }
 
 // answerOf joins what machines and people read.

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/mcpd/mcpd/internal/process/timerslack"
 )
 
 // patience is how long a test waits for what should take milliseconds. It is a
@@ -57,7 +55,7 @@ type holderKey struct{}
 // startDaemon runs program serve with the flags in dir and waits until it listens. The
 // process does not begin anew to have late threads, which [TestAServerWakesSeldom] looks at.
 func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
-	return startDaemonAnew(program, dir, append(slices.Clip(env), timerslack.Mark+"=1"), flags)
+	return startDaemonAnew(program, dir, append(slices.Clip(env), slackMark+"=1"), flags)
 }
 
 // startDaemonAnew is startDaemon for a process that begins anew.

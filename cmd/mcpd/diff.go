@@ -30,7 +30,7 @@ The exit code is 1 when power is added.`,
 		Example: `  mcpd diff ../main/tools.d ./tools.d
   mcpd diff old.hcl tools.d/crm.hcl
   mcpd diff ../main/tools.d ./tools.d --old-config ../main/mcpd.hcl`,
-		Args:              twoSides,
+		Args:              needs(2, 2, "mcpd diff takes two folders or two files, OLD and NEW; see mcpd diff --help"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.run(cmd, e, args[0], args[1])
@@ -38,14 +38,6 @@ The exit code is 1 when power is added.`,
 	}
 	d.add(cmd)
 	return cmd
-}
-
-// twoSides lets a verb take two folders or files, and no more.
-func twoSides(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return usage("mcpd %s takes two folders or two files, OLD and NEW; see mcpd %[1]s --help", cmd.Name())
-	}
-	return nil
 }
 
 // difference are the flags of diff.

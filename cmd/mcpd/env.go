@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/ops/systemd"
-	"github.com/mcpd/mcpd/internal/process/timerslack"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
@@ -84,9 +84,12 @@ type disk struct {
 	remove      func(name string) error
 }
 
+// slackMark is the variable of a program that has executed itself again (see [osproc.Again]).
+const slackMark = "MCPD_TIMERSLACK"
+
 func processEnv() env {
 	started := os.Environ()
-	_ = taken(timerslack.Mark)
+	_ = taken(slackMark)
 	manager := systemd.Variables{Socket: taken("NOTIFY_SOCKET"), Interval: taken("WATCHDOG_USEC"), Process: taken("WATCHDOG_PID")}
 	_, plain := os.LookupEnv("NO_COLOR")
 	e := env{
@@ -111,7 +114,7 @@ func processEnv() env {
 		log.SetOutput(w)
 	}
 	e.self, e.name = self(), os.Args[0]
-	e.beginLate = func() { timerslack.Again(os.Args, started) }
+	e.beginLate = func() { osproc.Again(os.Args, started, slackMark) }
 	if who, err := user.Current(); err == nil {
 		e.uid, e.user = who.Uid, who.Username
 	}

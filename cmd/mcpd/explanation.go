@@ -149,7 +149,13 @@ func verdictLine(x *pipeline.Explanation) string {
 	case x.ByDefault:
 		return "denied: no policy allows it, and default_decision is \"deny\""
 	case x.Verdict == pipeline.NeedsApproval:
-		return "held until the user approves, for " + namesOfDeciders(x)
+		var names []string
+		for i, r := range x.Rulings {
+			if x.Decides(i) {
+				names = append(names, nameOfPolicy(r))
+			}
+		}
+		return "held until the user approves, for " + strings.Join(names, ", ")
 	case x.Verdict == pipeline.Undecided:
 		return "unknown"
 	case x.Verdict == pipeline.Allowed && x.DenyByDefault:
@@ -158,17 +164,6 @@ func verdictLine(x *pipeline.Explanation) string {
 		return "allowed: no policy denies it"
 	}
 	return string(x.Verdict)
-}
-
-// namesOfDeciders names the policies that decide.
-func namesOfDeciders(x *pipeline.Explanation) string {
-	var names []string
-	for i, r := range x.Rulings {
-		if x.Decides(i) {
-			names = append(names, nameOfPolicy(r))
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // called names a policy, without its place.

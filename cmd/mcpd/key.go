@@ -28,12 +28,7 @@ A server that runs sees the change within a second.`,
   mcpd key list
   mcpd key revoke ID`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("mcpd key has no verb %q; write new, list or revoke", args[0])
-			}
-			return usage("mcpd key wants a verb; write new, list or revoke")
-		},
+		RunE: refuseVerb("new, list or revoke"),
 	}
 	cmd.PersistentFlags().StringVar(&file, "file", keysFile, "the `FILE` of the keys")
 	_ = cmd.MarkPersistentFlagFilename("file")
@@ -214,5 +209,25 @@ func oneOperand(name string) cobra.PositionalArgs {
 			return usage("%s takes one %s; see %[1]s --help", cmd.CommandPath(), name)
 		}
 		return nil
+	}
+}
+
+// needs lets a verb take at least and at most so many operands. Otherwise it says the text.
+func needs(least, most int, text string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usage("%s", text)
+		}
+		return nil
+	}
+}
+
+// refuseVerb refuses a command without one of its verbs.
+func refuseVerb(names string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("%s has no verb %q; write %s", cmd.CommandPath(), args[0], names)
+		}
+		return usage("%s wants a verb; write %s", cmd.CommandPath(), names)
 	}
 }

@@ -71,7 +71,12 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 			if err := namedByServer(s.Snapshot(), drifts[i], operands[1:]); err != nil {
 				return nil, err
 			}
-			return []federation.Drift{ofTools(drifts[i], operands[1:])}, nil
+			d := drifts[i]
+			if tools := operands[1:]; len(tools) > 0 {
+				d.Refused = nil
+				d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return !slices.Contains(tools, c.Name) })
+			}
+			return []federation.Drift{d}, nil
 		}
 	}
 	hint := diag.DidYouMean(operands[0], names)
@@ -93,15 +98,6 @@ func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error
 		}
 	}
 	return nil
-}
-
-// ofTools returns of a drift what is of some tools; no names are those of all.
-func ofTools(d federation.Drift, names []string) federation.Drift {
-	if len(names) > 0 {
-		d.Refused = nil
-		d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return !slices.Contains(names, c.Name) })
-	}
-	return d
 }
 
 // tellUncompared says which upstreams could not be compared, and of which tools nothing can

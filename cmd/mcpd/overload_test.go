@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // goodput is what came of calls within a time.

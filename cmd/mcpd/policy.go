@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -50,12 +51,7 @@ for approval, and 2 when that cannot be told.`,
   mcpd policy explain refund --args '{"order": "O-7", "amount": 60}' --principal '{"id": "ada", "kind": "jwt", "groups": ["leads"]}'
   mcpd policy explain get_customer id=C-1 --result '{"name": "Ada", "tier": "internal"}'
   mcpd policy explain runbook://restart --kind resource --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name a tool: mcpd policy explain TOOL [NAME=VALUE...]; mcpd list shows them")
-			}
-			return nil
-		},
+		Args: needs(1, math.MaxInt, "name a tool: mcpd policy explain TOOL [NAME=VALUE...]; mcpd list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := x.supposed.check(cmd); err != nil {
 				return err

@@ -47,12 +47,7 @@ The log is verified first; one that was changed is not replayed, unless you say
 that cannot be told.`,
 		Example: `  mcpd policy replay audit/mcpd.jsonl --with ./tools.d
   mcpd policy replay audit --with ../branch/tools.d --config ../branch/mcpd.hcl --since 2026-07-01`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("name one audit log, or the folder that it is in: mcpd policy replay AUDIT --with DIR")
-			}
-			return nil
-		},
+		Args: needs(1, 1, "name one audit log, or the folder that it is in: mcpd policy replay AUDIT --with DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), e, args[0]) },
 	}
 	flags := cmd.Flags()
@@ -70,7 +65,7 @@ that cannot be told.`,
 }
 
 func (x *policyReplay) run(ctx context.Context, e env, path string) error {
-	span, err := x.span()
+	span, err := spanOf(x.since, x.until)
 	if err != nil {
 		return err
 	}
@@ -96,14 +91,6 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 	return x.compare(ctx, e, s, path, last, span)
 }
 
-func (x *policyReplay) span() (s audit.Span, err error) {
-	if s.Since, err = timeOf("--since", x.since); err != nil {
-		return s, err
-	}
-	s.Until, err = timeOf("--until", x.until)
-	return s, err
-}
-
 // verified returns the number of the last record of a log that nobody has changed.
 func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 	if x.unverified {
@@ -124,9 +111,10 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 
 // compare judges the calls of a log up to a record, and prints those that are decided otherwise.
 func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
-	r := &replay.Replay{Judge: s.Inside().Explain}
-	out := changesPrinter(e, x.asJSON)
-	strange, err := audit.Calls(e.at(path), last, func(c *audit.Call) error {
+	r := &replay.Replay{Judge: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
+	out := &changes{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
+	var err error
+	r.Counts.Strange, err = audit.Calls(e.at(path), last, func(c *audit.Call) error {
 		if !span.Holds(c.Began) {
 			return nil
 		}
@@ -139,7 +127,7 @@ func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, pat
 	if err != nil {
 		return untold(err)
 	}
-	if err := out.end(r.Counts, strange); err != nil {
+	if err := out.end(r.Counts); err != nil {
 		return err
 	}
 	if r.Counts.Different > 0 {
@@ -156,14 +144,13 @@ type changes struct {
 	some   bool
 }
 
-func changesPrinter(e env, asJSON bool) *changes {
-	return &changes{out: bufio.NewWriter(e.text()), asJSON: asJSON}
-}
-
 // change prints one call.
 func (p *changes) change(c *replay.Change) error {
 	if p.asJSON {
-		row, err := indentedJSON(changeRowOf(c), "    ")
+		r := c.Call
+		row, err := indentedJSON(changeRow{
+			r.Seq, r.Began.UTC(), r.Call, r.Kind, r.Name, orNull(r.URI), r.Caller.Principal.ID, decisionRowOf(c.Then), decisionRowOf(c.Now),
+		}, "    ")
 		if err != nil {
 			return err
 		}
@@ -187,9 +174,9 @@ func (p *changes) change(c *replay.Change) error {
 func calledOf(c *replay.Change) string { return cmp.Or(c.Call.URI, c.Call.Name) }
 
 // end prints the counts.
-func (p *changes) end(n replay.Counts, strange int) error {
+func (p *changes) end(n replay.Counts) error {
 	if p.asJSON {
-		return p.endJSON(n, strange)
+		return p.endJSON(n)
 	}
 	fmt.Fprintf(p.out, "%s: %d decided otherwise, %d the same, %d unknown, %d of what is gone\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Gone)
 	if n.OtherPolicy > 0 {
@@ -201,8 +188,8 @@ func (p *changes) end(n replay.Counts, strange int) error {
 	for _, name := range mostFirst(n.Names) {
 		fmt.Fprintf(p.out, "  gone: %d of %s\n", n.Names[name], printable(name))
 	}
-	if strange > 0 {
-		fmt.Fprintf(p.out, "  left out: %s that are no records\n", count(strange, "line"))
+	if n.Strange > 0 {
+		fmt.Fprintf(p.out, "  left out: %s that are no records\n", count(n.Strange, "line"))
 	}
 	return p.out.Flush()
 }
@@ -214,15 +201,12 @@ func mostFirst(counts map[string]int) []string {
 	})
 }
 
-func (p *changes) endJSON(n replay.Counts, strange int) error {
+func (p *changes) endJSON(n replay.Counts) error {
 	begin := "\n  ],\n"
 	if !p.some {
 		begin = "{\n  \"changes\": [],\n"
 	}
-	counts, err := indentedJSON(countsRow{
-		Calls: n.Calls, Different: n.Different, Same: n.Same, OtherPolicy: n.OtherPolicy, Unknown: n.Unknown, Gone: n.Gone, Strange: strange,
-		Reasons: orNone(n.Reasons), Names: orNone(n.Names),
-	}, "  ")
+	counts, err := indentedJSON(n, "  ")
 	if err != nil {
 		return err
 	}
@@ -230,26 +214,6 @@ func (p *changes) endJSON(n replay.Counts, strange int) error {
 		return err
 	}
 	return p.out.Flush()
-}
-
-func orNone(counts map[string]int) map[string]int {
-	if counts == nil {
-		return map[string]int{}
-	}
-	return counts
-}
-
-// countsRow is what policy replay says of all calls to machines.
-type countsRow struct {
-	Calls       int            `json:"calls"`
-	Different   int            `json:"different"`
-	Same        int            `json:"same"`
-	OtherPolicy int            `json:"same_by_another_policy"`
-	Unknown     int            `json:"unknown"`
-	Gone        int            `json:"gone"`
-	Strange     int            `json:"no_records"`
-	Reasons     map[string]int `json:"unknown_reasons"`
-	Names       map[string]int `json:"gone_names"`
 }
 
 // changeRow is one call that is decided otherwise.
@@ -271,11 +235,6 @@ type decisionRow struct {
 	Policy    *string   `json:"policy"`
 	ByDefault bool      `json:"by_default"`
 	Place     *placeRow `json:"place"`
-}
-
-func changeRowOf(c *replay.Change) changeRow {
-	r := c.Call
-	return changeRow{r.Seq, r.Began.UTC(), r.Call, r.Kind, r.Name, orNull(r.URI), r.Caller.Principal.ID, decisionRowOf(c.Then), decisionRowOf(c.Now)}
 }
 
 func decisionRowOf(d replay.Decision) decisionRow {

@@ -42,9 +42,9 @@ in no more than --budget tokens as far as their names allow.`,
 				args = append(args, fmt.Sprintf("budget=%d", budget))
 			}
 			if len(args) == 0 || strings.Contains(args[0], "=") {
-				return prompt(cmd.Context(), e, &f, systemPrompt, args, printText)
+				return prompt(cmd.Context(), e, &f, systemPrompt, args, false)
 			}
-			return prompt(cmd.Context(), e, &f, args[0], args[1:], printMessages)
+			return prompt(cmd.Context(), e, &f, args[0], args[1:], true)
 		},
 	}
 	f.add(cmd, "ask")
@@ -55,50 +55,35 @@ in no more than --budget tokens as far as their names allow.`,
 	return cmd
 }
 
-func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []string, show func(io.Writer, json.RawMessage) error) error {
+func prompt(ctx context.Context, e env, f *callFlags, name string, pairs []string, roles bool) error {
 	arguments, err := textsOf(f.args, pairs)
 	if err != nil {
 		return err
 	}
 	request := call.Request{Kind: call.Prompts, Name: name, Arguments: arguments}
-	return f.show(ctx, e, "prompts/get", request, map[string]any{"name": name, "arguments": arguments}, show)
+	return f.show(ctx, e, "prompts/get", request, map[string]any{"name": name, "arguments": arguments}, func(w io.Writer, result json.RawMessage) error { return printMessages(w, result, roles) })
 }
 
-// messages are those of a prompt.
-type messages struct {
-	Messages []struct {
-		Role    string
-		Content block
-	}
-}
-
-// printText prints what messages say, and nothing else.
-func printText(w io.Writer, result json.RawMessage) error {
-	var got messages
-	if err := json.Unmarshal(result, &got); err != nil {
-		return fmt.Errorf("read messages: %w", err)
-	}
-	for _, m := range got.Messages {
-		if _, err := fmt.Fprint(w, endLine(m.Content.text())); err != nil {
-			return err
+// printMessages prints messages, each below its role if roles is set.
+func printMessages(w io.Writer, result json.RawMessage, roles bool) error {
+	var got struct {
+		Messages []struct {
+			Role    string
+			Content block
 		}
 	}
-	return nil
-}
-
-// printMessages prints each message below its role.
-func printMessages(w io.Writer, result json.RawMessage) error {
-	var got messages
 	if err := json.Unmarshal(result, &got); err != nil {
 		return fmt.Errorf("read messages: %w", err)
 	}
 	for i, m := range got.Messages {
-		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
+		text := endLine(m.Content.text())
+		if roles {
+			text = m.Role + ":\n" + text
 		}
-		if _, err := fmt.Fprintf(w, "%s:\n%s", m.Role, endLine(m.Content.text())); err != nil {
+		if roles && i > 0 {
+			text = "\n" + text
+		}
+		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}
 	}

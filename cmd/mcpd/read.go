@@ -24,12 +24,7 @@ asks a running server.`,
 		Example: `  mcpd read runbook://restart
   mcpd read image://pixel > pixel.gif
   mcpd read crm://customers/C-1042 --url http://127.0.0.1:8080`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("name one resource by its URI: mcpd read URI; mcpd list shows them")
-			}
-			return nil
-		},
+		Args: needs(1, 1, "name one resource by its URI: mcpd read URI; mcpd list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error { return read(cmd.Context(), e, &f, args[0]) },
 	}
 	f.add(cmd, "ask")

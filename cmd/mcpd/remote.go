@@ -284,15 +284,10 @@ func (f *callFlags) remote(e env) (remote, error) {
 	} else if text, _ := e.lookup(keyVariable); text != "" {
 		r.credential, r.from = strings.TrimSpace(text), keyVariable
 	}
-	if r.from != "" && !isCredential(r.credential) {
+	if r.from != "" && (r.credential == "" || strings.ContainsFunc(r.credential, func(c rune) bool { return c <= ' ' || c > '~' })) {
 		return r, usage("%s holds no API key or token, which is one line without spaces", r.from)
 	}
 	return r, nil
-}
-
-// isCredential reports whether a text may stand behind Bearer in a header.
-func isCredential(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // turnedAway is the error of a server that does not know who calls.

@@ -62,9 +62,12 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 		return of, err
 	}
 	of.Request.Caller = callerOf(e, "mcpd-call")
-	for _, read := range []func(*pipeline.Case) error{p.whoCalls, p.whichAgent, p.bind, p.fromWhere, p.how, p.returns} {
-		if err := read(&of); err != nil {
-			return of, err
+	if err := cmp.Or(p.caller(&of), p.how(&of)); err != nil {
+		return of, err
+	}
+	if p.result != "" {
+		if of.Returned = json.RawMessage(p.result); !json.Valid(of.Returned) {
+			return of, usage("--result: it is no JSON; a text is written in double quotes")
 		}
 	}
 	return of, nil
@@ -125,67 +128,58 @@ func argsFlag(err error) error {
 	return err
 }
 
-func (p *supposition) whoCalls(of *pipeline.Case) error {
-	if p.principal == "" {
+// caller reads who calls, and from where. A principal whose credential is bound to an agent
+// is that agent.
+func (p *supposition) caller(of *pipeline.Case) (err error) {
+	c := &of.Request.Caller
+	if p.principal != "" {
+		if c.Principal, err = principalOf(p.principal); err != nil {
+			return err
+		}
+		c.Agent = identity.Agent{AgentID: identity.AnonymousAgent}
+	}
+	if p.agent != "" {
+		claimed := struct {
+			AgentID   string            `json:"agent_id"`
+			Model     string            `json:"model"`
+			RequestID string            `json:"request_id"`
+			Metadata  map[string]string `json:"metadata"`
+			Verified  bool              `json:"verified"`
+		}{AgentID: identity.AnonymousAgent}
+		if err := jsonOf("--agent", p.agent, &claimed); err != nil {
+			return err
+		}
+		c.Agent = identity.Agent(claimed)
+	}
+	if c.Principal.Agent != "" {
+		if c.Agent, err = c.Principal.Bind(c.Agent); err != nil {
+			return usage("--agent: %v", err)
+		}
+	}
+	if p.source == "" {
 		return nil
 	}
+	from := struct{ IP, Listener string }{}
+	err = jsonOf("--source", p.source, &from)
+	c.Source = identity.Source{IP: from.IP, Listener: from.Listener}
+	return err
+}
+
+func principalOf(text string) (identity.Principal, error) {
 	who := identity.Anonymous()
-	if err := jsonOf("--principal", p.principal, &who); err != nil {
-		return err
+	if err := jsonOf("--principal", text, &who); err != nil {
+		return who, err
 	}
 	kinds := []string{
 		string(identity.KindAnonymous), string(identity.KindLocal), string(identity.KindKey), string(identity.KindToken), string(identity.KindCertificate),
 	}
 	if !slices.Contains(kinds, string(who.Kind)) {
-		return usage("--principal: there is no kind %q; it is one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
+		return who, usage("--principal: there is no kind %q; it is one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
 	}
 	if who.Kind == identity.KindAnonymous && who.ID != identity.Anonymous().ID {
-		return usage("--principal: one that has an id has a kind, too: local, key, jwt or mtls")
+		return who, usage("--principal: one that has an id has a kind, too: local, key, jwt or mtls")
 	}
-	of.Request.Caller.Principal, of.Request.Caller.Agent = who, identity.Agent{AgentID: identity.AnonymousAgent}
-	return nil
-}
-
-// bind takes the agent for the one that the credential of the principal is bound to.
-func (p *supposition) bind(of *pipeline.Case) (err error) {
-	caller := &of.Request.Caller
-	if caller.Principal.Agent == "" {
-		return nil
-	}
-	if caller.Agent, err = caller.Principal.Bind(caller.Agent); err != nil {
-		return usage("--agent: %v", err)
-	}
-	return nil
-}
-
-func (p *supposition) whichAgent(of *pipeline.Case) error {
-	if p.agent == "" {
-		return nil
-	}
-	claimed := struct {
-		AgentID   string            `json:"agent_id"`
-		Model     string            `json:"model"`
-		RequestID string            `json:"request_id"`
-		Metadata  map[string]string `json:"metadata"`
-		Verified  bool              `json:"verified"`
-	}{AgentID: identity.AnonymousAgent}
-	if err := jsonOf("--agent", p.agent, &claimed); err != nil {
-		return err
-	}
-	of.Request.Caller.Agent = identity.Agent(claimed)
-	return nil
-}
-
-func (p *supposition) fromWhere(of *pipeline.Case) error {
-	if p.source == "" {
-		return nil
-	}
-	from := struct{ IP, Listener string }{}
-	if err := jsonOf("--source", p.source, &from); err != nil {
-		return err
-	}
-	of.Request.Caller.Source = identity.Source{IP: from.IP, Listener: from.Listener}
-	return nil
+	return who, nil
 }
 
 func (p *supposition) how(of *pipeline.Case) error {
@@ -204,17 +198,6 @@ func (p *supposition) how(of *pipeline.Case) error {
 		return usage("--call: via is one of %s", strings.Join(vias[1:], ", "))
 	}
 	of.ID, of.Depth, of.Parent, of.Request.Via = made.ID, made.Depth, made.Parent, call.Via(made.Via)
-	return nil
-}
-
-func (p *supposition) returns(of *pipeline.Case) error {
-	if p.result == "" {
-		return nil
-	}
-	if !json.Valid([]byte(p.result)) {
-		return usage("--result: it is no JSON; a text is written in double quotes")
-	}
-	of.Returned = json.RawMessage(p.result)
 	return nil
 }
 

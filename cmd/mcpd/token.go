@@ -26,12 +26,7 @@ the file in which that keeps them. It shows no token.`,
   mcpd token drop --principal ada
   mcpd token drop --principal ada --secret crm_token`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("mcpd token has no verb %q; write list or drop", args[0])
-			}
-			return usage("mcpd token wants a verb; write list or drop")
-		},
+		RunE: refuseVerb("list or drop"),
 	}
 	cmd.AddCommand(newTokenList(e), newTokenDrop(e))
 	return cmd

@@ -39,7 +39,7 @@ var layout = map[string][]string{
 	"internal/process/...":     {},
 	"internal/state/...":       {"identity"},
 	"internal/base/...":        {"identity"},
-	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker", "internal/base/cputime"},
+	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker"},
 	"testdata/federation/peer": {"call", "engine", "extensions/federation", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
 	"examples/exampletest":     {"engine", "scripting", "extensions/..."},
 	"examples/observability":   {"internal/base/observe", "internal/ops/telemetry", "internal/base/yaml"},
@@ -78,7 +78,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/base/cputime/cputest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/ops/compose/samples", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -116,7 +116,7 @@ func readBounds(in io.Reader) (processBounds, error) {
 // within does something, and no longer waits for it when the process has spent
 // the limit on it.
 func within(limit time.Duration, do func() error) error {
-	limit += cputime.Used()
+	limit += osproc.CPUTime()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -126,7 +126,7 @@ func within(limit time.Duration, do func() error) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			if cputime.Used() > limit {
+			if osproc.CPUTime() > limit {
 				return errProcessor
 			}
 		}

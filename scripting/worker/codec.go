@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -297,6 +299,29 @@ type stream interface {
 	// started where nothing keeps it from that.
 	wake()
 }
+
+// pipes are a stream of two files, one for each direction.
+type pipes struct{ in, out *os.File }
+
+// connect returns the stream to a process that is to be started, and its ends of
+// it, which are to be closed once it was.
+func connect(cmd *exec.Cmd) (ours stream, theirs []io.Closer, err error) {
+	stdin, in, err := inward()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, stdout, err := outward()
+	if err != nil {
+		return nil, nil, errors.Join(err, stdin.Close(), in.Close())
+	}
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	return pipes{in, out}, []io.Closer{stdin, stdout}, nil
+}
+
+func (p pipes) Read(b []byte) (int, error)  { return p.out.Read(b) }
+func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
 // pipeReader reads the frames of a pipe, at either end. The goroutine that has the lease
 // reads, and handles what it reads: to have another goroutine read, or handle a frame,

@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/process/procgroup"
-	"github.com/mcpd/mcpd/internal/process/timerslack"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -90,16 +89,11 @@ func (p *Pool) Try(src scripting.Source) error {
 // died of something else meanwhile, or a new one.
 func (p *Pool) given(content []byte) (*process, error) {
 	for {
-		w, err := p.take()
-		fresh := err == nil && w == nil
-		if fresh {
-			w, err = p.start()
-		}
+		w, fresh, err := p.take()
 		if err != nil {
 			return nil, err
 		}
-		err = writeFrame(w.in, frameTrial, content)
-		if err == nil {
+		if err = writeFrame(w.in, frameTrial, content); err == nil {
 			return w, nil
 		}
 		w.kill()
@@ -124,30 +118,20 @@ func (p *Pool) lose(key [sha256.Size]byte) {
 	p.lost[key] = true
 }
 
-// take returns a process that is idle, or nil.
-func (p *Pool) take() (*process, error) {
+// take returns a process that is idle, or a fresh one.
+func (p *Pool) take() (w *process, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errors.New("the pool is closed")
+		return nil, false, errors.New("the pool is closed")
 	}
-	n := len(p.idle)
-	if n == 0 {
-		return nil, nil
+	if n := len(p.idle); n > 0 {
+		w, p.idle = p.idle[n-1], p.idle[:n-1]
+		w.expiry.Stop()
+		return w, false, nil
 	}
-	w := p.idle[n-1]
-	p.idle = p.idle[:n-1]
-	w.expiry.Stop()
-	return w, nil
-}
-
-func (p *Pool) start() (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, errors.New("the pool is closed")
-	}
-	return start(p.path, p.argv, &p.reaping)
+	w, err = start(p.path, p.argv, &p.reaping)
+	return w, true, err
 }
 
 // give keeps a process for more work, for a while.
@@ -199,7 +183,7 @@ type process struct {
 
 // start starts a process, without an environment, that reaping waits for.
 func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -208,7 +192,7 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	if err := timerslack.Start(cmd); err != nil {
+	if err := osproc.Start(cmd); err != nil {
 		return nil, err
 	}
 	killed, ended := make(chan struct{}), make(chan struct{})

@@ -2,35 +2,11 @@
 
 package worker
 
-import (
-	"errors"
-	"io"
-	"os"
-	"os/exec"
-)
+import "os"
 
-// pipes are a stream of one for each direction.
-type pipes struct{ in, out *os.File }
+func inward() (r, w *os.File, err error) { return os.Pipe() }
 
-// connect returns the stream to a process that is to be started, and its ends of
-// it, which are to be closed once it was.
-func connect(cmd *exec.Cmd) (ours stream, theirs []io.Closer, err error) {
-	stdin, in, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	out, stdout, err := os.Pipe()
-	if err != nil {
-		return nil, nil, errors.Join(err, stdin.Close(), in.Close())
-	}
-	cmd.Stdin, cmd.Stdout = stdin, stdout
-	return pipes{in, out}, []io.Closer{stdin, stdout}, nil
-}
-
-func (p pipes) Read(b []byte) (int, error)  { return p.out.Read(b) }
-func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
-
-func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
+func outward() (r, w *os.File, err error) { return os.Pipe() }
 
 func (p pipes) wake() { _ = p.Close() }
 

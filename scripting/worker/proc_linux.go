@@ -2,46 +2,23 @@ package worker
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 )
 
-// pipes are a stream of one for each direction.
-type pipes struct{ in, out *os.File }
+// inward is [os.Pipe]: a write to a worker does not wait, or Close ends it.
+func inward() (r, w *os.File, err error) { return os.Pipe() }
 
-// connect returns the stream to a process that is to be started, and its ends of
-// it, which are to be closed once it was.
-func connect(cmd *exec.Cmd) (ours stream, theirs []io.Closer, err error) {
-	stdin, in, err := os.Pipe() // who writes need not wait, or can be ended by Close
-	if err != nil {
-		return nil, nil, err
-	}
-	out, stdout, err := pipe()
-	if err != nil {
-		return nil, nil, errors.Join(err, stdin.Close(), in.Close())
-	}
-	cmd.Stdin, cmd.Stdout = stdin, stdout
-	return pipes{in, out}, []io.Closer{stdin, stdout}, nil
-}
-
-// pipe is [os.Pipe], but that who reads waits in the system.
-func pipe() (r, w *os.File, err error) {
+// outward is [os.Pipe], but that who reads waits in the system.
+func outward() (r, w *os.File, err error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
 	return os.NewFile(uintptr(ends[0]), "stream"), os.NewFile(uintptr(ends[1]), "stream"), nil
 }
-
-func (p pipes) Read(b []byte) (int, error)  { return p.out.Read(b) }
-func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
-
-func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
 // wake sends what no process does.
 func (p pipes) wake() {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
-	"github.com/mcpd/mcpd/internal/process/timerslack"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -142,8 +142,8 @@ func TestProcessesOfBodiesWakeSeldom(t *testing.T) {
 	p := taken(t, e, true)
 	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start it
 	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
-		if got := slackOf(t, id); got != int64(timerslack.Late) {
-			t.Errorf("a thread of the process may be late by %d ns, want %d", got, timerslack.Late)
+		if got := slackOf(t, id); got != int64(osproc.Late) {
+			t.Errorf("a thread of the process may be late by %d ns, want %d", got, osproc.Late)
 		}
 	}
 	for _, id := range threadsOf(t, os.Getpid()) {

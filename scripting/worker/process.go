@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/truncate"
-	"github.com/mcpd/mcpd/internal/process/procgroup"
-	"github.com/mcpd/mcpd/internal/process/timerslack"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -79,13 +78,13 @@ func (e *Executor) start() (*peer, error) {
 		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
 		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
 	}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: procgroup.Attr()}
+	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err
 	}
 	if p.words, err = p.cmd.StderrPipe(); err == nil {
-		err = timerslack.Start(p.cmd)
+		err = osproc.Start(p.cmd)
 	}
 	if err == nil {
 		e.counts.Started++

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
 // checkOwner refuses what is no file, and what others may read or write.
@@ -49,7 +47,7 @@ func lock(path string) (unlock func(), err error) {
 
 // openLock opens the lock file, or makes it.
 func openLock(path string) (*os.File, error) {
-	const flags = os.O_RDWR | syscall.O_NOFOLLOW | atomicfile.NonBlocking
+	const flags = os.O_RDWR | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return os.OpenFile(path, flags, 0)

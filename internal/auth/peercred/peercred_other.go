@@ -4,6 +4,12 @@ package peercred
 
 import "net"
 
+// Cred is a process as it was when it connected, or began to listen.
+type Cred struct {
+	UID, GID uint32
+	PID      int32
+}
+
 // Supported reports whether [Of] works on this system.
 const Supported = false
 

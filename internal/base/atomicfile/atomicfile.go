@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // Write replaces the file at path, or makes it. It writes a hidden file beside it,
@@ -39,6 +41,24 @@ func Write(path string, content []byte, mode fs.FileMode, prepare func(*os.File)
 	return SyncDir(folder)
 }
 
-// OpenRegular opens a file for reading. It returns at once if path is a pipe that
-// nobody writes to: the caller is to check the mode of what it has opened.
-func OpenRegular(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|NonBlocking, 0) }
+// OpenRegular opens a file for reading. It returns at once if path is a pipe that has no
+// writer: the caller must check the mode of the file that it opened.
+func OpenRegular(path string) (*os.File, error) {
+	flag := os.O_RDONLY
+	if runtime.GOOS != "windows" { // where no pipe can be opened by its path
+		flag |= syscall.O_NONBLOCK
+	}
+	return os.OpenFile(path, flag, 0)
+}
+
+// SyncDir makes the names in a folder durable. On Windows they are durable without it.
+func SyncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/host/oauth"
-	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // token returns a token as it is now, and hides it before anyone
@@ -94,8 +94,8 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(without, name) || strings.HasPrefix(name, variablePrefix)
 	})
-	cmd.SysProcAttr = procgroup.Attr()
-	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
+	cmd.SysProcAttr = osproc.GroupAttr()
+	cmd.Cancel = func() error { return osproc.KillGroup(cmd.Process) }
 	cmd.WaitDelay = patience
 	var out capped
 	cmd.Stdout = &out

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/cputime"
-	"github.com/mcpd/mcpd/internal/base/cputime/cputest"
+	"github.com/mcpd/mcpd/internal/process/cputest"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // chains are locals of which each grows out of the one before.
@@ -88,9 +88,9 @@ func checkCost(t *testing.T, name string, src Source) {
 // problemTime returns the processor time that the problems of a file take.
 func problemTime(src Source) time.Duration {
 	runtime.GC()
-	before := cputime.Used()
+	before := osproc.CPUTime()
 	toolProblems(src)
-	return cputime.Used() - before
+	return osproc.CPUTime() - before
 }
 
 func checkCostWithin(t *testing.T, refusal time.Duration, name string, src Source) {

@@ -179,12 +179,9 @@ func openFiles(path string) (*files, error) {
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}
-	current, err := os.Open(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if f.current, err = openKept(path); err != nil {
 		return nil, err
-	}
-	if err == nil {
-		f.current = current
 	}
 	if f.old, err = asides(path); err != nil {
 		return nil, errors.Join(err, f.close())
@@ -195,6 +192,16 @@ func openFiles(path string) (*files, error) {
 	return f, nil
 }
 
+// openKept opens a file of a log for reading. It returns nil if the file is gone, as those
+// are that are not to be kept.
+func openKept(name string) (*os.File, error) {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
 // each calls visit for every file. Files that are removed meanwhile, as they
 // are not to be kept, are left out.
 func (f *files) each(visit func(path string, current bool, file *os.File) error) error {
@@ -203,12 +210,12 @@ func (f *files) each(visit func(path string, current bool, file *os.File) error)
 		if err := checkFile(a.path); err != nil {
 			return err
 		}
-		file, err := os.Open(a.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		file, err := openKept(a.path)
 		if err != nil {
 			return err
+		}
+		if file == nil {
+			continue
 		}
 		read = read || f.isCurrent(file)
 		if err := errors.Join(visit(a.path, false, file), file.Close()); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -63,11 +62,8 @@ func lastLines(path string, n int) (last []*Line, err error) {
 
 // lastOf returns the last n lines of a file, none when it is gone.
 func lastOf(name string, n int) (last []*Line, err error) {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	file, err := openKept(name)
+	if file == nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
@@ -127,7 +123,8 @@ func (w *follower) look() error {
 		}
 	}
 	// Opened before the others are listed, it has all of its elders among them.
-	if err := w.open(); err != nil {
+	var err error
+	if w.file, err = openKept(w.path); err != nil {
 		return err
 	}
 	old, err := asides(w.path)
@@ -157,27 +154,12 @@ func (w *follower) isCurrent() bool {
 
 // whole visits what is new in a file that was put aside.
 func (w *follower) whole(name string) error {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	file, err := openKept(name)
+	if file == nil {
 		return err
 	}
 	w.offset = 0
 	return errors.Join(w.read(file), file.Close())
-}
-
-// open opens the file that is being written, if there is one.
-func (w *follower) open() error {
-	file, err := os.Open(w.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		w.file = file
-	}
-	return err
 }
 
 // read visits the complete lines behind the offset.

@@ -37,13 +37,20 @@ type Replay struct {
 
 // Counts counts calls by what came of comparing them.
 type Counts struct {
-	// Calls are all; each of them is counted by one of the other four.
-	Calls, Same, Different, Unknown, Gone int
+	// Calls are all; each of them is Different, Same, Unknown or Gone.
+	Calls     int `json:"calls"`
+	Different int `json:"different"`
+	Same      int `json:"same"`
 	// OtherPolicy counts those of Same that another policy denies.
-	OtherPolicy int
+	OtherPolicy int `json:"same_by_another_policy"`
+	Unknown     int `json:"unknown"`
+	Gone        int `json:"gone"`
+	// Strange counts the lines of the log that are no records. The caller sets it.
+	Strange int `json:"no_records"`
 	// Reasons counts the unknown by why they are, and Names the gone by their names. What
 	// is beyond a hundred is counted under "…".
-	Reasons, Names map[string]int
+	Reasons map[string]int `json:"unknown_reasons"`
+	Names   map[string]int `json:"gone_names"`
 }
 
 // Change is a call that would be decided otherwise.

@@ -29,6 +29,9 @@ type Options struct {
 	Strict bool
 }
 
+// MayAllow reports whether this system has [Spent] and [Allow].
+const MayAllow = runtime.GOOS == "linux"
+
 // The names of facilities, in the order of a report.
 const (
 	nameRlimits     = "rlimits"

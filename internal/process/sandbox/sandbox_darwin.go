@@ -1,5 +1,10 @@
 package sandbox
 
+import (
+	"errors"
+	"time"
+)
+
 // enter does what limits can. That of data does not hold for memory that is
 // mapped, which is all of it, so there is none.
 func enter(Options) (Report, error) {
@@ -13,3 +18,9 @@ func enter(Options) (Report, error) {
 	}
 	return report, nil
 }
+
+// Spent is not known on this system.
+func Spent(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+// Allow cannot be done on this system.
+func Allow(int, time.Duration) error { return errors.ErrUnsupported }

@@ -169,9 +169,6 @@ func undoHandler(signal unix.Signal) error {
 	return errno
 }
 
-// MayAllow tells whether this system lets a process give others processor time.
-const MayAllow = true
-
 // Spent returns how much processor time a process has spent.
 func Spent(pid int) (time.Duration, error) {
 	const ofProcess = 2 // the clock of the scheduler, of all threads

@@ -2,7 +2,11 @@
 
 package sandbox
 
-import "runtime"
+import (
+	"errors"
+	"runtime"
+	"time"
+)
 
 func enter(Options) (Report, error) {
 	var report Report
@@ -11,3 +15,9 @@ func enter(Options) (Report, error) {
 	}
 	return report, nil
 }
+
+// Spent is not known on this system.
+func Spent(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+// Allow cannot be done on this system.
+func Allow(int, time.Duration) error { return errors.ErrUnsupported }

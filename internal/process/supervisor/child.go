@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // Child is a program that goes on running, and whose standard streams its caller
@@ -77,7 +77,7 @@ func (c *Child) supervised(command []string, p Program, given []*os.File) error 
 	}
 	defer answer.Close()
 	c.cmd = exec.Command(command[0])
-	c.cmd.Args, c.cmd.Env, c.cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
+	c.cmd.Args, c.cmd.Env, c.cmd.SysProcAttr = command[1:], []string{}, osproc.GroupAttr()
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = given[1], given[2], []*os.File{answer, given[0]}
 	orders, err := c.cmd.StdinPipe()
 	if err == nil {
@@ -95,7 +95,7 @@ func (c *Child) supervised(command []string, p Program, given []*os.File) error 
 // direct runs the program as a child of this process.
 func (c *Child) direct(p Program, given []*os.File) error {
 	c.cmd = exec.Command(p.Path)
-	c.cmd.Args, c.cmd.Dir, c.cmd.Env, c.cmd.SysProcAttr = p.Argv, p.Dir, append([]string{}, p.Env...), procgroup.Attr()
+	c.cmd.Args, c.cmd.Dir, c.cmd.Env, c.cmd.SysProcAttr = p.Argv, p.Dir, append([]string{}, p.Env...), osproc.GroupAttr()
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = given[0], given[1], given[2]
 	return c.cmd.Start()
 }
@@ -105,7 +105,7 @@ func (c *Child) await() {
 	defer close(c.ended)
 	err := c.cmd.Wait()
 	if c.answers == nil {
-		_ = procgroup.Kill(c.cmd.Process)
+		_ = osproc.KillGroup(c.cmd.Process)
 		c.code = codeOf(c.cmd.ProcessState)
 		if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
 			c.err = err
@@ -128,7 +128,7 @@ func (c *Child) Kill() {
 			_ = c.orders.Close()
 			return
 		}
-		_ = procgroup.Kill(c.cmd.Process) // it has ended otherwise
+		_ = osproc.KillGroup(c.cmd.Process) // it has ended otherwise
 	})
 }
 

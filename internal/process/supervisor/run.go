@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // Program is what is to be run.
@@ -110,7 +110,7 @@ func supervised(ctx context.Context, command []string, p Program, stdout, stderr
 	}
 	defer answers.Close()
 	cmd := exec.CommandContext(ctx, command[0])
-	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, procgroup.Attr()
+	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, osproc.GroupAttr()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{answer}
 	orders, err := cmd.StdinPipe()
 	if err != nil {
@@ -154,13 +154,13 @@ func direct(ctx context.Context, p Program, stdout, stderr io.Writer) (int, erro
 	cmd := exec.CommandContext(ctx, p.Path)
 	cmd.Args, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Argv, p.Dir, stdout, stderr
 	cmd.Env = append([]string{}, p.Env...)
-	cmd.SysProcAttr, cmd.WaitDelay = procgroup.Attr(), linger
-	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
+	cmd.SysProcAttr, cmd.WaitDelay = osproc.GroupAttr(), linger
+	cmd.Cancel = func() error { return osproc.KillGroup(cmd.Process) }
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	err := cmd.Wait()
-	_ = procgroup.Kill(cmd.Process)
+	_ = osproc.KillGroup(cmd.Process)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return 0, err

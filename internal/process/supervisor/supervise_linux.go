@@ -13,7 +13,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/mcpd/mcpd/internal/process/procgroup"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 )
 
@@ -78,7 +78,7 @@ func (o order) start() (pid int, err error) {
 	}
 	defer input.Close()
 	return syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
-		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: procgroup.Attr(),
+		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: osproc.GroupAttr(),
 	})
 }
 

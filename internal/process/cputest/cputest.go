@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/base/cputime"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // standard is what the yardstick takes on the machine that budgets are made for, a
@@ -25,11 +25,11 @@ var yardstick = sync.OnceValue(func() string {
 // other parsers and compilers do.
 func Slower() float64 {
 	source := yardstick()
-	began := cputime.Used()
+	began := osproc.CPUTime()
 	if _, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0); err != nil {
 		panic(err) // the yardstick itself is wrong
 	}
-	return max(1, float64(cputime.Used()-began)/float64(standard))
+	return max(1, float64(osproc.CPUTime()-began)/float64(standard))
 }
 
 // Within reports whether one of several turns of something that takes processor time

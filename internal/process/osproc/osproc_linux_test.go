@@ -1,4 +1,4 @@
-package timerslack
+package osproc
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 )
+
+// mark is the variable of a program that has begun anew.
+const mark = "BEGAN_ANEW"
 
 // state is what a program says that was asked to begin anew.
 type state struct {
@@ -30,7 +33,7 @@ func TestMain(m *testing.M) {
 			_ = os.Remove(path) // the second time there is nothing to remove
 		}
 		runtime.LockOSThread() // the first thread is the one that lived before, too
-		Again(os.Args, os.Environ())
+		Again(os.Args, os.Environ(), mark)
 		if err := Start(exec.Command("/proc/self/exe", "-test.run=^$")); err != nil {
 			panic(err)
 		}
@@ -83,7 +86,7 @@ func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 	if want := filepath.Base(os.Args[0]); s.Name != want {
 		t.Errorf("it has the name %q, want %q", s.Name, want)
 	}
-	if want := []string{"A=b", Mark + "=1"}; !slices.Equal(s.Environ, want) {
+	if want := []string{"A=b", mark + "=1"}; !slices.Equal(s.Environ, want) {
 		t.Errorf("it has the environment %q, want %q", s.Environ, want)
 	}
 	if want := []string{"/proc/self/exe", "begin-anew", "--", "x y"}; !slices.Equal(s.Args, want) {
@@ -94,7 +97,7 @@ func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 // TestAMarkedProgramDoesNotBeginAnew: where a system forgets the slack, it would forever.
 func TestAMarkedProgramDoesNotBeginAnew(t *testing.T) {
 	usually(t)
-	if _, s := begun(t, Mark+"=1"); s.Slack != usual || len(s.Environ) != 1 {
+	if _, s := begun(t, mark+"=1"); s.Slack != usual || len(s.Environ) != 1 {
 		t.Errorf("it may be late by %v with the environment %q, want %v and the mark alone", s.Slack, s.Environ, usual)
 	}
 }
