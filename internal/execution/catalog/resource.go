@@ -55,7 +55,6 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.done(def.Grant, def.GrantRanges)
 }
 
-// reading compiles the body of a resource or a template.
 func (k *compiling) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
 	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
@@ -183,7 +182,6 @@ func (k *compiling) completion(def *definition.Complete, names []string, call de
 // suggested is a completion whose values stand in the file.
 type suggested []string
 
-// Run returns the values that begin with what was typed.
 func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	var input struct{ Value string }
 	if err := json.Unmarshal(i.Input, &input); err != nil {
@@ -198,7 +196,6 @@ type phrase struct {
 	mimeType string
 }
 
-// Run fills in the variables.
 func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	mimeType := p.mimeType
 	if mimeType == "" {
@@ -243,7 +240,6 @@ func stringsSchema(list []definition.Argument) json.RawMessage {
 	return encoded
 }
 
-// folder returns what there is to compile of the files that a folder offers.
 func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	if def.Root == "" {
 		return nil // whoever decoded the file has told
@@ -287,7 +283,6 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	return jobs
 }
 
-// file returns the resource that a file of a folder is.
 func (c *compiler) file(def *definition.Folder, name string, content []byte, hash definition.Hash) *compiledItem {
 	uri := def.URI(name)
 	stands := def.Content(name, content)

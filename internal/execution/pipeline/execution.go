@@ -117,7 +117,6 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 	return x.settle(ctx, result, err)
 }
 
-// settle ends the call.
 func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
 	if err != nil {
 		result = call.Result{Err: err}
@@ -184,7 +183,6 @@ func bounded(k call.Kind, name string) string {
 	return name
 }
 
-// begin makes a call of a request on a catalog.
 func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
 	if req.Via == "" {
 		req.Via = call.ViaClient
