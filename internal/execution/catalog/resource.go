@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -197,15 +198,11 @@ type phrase struct {
 }
 
 func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
-	mimeType := p.mimeType
-	if mimeType == "" {
-		mimeType = "text/plain"
-	}
 	values := texts(i.Args)
 	if size := p.text.Len(values); size > definition.MaxFilled {
 		return tooLong(size), nil
 	}
-	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(values)), false)), nil
+	return replied(reply.Stored(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Fill(values)), false)), nil
 }
 
 // tooLong is the outcome of a body whose reply would have too many bytes.
