@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -141,10 +142,7 @@ func (h *Call) mayAsk(method string, params askParams) error {
 	case elicitation:
 		return h.mayElicit(params)
 	case "sampling/createMessage":
-		most := granted.MaxTokens
-		if most == 0 {
-			most = defaultTokens
-		}
+		most := cmp.Or(granted.MaxTokens, defaultTokens)
 		if params.MaxTokens > most {
 			return &scripting.HostError{
 				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 where the body does not say, is more than the %d that the grant allows", most),

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -173,9 +174,7 @@ func (m *Mocks) Asked(key, method, example string) (answer json.RawMessage, ok b
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, key)
 	if !ok {
-		if example == "" {
-			example = map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object]
-		}
+		example = cmp.Or(example, map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object])
 		_ = m.lacking(object, key, "{\n  "+example+"\n}") // the test tells it; nobody is refused here
 		return nil, false
 	}

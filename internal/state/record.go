@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -96,19 +97,10 @@ type Limits struct {
 
 // or returns the limits with the zero members replaced.
 func (l Limits) or(standard Limits) Limits {
-	if l.Count == 0 {
-		l.Count = standard.Count
+	return Limits{
+		cmp.Or(l.Count, standard.Count), cmp.Or(l.Bytes, standard.Bytes),
+		cmp.Or(l.OwnerCount, standard.OwnerCount), cmp.Or(l.OwnerBytes, standard.OwnerBytes),
 	}
-	if l.Bytes == 0 {
-		l.Bytes = standard.Bytes
-	}
-	if l.OwnerCount == 0 {
-		l.OwnerCount = standard.OwnerCount
-	}
-	if l.OwnerBytes == 0 {
-		l.OwnerBytes = standard.OwnerBytes
-	}
-	return l
 }
 
 type Usage struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,16 +23,6 @@ const (
 
 // statuses are all statuses, in the order of their numbers in files.
 var statuses = [...]Status{Working, InputRequired, Completed, Failed, Cancelled}
-
-// number returns the place of a status among statuses.
-func (s Status) number() (n int, ok bool) {
-	for n, status := range statuses {
-		if status == s {
-			return n, true
-		}
-	}
-	return 0, false
-}
 
 // Ended reports whether a task with this status changes no more.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
@@ -197,8 +188,8 @@ func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
 
 // record returns the task as it is kept.
 func (t Task) record() (Record, error) {
-	status, ok := t.Status.number()
-	if !ok {
+	status := slices.Index(statuses[:], t.Status)
+	if status < 0 {
 		return Record{}, fmt.Errorf("%q is no status of a task", string(t.Status))
 	}
 	if t.TTL <= 0 {
@@ -214,13 +205,12 @@ func (t Task) record() (Record, error) {
 const taskVersion = 1
 
 func (t Task) encode(e *encoder) {
-	status, _ := t.Status.number()
 	e.uint(taskVersion)
 	e.owner(t.Owner)
 	e.string(t.Tool)
 	e.millis(t.Created)
 	e.millis(t.Updated)
-	e.uint(uint64(status))
+	e.uint(uint64(max(slices.Index(statuses[:], t.Status), 0)))
 	e.string(t.Message)
 	e.span(t.TTL)
 	e.span(t.Poll)

@@ -71,11 +71,9 @@ type Options struct {
 	// the block.
 	Codeact func(*definition.Codeact) []*Item
 	// Upstreams are those that the program names, beside the blocks of the operator's file.
-	Upstreams []definition.Upstream
-	// GoPolicies is how many policies the embedding program has.
+	Upstreams  []definition.Upstream
 	GoPolicies int
-	// Runner makes the hooks of the catalogs.
-	Runner *hooks.Runner
+	Runner     *hooks.Runner
 	// StatePath is the file that keeps state, empty when none does.
 	StatePath string
 	// NoTokens says that the program cannot check tokens of identity providers.
@@ -113,7 +111,6 @@ type Builder struct {
 	}
 }
 
-// New returns a builder that has read nothing yet.
 func New(o Options) *Builder {
 	return &Builder{options: o, maxPolicies: maxPolicies, tree: loader.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
 }
@@ -156,7 +153,6 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return shown
 }
 
-// build is what one build has found so far.
 type build struct {
 	config *definition.Config
 	env    *policylang.Env
@@ -206,8 +202,7 @@ type Accepted struct {
 	Known []ToolName
 	// Upstreams are those of which it knows all tools.
 	Upstreams []string
-	// Problems are mistakes in the file.
-	Problems diag.List
+	Problems  diag.List
 }
 
 // ToolName is how callers call a tool of an upstream server.
@@ -265,7 +260,6 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	return result
 }
 
-// begin begins a build with the operator's file as it was read last.
 func (b *Builder) begin(lock *loader.Lock) *build {
 	config := b.config.Config
 	if b.options.Production && config.Server.Mode != definition.Production {

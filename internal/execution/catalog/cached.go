@@ -23,7 +23,6 @@ import (
 // results keeps the results of bodies. They are shared, and never changed.
 type results = resultcache.Store[scripting.Result]
 
-// cached is a body whose results are given again.
 type cached struct {
 	Body
 	item  *Item
@@ -195,7 +194,6 @@ func field(h io.Writer, b []byte) {
 	_, _ = h.Write(b)
 }
 
-// keysOf returns the keys of the tools of a catalog.
 func keysOf(c *Catalog) map[[32]byte]bool {
 	keys := make(map[[32]byte]bool, len(c.Entries[Tools]))
 	for _, e := range c.Entries[Tools] {
@@ -207,8 +205,7 @@ func keysOf(c *Catalog) map[[32]byte]bool {
 // cache holds what earlier builds compiled. Entries that a build does not use
 // are dropped, so that the cache never outgrows the files.
 type cache struct {
-	env *policylang.Env
-	// vars are the values of the variables, and their types.
+	env  *policylang.Env
 	vars string
 	// authors and operators are the bounds that items and hooks were compiled with.
 	authors, operators standing

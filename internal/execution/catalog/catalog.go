@@ -24,11 +24,10 @@ type Catalog struct {
 	// Revision is a hash of everything that the catalog is made of. The values
 	// of secrets are not part of it.
 	Revision string
-	// Server, Listen, Reload and Limits are the blocks of the operator's file.
-	Server definition.Server
-	Listen definition.Listen
-	Reload definition.Reload
-	Limits definition.Limits
+	Server   definition.Server
+	Listen   definition.Listen
+	Reload   definition.Reload
+	Limits   definition.Limits
 	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
 	// written down. Their paths, and those of Listen, are as the process opens them.
 	Auths []definition.Auth
@@ -36,8 +35,7 @@ type Catalog struct {
 	// Entries are those of each kind, in bytewise order of their addresses.
 	Entries [kinds][]*Entry
 	// Hooks are all hooks, the operator's first.
-	Hooks []*Hook
-	// Policies counts all policies.
+	Hooks    []*Hook
 	Policies int
 	// RateLimits are the limit blocks, the operator's first; Limits is the limits block.
 	RateLimits []*ratelimit.Limit
@@ -47,8 +45,7 @@ type Catalog struct {
 	DenyByDefault bool
 	Secrets       []secrets.Def
 	// Upstreams are the upstream blocks, with paths as the process opens them.
-	Upstreams []definition.Upstream
-	// SecretKeys maps the name of a secret to the key of its definition.
+	Upstreams  []definition.Upstream
 	SecretKeys map[string]string
 	// Sensitive takes the values of sensitive variables out of what is written.
 	Sensitive redact.Text
@@ -97,7 +94,6 @@ func (c *Catalog) Withheld(upstream string) bool { return c.withheld[upstream] }
 // defaultConcurrency is how many calls run at once unless limits says otherwise.
 const defaultConcurrency = 1024
 
-// Concurrency is how many calls may run at once.
 func (c *Catalog) Concurrency() int { return cmp.Or(c.Limits.Concurrency, defaultConcurrency) }
 
 // Entry returns the entry of an address, or nil. A nil catalog has none.
@@ -168,12 +164,10 @@ func (c *Catalog) Changed(earlier *Catalog) []string {
 	return changed
 }
 
-// Wants reports whether the hook wants to know of a phase of calls of an item.
 func (h *Hook) Wants(phase string, k Kind, name string) bool {
 	return slices.Contains(h.Phases, phase) && covers(h.targets, k, name)
 }
 
-// Wanting returns those of hooks that want to know of a phase of calls of an item.
 func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
 	for _, h := range hooks {
 		if h.Wants(phase, k, name) {
@@ -183,7 +177,6 @@ func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) 
 	return wanted
 }
 
-// covers reports whether targets name an item.
 func covers(t definition.Targets, k Kind, name string) bool {
 	switch k {
 	case Tools:
@@ -195,7 +188,6 @@ func covers(t definition.Targets, k Kind, name string) bool {
 	}
 }
 
-// Kind is a kind of item.
 type Kind = call.Kind
 
 // The kinds. A template stands for the resources whose URIs match it.
@@ -238,11 +230,9 @@ func newNames(upstreams []definition.Upstream) *names {
 	return n
 }
 
-// conflict is why an upstream may not offer something by a name.
 type conflict struct {
 	why string
-	// at is who has the name.
-	at diag.Range
+	at  diag.Range
 	// taken says that the block has to be mended: give one of the two another name.
 	taken bool
 }
@@ -262,7 +252,6 @@ func (n *names) conflict(item *Item) *conflict {
 	return &conflict{fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), u.NameRange, false}
 }
 
-// inUse is the conflict of an item whose address is in use.
 func inUse(item *Item, at diag.Range) *conflict {
 	if item.Kind == Tools || item.Kind == Prompts {
 		return &conflict{"there is one of that name already", at, true}
@@ -285,7 +274,6 @@ func (n *names) byPrefix(item *Item) (owner *definition.Upstream) {
 	return owner
 }
 
-// block returns the block of an upstream.
 func (n *names) block(upstream string) *definition.Upstream {
 	at := slices.IndexFunc(n.upstreams, func(u definition.Upstream) bool { return u.Name == upstream })
 	return &n.upstreams[at]

@@ -33,17 +33,14 @@ type Item struct {
 	// Description is nil when the author gives none.
 	Description *string
 	Labels      map[string]string
-	// Timeout bounds the running time of one call.
-	Timeout time.Duration
-	// AskTimeout is how long a call waits for its client's answers.
-	AskTimeout time.Duration
+	Timeout     time.Duration
+	AskTimeout  time.Duration
 	// Bounds are those of a run of the body, zero members of which leave it to the
 	// executor, and Concurrency is how many calls run at once; 0 is any number.
 	Bounds      scripting.Limits
 	Concurrency int
-	// Task says whether calls may go on as tasks.
-	Task       Task
-	Idempotent bool
+	Task        Task
+	Idempotent  bool
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
 
@@ -56,8 +53,7 @@ type Item struct {
 	From   []From
 	// Declared is the schema of the arguments with the types that JSON Schema has no name
 	// for; nil where Input says everything.
-	Declared json.RawMessage
-	// InputNames are the names of all inputs that callers may give.
+	Declared   json.RawMessage
 	InputNames []string
 	// PolicySchema is the schema of the arguments as policies see them: with
 	// the inputs that the server fills in.
@@ -65,8 +61,7 @@ type Item struct {
 	// Sensitive and SensitiveOutput are JSON pointers to arguments and results
 	// that are shown to nobody else.
 	Sensitive, SensitiveOutput []string
-	// Facts are what policies know of the item.
-	Facts policylang.ToolFacts
+	Facts                      policylang.ToolFacts
 	// Body is nil when the item has mistakes.
 	Body Body
 	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
@@ -95,7 +90,6 @@ type Item struct {
 	folder *definition.Folder
 }
 
-// Task says whether the calls of a tool may go on as tasks.
 type Task struct {
 	// TTL is how long a task is kept from its beginning on; 0 means that no
 	// call of the tool is one.
@@ -122,7 +116,6 @@ func (i *Item) Settle() {
 	i.Shown = i.shown()
 }
 
-// shown hashes what lists show of the item.
 func (i *Item) shown() [32]byte {
 	shown := struct {
 		Kind                             Kind
@@ -168,7 +161,6 @@ type Body interface {
 
 // Invocation is one run of a body.
 type Invocation struct {
-	// Address is what the caller calls the item by.
 	Address string
 	// Input is the valid arguments as JSON, and Args are the same, decoded: the
 	// arguments of a tool or a prompt. What is read of a template has its
@@ -238,9 +230,8 @@ type Write struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	// Shown are the arguments without those that are sensitive.
-	Shown json.RawMessage `json:"shown"`
-	// Approval says that a user has to approve it.
-	Approval bool `json:"approval"`
+	Shown    json.RawMessage `json:"shown"`
+	Approval bool            `json:"approval"`
 }
 
 // Request is a call that code makes.
@@ -285,7 +276,6 @@ type UnavailableError struct {
 	Err error
 }
 
-// Error returns the message.
 func (e *UnavailableError) Error() string { return e.Message }
 
 // Unwrap returns what the operator learns beside the message.
@@ -325,7 +315,6 @@ type Policy struct {
 	ReadsContent bool
 }
 
-// Icon is an image that clients may show.
 type Icon struct {
 	// Source is an https or data URI.
 	Source string
@@ -349,8 +338,7 @@ type From struct {
 	Name   string
 	Expr   *policylang.Expr
 	Schema *schema.Schema
-	// Text is the expression as it was written.
-	Text diag.Text
+	Text   diag.Text
 }
 
 // Told returns the values of the inputs that the server tells, and no caller. An

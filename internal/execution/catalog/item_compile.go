@@ -71,7 +71,6 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	b.cache = next
 }
 
-// job compiles one definition.
 type job struct {
 	hash    definition.Hash
 	compile func() *compiledItem
@@ -107,7 +106,6 @@ type compiler struct {
 	found *build
 }
 
-// compiling is a definition on its way to an item.
 type compiling struct {
 	*compiler
 	*compiledItem
@@ -116,7 +114,6 @@ type compiling struct {
 	bodies []*scripting.Program
 }
 
-// begin begins an item of a definition.
 func (c *compiler) begin(item *Item, meaning definition.Hash) *compiling {
 	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
 	k.key.Write(meaning[:])
@@ -195,7 +192,6 @@ func itemOf(def *definition.Tool) *Item {
 	return item
 }
 
-// schemas compiles the schemas of a tool, and the inputs that the server fills in.
 func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List) {
 	var more diag.List
 	item.Input, problems = schema.CompileFor(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin)
@@ -246,7 +242,6 @@ func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
 	return &compiledHook{hook: h, warnings: problems, imports: imports}
 }
 
-// program compiles a body with what it is granted.
 func (c *compiler) program(src scripting.Source, body definition.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
 	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
@@ -287,7 +282,6 @@ func kvOf(set grant.Set) map[string]grant.KV {
 	return grants
 }
 
-// modulesOf returns the options of the modules that are granted, by name.
 func modulesOf(set grant.Set) map[string]json.RawMessage {
 	options := make(map[string]json.RawMessage, len(set.Modules))
 	for _, m := range set.Modules {
@@ -296,7 +290,6 @@ func modulesOf(set grant.Set) map[string]json.RawMessage {
 	return options
 }
 
-// functionsOf returns the script's objects for the functions of granted modules.
 func (c *compiler) functionsOf(set grant.Set) (objects []scripting.Object) {
 	for _, m := range set.Modules {
 		for _, name := range c.options.Modules.Functions(m.Name) {
@@ -359,7 +352,6 @@ func (c *Catalog) entryOf(test *definition.Test) *Entry {
 	return e
 }
 
-// same reports whether two lists hold the same policies.
 func same(a, b []Policy) bool {
 	return slices.EqualFunc(a, b, func(a, b Policy) bool { return a.Compiled == b.Compiled })
 }

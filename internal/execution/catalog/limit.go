@@ -46,7 +46,6 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 	return charges, "", nil
 }
 
-// limitOf returns a limit as it is counted.
 func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 	return &ratelimit.Limit{
 		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
@@ -54,7 +53,6 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 	}
 }
 
-// addLimits gives every entry its limits, and returns what is wrong with them.
 func (k *linker) addLimits(entries []*Entry) diag.List {
 	k.catalog.RateLimits = k.rules.counted
 	found := make([]diag.List, len(entries))
@@ -91,7 +89,6 @@ func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
 	return found
 }
 
-// bindLimit compiles the key of a limit for one item, and returns what is wrong with it.
 func (r *ruleSet) bindLimit(e *Entry, def *definition.Limit, l *ratelimit.Limit) diag.List {
 	if def.Key == nil {
 		e.Limits = append(e.Limits, Limit{Limit: l})
@@ -167,7 +164,6 @@ func placesOf(databases []grant.SQL) []grant.FS {
 	return places
 }
 
-// databaseObjects returns the script's objects for databases.
 func databaseObjects(granted grant.Set) []scripting.Object {
 	var objects []scripting.Object
 	for _, g := range granted.SQL {

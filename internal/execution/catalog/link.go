@@ -23,7 +23,6 @@ import (
 type Base struct {
 	// Catalog is what serves where no upstream server offers anything.
 	*Catalog
-	// config is the operator's file as it was read.
 	config *loader.Config
 	rules  *ruleSet
 	// resourceRules are the rules about some resources, and references what only upstream
@@ -116,7 +115,6 @@ func said(first, second definition.Server) definition.Server {
 	return first
 }
 
-// instructed adds the instructions of upstream servers to those of a server.
 func instructed(s definition.Server, more []string) definition.Server {
 	if len(more) > 0 {
 		s.Instructions = strings.TrimPrefix(s.Instructions+"\n\n"+strings.Join(more, "\n\n"), "\n\n")
@@ -124,7 +122,6 @@ func instructed(s definition.Server, more []string) definition.Server {
 	return s
 }
 
-// sensitive hides the values of the sensitive variables among vars.
 func sensitive(variables map[string]definition.Variable, vars []byte) redact.Text {
 	var pointers []string
 	for name, v := range variables {
@@ -182,7 +179,6 @@ func (k *linker) presentable(item *Item) bool {
 	return err == nil
 }
 
-// unlistable returns why clients cannot be shown a tool.
 func (b *Builder) unlistable(item *Item) error {
 	if b.options.Check == nil || item.Kind != Tools || item.Input == nil {
 		return nil
@@ -226,7 +222,6 @@ func (c *Catalog) addHooks(entries []*Entry) {
 // maxGone bounds how many items a catalog remembers that earlier ones held.
 const maxGone = 1000
 
-// goneKey is what callers called an item by.
 type goneKey struct {
 	kind    Kind
 	address string
@@ -298,7 +293,6 @@ func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scr
 	return list
 }
 
-// objectsOf returns the script's objects for what it is granted.
 func objectsOf(granted grant.Set) (objects []scripting.Object) {
 	for _, http := range granted.HTTP {
 		objects = append(objects, scripting.Object{Kind: "http", Name: http.Name})

@@ -30,7 +30,6 @@ type Offer struct {
 	Arguments []Argument
 }
 
-// Argument is an argument of a prompt or a variable of a template.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
@@ -244,7 +243,6 @@ func (s *shadows) lookAll(templates, resources []*Entry, before func(upstream, o
 	}
 }
 
-// mayOverlap reports whether two templates may have a URI in common.
 func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 	if !strings.HasPrefix(a.Prefix(), b.Prefix()) && !strings.HasPrefix(b.Prefix(), a.Prefix()) {
 		return false

@@ -58,7 +58,6 @@ func (b *Builder) Overlay(base *Base, offers Offers) (*Catalog, diag.List) {
 	return o.catalog(entries), o.problems
 }
 
-// overlay is what is made of offers.
 type overlay struct {
 	base   *Base
 	offers *Offers
@@ -136,7 +135,6 @@ func (o *overlay) bind(entries []*Entry) []*Entry {
 	return o.fitting(entries, found, full)
 }
 
-// fitting returns the entries that nothing is wrong with.
 func (o *overlay) fitting(entries []*Entry, found []diag.List, full int) []*Entry {
 	var warnings diag.List
 	for i, e := range entries {
@@ -272,7 +270,6 @@ func clipped(name string) string {
 // of things as easily, and again and again.
 const maxLeftTold = 20
 
-// leaveOut excludes an item, and warns of it at a place.
 func (o *overlay) leaveOut(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
 	if !o.exclude(item, left) {
 		return
@@ -297,7 +294,6 @@ func (o *overlay) exclude(item *Item, left LeftOut) bool {
 	return true
 }
 
-// without returns the entries that are not left out.
 func (o *overlay) without(entries []*Entry) []*Entry {
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return o.isOut[e.Item] })
 }
@@ -314,7 +310,6 @@ func (o *overlay) tellMore() {
 	}
 }
 
-// catalog returns the base with entries of upstreams.
 func (o *overlay) catalog(entries []*Entry) *Catalog {
 	c := *o.base.Catalog
 	c.offers, c.withheld, c.LeftOut, c.Known = *o.offers, o.withheld, o.left, o.offers.Known

@@ -32,15 +32,13 @@ type ruleSet struct {
 	goPolicies         int
 	// limits are the limit blocks, the operator's first, and counted the same as they are
 	// counted.
-	limits  []*definition.Limit
-	counted []*ratelimit.Limit
-	// known is what was compiled before.
+	limits   []*definition.Limit
+	counted  []*ratelimit.Limit
 	known    compiledRules
 	policies *soundRules[policylang.Policy]
 	keys     *soundRules[policylang.Key]
 }
 
-// compiledRules are compiled policies, and compiled keys of limits.
 type compiledRules struct {
 	policies map[ruleKey]*policylang.Policy
 	keys     map[ruleKey]*policylang.Key
@@ -65,7 +63,6 @@ func (r *ruleSet) fork() *ruleSet {
 	return &more
 }
 
-// compiled returns what is compiled.
 func (r *ruleSet) compiled() compiledRules { return compiledRules{r.policies.all(), r.keys.all()} }
 
 // bindAll binds entries, many at once, and returns what is wrong with each. From the entry
@@ -86,7 +83,6 @@ func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*En
 	return found, len(entries)
 }
 
-// addPolicies gives every entry its policies, and returns what is wrong with them.
 func (k *linker) addPolicies(entries []*Entry) diag.List {
 	found := make([]diag.List, len(entries))
 	loader.Parallel(len(entries), func(i int) { found[i] = k.rules.bindPolicies(entries[i]) })
@@ -134,7 +130,6 @@ func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 	return found
 }
 
-// bind compiles a policy for one item that it covers, and returns what is wrong with it.
 func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash loader.Hash) diag.List {
 	if !covers(p.Targets, e.Kind, e.Name) || r.policies.room() < 0 {
 		return nil
@@ -304,7 +299,6 @@ func (f *build) linkedRoots() []byte {
 	return told
 }
 
-// localObjects returns the script's objects for what it is granted of the machine.
 func localObjects(granted grant.Set) []scripting.Object {
 	var objects []scripting.Object
 	for _, g := range granted.FS {

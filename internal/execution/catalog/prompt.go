@@ -45,7 +45,6 @@ type conversation struct {
 	messages    []definition.Message
 }
 
-// Run fills in the arguments.
 func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	values, size := texts(i.Args), 0
 	for n := range c.messages {
@@ -91,7 +90,6 @@ func fill(m *definition.Message, values map[string]string) (out reply.Message, s
 	return out, sound
 }
 
-// fillResource fills in what an embedded resource holds.
 func fillResource(r *definition.Embedded, values map[string]string, out *reply.Message) {
 	switch {
 	case r.Content == nil:
@@ -105,7 +103,6 @@ func fillResource(r *definition.Embedded, values map[string]string, out *reply.M
 	}
 }
 
-// script is a body in JavaScript or TypeScript.
 type script struct {
 	program *scripting.Program
 	grants  map[string]grant.HTTP

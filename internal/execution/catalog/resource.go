@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -55,7 +56,6 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.done(def.Grant, def.GrantRanges)
 }
 
-// reading compiles the body of a resource or a template.
 func (k *compiling) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
 	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
@@ -183,7 +183,6 @@ func (k *compiling) completion(def *definition.Complete, names []string, call de
 // suggested is a completion whose values stand in the file.
 type suggested []string
 
-// Run returns the values that begin with what was typed.
 func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	var input struct{ Value string }
 	if err := json.Unmarshal(i.Input, &input); err != nil {
@@ -198,17 +197,12 @@ type phrase struct {
 	mimeType string
 }
 
-// Run fills in the variables.
 func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
-	mimeType := p.mimeType
-	if mimeType == "" {
-		mimeType = "text/plain"
-	}
 	values := texts(i.Args)
 	if size := p.text.Len(values); size > definition.MaxFilled {
 		return tooLong(size), nil
 	}
-	return replied(reply.Stored(i.Address, mimeType, []byte(p.text.Fill(values)), false)), nil
+	return replied(reply.Stored(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Fill(values)), false)), nil
 }
 
 // tooLong is the outcome of a body whose reply would have too many bytes.
@@ -243,7 +237,6 @@ func stringsSchema(list []definition.Argument) json.RawMessage {
 	return encoded
 }
 
-// folder returns what there is to compile of the files that a folder offers.
 func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	if def.Root == "" {
 		return nil // whoever decoded the file has told
@@ -287,7 +280,6 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	return jobs
 }
 
-// file returns the resource that a file of a folder is.
 func (c *compiler) file(def *definition.Folder, name string, content []byte, hash definition.Hash) *compiledItem {
 	uri := def.URI(name)
 	stands := def.Content(name, content)

@@ -83,7 +83,6 @@ func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage
 	return made
 }
 
-// errorsOf returns the list without its warnings.
 func errorsOf(l diag.List) diag.List {
 	return slices.DeleteFunc(slices.Clone(l), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 }
@@ -127,7 +126,6 @@ func (f *build) turned(programs []grant.Exec) bool {
 	})
 }
 
-// programObjects returns the script's objects for the programs that it is granted.
 func programObjects(granted grant.Set) []scripting.Object {
 	var objects []scripting.Object
 	for _, g := range granted.Exec {
@@ -180,7 +178,6 @@ func (s *soundRules[T]) room() int {
 	return s.most - len(s.distinct) - s.mistaken
 }
 
-// compile returns the rule of a key, which it compiles when there is none.
 func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
 	known := s.at(key)
 	first := false
@@ -200,7 +197,6 @@ func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (ru
 	}
 }
 
-// count counts what was compiled.
 func (s *soundRules[T]) count(rule *T, problems diag.List) (*T, diag.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

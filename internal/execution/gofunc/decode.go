@@ -15,13 +15,11 @@ import (
 // plain fields alone, they need not be once more.
 type Decoder[In any] struct{ plain []field }
 
-// field is one of a plain struct.
 type field struct {
 	name  string
 	index int
 }
 
-// NewDecoder returns the decoder of a type.
 func NewDecoder[In any]() Decoder[In] {
 	t := reflect.TypeFor[In]()
 	if t.Kind() != reflect.Struct || decodesItself(t) {
@@ -69,7 +67,6 @@ func decode(args map[string]any, to any) bool {
 	return err == nil && json.Unmarshal(text, to) == nil
 }
 
-// fill reports whether the struct holds all of its arguments.
 func (d Decoder[In]) fill(in reflect.Value, args map[string]any) bool {
 	for _, f := range d.plain {
 		if value, given := args[f.name]; given && !set(in.Field(f.index), value) {
@@ -79,7 +76,6 @@ func (d Decoder[In]) fill(in reflect.Value, args map[string]any) bool {
 	return true
 }
 
-// set reports whether a field can hold a value.
 func set(field reflect.Value, value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -138,10 +134,8 @@ type InputError struct {
 	Path string
 }
 
-// Error returns which argument it is.
 func (e *InputError) Error() string { return strings.TrimPrefix(e.Path+" "+e.Reason(), " ") }
 
-// Reason returns what is wrong with the argument, for the caller.
 func (e *InputError) Reason() string { return "is not of the form that the tool can read" }
 
 // pointing escapes a name as a part of a JSON pointer (RFC 6901).

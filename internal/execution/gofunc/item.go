@@ -86,7 +86,6 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.Call, In, Out]) gomo
 	return f
 }
 
-// unfit refuses arguments.
 func unfit(violations ...schema.Violation) error {
 	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.Sentence(violations)}
 }

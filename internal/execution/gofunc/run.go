@@ -70,7 +70,6 @@ func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalo
 	return r.outcome, nil
 }
 
-// run is one call of a function.
 type run[Agent, In, Out any] struct {
 	fn    Func[Agent, In, Out]
 	agent Agent
@@ -115,7 +114,6 @@ func (r *run[Agent, In, Out]) fail(kind scripting.FailureKind, err error) {
 	r.outcome = scripting.Outcome{Failure: &scripting.Failure{Kind: kind, Message: err.Error()}}
 }
 
-// callerKey is the key of the caller in the context of a function.
 type callerKey struct{}
 
 // called is the context of a function, which knows who calls it. It is one of its own as
@@ -142,7 +140,6 @@ func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
 	return identity.Caller{}.Explicit(), false
 }
 
-// Body is the body of a tool in Go.
 type Body[In, Out any] struct {
 	fn       Func[identity.Agent, In, Out]
 	decoder  Decoder[In]
@@ -155,7 +152,6 @@ func NewBody[In, Out any](fn Func[identity.Agent, In, Out], w *Watchdog) Body[In
 	return Body[In, Out]{fn, NewDecoder[In](), w}
 }
 
-// Run runs the function.
 func (b Body[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	in, err := b.decoder.Decode(i.Args, i.Input)
 	if err != nil {
@@ -236,7 +232,6 @@ func (s *stay) Look() bool {
 	return false
 }
 
-// await waits for the end of a function, or of its context.
 func (s *stay) await(waiter *waiter) {
 	select {
 	case <-waiter.ended:

@@ -48,21 +48,15 @@ type Definition struct {
 	// Limits bound a run. A zero member means its default.
 	Limits  scripting.Limits
 	Program *scripting.Program
-	// HTTP are the http grants by name.
-	HTTP map[string]grant.HTTP
-	// Files and Env are those of files and of the environment.
-	Files []grant.FS
-	Env   []string
+	HTTP    map[string]grant.HTTP
+	Files   []grant.FS
+	Env     []string
 	// Secrets are the names of those that the hook may read.
 	Secrets []string
-	// KV are the kv grants by name.
-	KV map[string]grant.KV
-	// Modules are the options of granted modules by name.
+	KV      map[string]grant.KV
 	Modules map[string]json.RawMessage
-	// Exec are the exec grants.
-	Exec []grant.Exec
-	// SQL are the sql grants.
-	SQL []grant.SQL
+	Exec    []grant.Exec
+	SQL     []grant.SQL
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and
@@ -76,9 +70,7 @@ type Hook struct {
 	told atomic.Uint64
 }
 
-// Run is one run of a hook.
 type Run struct {
-	// Event is the JSON behind event.
 	Event json.RawMessage
 	// CallID names the call that the event is of, RequestID its request, and Origin its
 	// span. Runs of the same Lane keep their order.

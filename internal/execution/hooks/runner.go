@@ -15,14 +15,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Options are what hooks run with.
 type Options struct {
 	Executor scripting.Executor
 	Brokers  host.Brokers
 	// Metrics count the host calls of runs; nil for nothing.
 	Metrics observe.Metrics
-	// Now is the clock.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
 // Runner runs hooks and keeps account of them. It is safe for concurrent use.
@@ -33,10 +31,8 @@ type Runner struct {
 	failures, waits atomic.Uint64
 }
 
-// New returns a runner.
 func New(o Options) *Runner { return &Runner{options: o} }
 
-// Hook returns a hook with an empty queue.
 func (r *Runner) Hook(d Definition) *Hook {
 	h := &Hook{Definition: d, compiled: host.Compile(d.Exec, d.SQL)}
 	h.queue = workqueue.New(width, maxWaiting, func(run Run) { r.run(h, run) })
@@ -59,13 +55,11 @@ func (r *Runner) Failed(ctx context.Context, hook string, run Run, err error) {
 		slog.String("call_id", run.CallID), slog.String("request_id", run.RequestID), slog.String("error", err.Error()))
 }
 
-// Failures counts the runs that failed.
 func (r *Runner) Failures() uint64 { return r.failures.Load() }
 
 // Waits counts the times that a call had to wait for a hook that lags behind.
 func (r *Runner) Waits() uint64 { return r.waits.Load() }
 
-// Queued counts the runs that wait or are under way.
 func (r *Runner) Queued() int { return int(r.pending.Running()) }
 
 // Flush waits until all that was added before has run, or until ctx is done;

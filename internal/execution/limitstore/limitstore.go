@@ -142,7 +142,6 @@ func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 	return charges[:n], charges[n:]
 }
 
-// take asks the store for charges, if there are any.
 func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
 	asked, limits := c.asked(shared)
 	if len(asked) == 0 {
@@ -192,7 +191,6 @@ func (c *counter) asked(shared []ratelimit.Charge) (asked []call.LimitCharge, li
 	return asked, limits
 }
 
-// key returns what a charge is counted under.
 func (c *counter) key(charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
 	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
@@ -201,12 +199,10 @@ func (c *counter) key(charge *ratelimit.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// places returns the charges that hold a place.
 func places(asked []call.LimitCharge) []call.LimitCharge {
 	return slices.DeleteFunc(slices.Clone(asked), func(a call.LimitCharge) bool { return a.Place == "" })
 }
 
-// errLimitSilence is why a store is waited for no longer.
 var errLimitSilence = errors.New("the store has not answered in time")
 
 // ask asks the store of the program in a goroutine of its own, since a store may not
@@ -249,7 +245,6 @@ func guarded(ctx context.Context, question func(context.Context) error) (err err
 	return question(ctx)
 }
 
-// giveBack has the store take places back.
 func (c *counter) giveBack(held []call.LimitCharge) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errLimitSilence)
 	defer cancel()
@@ -271,7 +266,6 @@ func (c *counter) drop(held []call.LimitCharge) {
 	}
 }
 
-// untaken tells that a place is not given back.
 func (c *counter) untaken(err error) {
 	c.logger.Warn("the store of the limits has not taken a place back, which ends by itself", slog.String("error", err.Error()))
 }

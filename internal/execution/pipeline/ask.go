@@ -82,7 +82,6 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *suspend
 	return result, failure
 }
 
-// answered goes on with a call that its client has answered.
 func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Result, *call.Error) {
 	if pause.AsksConsent() {
 		if pause.Plan != nil {
@@ -96,7 +95,6 @@ func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Re
 	return x.goOn(ctx, *pause)
 }
 
-// begun is the pause of a call that begins.
 func (x *execution) begun() suspend.Pause {
 	return suspend.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
 }
@@ -139,7 +137,6 @@ func (x *execution) tell(asked []state.Ask) {
 	}
 }
 
-// ask is the result of a leg that leaves asks open.
 func (x *execution) ask(pause *suspend.Pause, open []state.Ask) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
@@ -154,7 +151,6 @@ func (x *execution) ask(pause *suspend.Pause, open []state.Ask) (call.Result, *c
 	return asks(open, sealed, wait)
 }
 
-// asks is the result that asks the client what is open.
 func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
 	requests, err := suspend.Requests(open)
 	if err != nil {
@@ -163,7 +159,6 @@ func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *ca
 	return call.Result{Ask: &call.Ask{Requests: requests, State: sealed, Wait: wait}}, nil
 }
 
-// badState is the error of a state that nothing can go on from.
 func badState(err error) *call.Error {
 	var full *state.FullError
 	if errors.As(err, &full) {

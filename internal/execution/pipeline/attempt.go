@@ -84,7 +84,6 @@ func (x *execution) facts() policylang.Input {
 	return facts
 }
 
-// fillIn evaluates `from` inputs, fills in defaults and validates.
 func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Error {
 	if facts.Unknown&policylang.PartArgs != 0 {
 		return nil
@@ -109,7 +108,6 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 	return nil
 }
 
-// decideEarly ends calls that are surely denied.
 func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
 	denier, decision, covered := x.entry.SurelyHeard(ctx, facts, x.hearing.early())
 	switch {
@@ -214,7 +212,6 @@ func (x *execution) policyName() string {
 	return x.entry.Kind.String() + ":" + x.entry.Name
 }
 
-// denied tells the caller as much as the policy discloses.
 func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision policylang.Decision) *call.Error {
 	switch p.Disclose {
 	case definition.DiscloseHide:

@@ -100,7 +100,6 @@ func discretion(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
 
-// reasons returns the reasons of all policies that want consent.
 func (x *execution) reasons(between string) string {
 	reasons := make([]string, len(x.consents))
 	for i, c := range x.consents {
@@ -153,7 +152,6 @@ const (
 	planPlanned = "planned" // it was judged and not made
 )
 
-// plan is what becomes of a call that code plans.
 type plan struct {
 	how      string
 	approval bool
@@ -203,7 +201,6 @@ func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Resul
 // survey is what else the caller of a call may call.
 type survey struct{ x *execution }
 
-// Tools returns the entries of the tools that code may call for the caller.
 func (s survey) Tools(ctx context.Context) []*catalog.Entry {
 	facts := policylang.Input{
 		Caller: s.x.req.Caller, Now: s.x.began,
@@ -219,10 +216,8 @@ func (s survey) Tools(ctx context.Context) []*catalog.Entry {
 	return seen
 }
 
-// Catalog returns that which serves the call.
 func (s survey) Catalog() *catalog.Catalog { return s.x.catalog }
 
-// Call makes a call of a tool for the body (see [catalog.Survey]).
 func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, error) {
 	if s.x.mocks != nil {
 		return s.mocked(r)

@@ -117,7 +117,6 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 	return x.settle(ctx, result, err)
 }
 
-// settle ends the call.
 func (x *execution) settle(ctx context.Context, result call.Result, err *call.Error) call.Result {
 	if err != nil {
 		result = call.Result{Err: err}
@@ -184,11 +183,8 @@ func bounded(k call.Kind, name string) string {
 	return name
 }
 
-// begin makes a call of a request on a catalog.
 func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
-	if req.Via == "" {
-		req.Via = call.ViaClient
-	}
+	req.Via = cmp.Or(req.Via, call.ViaClient)
 	req.Name = bounded(req.Kind, req.Name)
 	number := p.sequence.Add(1)
 	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
@@ -197,9 +193,7 @@ func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution 
 	if req.Resume == nil || req.Resume.State == "" {
 		x.root, x.leg = x.id, 1
 	}
-	if x.req.Caller.Agent.RequestID == "" {
-		x.req.Caller.Agent.RequestID = x.id
-	}
+	x.req.Caller.Agent.RequestID = cmp.Or(x.req.Caller.Agent.RequestID, x.id)
 	x.find()
 	return x
 }

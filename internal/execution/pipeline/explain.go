@@ -47,7 +47,6 @@ func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of Case) Ex
 	return e
 }
 
-// hideIn takes what is sensitive out of an explanation.
 func (x *execution) hideIn(e *Explanation) {
 	hide := x.catalog.Sensitive
 	if x.entry != nil {
@@ -87,7 +86,6 @@ type Case struct {
 // Verdict is what policies say of a call, all of them together.
 type Verdict string
 
-// The verdicts.
 const (
 	Allowed       Verdict = "allowed"
 	Denied        Verdict = "denied"
@@ -174,7 +172,6 @@ func (h *hearing) verdicts(e *Explanation, consents int, err *call.Error) {
 	}
 }
 
-// verdictOf returns how a call has ended that has an error.
 func verdictOf(err *call.Error) Verdict {
 	if err != nil && (err.Code == call.PolicyDenied || err.DeniedBy != "") {
 		return Denied
@@ -214,7 +211,6 @@ func newHearing(of Case, e *catalog.Entry) *hearing {
 	return h
 }
 
-// hear takes down what a policy has said.
 func (h *hearing) hear(place int, decision policylang.Decision) {
 	if h == nil {
 		return

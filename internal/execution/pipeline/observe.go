@@ -18,7 +18,6 @@ import (
 // MCP): what traces and the audit log call them, whatever brought them.
 var methods = [...]string{call.Tools: "tools/call", call.Resources: "resources/read", call.Templates: "resources/read", call.Prompts: "prompts/get"}
 
-// method returns that of the call.
 func (x *execution) method() string {
 	if x.req.Argument != "" {
 		return "completion/complete"
@@ -48,7 +47,6 @@ func (x *execution) trace(ctx context.Context) context.Context {
 	return ctx
 }
 
-// ended ends the span of a part of the call.
 func ended(part observe.Span, err *call.Error) {
 	if err != nil {
 		part.Fail(string(err.Code))
@@ -69,7 +67,6 @@ func decided(policies observe.Span, err *call.Error) {
 	ended(policies, err)
 }
 
-// observeDenial tells who denied the call, if anybody did.
 func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
 	switch {
 	case err.DeniedBy == "":
@@ -82,7 +79,6 @@ func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
 	x.span.Attr(observe.Policy, err.DeniedBy)
 }
 
-// observe tells of the end of the call.
 func (x *execution) observe(result call.Result) {
 	metrics, outcome := x.pipeline.options.Metrics, audit.OutcomeOK
 	if metrics == nil {
@@ -175,7 +171,6 @@ func (x *execution) visibleArguments() json.RawMessage {
 	return redact.Arguments(x.req.Arguments, x.input != nil, x.entry.Sensitive, x.entry.InputNames)
 }
 
-// encodeEvent returns an event as hooks in files see it.
 func encodeEvent(e call.Event) json.RawMessage {
 	event := struct {
 		call.Event

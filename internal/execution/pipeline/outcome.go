@@ -18,7 +18,6 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// result turns what a body returned into the result of the call.
 func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	if x.entry.Output != nil {
 		return x.structured(r)
@@ -73,7 +72,6 @@ func (x *execution) brokenOutput(r *scripting.Result, violations []schema.Violat
 	return failed(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
 }
 
-// failure turns the way a body failed into the error of the call.
 func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Error {
 	hidden := *f
 	f = &hidden
@@ -109,7 +107,6 @@ func (x *execution) withDetails(err *call.Error, f *scripting.Failure) *call.Err
 	return err
 }
 
-// thrown turns what a body threw into the error of the call.
 func (x *execution) thrown(f *scripting.Failure) *call.Error {
 	x.spoke = true
 	err := failed(call.ExecutionError, f, "%s", f.Message)
@@ -206,7 +203,6 @@ type quiet struct{ call.Emitter }
 func (quiet) Progress(float64, *float64, string)  {}
 func (quiet) Log(string, string, json.RawMessage) {}
 
-// emitter receives what the body tells its caller.
 func (x *execution) emitter() call.Emitter {
 	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
 		return x.req.Emit
@@ -241,7 +237,6 @@ func returned(r call.Result) json.RawMessage {
 	return orNull(r.Value)
 }
 
-// hasValue reports whether a tool returned a value, beside content or without.
 func hasValue(r call.Result) bool { return len(r.Value) > 0 && string(r.Value) != "null" }
 
 func failed(code call.Code, cause error, format string, args ...any) *call.Error {
@@ -255,7 +250,6 @@ const (
 	overloadedMessage = "the server is overloaded; try again in a second"
 )
 
-// admit refuses calls that the server has no room or no snapshot for.
 func (x *execution) admit(loadErr error) *call.Error {
 	switch {
 	case loadErr != nil:
@@ -273,14 +267,12 @@ func overloaded() *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: overloadedMessage, RetryAfter: time.Second, Overloaded: true}
 }
 
-// unavailable is the error of a call whose item cannot be reached.
 func unavailable(gone *catalog.UnavailableError) *call.Error {
 	e := failed(call.ExecutionError, gone.Err, "%s", gone.Message)
 	e.RetryAfter = gone.Wait
 	return e
 }
 
-// invalidInput is the error of arguments that break the schema of an item.
 func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
 	err := &call.Error{
 		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
@@ -292,7 +284,6 @@ func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error
 	return err
 }
 
-// notFound names the nearest item that this caller may see, if any.
 func (x *execution) notFound(ctx context.Context) *call.Error {
 	if len(x.req.Name) > catalog.MaxAddress(x.req.Kind) {
 		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}

@@ -57,13 +57,10 @@ type Options struct {
 	Catalog  func(ctx context.Context) (*catalog.Catalog, error)
 	Executor scripting.Executor
 	Brokers  host.Brokers
-	// States keeps calls that wait for their clients.
-	States *state.Lazy
-	// Limits counts calls.
-	Limits ratelimit.Store
+	States   *state.Lazy
+	Limits   ratelimit.Store
 	// Audit returns the log that calls are written to; nil for none.
-	Audit func() *audit.Log
-	// FileHooks runs the hooks in files.
+	Audit     func() *audit.Log
 	FileHooks *hooks.Runner
 	// Policies and Hooks are those that are written in Go, in their order.
 	Policies []Policy
@@ -83,7 +80,6 @@ type Policy func(caller *identity.Caller, name string, args map[string]any) (all
 // Hook is a hook that is written in Go: it runs in line, on a copy of the event.
 type Hook func(ctx context.Context, event call.Event)
 
-// New returns a pipeline.
 func New(o Options) *Pipeline {
 	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", seed: maphash.MakeSeed()}
 }
@@ -97,7 +93,6 @@ type Stats struct {
 	Draining bool
 }
 
-// Stats returns how many calls there are and have been.
 func (p *Pipeline) Stats() Stats {
 	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
 }
@@ -209,7 +204,6 @@ func (x *execution) name() string {
 	return x.req.Name
 }
 
-// uri returns the URI that is read, if one is.
 func (x *execution) uri() string {
 	if x.req.Kind != call.Resources {
 		return ""
@@ -217,7 +211,6 @@ func (x *execution) uri() string {
 	return x.req.Name
 }
 
-// eventKind returns what hooks call the kind of the call.
 func (x *execution) eventKind() string {
 	if x.req.Argument != "" {
 		return "completion"
@@ -225,7 +218,6 @@ func (x *execution) eventKind() string {
 	return x.kind().String()
 }
 
-// inputSchema returns a copy of the schema of the arguments, nil when there is none.
 func (x *execution) inputSchema() json.RawMessage {
 	if x.entry.Input == nil {
 		return nil

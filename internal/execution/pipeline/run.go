@@ -110,7 +110,6 @@ func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, 
 	return x.result(outcome.Result)
 }
 
-// invocation is one run of the body.
 func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 	invocation := catalog.Invocation{
 		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,

@@ -94,7 +94,6 @@ type Charge struct {
 	// Paid says that the rate has counted the call already, which goes on: only how
 	// many calls run is asked.
 	Paid bool
-	// Hold is how long the call may run.
 	Hold time.Duration
 	// Place is for stores beside Memory: what Take leaves here, Release finds.
 	Place uint64
@@ -105,7 +104,6 @@ type Charge struct {
 	slot     int
 }
 
-// interval is what the call costs at the rate.
 func (c *Charge) interval() time.Duration {
 	if c.Paid {
 		return 0
@@ -134,7 +132,6 @@ type Refusal struct {
 	Wait time.Duration
 }
 
-// Message tells the caller what to do.
 func (r *Refusal) Message() string {
 	said := r.Limit.Reason
 	switch {

@@ -79,7 +79,6 @@ func unlock(charges []Charge) {
 	}
 }
 
-// of returns the counters of a limit.
 func (m *Memory) of(l *Limit) *counters {
 	if known := (*m.counters.Load())[l.ID]; known != nil {
 		return known
@@ -149,7 +148,6 @@ type counters struct {
 	shared bucket
 }
 
-// bucket counts the calls under one key.
 type bucket struct {
 	key string
 	// due is when the calls that were made would have been made at the rate, on
@@ -160,7 +158,6 @@ type bucket struct {
 	running int
 }
 
-// at returns the bucket at a slot.
 func (c *counters) at(slot int) *bucket {
 	if slot == overflow {
 		return &c.shared
@@ -234,7 +231,6 @@ func (b *bucket) refuses(c *Charge, now time.Duration) (wait time.Duration, busy
 	return wait, busy
 }
 
-// take counts a call.
 func (b *bucket) take(c *Charge, now time.Duration) {
 	b.due = max(b.due, now) + c.interval()
 	if c.Limit.Concurrency > 0 {

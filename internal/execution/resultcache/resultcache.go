@@ -20,7 +20,6 @@ import (
 	"time"
 )
 
-// What a store keeps at most.
 const (
 	// MaxBytes is that of all results and keys together, MaxResult that of one.
 	MaxBytes  = 64 << 20
@@ -49,11 +48,9 @@ type Call struct {
 	TTL   time.Duration
 }
 
-// Made is what a call made.
 type Made[V any] struct {
 	Value V
-	// Size is how many bytes the value takes.
-	Size int
+	Size  int
 	// Keep says that the value may be given again. What is not kept is given to
 	// nobody but the call that made it.
 	Keep bool
@@ -88,7 +85,6 @@ type flight[V any] struct {
 	value V
 }
 
-// New returns an empty store.
 func New[V any]() *Store[V] {
 	return &Store[V]{entries: map[Key]*entry[V]{}, flights: map[Key]*flight[V]{}, recent: list.New(), of: map[[32]byte]*list.List{}}
 }
@@ -221,7 +217,6 @@ func (s *Store[V]) Keep(of map[[32]byte]bool) {
 	}
 }
 
-// Len returns how many results are kept, and how many bytes they take.
 func (s *Store[V]) Len() (results, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,6 @@ func (p *Pause) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration,
 	return sealer.Seal(sealed)
 }
 
-// Open returns the pause that a text stands for, when it is what the caller wants.
 func Open(sealer *state.Sealer, text string, want state.Want) (*Pause, error) {
 	opened, err := sealer.Open(text, want)
 	if err != nil {
@@ -100,7 +99,6 @@ func Refusal(err error) string {
 	return "the request state cannot be used"
 }
 
-// Request is one thing that a client is asked.
 type Request = call.AskRequest
 
 // Requests returns what the open asks of a call want to know, in order.
@@ -116,7 +114,6 @@ func Requests(asks []state.Ask) ([]Request, error) {
 	return all, nil
 }
 
-// ParsePayload reads the payload of the operation ask.
 func ParsePayload(payload []byte) ([]Request, error) {
 	var p struct {
 		Requests []Request `json:"requests"`
@@ -155,7 +152,6 @@ func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err e
 // nothing else.
 func (p *Pause) AsksConsent() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
 
-// consent takes the answer of the user.
 func (p *Pause) consent(_ state.Ask, answers map[string]json.RawMessage) error {
 	// A struct would take a member of another case for the one that was checked.
 	var members map[string]json.RawMessage

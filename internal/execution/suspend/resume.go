@@ -58,7 +58,6 @@ func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[
 	return answers, nil
 }
 
-// record gives the journal the answers to an ask of the body.
 func (p *Pause) record(ask state.Ask, answers map[string]json.RawMessage) error {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -207,12 +208,7 @@ func (r *reader) sheet() ([]byte, error) {
 // isConflict reports whether a line is one of those that git puts around the sides of a
 // merge.
 func isConflict(line string) bool {
-	for _, mark := range []string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"} {
-		if strings.HasPrefix(line, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
 // cutQuoted takes a JSON string off the beginning of a text.

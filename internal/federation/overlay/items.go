@@ -57,9 +57,7 @@ func annotate(item *catalog.Item, said members) {
 	if idempotent := hints.flag("idempotentHint"); idempotent != nil {
 		item.Idempotent = *idempotent
 	}
-	if item.Title == "" {
-		item.Title = hints.text("title")
-	}
+	item.Title = cmp.Or(item.Title, hints.text("title"))
 }
 
 func override(item *catalog.Item, o *definition.Override) {

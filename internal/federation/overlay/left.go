@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
@@ -177,12 +178,7 @@ func (m *maker) shown(kind catalog.Kind, said members) (members, error) {
 func hidesArgument(said members) bool {
 	var arguments []members
 	_ = json.Unmarshal(said["arguments"], &arguments)
-	for _, a := range arguments {
-		if safetext.Hides(a.text("name")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(arguments, func(a members) bool { return safetext.Hides(a.text("name")) })
 }
 
 // escaped returns an entry with invisible characters as escapes, but for members that the

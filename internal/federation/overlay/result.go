@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -114,10 +115,7 @@ func saidNo(list, value json.RawMessage) *scripting.Failure {
 			texts = append(texts, b.text("text"))
 		}
 	}
-	message := clipped(strings.Join(texts, "\n"))
-	if message == "" {
-		message = "the tool failed and does not say why"
-	}
+	message := cmp.Or(clipped(strings.Join(texts, "\n")), "the tool failed and does not say why")
 	f := &scripting.Failure{Kind: scripting.ToolError, Message: message}
 	if isObject(value) {
 		f.Details = value

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,10 +185,7 @@ const defaultTokens = 4096
 
 // tokens returns how many tokens a sample may have: no more than the block allows.
 func (l *leg) tokens(wanted json.RawMessage) int {
-	most := l.ask.MaxTokens
-	if most == 0 {
-		most = defaultTokens
-	}
+	most := cmp.Or(l.ask.MaxTokens, defaultTokens)
 	var n int
 	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
 		return min(1000, most)

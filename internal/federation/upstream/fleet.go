@@ -86,7 +86,6 @@ func (f *Fleet) server(name string) *server {
 	return f.servers[name]
 }
 
-// State is how a server is.
 type State struct {
 	// Listing is what it offers; nil while that is not known.
 	Listing *Listing

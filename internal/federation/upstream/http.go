@@ -23,7 +23,6 @@ const maxRequest = 64 << 20
 // maxFault bounds the body of an answer that is none, in bytes.
 const maxFault = 64 << 10
 
-// watched has the wire see what goes over HTTP.
 type watched struct {
 	link *Link
 	next http.RoundTripper
@@ -243,7 +242,6 @@ func unread(resp *http.Response) {
 	give(resp, nil)
 }
 
-// give puts another body in the place of that of an answer.
 func give(resp *http.Response, text []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 }
@@ -271,7 +269,6 @@ func (t *watched) troubled(of *Call, out *http.Request, err error) error {
 // errNoServer is of an answer that no server of MCP gives.
 var errNoServer = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
 
-// refusal tells what a status of failure says of the server, and what may be done.
 func refusal(status int, within bool) error {
 	said := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	switch {

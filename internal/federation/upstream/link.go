@@ -280,7 +280,6 @@ func (p Place) Hash() [32]byte {
 	return sha256.Sum256(text)
 }
 
-// Asks is what may be asked of a client.
 type Asks struct{ Elicit, Sample, Roots bool }
 
 // capabilities are those that the server is told once, where its revision has sessions.
@@ -300,7 +299,6 @@ func (a Asks) capabilities() *mcp.ClientCapabilities {
 	return c
 }
 
-// allows reports whether the server may ask this.
 func (a Asks) allows(method string) bool {
 	switch method {
 	case methodElicit:

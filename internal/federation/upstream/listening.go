@@ -104,7 +104,6 @@ func (l *listening) again() bool {
 	}
 }
 
-// isStream reports whether an answer is the stream that was asked for.
 func isStream(r *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return r.StatusCode == http.StatusOK && kind == "text/event-stream"

@@ -75,7 +75,6 @@ type Reply struct {
 	State string
 }
 
-// Fault is an error of JSON-RPC.
 type Fault struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`

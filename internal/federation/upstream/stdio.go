@@ -94,7 +94,6 @@ func (p *program) tell() {
 	}
 }
 
-// noise tells the log of a line of the program.
 func (p *program) noise(what string, line []byte) {
 	p.wire.keepPace()
 	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), logged("line", string(line)))
@@ -134,7 +133,6 @@ func (p *program) message(line []byte) ([]byte, error) {
 	return append(bytes.ReplaceAll(text, []byte("\n"), []byte(" ")), '\n'), nil
 }
 
-// line reads a line, which the limits of the wire bound.
 func (p *program) line() ([]byte, error) {
 	line, err := readLine(p.lines, p.wire.limits.Bytes+1)
 	switch {

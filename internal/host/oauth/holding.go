@@ -1,12 +1,14 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -137,11 +139,8 @@ func (u *Users) replace(user string, got token, before kept) (bool, error) {
 // made returns what is kept of a token, and as bytes. A server that gives no other
 // refresh token means the one of before.
 func (u *Users) made(got token, before kept) (kept, []byte) {
-	if got.refresh == "" {
-		got.refresh = before.Refresh
-	}
 	end := u.issuer.options.Now().Add(got.life)
-	k := kept{Given: before.Given, Access: got.value, Refresh: got.refresh, Renew: end.Add(-min(early, got.life/10)), End: end}
+	k := kept{Given: before.Given, Access: got.value, Refresh: cmp.Or(got.refresh, before.Refresh), Renew: end.Add(-min(early, got.life/10)), End: end}
 	// Plain data always encodes.
 	value, _ := json.Marshal(k)
 	return k, value
@@ -259,12 +258,10 @@ func Given(value []byte) time.Time {
 // somebody else would be theirs to complete. An address of which browsers may make
 // another one leads there, too.
 func (i *Issuer) Leads(address string) bool {
-	for _, u := range i.all() {
-		if to := placeOf(address); to == "" || to == placeOf(u.client.AuthorizeURL) || to == placeOf(u.client.RedirectURL) {
-			return true
-		}
-	}
-	return false
+	to := placeOf(address)
+	return slices.ContainsFunc(i.all(), func(u *Users) bool {
+		return to == "" || to == placeOf(u.client.AuthorizeURL) || to == placeOf(u.client.RedirectURL)
+	})
 }
 
 // placeOf returns scheme, host and path of an address, the same for every way to
@@ -281,9 +278,6 @@ func placeOf(address string) string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
 	return u.Scheme + "://" + name + ":" + port + strings.ToLower(path.Clean("/"+u.Path))
 }

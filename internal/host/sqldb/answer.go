@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -227,10 +228,7 @@ func Rejection(database, said string) string {
 // explain turns a failure into what the script may know of it.
 func explain(ctx context.Context, driver Driver, r *Request, err error) error {
 	var known *scripting.HostError
-	given := r.Name
-	if given == "" {
-		given = r.given
-	}
+	given := cmp.Or(r.Name, r.given)
 	switch {
 	case errors.As(err, &known):
 		return known
