@@ -20,6 +20,7 @@ func TestBadOptionsAreErrorsAndNotPanics(t *testing.T) {
 	for want, o := range map[string]engine.Options{
 		"name":      {},
 		"transport": {Name: "x", Transport: "carrier pigeon"},
+		"mode":      {Name: "x", Mode: engine.Eager + 1},
 		"policy":    {Name: "x", Policies: []engine.Policy{nil}},
 		"hook":      {Name: "x", Hooks: []engine.Hook{nil}},
 	} {

@@ -110,6 +110,8 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: the name is empty")
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
+	case o.Mode < serving || o.Mode > Eager:
+		return nil, fmt.Errorf("new server: there is no mode %d", o.Mode) // in which calls would not be audited
 	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
