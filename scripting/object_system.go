@@ -14,11 +14,7 @@ import (
 func (r *run) demand(op string, payload []byte) (answer, *Failure) {
 	r.loop.seq++
 	question := entryRecord{kind: entryAsked, seq: r.loop.seq, op: op, digest: digestOf(payload)}
-	_, past, failure := r.book.recall(question)
-	if failure == nil && !past {
-		failure = r.book.write(question)
-	}
-	if failure != nil {
+	if _, failure := r.book.note(question); failure != nil {
 		return answer{}, failure
 	}
 	given, failure := r.awaited(op, payload)
