@@ -324,23 +324,22 @@ func (a *analysis) call(n *ast.CallExpression) {
 	}
 }
 
+// contains reports whether is holds of a node or of one below it; skip keeps it from looking
+// into a node.
+func contains(n ast.Node, is, skip func(ast.Node) bool) bool {
+	if skip(n) {
+		return false
+	}
+	found := is(n)
+	if !found {
+		children(n, func(n ast.Node) { found = found || contains(n, is, skip) })
+	}
+	return found
+}
+
 // awaits reports whether the function's own level uses await.
 func awaits(function *ast.FunctionLiteral) bool {
-	found := false
-	var look func(ast.Node)
-	look = func(n ast.Node) {
-		switch n.(type) {
-		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
-			return
-		case *ast.AwaitExpression:
-			found = true
-		}
-		if !found {
-			children(n, look)
-		}
-	}
-	look(function.Body)
-	return found
+	return contains(function.Body, func(n ast.Node) bool { _, is := n.(*ast.AwaitExpression); return is }, isFunction)
 }
 
 // pattern notices a regular expression that the engine takes for another.

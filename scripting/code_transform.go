@@ -31,7 +31,7 @@ func (c *compilation) complete(function *ast.FunctionLiteral) {
 	}
 }
 
-func isFunction(e ast.Expression) bool {
+func isFunction(e ast.Node) bool {
 	switch e.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
 		return true

@@ -245,27 +245,23 @@ func Explain(code diag.Text, list diag.List) string {
 			continue
 		}
 		told++
-		explain(&b, code, d)
+		b.WriteString(d.Code)
+		if at := d.Range.Start; at.Line > 0 {
+			fmt.Fprintf(&b, " at %d:%d", at.Line, at.Column)
+		}
+		b.WriteString(": " + diag.Printable(d.Summary) + "\n")
+		first := code.Pos(0).Byte
+		if shown := code.Excerpt(d.Range.Start.Byte-first, d.Range.End.Byte-first); shown != "" {
+			b.WriteString("  " + strings.ReplaceAll(shown, "\n", "\n  ") + "\n")
+		}
+		if d.Detail != "" {
+			b.WriteString("  " + diag.Printable(d.Detail) + "\n")
+		}
 	}
 	if more > 0 {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func explain(b *strings.Builder, code diag.Text, d diag.Diagnostic) {
-	b.WriteString(d.Code)
-	if at := d.Range.Start; at.Line > 0 {
-		fmt.Fprintf(b, " at %d:%d", at.Line, at.Column)
-	}
-	b.WriteString(": " + diag.Printable(d.Summary) + "\n")
-	first := code.Pos(0).Byte
-	if shown := code.Excerpt(d.Range.Start.Byte-first, d.Range.End.Byte-first); shown != "" {
-		b.WriteString("  " + strings.ReplaceAll(shown, "\n", "\n  ") + "\n")
-	}
-	if d.Detail != "" {
-		b.WriteString("  " + diag.Printable(d.Detail) + "\n")
-	}
 }
 
 // Explain returns the failure as text for the agent whose code has failed: the name

@@ -6,6 +6,8 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
+
+	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
 // globals returns the names that a body of this kind may use beside what the
@@ -273,13 +275,20 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "sql":
 		return r.grants("sql", (*run).makeDatabase)
 	case "tools":
-		set := &toolSet{r: r, made: map[string]goja.Value{}}
+		var patterns []string
 		for _, granted := range r.program.objects {
 			if granted.Kind == "tools" {
-				set.patterns = append(set.patterns, granted.Name)
+				patterns = append(patterns, granted.Name)
 			}
 		}
-		return r.nameless(set, "tools is no text; write tools.NAME(args)")
+		covered := func(name string) string {
+			if coversTool(patterns, name) {
+				return name
+			}
+			return ""
+		}
+		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
+		return r.nameless(toolSet{r, covered, names}, "tools is no text; write tools.NAME(args)")
 	case "modules":
 		return r.grants("modules", (*run).makeModule)
 	case "secrets":

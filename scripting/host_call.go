@@ -95,10 +95,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		r.loop.asked = map[int]hostCall{}
 	}
 	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: r.program.called(op, payload)}
-	_, past, failure := r.book.recall(question)
-	if failure == nil && !past {
-		failure = r.book.write(question)
-	}
+	past, failure := r.book.note(question)
 	if failure != nil {
 		r.abort(failure)
 		return r.rt.ToValue(promise)
@@ -211,10 +208,7 @@ func (r *run) tellPrinted(payload []byte, line string) {
 func (r *run) message(message entryRecord, payload []byte) {
 	r.loop.seq++
 	message.kind, message.seq = entryTold, r.loop.seq
-	_, past, failure := r.book.recall(message)
-	if failure == nil && !past {
-		failure = r.book.write(message)
-	}
+	past, failure := r.book.note(message)
 	if failure == nil && !past {
 		failure = r.pass(message.op, payload)
 	}

@@ -231,21 +231,6 @@ func (b *book) seed(given Seed) Seed {
 
 func (b *book) replaying() bool { return b.cursor < b.past }
 
-// recall returns the past entry that the body comes upon now. ok is false when
-// the journal is at its end; a failure says that the body did something else
-// than it did before.
-func (b *book) recall(now entryRecord) (past *entryRecord, ok bool, failure *Failure) {
-	if !b.replaying() {
-		return nil, false, nil
-	}
-	past = &b.journal.entries[b.cursor]
-	if past.kind != now.kind || past.seq != now.seq || past.op != now.op || past.digest != now.digest {
-		return nil, false, b.nondeterministic("it made " + now.kind.String() + " where it had " + past.kind.String())
-	}
-	b.cursor++
-	return past, true, nil
-}
-
 func (b *book) nondeterministic(what string) *Failure {
 	return &Failure{
 		Kind:    Nondeterministic,
@@ -266,6 +251,21 @@ func (b *book) write(e entryRecord) *Failure {
 		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
 	}
 	return nil
+}
+
+// note takes in an entry that the body comes upon: the one at the cursor, which is past, or a
+// new one at the end of the journal. A failure says that the body did something else than it
+// did before, or too much.
+func (b *book) note(now entryRecord) (past bool, failure *Failure) {
+	if !b.replaying() {
+		return false, b.write(now)
+	}
+	before := &b.journal.entries[b.cursor]
+	if before.kind != now.kind || before.seq != now.seq || before.op != now.op || before.digest != now.digest {
+		return false, b.nondeterministic("it made " + now.kind.String() + " where it had " + before.kind.String())
+	}
+	b.cursor++
+	return true, nil
 }
 
 // event returns the next answer or timer of the past.

@@ -21,39 +21,13 @@ func (r *run) makeOfCode(name string) *goja.Object {
 	case name == "parallel":
 		return r.makeParallel()
 	case name == "tools" || r.program.names.members[name] != nil:
-		return r.nameless(toolGroup{r, name}, name+" is no text; write "+name+".NAME({ … })")
+		names := r.program.names
+		return r.nameless(toolSet{r, func(member string) string { return names.of(name, member) }, func() []string { return names.in(name) }}, name+" is no text; write "+name+".NAME({ … })")
 	case slices.Contains(r.program.names.bare, name):
 		return r.toolFunction(r.program.names.tool(name))
 	}
 	return nil
 }
-
-// toolGroup is tools of code, or a group of them: a function for each, which is
-// made once somebody looks for it.
-type toolGroup struct {
-	r    *run
-	name string
-}
-
-// Get returns the function of a member, nil when there is none.
-func (g toolGroup) Get(name string) goja.Value {
-	if tool := g.r.program.names.of(g.name, name); tool != "" {
-		return g.r.toolFunction(tool)
-	}
-	return nil
-}
-
-// Has reports whether there is a member.
-func (g toolGroup) Has(name string) bool { return g.r.program.names.of(g.name, name) != "" }
-
-// Set refuses: which tools there are is not for a script to say.
-func (g toolGroup) Set(string, goja.Value) bool { return false }
-
-// Delete removes no member.
-func (g toolGroup) Delete(name string) bool { return !g.Has(name) }
-
-// Keys returns the names of the members.
-func (g toolGroup) Keys() []string { return slices.Clone(g.r.program.names.in(g.name)) }
 
 // toolFunction returns the function that calls a tool, which is one object by
 // whichever name it is reached.
@@ -62,6 +36,9 @@ func (r *run) toolFunction(tool string) *goja.Object {
 		return f
 	}
 	f := r.function(tool, func(c goja.FunctionCall) goja.Value {
+		if r.program.kind != Code {
+			return r.askValue(opCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
+		}
 		if len(c.Arguments) > 1 {
 			panic(r.typeError(tool + ": a tool takes one object, such as { name: value }"))
 		}

@@ -217,13 +217,9 @@ type joint struct {
 
 func (r *run) makeParallel() *goja.Object {
 	class := r.builtin("Promise")
-	prototype, _ := class.Get("prototype").(*goja.Object)
-	promised, ok := callable(class.Get("resolve"))
-	if !ok || prototype == nil {
-		panic(r.typeError("Promise was changed"))
-	}
-	then, ok := callable(prototype.Get("then"))
-	if !ok {
+	promised, _ := callable(class.Get("resolve"))
+	then, _ := callable(option(class.Get("prototype"), "then"))
+	if promised == nil || then == nil {
 		panic(r.typeError("Promise was changed"))
 	}
 	return r.function("parallel", func(c goja.FunctionCall) goja.Value {

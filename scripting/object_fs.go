@@ -3,7 +3,6 @@ package scripting
 import (
 	"encoding/base64"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
@@ -84,10 +83,7 @@ func (r *run) filePath(what, method string, v goja.Value) string {
 	if isNothing(v) && method == "list" {
 		return "."
 	}
-	if _, text := v.(goja.String); !text {
-		panic(r.typeError(what + "(path): the path must be a string"))
-	}
-	return v.String()
+	return r.stringArgument(v, what+"(path): the path must be a string")
 }
 
 func (r *run) fileContent(request *fileRequest, what, method string, v goja.Value) {
@@ -100,10 +96,7 @@ func (r *run) fileContent(request *fileRequest, what, method string, v goja.Valu
 		request.Data64 = &encoded
 		return
 	}
-	if _, text := v.(goja.String); !text {
-		panic(r.typeError(what + "(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects"))
-	}
-	text := v.String()
+	text := r.stringArgument(v, what+"(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects")
 	request.Text = &text
 }
 
@@ -127,11 +120,11 @@ func (r *run) fileOptions(request *fileRequest, what string, v goja.Value, names
 		if !slices.Contains(names, key) {
 			panic(r.typeError(what + ": there is no option " + key + "; " + fileOptionsAdvice(names)))
 		}
-		n, ok := number(value)
-		if !ok || n < 1 || n != math.Trunc(n) || n > 1<<53 {
+		n, ok := whole(value)
+		if !ok || n < 1 {
 			panic(r.typeError(what + ": " + key + " must be a whole number from 1 on"))
 		}
-		*places[key] = int64(n)
+		*places[key] = n
 	}
 	if request.Max > 0 && request.Tail > 0 {
 		panic(r.typeError(what + ": give one of max and tail"))

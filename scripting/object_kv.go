@@ -1,11 +1,12 @@
 package scripting
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // kvMethods are the methods of kv.NAME.
@@ -33,10 +34,25 @@ type kvAnswer struct {
 }
 
 func (r *run) makeKept(grant string) *goja.Object {
-	o := r.rt.NewObject()
+	o, object := r.rt.NewObject(), "kv."+grant
+	// Text is taken as it is: nothing is made a key that only looks like one.
+	text := func(what string, v goja.Value) string {
+		text, ok := v.(goja.String)
+		if !ok || lone(text) {
+			panic(r.typeError(object + ": " + what + " must be a string of whole characters"))
+		}
+		return text.String()
+	}
+	integer := func(what string, v goja.Value) int64 {
+		n, ok := whole(v)
+		if !ok {
+			panic(r.typeError(object + ": " + what + " must be a whole number"))
+		}
+		return n
+	}
 	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
-			key := r.keptText(grant, "the key", c.Argument(0))
+			key := text("the key", c.Argument(0))
 			request := kvRequest{Grant: grant, Key: &key}
 			if fill != nil {
 				fill(&request, c)
@@ -46,95 +62,62 @@ func (r *run) makeKept(grant string) *goja.Object {
 	}
 	keyed("get", nil, (*run).keptValue)
 	keyed("delete", nil, (*run).keptDone)
-	keyed("put", r.fillPut, (*run).keptDone)
-	keyed("cas", r.fillCAS, (*run).keptDone)
-	keyed("incr", r.fillIncr, (*run).keptValue)
+	keyed("put", func(request *kvRequest, c goja.FunctionCall) {
+		request.Value = r.kept(object, "the value", c.Argument(1))
+		r.eachOption(object, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
+			if name == "ifAbsent" {
+				request.IfAbsent = v.ToBoolean()
+				return
+			}
+			ms, ok := number(v)
+			if !ok || ms < 1 {
+				panic(r.typeError(object + ": ttl must be a number of milliseconds"))
+			}
+			ttl := int64(min(ms, float64(100*365*24*time.Hour/time.Millisecond)))
+			request.TTL = &ttl
+		})
+	}, (*run).keptDone)
+	keyed("cas", func(request *kvRequest, c goja.FunctionCall) {
+		if !goja.IsUndefined(c.Argument(1)) { // undefined stands for no value
+			request.Expected = r.kept(object, "what is expected", c.Argument(1))
+		}
+		request.Value = r.kept(object, "the value", c.Argument(2))
+	}, (*run).keptDone)
+	keyed("incr", func(request *kvRequest, c goja.FunctionCall) {
+		if v := c.Argument(1); !goja.IsUndefined(v) {
+			by := integer("what is added", v)
+			request.By = &by
+		}
+	}, (*run).keptValue)
 	r.method(o, "list", func(c goja.FunctionCall) goja.Value {
 		request := kvRequest{Grant: grant}
-		r.fillList(&request, c)
+		if prefix := c.Argument(0); !isNothing(prefix) {
+			request.Prefix = text("the prefix", prefix)
+		}
+		r.eachOption(object, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
+			if name == "after" {
+				request.After = text("after", v)
+			} else if request.Limit = int(integer("limit", v)); request.Limit < 1 {
+				panic(r.typeError(object + ": limit must be at least 1"))
+			}
+		})
 		return r.askAndRead("kv.list", request.encoded(), (*run).keptKeys)
 	})
 	return o
 }
 
-// fillPut reads put(key, value, { ttl, ifAbsent }); ttl is in milliseconds.
-func (r *run) fillPut(request *kvRequest, c goja.FunctionCall) {
-	request.Value = r.kept(request.Grant, "the value", c.Argument(1))
-	r.eachOption("kv."+request.Grant, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
-		if name == "ifAbsent" {
-			request.IfAbsent = v.ToBoolean()
-			return
-		}
-		ms, ok := number(v)
-		if !ok || ms < 1 {
-			panic(r.typeError("kv." + request.Grant + ": ttl must be a number of milliseconds"))
-		}
-		ttl := int64(min(ms, float64(100*365*24*time.Hour/time.Millisecond)))
-		request.TTL = &ttl
-	})
-}
-
-// fillCAS reads cas(key, expected, value), in which no value is undefined.
-func (r *run) fillCAS(request *kvRequest, c goja.FunctionCall) {
-	if !goja.IsUndefined(c.Argument(1)) {
-		request.Expected = r.kept(request.Grant, "what is expected", c.Argument(1))
-	}
-	request.Value = r.kept(request.Grant, "the value", c.Argument(2))
-}
-
-// fillIncr reads incr(key, by).
-func (r *run) fillIncr(request *kvRequest, c goja.FunctionCall) {
-	if v := c.Argument(1); !goja.IsUndefined(v) {
-		by := r.keptWhole(request.Grant, "what is added", v)
-		request.By = &by
-	}
-}
-
-// fillList reads list(prefix, { limit, after }).
-func (r *run) fillList(request *kvRequest, c goja.FunctionCall) {
-	if prefix := c.Argument(0); !isNothing(prefix) {
-		request.Prefix = r.keptText(request.Grant, "the prefix", prefix)
-	}
-	r.eachOption("kv."+request.Grant, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
-		if name == "after" {
-			request.After = r.keptText(request.Grant, "after", v)
-			return
-		}
-		if request.Limit = int(r.keptWhole(request.Grant, "limit", v)); request.Limit < 1 {
-			panic(r.typeError("kv." + request.Grant + ": limit must be at least 1"))
-		}
-	})
-}
-
-// keptText returns text as it is: nothing is made a key that only looks like one.
-func (r *run) keptText(grant, what string, v goja.Value) string {
-	text, ok := v.(goja.String)
-	if !ok || lone(text) {
-		panic(r.typeError("kv." + grant + ": " + what + " must be a string of whole characters"))
-	}
-	return text.String()
-}
-
-func (r *run) keptWhole(grant, what string, v goja.Value) int64 {
-	f, ok := number(v)
-	if !ok || f != float64(int64(f)) || f > 1<<53-1 || f < -(1<<53-1) {
-		panic(r.typeError("kv." + grant + ": " + what + " must be a whole number"))
-	}
-	return int64(f)
-}
-
 // kept returns a value as JSON. Half of a character is none of it: hosts take
 // no text that is not UTF-8.
-func (r *run) kept(grant, what string, v goja.Value) json.RawMessage {
+func (r *run) kept(object, what string, v goja.Value) json.RawMessage {
 	out, err := r.json(v)
 	if err != nil {
 		panic(r.throwable(err))
 	}
 	if out == nil {
-		panic(r.typeError("kv." + grant + ": " + what + " must be something that JSON holds; use null, or delete the key"))
+		panic(r.typeError(object + ": " + what + " must be something that JSON holds; use null, or delete the key"))
 	}
 	if escapesHalf(out) {
-		panic(r.typeError("kv." + grant + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
+		panic(r.typeError(object + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
 }
@@ -155,11 +138,8 @@ func escapesHalf(text []byte) bool {
 
 // encoded returns the payload. Values take the bytes that their own JSON has.
 func (k kvRequest) encoded() []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(k) // what was encoded before encodes again
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	out, _ := jsontext.Marshal(k) // what was encoded before encodes again
+	return out
 }
 
 // keptValue returns what a key holds, undefined when that is nothing.

@@ -20,11 +20,7 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 		return o
 	}
 	r.method(o, "open", func(c goja.FunctionCall) goja.Value {
-		what := "sql." + grant + ".open"
-		if _, text := c.Argument(0).(goja.String); !text {
-			panic(r.typeError(what + "(path): the path must be a string"))
-		}
-		path := c.Argument(0).String()
+		path := r.stringArgument(c.Argument(0), "sql."+grant+".open(path): the path must be a string")
 		return r.askAndRead("sql.open", mustJSON(sqlRequest{Grant: grant, Path: &path}), func(r *run, _ []byte) (goja.Value, error) {
 			opened := r.rt.NewObject()
 			r.statements(opened, grant, &path)
@@ -40,10 +36,8 @@ func (r *run) statements(o *goja.Object, grant string, path *string) {
 	add := func(name string, read func(*run, []byte) (goja.Value, error)) {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			what := "sql." + grant + "." + name
-			if _, text := c.Argument(0).(goja.String); !text {
-				panic(r.typeError(what + "(statement, params): the statement must be the name of a statement block"))
-			}
-			request := sqlRequest{Grant: grant, Path: path, Statement: c.Argument(0).String(), Params: r.sqlParams(what, c.Argument(1))}
+			statement := r.stringArgument(c.Argument(0), what+"(statement, params): the statement must be the name of a statement block")
+			request := sqlRequest{Grant: grant, Path: path, Statement: statement, Params: r.sqlParams(what, c.Argument(1))}
 			return r.askAndRead("sql."+name, mustJSON(request), read)
 		})
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"math"
-	"strconv"
 
 	"github.com/dop251/goja"
 )
@@ -14,11 +12,7 @@ import (
 func (r *run) demand(op string, payload []byte) (answer, *Failure) {
 	r.loop.seq++
 	question := entryRecord{kind: entryAsked, seq: r.loop.seq, op: op, digest: digestOf(payload)}
-	_, past, failure := r.book.recall(question)
-	if failure == nil && !past {
-		failure = r.book.write(question)
-	}
-	if failure != nil {
+	if _, failure := r.book.note(question); failure != nil {
 		return answer{}, failure
 	}
 	given, failure := r.awaited(op, payload)
@@ -138,11 +132,11 @@ func (r *run) execParam(grant, name string, v goja.Value) string {
 		}
 		return text.String()
 	}
-	n, ok := number(v)
-	if !ok || n != math.Trunc(n) || math.Abs(n) > 1<<53-1 {
+	n, ok := whole(v)
+	if !ok {
 		panic(r.typeError("exec." + grant + ": " + name + " must be a string or a whole number"))
 	}
-	return strconv.FormatInt(int64(n), 10)
+	return index(n)
 }
 
 // execEnded makes what a script sees of a program that has ended: code, stdout,

@@ -12,14 +12,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
-// toolSet is tools: a function for each tool that the grant names. A tool that
-// a pattern covers has its function once somebody looks for it, whether or not
-// there is such a tool: that is the host's to say, and the caller's to be told.
+// toolSet is tools, or a group of tools in code: a function for each member, made when a
+// script looks for it. A tool that a pattern of the grant covers has a function whether or
+// not there is such a tool: the host decides that at the call.
 type toolSet struct {
-	r        *run
-	patterns []string
-	// made are the functions so far, so that each is one object.
-	made map[string]goja.Value
+	r *run
+	// tool returns the tool of a member; "" if there is none.
+	tool  func(member string) string
+	names func() []string
 }
 
 // nameless returns an object that has no members but its own. As text it throws.
@@ -32,32 +32,25 @@ func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
 	return o
 }
 
-// Get returns the function of a tool, nil when it is not granted.
-func (s *toolSet) Get(name string) goja.Value {
-	if f := s.made[name]; f != nil {
-		return f
+// Get returns the function of a member; nil if there is none.
+func (s toolSet) Get(name string) goja.Value {
+	if tool := s.tool(name); tool != "" {
+		return s.r.toolFunction(tool)
 	}
-	if !coversTool(s.patterns, name) {
-		return nil
-	}
-	f := s.r.function(name, func(c goja.FunctionCall) goja.Value { return s.r.callTool(name, c.Argument(0)) })
-	s.made[name] = f
-	return f
+	return nil
 }
 
-// Has reports whether a tool is granted.
-func (s *toolSet) Has(name string) bool { return coversTool(s.patterns, name) }
+// Has reports whether there is a member.
+func (s toolSet) Has(name string) bool { return s.tool(name) != "" }
 
-// Set refuses: what is granted is not for a script to say.
-func (s *toolSet) Set(string, goja.Value) bool { return false }
+// Set refuses: a script may not change which tools there are.
+func (s toolSet) Set(string, goja.Value) bool { return false }
 
-// Delete removes nothing that is granted.
-func (s *toolSet) Delete(name string) bool { return !s.Has(name) }
+// Delete removes no member.
+func (s toolSet) Delete(name string) bool { return !s.Has(name) }
 
-// Keys returns the tools that are granted by their names.
-func (s *toolSet) Keys() []string {
-	return slices.DeleteFunc(slices.Clone(s.patterns), wildcard.Is)
-}
+// Keys returns the names of the members, without those that patterns cover.
+func (s toolSet) Keys() []string { return slices.Clone(s.names()) }
 
 // coversTool reports whether one of the names and patterns of a grant covers a
 // tool. What the language itself looks for on every object is covered by its
@@ -91,10 +84,6 @@ type toolRequest struct {
 type toolResume struct {
 	State     json.RawMessage `json:"state"`
 	Responses json.RawMessage `json:"responses"`
-}
-
-func (r *run) callTool(name string, arguments goja.Value) goja.Value {
-	return r.askValue(opCall, toolRequest{Tool: name, Arguments: r.namedArguments("tools."+name, arguments)})
 }
 
 // askValue starts an operation whose answer is a value, and returns the promise of it.

@@ -56,19 +56,13 @@ func begin(s ast.Statement) file.Idx {
 
 // waits reports whether anything within a node waits, in what lowering makes of it too.
 func waits(n ast.Node) bool {
-	found := false
-	var look func(ast.Node)
-	look = func(n ast.Node) {
+	return contains(n, func(n ast.Node) bool {
 		switch n.(type) {
 		case *ast.AwaitExpression, *ast.YieldExpression:
-			found = true
+			return true
 		}
-		if !found {
-			children(n, look)
-		}
-	}
-	look(n)
-	return found
+		return false
+	}, func(ast.Node) bool { return false })
 }
 
 // declaresValue reports whether a statement declares variables and gives one a value.

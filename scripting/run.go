@@ -34,7 +34,7 @@ type run struct {
 	// content.structured returned.
 	blocks map[*goja.Object]bool
 	rich   map[*goja.Object]structured
-	// toolFunctions are those of code, by the names of their tools.
+	// toolFunctions are by the names of their tools.
 	toolFunctions map[string]*goja.Object
 	// stdout is how many bytes of what code prints there are.
 	stdout int

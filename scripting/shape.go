@@ -240,6 +240,14 @@ func (r *run) eachOption(what string, v goja.Value, known []string, read func(na
 	}
 }
 
+// stringArgument returns an argument that must be a string, or throws the message.
+func (r *run) stringArgument(v goja.Value, message string) string {
+	if _, ok := v.(goja.String); !ok {
+		panic(r.typeError(message))
+	}
+	return v.String()
+}
+
 // textArgument returns an argument that must be text, of at most 16 MiB.
 func (r *run) textArgument(what string, v goja.Value) string {
 	if _, ok := v.(goja.String); !ok {

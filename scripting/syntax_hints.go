@@ -58,43 +58,40 @@ func likely(text string, at int, message string) string {
 	return ""
 }
 
-// foreignWord is of words of other languages.
+// foreignWords is what to write instead of words of other languages.
+var foreignWords = byName([]meaning{
+	{"and", "write && instead of and"},
+	{"or", "write || instead of or"},
+	{"not", "write ! instead of not"},
+	{"is", "write === instead of is"},
+	{"lambda", "write (x) => … instead of lambda x: …"},
+	{"then endif fi end begin", "put what belongs to an if or a loop between { and }"},
+})
+
 func foreignWord(s setting) string {
 	for _, word := range []string{s.this, s.before} {
-		switch word {
-		case "and":
-			return "write && instead of and"
-		case "or":
-			return "write || instead of or"
-		case "not":
-			return "write ! instead of not"
-		case "is":
-			return "write === instead of is"
-		case "lambda":
-			return "write (x) => … instead of lambda x: …"
-		case "then", "endif", "fi", "end", "begin":
-			return "put what belongs to an if or a loop between { and }"
+		if instead := foreignWords[word]; instead != "" {
+			return instead
 		}
 	}
-	for _, word := range []string{"elif", "elseif", "elsif"} {
+	first := s.first
+	for _, word := range []string{"elif", "elseif", "elsif", "except", "rescue"} {
 		if strings.Contains(s.line, "} "+word) {
-			return "write else if (…) { … } instead of " + word
+			first = word
+			break
 		}
 	}
-	if strings.Contains(s.line, "} except") || strings.Contains(s.line, "} rescue") {
-		return "write catch (error) { … } behind try { … }"
-	}
-	switch s.first {
+	switch first {
 	case "elif", "elseif", "elsif":
-		return "write else if (…) { … } instead of " + s.first
+		return "write else if (…) { … } instead of " + first
 	case "def", "func", "fn", "sub", "fun":
-		return "write function name(…) { … } instead of " + s.first
+		return "write function name(…) { … } instead of " + first
 	case "except", "rescue":
 		return "write catch (error) { … } behind try { … }"
 	case "foreach", "unless", "until", "repeat", "loop":
-		return "write for (const x of list) { … }, or if (…) and while (…), instead of " + s.first
+		return "write for (const x of list) { … }, or if (…) and while (…), instead of " + first
 	case "string", "int", "bool", "boolean", "float", "double", "number", "auto", "dim", "my", "local", "val", "final", "object":
-		if s.before == s.first {
+		if s.before == first {
 			return "declare variables with const or let: const name = …"
 		}
 	case "from":

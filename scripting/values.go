@@ -145,6 +145,12 @@ func number(v goja.Value) (f float64, ok bool) {
 	return 0, false
 }
 
+// whole returns v as an integer of which a number holds all digits, or ok false.
+func whole(v goja.Value) (n int64, ok bool) {
+	f, ok := number(v)
+	return int64(f), ok && f == math.Trunc(f) && math.Abs(f) <= 1<<53-1
+}
+
 // bigints says where in decoded JSON a number is a BigInt. Nil is nowhere.
 type bigints struct {
 	here bool
