@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -48,7 +49,7 @@ func placesBehind(tb testing.TB) map[string]string {
 func BenchmarkUpstreamCall(b *testing.B) {
 	for way, place := range placesBehind(b) {
 		b.Run(way, func(b *testing.B) {
-			s := load(b, engine.Options{Files: engine.Files{Config: file("mcpd.hcl", "upstream \"behind\" {\n  "+place+"\n}\n")}})
+			s := load(b, engine.Options{Extensions: []engine.Extension{federation.New()}, Files: engine.Files{Config: file("mcpd.hcl", "upstream \"behind\" {\n  "+place+"\n}\n")}})
 			request := addRequest
 			request.Name = "behind_add"
 			b.ReportAllocs()
