@@ -8,11 +8,11 @@ import (
 	"reflect"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // openAudit opens the log that the first snapshot wants calls to be written to.

@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Inside returns what the command mcpd and package serve need of a server and an embedding

@@ -8,10 +8,10 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // TestResult is how a test block ended.

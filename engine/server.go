@@ -40,6 +40,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
@@ -53,7 +54,6 @@ import (
 	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Server is the RFC's McpServer (section 7). It is safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 )
 
 // TestADroppedTokenIsWrittenDown in the log and in the audit log, once each.

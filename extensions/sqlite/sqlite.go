@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/state"
+	file "github.com/mcpd/mcpd/internal/base/state/sqlite"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	driver "github.com/mcpd/mcpd/internal/host/sqldb/sqlite"
-	"github.com/mcpd/mcpd/internal/state"
-	file "github.com/mcpd/mcpd/internal/state/sqlite"
 )
 
 // New returns the extension. Several engines may share it.

@@ -16,9 +16,9 @@ const module = "github.com/mcpd/mcpd/"
 // docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
-	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/definition", "internal/ops/telemetry", "internal/state/..."},
+	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/definition", "internal/ops/telemetry", "internal/base/state/..."},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant"},
-	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit", "internal/ops/tooltest"},
+	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/ops/audit", "internal/ops/tooltest"},
 	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
@@ -29,15 +29,14 @@ var layout = map[string][]string{
 	"policylang":               {"diag", "identity", "internal/base/..."},
 	"internal/codemode/...":    {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/language/..."},
 	"internal/federation/...":  {"diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
-	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/auth/idp", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/state", "internal/ops/audit"},
-	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/state", "internal/execution/suspend"},
+	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/auth/idp", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/ops/audit"},
+	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/execution/suspend"},
 	"internal/auth/...":        {"identity", "internal/base/..."},
-	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/...", "internal/state"},
+	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/..."},
 	"internal/language/...":    {"diag", "internal/base/...", "internal/execution/suspend"},
 	"internal/ops/...":         {"call", "identity", "diag", "policylang", "internal/base/...", "internal/language/...", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
 	"internal/js/...":          {"scripting/transpile"},
 	"internal/process/...":     {},
-	"internal/state/...":       {"identity"},
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker"},
 	"testdata/federation/peer": {"call", "engine", "extensions/federation", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
@@ -63,7 +62,7 @@ var doors = map[string][]string{
 	"golang.org/x/term":                   {"cmd/mcpd"},
 	"github.com/BurntSushi/toml":          {"internal/base/toml"},
 	"go.yaml.in/yaml":                     {"internal/base/yaml"},
-	"modernc.org/":                        {"internal/state/sqlite", "internal/host/sqldb/sqlite"},
+	"modernc.org/":                        {"internal/base/state/sqlite", "internal/host/sqldb/sqlite"},
 	"github.com/jackc/pgx":                {"internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                 {"internal/host/oauth"},
 	"github.com/coreos/go-oidc":           {"internal/auth/oidc"},
@@ -78,7 +77,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that tests may import, wherever they stand.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/state/sqlite", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/state/sqlite", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
 
 // testDoors are dependencies that tests alone may import.
 var testDoors = []string{

@@ -29,7 +29,7 @@ var noRequest = map[string]string{
 	"internal/execution/limitstore":                       aServer,
 	"internal/protocol/mcp Conn.heartbeat":                aConnection,
 	"internal/protocol/mcp Stream.giveUp":                 aConnection,
-	"internal/state":                                      aServer,
+	"internal/base/state":                                 aServer,
 	"internal/ops/systemd":                                aServer,
 	"internal/ops/telemetry":                              aServer,
 	"internal/protocol/transport/websocket client.reject": aConnection,

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/egress"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
@@ -19,7 +20,6 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

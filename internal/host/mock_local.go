@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

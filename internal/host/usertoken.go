@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // UserToken says whose token there is, and nothing of the token.

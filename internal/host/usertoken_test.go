@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // lodge is brokers, and a store with tokens of users.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

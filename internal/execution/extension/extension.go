@@ -10,12 +10,12 @@ import (
 
 	"github.com/mcpd/mcpd/internal/auth/idp"
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

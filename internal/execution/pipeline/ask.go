@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -12,13 +12,13 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/calltree"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // execution is one call on its way through the pipeline. It belongs to the

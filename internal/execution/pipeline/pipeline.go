@@ -26,13 +26,13 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -16,12 +16,12 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

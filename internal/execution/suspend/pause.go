@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/language/schema"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Resume gives the journal the answers to everything that is open. complete is

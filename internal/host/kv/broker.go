@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/internal/state/sqlite"
 	"github.com/mcpd/mcpd/scripting"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // once asks for the keys and then returns what it was answered.

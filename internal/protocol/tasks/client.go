@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // AnswerError says what is wrong with an answer. It is for the client.

@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
-	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/internal/state/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // maxRunning bounds what the legs that run hold of their calls together, in

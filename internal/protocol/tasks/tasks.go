@@ -21,9 +21,9 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // Store is what tasks need of a state store.

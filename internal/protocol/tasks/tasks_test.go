@@ -15,9 +15,9 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
-	"github.com/mcpd/mcpd/internal/state"
 )
 
 // run is a runner whose calls all do the same.

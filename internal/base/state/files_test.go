@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/internal/state/sqlite"
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 )
 
 func TestAStoreInAFileKeepsTheContract(t *testing.T) {

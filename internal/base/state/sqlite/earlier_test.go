@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/internal/state/sqlite"
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

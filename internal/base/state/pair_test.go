@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 )
 
 // wide is room for everything.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 )
 
 // win claims a nonce that nobody has claimed.

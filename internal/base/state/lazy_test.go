@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpd/mcpd/internal/state"
-	"github.com/mcpd/mcpd/internal/state/sqlite"
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 )
 
 func TestAStoreIsSweptThoughNobodyUsesIt(t *testing.T) {

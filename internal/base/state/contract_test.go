@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/state"
+	"github.com/mcpd/mcpd/internal/base/state"
 )
 
 // suite says how the stores of one kind are made. The tests close them.
