@@ -281,12 +281,7 @@ func (r *run) makeObject(name string) *goja.Object {
 				patterns = append(patterns, granted.Name)
 			}
 		}
-		covered := func(name string) string {
-			if coversTool(patterns, name) {
-				return name
-			}
-			return ""
-		}
+		covered := func(name string) (string, bool) { return name, coversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
 		return r.nameless(toolSet{r, covered, names}, "tools is no text; write tools.NAME(args)")
 	case "modules":

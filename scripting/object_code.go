@@ -22,7 +22,7 @@ func (r *run) makeOfCode(name string) *goja.Object {
 		return r.makeParallel()
 	case name == "tools" || r.program.names.members[name] != nil:
 		names := r.program.names
-		return r.nameless(toolSet{r, func(member string) string { return names.of(name, member) }, func() []string { return names.in(name) }}, name+" is no text; write "+name+".NAME({ … })")
+		return r.nameless(toolSet{r, func(member string) (string, bool) { tool := names.of(name, member); return tool, tool != "" }, func() []string { return names.in(name) }}, name+" is no text; write "+name+".NAME({ … })")
 	case slices.Contains(r.program.names.bare, name):
 		return r.toolFunction(r.program.names.tool(name))
 	}

@@ -17,8 +17,8 @@ import (
 // not there is such a tool: the host decides that at the call.
 type toolSet struct {
 	r *run
-	// tool returns the tool of a member; "" if there is none.
-	tool  func(member string) string
+	// tool returns the tool of a member, and false if there is none.
+	tool  func(member string) (tool string, ok bool)
 	names func() []string
 }
 
@@ -34,14 +34,17 @@ func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
 
 // Get returns the function of a member; nil if there is none.
 func (s toolSet) Get(name string) goja.Value {
-	if tool := s.tool(name); tool != "" {
+	if tool, ok := s.tool(name); ok {
 		return s.r.toolFunction(tool)
 	}
 	return nil
 }
 
 // Has reports whether there is a member.
-func (s toolSet) Has(name string) bool { return s.tool(name) != "" }
+func (s toolSet) Has(name string) bool {
+	_, ok := s.tool(name)
+	return ok
+}
 
 // Set refuses: a script may not change which tools there are.
 func (s toolSet) Set(string, goja.Value) bool { return false }
