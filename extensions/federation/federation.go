@@ -16,5 +16,5 @@ type extension struct{}
 // Name returns the package.
 func (extension) Name() string { return "extensions/federation" }
 
-// Federate returns a federation of no servers.
+// Federate returns the connections of one engine, which has no servers yet.
 func (extension) Federate(o federation.Options) federation.Federation { return overlay.New(o) }

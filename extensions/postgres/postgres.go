@@ -11,12 +11,12 @@ import (
 )
 
 // New returns the extension.
-func New() engine.Extension { return &extension{} }
+func New() engine.Extension { return extension{} }
 
-type extension struct{ _ byte }
+type extension struct{}
 
 // Name returns the name of the package.
-func (*extension) Name() string { return "extensions/postgres" }
+func (extension) Name() string { return "extensions/postgres" }
 
 // PostgreSQLDriver returns the driver.
-func (*extension) PostgreSQLDriver() sqldb.Driver { return postgres.Driver{} }
+func (extension) PostgreSQLDriver() sqldb.Driver { return postgres.Driver{} }

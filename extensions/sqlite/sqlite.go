@@ -16,17 +16,17 @@ import (
 )
 
 // New returns the extension. Several engines may share it.
-func New() engine.Extension { return &extension{} }
+func New() engine.Extension { return extension{} }
 
-type extension struct{ _ byte }
+type extension struct{}
 
 // Name returns the name of the package.
-func (*extension) Name() string { return "extensions/sqlite" }
+func (extension) Name() string { return "extensions/sqlite" }
 
 // OpenState opens the store in a file.
-func (*extension) OpenState(path string, o state.Options, patience time.Duration) (state.Store, error) {
+func (extension) OpenState(path string, o state.Options, patience time.Duration) (state.Store, error) {
 	return file.Open(path, o, patience)
 }
 
 // SQLiteDriver returns a driver, which the engine closes.
-func (*extension) SQLiteDriver() sqldb.Driver { return &driver.Driver{} }
+func (extension) SQLiteDriver() sqldb.Driver { return &driver.Driver{} }
