@@ -164,7 +164,7 @@ func early(body string, language Language) []string {
 	src := typed(body, maxThorough)
 	src.Language = language
 	c := newCompilation(src, src.Text.Body(), nil)
-	found, refused := inspect(c.src.Text.Body(), language)
+	found, refused := inspect(c.src.Text.Body(), language == TS)
 	if refused != nil || !c.early(found) {
 		return nil
 	}

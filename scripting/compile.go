@@ -113,7 +113,7 @@ func (c *compilation) run() *Program {
 	}
 	c.hashSource()
 	c.read = len(c.text)
-	features, refused := inspect(c.text, c.src.Language)
+	features, refused := inspect(c.text, c.src.Language == TS)
 	if refused != nil {
 		d := refused.diagnostic(c.src.Text)
 		if c.src.Kind == Code && strings.Contains(d.Summary, "import") {
@@ -285,7 +285,7 @@ func (c *compilation) suggestTypeScript() {
 }
 
 func (c *compilation) parses(language Language) bool {
-	found, refused := inspect(c.text, language)
+	found, refused := inspect(c.text, language == TS)
 	if refused != nil || !c.tried(found) {
 		return false
 	}

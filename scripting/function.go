@@ -18,12 +18,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// The body stands in a block of the function, so that its declarations may
-// take the names of globals, which are the function's parameters.
-const (
-	wrapperStart = "(async function(){{"
-	wrapperEnd   = "\n}})"
-)
+// wrapperEnd follows a body whose front is [wrapperStart].
+const wrapperEnd = "\n}})"
 
 // verbatim makes source in which the body stands as it is, on the lines that
 // it has in its file.

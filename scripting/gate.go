@@ -44,6 +44,11 @@ const maxArrows = 3
 // => d. They are parsed twice at every level.
 const maxDoubts = 2
 
+// wrapperStart is the front of the function around a body. The body stands in a block of the
+// function, so that its declarations may take the names of globals, which are the function's
+// parameters.
+const wrapperStart = "(async function(){{"
+
 // features are the constructs of a text that decide how it is compiled.
 type features struct {
 	await    bool   // the word await stands somewhere
@@ -87,8 +92,8 @@ type gate struct {
 }
 
 // inspect returns the features of text, or why it is refused.
-func inspect(text string, language Language) (features, *lexError) {
-	g := gate{lexer: lexer{src: text, ts: language == TS}}
+func inspect(text string, ts bool) (features, *lexError) {
+	g := gate{lexer: lexer{src: text, ts: ts}}
 	if at := invalidUTF8(text); at >= 0 {
 		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8"}
 	}

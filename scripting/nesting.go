@@ -43,7 +43,7 @@ func (g *gate) enter(t lexeme) {
 	if g.now.making && t.text == "{" {
 		g.now.making = false
 		// Lowering adds two brackets for each async generator.
-		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(loweredStart, "(") + strings.Count(loweredStart, "{"); brackets > maxBrackets {
+		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(wrapperStart, "(") + strings.Count(wrapperStart, "{"); brackets > maxBrackets {
 			g.fail(t.start, t.end, "async generators nest too deep", "move the inner ones out of the others")
 		}
 		made++

@@ -22,7 +22,7 @@ import (
 const bodyMarker = "$mcpd$body$"
 
 const (
-	loweredStart = bodyMarker + "(async function(){{"
+	loweredStart = bodyMarker + wrapperStart
 	loweredEnd   = "\n}});\n"
 )
 
@@ -76,7 +76,7 @@ func (c *compilation) lower(f features) bool {
 		c.tooLarge()
 		return false
 	}
-	if _, refused := inspect(string(out.Code), JS); refused != nil {
+	if _, refused := inspect(string(out.Code), false); refused != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "this is said of the JavaScript that the body is compiled to; "+refused.detail)
 		return false
 	}
@@ -248,7 +248,7 @@ func (m *modules) Load(name string) (string, transpile.Format, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if _, refused := inspect(text.Body(), language); refused != nil {
+	if _, refused := inspect(text.Body(), language == TS); refused != nil {
 		return "", 0, &transpile.Refused{Diagnostic: refused.diagnostic(text)}
 	}
 	return text.Body(), format, nil

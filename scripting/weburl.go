@@ -80,7 +80,7 @@ func cutScheme(text string) (scheme, rest string, ok bool) {
 		return "", "", false
 	}
 	for _, c := range []byte(text[:i]) {
-		if !isAlnum(c) && c != '+' && c != '-' && c != '.' {
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
 			return "", "", false
 		}
 	}
