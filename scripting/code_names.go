@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // codeGlobals are the names that code sees beside its tools: its own, and what
@@ -24,7 +25,7 @@ func codeGlobals() []string {
 // the name of no global. A tool that shares its name with a group is reached as a
 // member of tools all the same, as is one of any other name.
 func IsCodeName(name string) bool {
-	return isIdentifier(name) && !reserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
+	return isIdentifier(name) && !syntax.IsReserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
 }
 
 func isIdentifier(name string) bool {
@@ -32,7 +33,7 @@ func isIdentifier(name string) bool {
 		return false
 	}
 	return strings.IndexFunc(name, func(r rune) bool {
-		return r != '_' && r != '$' && (r >= 0x80 || !isAlnum(byte(r)))
+		return r != '_' && r != '$' && (r >= 0x80 || !syntax.IsAlnum(byte(r)))
 	}) < 0
 }
 
@@ -165,7 +166,7 @@ func (n *toolNames) spellings() []spelling {
 // asIdentifier returns a name with _ for what cannot stand in one.
 func asIdentifier(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '$' || r < 0x80 && isAlnum(byte(r)) {
+		if r == '_' || r == '$' || r < 0x80 && syntax.IsAlnum(byte(r)) {
 			return r
 		}
 		return '_'
@@ -220,7 +221,7 @@ func (n *toolNames) meant(name string) string {
 // written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
 func (n *toolNames) signed(text string, at int) string {
 	part := func(r rune) bool {
-		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && isAlnum(byte(r))
+		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && syntax.IsAlnum(byte(r))
 	}
 	at = min(at, len(text))
 	start := strings.LastIndexFunc(text[:at], func(r rune) bool { return !part(r) }) + 1

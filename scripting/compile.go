@@ -15,6 +15,7 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
@@ -113,17 +114,17 @@ func (c *compilation) run() *Program {
 	}
 	c.hashSource()
 	c.read = len(c.text)
-	features, refused := inspect(c.text, c.src.Language == TS)
+	features, refused := syntax.Check(c.text, c.src.Language == TS)
 	if refused != nil {
-		d := refused.diagnostic(c.src.Text)
+		d := refused.Diagnostic(c.src.Text)
 		if c.src.Kind == Code && strings.Contains(d.Summary, "import") {
 			d.Detail, _ = absentOfCode("require")
 		}
 		c.reject(d)
 		return nil
 	}
-	if len(features.exports) > 0 {
-		c.exporting(features.exports[0])
+	if len(features.Exports) > 0 {
+		c.exporting(features.Exports[0])
 		return nil
 	}
 	transpiled, ok := c.transpiled(features)
@@ -135,7 +136,7 @@ func (c *compilation) run() *Program {
 			return nil
 		}
 	} else {
-		c.verbatim(features.await)
+		c.verbatim(features.Await)
 	}
 	return c.finish()
 }
@@ -180,19 +181,19 @@ func (c *compilation) isDefined(name string) bool {
 }
 
 // exporting reports the first word export, with which nothing can be exported.
-func (c *compilation) exporting(word module) {
+func (c *compilation) exporting(word syntax.Span) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
 	summary := "a body exports nothing"
 	if c.src.Kind == Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
-	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.start, word.end), Summary: summary, Detail: detail})
+	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
 }
 
 // tried reports whether the body may be compiled in this process, and tells why
 // not.
-func (c *compilation) tried(found features) bool {
-	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.modules) == 0 {
+func (c *compilation) tried(found syntax.Features) bool {
+	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.Modules) == 0 {
 		return true
 	}
 	err := c.src.Trial(c.src)
@@ -285,10 +286,10 @@ func (c *compilation) suggestTypeScript() {
 }
 
 func (c *compilation) parses(language Language) bool {
-	found, refused := inspect(c.text, language == TS)
+	found, refused := syntax.Check(c.text, language == TS)
 	if refused != nil || !c.tried(found) {
 		return false
 	}
-	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
+	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.Modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
 	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

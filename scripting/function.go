@@ -16,6 +16,7 @@ import (
 	"github.com/dop251/goja/unistring"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // wrapperEnd follows a body whose front is [wrapperStart].
@@ -25,7 +26,7 @@ const wrapperEnd = "\n}})"
 // it has in its file.
 func (c *compilation) verbatim(async bool) {
 	text := c.src.Text
-	start := wrapperStart
+	start := syntax.WrapperStart
 	if !async {
 		start = strings.Replace(start, "async ", "", 1)
 	}
@@ -156,7 +157,7 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 // interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
 // constant to it, and means the same. Literals with one sign stay constants.
 func unfold(n ast.Node) {
-	children(n, unfold)
+	syntax.Children(n, unfold)
 	switch n := n.(type) {
 	case *ast.BinaryExpression:
 		if constant(n.Left) {

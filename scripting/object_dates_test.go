@@ -1,6 +1,9 @@
 package scripting
 
-import "testing"
+import (
+	"github.com/mcpd/mcpd/internal/js/dates"
+	"testing"
+)
 
 func TestDates(t *testing.T) {
 	const prelude = `const berlin = { zone: "Europe/Berlin" }, show = (d) => d.toISOString(); return `
@@ -8,18 +11,18 @@ func TestDates(t *testing.T) {
 		{`show(dates.parse("2026-03-29"))`, `"2026-03-29T00:00:00.000Z"`},
 		{`show(dates.parse("2026-03-29 12:30", undefined, berlin))`, `"2026-03-29T10:30:00.000Z"`},
 		{`show(dates.parse("2026-03-29T12:30:15.25+05:30", undefined, berlin))`, `"2026-03-29T07:00:15.250Z"`},
-		{`show(dates.parse("29.3.26, 4:05 pm", "D.M.YY"))`, `failure Thrown: dates.parse: ` + errPattern.Error()},
+		{`show(dates.parse("29.3.26, 4:05 pm", "D.M.YY"))`, `failure Thrown: dates.parse: ` + dates.ErrPattern.Error()},
 		{`show(dates.parse("Sun, 29 mar 2026 4:05 pm", "ddd, D MMM YYYY h:mm A", berlin))`, `"2026-03-29T14:05:00.000Z"`},
 		{`show(dates.parse("day 05 of June 2026 at 12:00:00.007 -0330", "[day] DD [of] MMMM YYYY [at] HH:mm:ss.SSS Z"))`, `"2026-06-05T15:30:00.007Z"`},
 		{`show(dates.parse("29/02/2026", "DD/MM/YYYY"))`, `failure Thrown: dates.parse: the text is no date of this pattern`},
 		{`show(dates.parse("2026-1-1", "YYYY-MM-DD"))`, `failure Thrown: dates.parse: the text is no date of this pattern`},
 		{`show(dates.parse("2026-01-01x", "YYYY-MM-DD"))`, `failure Thrown: dates.parse: the text is no date of this pattern`},
-		{`show(dates.parse("tomorrow"))`, `failure Thrown: dates.parse: ` + errISO.Error()},
+		{`show(dates.parse("tomorrow"))`, `failure Thrown: dates.parse: ` + dates.ErrISO.Error()},
 		{`dates.format(0)`, `"1970-01-01T00:00:00.000+00:00"`},
 		{`dates.format("2026-07-01T22:05:09.007Z", "dddd ddd D DD M MM MMM MMMM YYYY H HH h hh m mm s ss SSS A Z [T]", berlin)`,
 			`"Thursday Thu 2 02 7 07 Jul July 2026 0 00 12 12 5 05 9 09 007 AM +02:00 T"`},
-		{`dates.format(0, "yyyy")`, `failure Thrown: dates.format: ` + errPattern.Error()},
-		{`dates.format(0, "[x")`, `failure Thrown: dates.format: ` + errPattern.Error()},
+		{`dates.format(0, "yyyy")`, `failure Thrown: dates.format: ` + dates.ErrPattern.Error()},
+		{`dates.format(0, "[x")`, `failure Thrown: dates.format: ` + dates.ErrPattern.Error()},
 		{`dates.format(8e15)`, `failure Thrown: dates.format: the year must be of four digits`},
 		{`dates.format(new Date(NaN))`, `failure Thrown: dates.format: the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601`},
 		{`dates.format(0, "YYYY", { zone: "Europe/Nowhere" })`, `failure Thrown: dates.format: there is no such time zone; write a name such as "Europe/Berlin"`},

@@ -1,4 +1,4 @@
-package scripting
+package syntax
 
 import (
 	"strings"
@@ -8,14 +8,14 @@ import (
 )
 
 // lexed returns the tokens of a text, with those that hide others marked.
-func lexed(src string, ts bool) (tokens []string, err *lexError) {
-	l := lexer{src: src, ts: ts}
+func lexed(src string, ts bool) (tokens []string, err *Error) {
+	l := Lexer{Src: src, TypeScript: ts}
 	for {
-		t := l.next()
-		if t.kind == tokenEnd {
-			return tokens, l.err
+		t := l.Next()
+		if t.Kind == End {
+			return tokens, l.Err
 		}
-		tokens = append(tokens, src[t.start:t.end])
+		tokens = append(tokens, src[t.Start:t.End])
 	}
 }
 
@@ -81,7 +81,7 @@ func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
 
 func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 	for _, src := range []string{"if (a) /x/.y()", "a = {} / 2", "function f() {} /x/", "await /x/", "yield /x/", "for (a of /x/)"} {
-		if _, err := lexed(src, false); err == nil || err.summary != "it is not clear whether this / begins a regular expression" {
+		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / begins a regular expression" {
 			t.Errorf("%q: %v", src, err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
 	} {
 		for _, ts := range []bool{false, true} {
-			if _, refused := inspect(c.body, ts); refused == nil || refused.summary != c.want {
+			if _, refused := Check(c.body, ts); refused == nil || refused.Summary != c.want {
 				t.Errorf("%s: got %v, want %s", c.name, refused, c.want)
 			}
 		}
@@ -172,15 +172,15 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 		"zeros":                   "return [0, 0.5, 0x10, 0e1, 0n, '\\0', '\\x41', 10]",
 	} {
 		for _, ts := range []bool{false, true} {
-			if _, refused := inspect(body, ts); refused != nil {
-				t.Errorf("%s: %s", name, refused.summary)
+			if _, refused := Check(body, ts); refused != nil {
+				t.Errorf("%s: %s", name, refused.Summary)
 			}
 		}
 	}
 	types := each("interface A {", "a: string; b(c: string): readonly string[];", "}") +
 		each("const a = 1;", "f(a as string, a as string);", "") + each("", "function g(a: string): void;", "")
-	if _, refused := inspect(types, true); refused != nil {
-		t.Error(refused.summary)
+	if _, refused := Check(types, true); refused != nil {
+		t.Error(refused.Summary)
 	}
 }
 
@@ -196,8 +196,8 @@ func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
 		{body, true, ""}, {body + "function g() {}", true, "too many functions"}, {body + "function g() {}", false, ""},
 	} {
 		summary := ""
-		if _, refused := inspect(c.body, c.ts); refused != nil {
-			summary = refused.summary
+		if _, refused := Check(c.body, c.ts); refused != nil {
+			summary = refused.Summary
 		}
 		if summary != c.want {
 			t.Errorf("%d bytes, TypeScript %v: got %q, want %q", len(c.body), c.ts, summary, c.want)
