@@ -15,9 +15,6 @@ const maxRequired = 100
 // maxShownImport bounds the bytes of an import that a message repeats.
 const maxShownImport = 200
 
-// ImportRemoved is the code of the warning that an import of code was left out.
-const ImportRemoved = "import-removed"
-
 // leftOut is the search for the imports of code: statements of JavaScript and of Python,
 // declarations that are nothing but calls of require and import(), and import() and
 // import.meta elsewhere. It works on tokens, so that it finds none in strings, templates,

@@ -10,21 +10,11 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// codeGlobals are the names that code sees beside its tools: its own, and what
-// other JavaScript hosts have too. None of them reaches anything.
-func codeGlobals() []string {
-	return []string{
-		"console", "parallel", "print", "tools", "HostError",
-		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
-		"atob", "btoa", "clearInterval", "clearTimeout", "crypto", "queueMicrotask", "setInterval", "setTimeout", "structuredClone",
-	}
-}
-
-// IsCodeName reports whether code can reach a tool, or a group of tools, by that
+// isCodeName reports whether code can reach a tool, or a group of tools, by that
 // name alone: it is an identifier of ASCII letters, no word of the language, and
 // the name of no global. A tool that shares its name with a group is reached as a
 // member of tools all the same, as is one of any other name.
-func IsCodeName(name string) bool {
+func isCodeName(name string) bool {
 	return isIdentifier(name) && !syntax.IsReserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
 }
 
@@ -65,8 +55,8 @@ type toolNames struct {
 	spelled func() []spelling
 }
 
-// toolNames returns the names of a source, which are none unless it is code.
-func (s *Source) toolNames() *toolNames {
+// newToolNames returns the names of a source, which are none unless it is code.
+func newToolNames(s *Source) *toolNames {
 	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}, aliases: map[string]string{}}
 	n.spelled = sync.OnceValue(n.spellings)
 	if s.Kind != Code {
@@ -79,7 +69,7 @@ func (s *Source) toolNames() *toolNames {
 		}
 	}
 	for _, m := range s.Members {
-		if !n.granted[m.Tool] || !IsCodeName(m.Group) || m.Name == "" {
+		if !n.granted[m.Tool] || !isCodeName(m.Group) || m.Name == "" {
 			continue
 		}
 		if n.members[m.Group] == nil {
@@ -88,12 +78,12 @@ func (s *Source) toolNames() *toolNames {
 		n.members[m.Group] = append(n.members[m.Group], m)
 	}
 	for _, tool := range n.tools {
-		if n.members[tool] == nil && IsCodeName(tool) {
+		if n.members[tool] == nil && isCodeName(tool) {
 			n.bare = append(n.bare, tool)
 		}
 	}
 	for _, m := range s.Members {
-		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && IsCodeName(m.Name) {
+		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && isCodeName(m.Name) {
 			n.bare, n.aliases[m.Name] = append(n.bare, m.Name), m.Tool
 		}
 	}

@@ -19,14 +19,11 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// MaxBody is the most bytes that a body may have.
-const MaxBody = 64 << 10
-
-// Compile checks and compiles src. It returns a program unless the list holds
+// compileSource checks and compiles src. It returns a program unless the list holds
 // an error. Of a body with a syntax error the list holds the first one and
 // nothing about the meaning of the rest. All ranges are in the file of src.Text,
 // or in an imported file.
-func Compile(src Source) (*Program, diag.List) {
+func compileSource(src Source) (*compiledProgram, diag.List) {
 	src = tryingOnce(src)
 	text := src.Text.Body()
 	var removed *leftOut
@@ -92,7 +89,7 @@ func newCompilation(src Source, text string, removed *leftOut) *compilation {
 
 // typed compiles agent code that is not JavaScript as TypeScript: the agent does
 // not say which it writes. If it is neither, it is what can be read for more lines.
-func (c *compilation) typed() (*compilation, *Program) {
+func (c *compilation) typed() (*compilation, *compiledProgram) {
 	src := c.src
 	src.Language = TS
 	typed := newCompilation(src, c.text, c.removed)
@@ -103,7 +100,7 @@ func (c *compilation) typed() (*compilation, *Program) {
 	return typed, program
 }
 
-func (c *compilation) run() *Program {
+func (c *compilation) run() *compiledProgram {
 	if size := len(c.text); size > MaxBody {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == Code {
@@ -149,7 +146,7 @@ func (c *compilation) reject(errors ...diag.Diagnostic) {
 
 func (c *compilation) names() *toolNames {
 	if c.tools == nil {
-		c.tools = c.src.toolNames()
+		c.tools = newToolNames(&c.src)
 	}
 	return c.tools
 }
@@ -206,10 +203,6 @@ func (c *compilation) tried(found syntax.Features) bool {
 
 // maxUnproven is the size of a body that is compiled without a trial.
 const maxUnproven = 4 << 10
-
-// MissingExtension is the code of the diagnostic for a body that the program cannot compile
-// without an extension.
-const MissingExtension = "missing-extension"
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})

@@ -41,7 +41,7 @@ func (c *compilation) verbatim(async bool) {
 
 // finish hands the source to the engine. A bug of the engine becomes a
 // diagnostic.
-func (c *compilation) finish() (p *Program) {
+func (c *compilation) finish() (p *compiledProgram) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
@@ -93,7 +93,7 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 }
 
 // program finishes a tree that is known to be sound.
-func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
+func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *compiledProgram {
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
@@ -108,7 +108,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}
-	p := &Program{
+	p := &compiledProgram{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars, bigints: bigintsAt(c.src.BigInts),
 		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
