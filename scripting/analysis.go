@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/token"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // analysis is what one walk over the tree of a body finds out.
@@ -134,10 +135,10 @@ func (a *analysis) node(n ast.Node) {
 		a.node(n.Body)
 	case *ast.FunctionLiteral:
 		a.name(n.Name)
-		children(n, a.node)
+		syntax.Children(n, a.node)
 	case *ast.ClassLiteral:
 		a.name(n.Name)
-		children(n, a.node)
+		syntax.Children(n, a.node)
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
 		a.unpack(n.Left, n.Right)
@@ -151,14 +152,14 @@ func (a *analysis) node(n ast.Node) {
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
 		}
-		children(n, a.node)
+		syntax.Children(n, a.node)
 	case *ast.ForIntoExpression:
 		a.reassign(n.Expression)
 		a.write(n.Expression)
-		children(n, a.node)
+		syntax.Children(n, a.node)
 	default:
 		a.expression(n)
-		children(n, a.node)
+		syntax.Children(n, a.node)
 	}
 }
 
@@ -332,7 +333,7 @@ func contains(n ast.Node, is, skip func(ast.Node) bool) bool {
 	}
 	found := is(n)
 	if !found {
-		children(n, func(n ast.Node) { found = found || contains(n, is, skip) })
+		syntax.Children(n, func(n ast.Node) { found = found || contains(n, is, skip) })
 	}
 	return found
 }

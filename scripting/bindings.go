@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 func (a *analysis) name(id *ast.Identifier) {
@@ -133,7 +134,7 @@ func (a *analysis) write(target ast.Node) {
 		if id, ok := n.(*ast.Identifier); ok {
 			a.written[id.Name.String()] = true
 		}
-		children(n, look)
+		syntax.Children(n, look)
 	}
 	look(target)
 }
@@ -205,7 +206,7 @@ func (s *scope) node(n ast.Node) {
 	case *ast.Binding:
 		eachTarget(n.Target, s.declare)
 	}
-	children(n, s.node)
+	syntax.Children(n, s.node)
 }
 
 func (s *scope) named(id *ast.Identifier) {

@@ -11,6 +11,7 @@ import (
 	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
 // maxReports bounds what is told about one body.
@@ -282,15 +283,29 @@ func memberNames(object json.RawMessage) (names []string, ok bool) {
 	return slices.Sorted(maps.Keys(members)), true
 }
 
-// builtins are the names that the engine itself defines.
-func builtins() []string {
-	return []string{
-		"AggregateError", "Array", "ArrayBuffer", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView",
-		"Date", "Error", "EvalError", "Float32Array", "Float64Array", "Function", "GoError", "Infinity", "Int16Array",
-		"Int32Array", "Int8Array", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy", "RangeError",
-		"ReferenceError", "Reflect", "RegExp", "Set", "String", "Symbol", "SyntaxError", "TypeError", "URIError",
-		"Uint16Array", "Uint32Array", "Uint8Array", "Uint8ClampedArray", "WeakMap", "WeakSet", "arguments",
-		"decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "globalThis", "isFinite",
-		"isNaN", "parseFloat", "parseInt", "undefined", "unescape",
+func (c *compilation) checkTool(m member) {
+	granted := c.granted("tools")
+	if len(granted) == 0 || coversTool(granted, m.name) {
+		return // without any grant the object itself is reported
 	}
+	detail := fmt.Sprintf("granted is %s; add %q to the tools of the call block", strings.Join(granted, ", "), m.name)
+	if guess := didYouMean(m.name, slices.DeleteFunc(granted, wildcard.Is)); guess != "" {
+		detail = guess + " " + detail
+	}
+	c.report(diag.Diagnostic{
+		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("tools.%s is not granted", m.name), Detail: detail,
+	}, m.start, m.end)
+}
+
+// coversTool reports whether one of the names and patterns of a grant covers a
+// tool. What the language itself looks for on every object is covered by its
+// name alone: await tools, or `${tools}`, must not call a tool by accident.
+func coversTool(patterns []string, name string) bool {
+	if slices.Contains(patterns, name) && !wildcard.Is(name) {
+		return true
+	}
+	if name == "then" || inherited(name) {
+		return false
+	}
+	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })
 }

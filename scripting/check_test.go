@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 func TestMembersThatDoNotExistAreTold(t *testing.T) {
@@ -164,7 +165,7 @@ func early(body string, language Language) []string {
 	src := typed(body, maxThorough)
 	src.Language = language
 	c := newCompilation(src, src.Text.Body(), nil)
-	found, refused := inspect(c.src.Text.Body(), language)
+	found, refused := syntax.Check(c.src.Text.Body(), language == TS)
 	if refused != nil || !c.early(found) {
 		return nil
 	}

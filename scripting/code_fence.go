@@ -6,9 +6,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// FenceRemoved is the code of the warning that the fence around code was left out.
-const FenceRemoved = "fence-removed"
-
 // blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
 const blanks = " \t\r\n"
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // maxRequired bounds the names of one declaration that call require.
@@ -14,17 +15,14 @@ const maxRequired = 100
 // maxShownImport bounds the bytes of an import that a message repeats.
 const maxShownImport = 200
 
-// ImportRemoved is the code of the warning that an import of code was left out.
-const ImportRemoved = "import-removed"
-
 // leftOut is the search for the imports of code: statements of JavaScript and of Python,
 // declarations that are nothing but calls of require and import(), and import() and
 // import.meta elsewhere. It works on tokens, so that it finds none in strings, templates,
 // comments and regular expressions.
 type leftOut struct {
-	tokens []lexeme
+	tokens []syntax.Token
 	// comments are those of Python behind and within import statements.
-	comments []module
+	comments []syntax.Span
 	at       int
 	// removed are what was found, in order.
 	removed []leftOutPart
@@ -38,7 +36,7 @@ type leftOut struct {
 
 // leftOutPart is a part of code, and what stands in its place.
 type leftOutPart struct {
-	module
+	syntax.Span
 	instead string
 }
 
@@ -61,7 +59,7 @@ func withoutImports(text string) (string, *leftOut) {
 	}
 	found.tokens, found.comments = importTokens(text)
 	for found.at = range found.tokens {
-		if n := len(found.removed); n > 0 && found.tokens[found.at].start < found.removed[n-1].end {
+		if n := len(found.removed); n > 0 && found.tokens[found.at].Start < found.removed[n-1].End {
 			continue
 		}
 		if end := found.statement(); end > found.at {
@@ -73,9 +71,9 @@ func withoutImports(text string) (string, *leftOut) {
 	var b strings.Builder
 	from := 0
 	for _, m := range found.removed {
-		b.WriteString(text[from:m.start])
-		b.WriteString(emptied(text[m.start:m.end], m.instead))
-		from = m.end
+		b.WriteString(text[from:m.Start])
+		b.WriteString(emptied(text[m.Start:m.End], m.instead))
+		from = m.End
 	}
 	b.WriteString(text[from:])
 	return b.String(), found
@@ -95,9 +93,9 @@ func emptied(s, instead string) string {
 }
 
 // token returns the token so many behind the first, an empty one behind the last.
-func (i *leftOut) token(n int) lexeme {
+func (i *leftOut) token(n int) syntax.Token {
 	if n >= len(i.tokens) {
-		return lexeme{kind: tokenEnd, newline: true}
+		return syntax.Token{Kind: syntax.End, Newline: true}
 	}
 	return i.tokens[n]
 }
@@ -105,46 +103,46 @@ func (i *leftOut) token(n int) lexeme {
 // statement returns where the import statement ends that begins at the present
 // token: the position behind its last, or that of the token where none begins.
 func (i *leftOut) statement() int {
-	t, before := i.token(i.at), lexeme{kind: tokenSemicolon}
+	t, before := i.token(i.at), syntax.Token{Kind: syntax.Semicolon}
 	if i.at > 0 {
 		before = i.token(i.at - 1)
 	}
-	begins := t.newline || before.kind == tokenSemicolon || before.text == "}" || before.text == "{"
+	begins := t.Newline || before.Kind == syntax.Semicolon || before.Text == "}" || before.Text == "{"
 	switch {
-	case !begins || t.member:
+	case !begins || t.Member:
 		return i.at
 	case i.loads(i.at) > 0:
 		if wantsValue(before) {
 			return i.at
 		}
 		return i.ended(i.loads(i.at))
-	case t.kind == tokenKeyword && t.text == "import":
+	case t.Kind == syntax.Keyword && t.Text == "import":
 		for _, end := range []int{i.ofJavaScript(i.at + 1), i.lineOf(i.at + 1)} {
 			if end = i.ended(end); end > i.at {
 				return end
 			}
 		}
-	case t.kind == tokenWord && t.text == "from":
+	case t.Kind == syntax.Word && t.Text == "from":
 		return i.ended(i.fromOfPython(i.at + 1))
-	case declares(t):
+	case syntax.Declares(t):
 		return i.ended(i.requires(i.at + 1))
-	case t.text == "require" && !wantsValue(before):
+	case t.Text == "require" && !wantsValue(before):
 		return i.ended(i.required(i.at))
 	}
 	return i.at
 }
 
 // wantsValue reports whether an expression, or a value, has to follow a token.
-func wantsValue(t lexeme) bool {
-	switch t.kind {
-	case tokenOperator, tokenComma:
+func wantsValue(t syntax.Token) bool {
+	switch t.Kind {
+	case syntax.Operator, syntax.Comma:
 		return true
-	case tokenOpen:
-		return t.text != "{"
-	case tokenKeyword:
-		return t.text != "else" && t.text != "do"
+	case syntax.Open:
+		return t.Text != "{"
+	case syntax.Keyword:
+		return t.Text != "else" && t.Text != "do"
 	}
-	return t.text == "await"
+	return t.Text == "await"
 }
 
 // ended returns the end of a statement, with its semicolon, if it ends there: on its line, or
@@ -154,11 +152,11 @@ func (i *leftOut) ended(end int) int {
 	switch {
 	case end == 0:
 		return i.at
-	case t.kind == tokenSemicolon && !t.newline:
+	case t.Kind == syntax.Semicolon && !t.Newline:
 		return end + 1
-	case t.kind == tokenEnd, t.text == "}":
+	case t.Kind == syntax.End, t.Text == "}":
 		return end
-	case t.newline && (t.kind != tokenOperator || t.text == "++" || t.text == "--" || t.text == "!" || t.text == "~") && t.kind != tokenComma && !i.takes(t):
+	case t.Newline && (t.Kind != syntax.Operator || t.Text == "++" || t.Text == "--" || t.Text == "!" || t.Text == "~") && t.Kind != syntax.Comma && !i.takes(t):
 		return end
 	}
 	return i.at
@@ -166,22 +164,22 @@ func (i *leftOut) ended(end int) int {
 
 // takes reports whether a token on the next line takes what stands before it as its own: a
 // value is called, or read from, or compared.
-func (i *leftOut) takes(t lexeme) bool {
-	value := i.tokens[i.at].text != "import" || i.token(i.at+1).text == "("
-	return value && (t.text == "(" || t.text == "[" || t.text[0] == '`' || t.text == "in" || t.text == "instanceof")
+func (i *leftOut) takes(t syntax.Token) bool {
+	value := i.tokens[i.at].Text != "import" || i.token(i.at+1).Text == "("
+	return value && (t.Text == "(" || t.Text == "[" || t.Text[0] == '`' || t.Text == "in" || t.Text == "instanceof")
 }
 
 // lineOf returns where the line of an import ends, as in Python: no other statement begins
 // with that word. 0 where a bracket opens there, or where the word is a value.
 func (i *leftOut) lineOf(at int) int {
-	if t := i.token(at); t.text == "." || t.text == "(" || t.text == ":" || t.text == "=" {
+	if t := i.token(at); t.Text == "." || t.Text == "(" || t.Text == ":" || t.Text == "=" {
 		return 0
 	}
 	for ; ; at++ {
 		switch t := i.token(at); {
-		case t.newline, t.kind == tokenEnd, t.kind == tokenSemicolon, t.text == "}":
+		case t.Newline, t.Kind == syntax.End, t.Kind == syntax.Semicolon, t.Text == "}":
 			return at
-		case t.kind == tokenOpen, t.kind == tokenClose:
+		case t.Kind == syntax.Open, t.Kind == syntax.Close:
 			return 0
 		}
 	}
@@ -190,22 +188,22 @@ func (i *leftOut) lineOf(at int) int {
 // fromOfPython returns where from x import a, b ends: with its line, or the bracket that
 // closes the list. 0 where it is no such statement.
 func (i *leftOut) fromOfPython(at int) int {
-	for ; i.token(at).text != "import"; at++ {
-		if t := i.token(at); t.newline || t.kind != tokenWord && (t.kind != tokenOperator || strings.Trim(t.text, ".") != "") {
+	for ; i.token(at).Text != "import"; at++ {
+		if t := i.token(at); t.Newline || t.Kind != syntax.Word && (t.Kind != syntax.Operator || strings.Trim(t.Text, ".") != "") {
 			return 0
 		}
 	}
 	word := i.token(at)
 	at++
 	switch t := i.token(at); {
-	case word.newline, word.member && (t.newline || t.kind != tokenWord && t.text != "*" && t.text != "("):
+	case word.Newline, word.Member && (t.Newline || t.Kind != syntax.Word && t.Text != "*" && t.Text != "("):
 		return 0 // from.import is a value
-	case t.newline || t.text != "(":
+	case t.Newline || t.Text != "(":
 		return i.lineOf(at)
 	}
-	for at++; i.token(at).kind == tokenWord || i.token(at).kind == tokenComma; at++ {
+	for at++; i.token(at).Kind == syntax.Word || i.token(at).Kind == syntax.Comma; at++ {
 	}
-	if i.token(at).text != ")" {
+	if i.token(at).Text != ")" {
 		return 0
 	}
 	return at + 1
@@ -213,7 +211,7 @@ func (i *leftOut) fromOfPython(at int) int {
 
 // renamed returns the position behind as name, which may be missing.
 func (i *leftOut) renamed(at int) int {
-	if t := i.token(at); t.text == "as" && !t.newline && i.token(at+1).kind == tokenWord {
+	if t := i.token(at); t.Text == "as" && !t.Newline && i.token(at+1).Kind == syntax.Word {
 		return at + 2
 	}
 	return at
@@ -225,20 +223,20 @@ func (i *leftOut) ofJavaScript(at int) int {
 	if isString(i.token(at)) {
 		return i.renamed(i.attributes(at + 1))
 	}
-	if i.token(at).kind == tokenWord && i.token(at+1).text == "=" {
+	if i.token(at).Kind == syntax.Word && i.token(at+1).Text == "=" {
 		return i.requires(at)
 	}
 	for open := false; ; at++ {
 		switch t := i.token(at); {
-		case t.text == "from" && isString(i.token(at+1)):
+		case t.Text == "from" && isString(i.token(at+1)):
 			if open {
 				return 0
 			}
 			return i.attributes(at + 2)
-		case t.text == "{" && !open, t.text == "}" && open:
+		case t.Text == "{" && !open, t.Text == "}" && open:
 			open = !open
-		case t.kind == tokenWord, t.kind == tokenComma, t.text == "*", t.text == "default":
-		case isString(t) && i.token(at+1).text == "as":
+		case t.Kind == syntax.Word, t.Kind == syntax.Comma, t.Text == "*", t.Text == "default":
+		case isString(t) && i.token(at+1).Text == "as":
 		default:
 			return 0
 		}
@@ -247,11 +245,11 @@ func (i *leftOut) ofJavaScript(at int) int {
 
 // attributes returns the position behind with { … }, which may be missing.
 func (i *leftOut) attributes(at int) int {
-	if t := i.token(at); t.newline || t.text != "with" && t.text != "assert" || i.token(at+1).text != "{" {
+	if t := i.token(at); t.Newline || t.Text != "with" && t.Text != "assert" || i.token(at+1).Text != "{" {
 		return at
 	}
-	for at += 2; i.token(at).kind != tokenEnd; at++ {
-		if i.token(at).text == "}" {
+	for at += 2; i.token(at).Kind != syntax.End; at++ {
+		if i.token(at).Text == "}" {
 			return at + 1
 		}
 	}
@@ -261,14 +259,14 @@ func (i *leftOut) attributes(at int) int {
 // requires returns where declarations end that call require, or import(), and nothing else.
 func (i *leftOut) requires(at int) int {
 	for n := 0; n < maxRequired; n++ {
-		if at = i.target(at); at == 0 || i.token(at).text != "=" {
+		if at = i.target(at); at == 0 || i.token(at).Text != "=" {
 			return 0
 		}
 		end := i.required(at + 1)
 		if end == 0 {
 			end = i.loads(at + 1)
 		}
-		if end == 0 || i.token(end).kind != tokenComma {
+		if end == 0 || i.token(end).Kind != syntax.Comma {
 			return end
 		}
 		at = end + 1
@@ -278,7 +276,7 @@ func (i *leftOut) requires(at int) int {
 
 // required returns the position behind require("y"); 0 where there is none.
 func (i *leftOut) required(at int) int {
-	if i.token(at).text == "require" && i.token(at+1).text == "(" && isString(i.token(at+2)) && i.token(at+3).text == ")" {
+	if i.token(at).Text == "require" && i.token(at+1).Text == "(" && isString(i.token(at+2)) && i.token(at+3).Text == ")" {
 		return at + 4
 	}
 	return 0
@@ -287,7 +285,7 @@ func (i *leftOut) required(at int) int {
 // loads returns the position behind import(x), or await import(x); 0 where there is none, or
 // where x calls something, which is to be called.
 func (i *leftOut) loads(at int) int {
-	if t := i.token(at); t.text == "await" && !t.member {
+	if t := i.token(at); t.Text == "await" && !t.Member {
 		at++
 	}
 	if !i.isImportCall(at) {
@@ -302,23 +300,23 @@ func (i *leftOut) loads(at int) int {
 
 func (i *leftOut) isImportCall(at int) bool {
 	t := i.token(at)
-	return t.kind == tokenKeyword && t.text == "import" && !t.member && i.token(at+1).text == "("
+	return t.Kind == syntax.Keyword && t.Text == "import" && !t.Member && i.token(at+1).Text == "("
 }
 
 // closed returns the position behind the bracket that closes the one at a token, 0 for none,
 // and whether something is called within.
 func (i *leftOut) closed(at int) (end int, calls bool) {
-	for depth := 0; i.token(at).kind != tokenEnd; at++ {
+	for depth := 0; i.token(at).Kind != syntax.End; at++ {
 		t := i.token(at)
 		switch {
-		case t.kind == tokenOpen && t.text[0] == '}': // between two holes of a template
-		case t.kind == tokenOpen:
-			calls = calls || depth > 0 && t.text[0] != '[' && (t.text[0] != '`' || tagged(i.token(at-1)))
+		case t.Kind == syntax.Open && t.Text[0] == '}': // between two holes of a template
+		case t.Kind == syntax.Open:
+			calls = calls || depth > 0 && t.Text[0] != '[' && (t.Text[0] != '`' || tagged(i.token(at-1)))
 			depth++
-		case t.kind == tokenClose:
+		case t.Kind == syntax.Close:
 			depth--
-		case t.text[0] == '`', t.text == "await", t.text == "yield", t.text == "=":
-			calls = calls || depth > 0 && (t.text[0] != '`' || tagged(i.token(at-1)))
+		case t.Text[0] == '`', t.Text == "await", t.Text == "yield", t.Text == "=":
+			calls = calls || depth > 0 && (t.Text[0] != '`' || tagged(i.token(at-1)))
 		}
 		if depth == 0 {
 			return at + 1, calls
@@ -328,26 +326,26 @@ func (i *leftOut) closed(at int) (end int, calls bool) {
 }
 
 // tagged reports whether a template behind a token is an argument of it.
-func tagged(before lexeme) bool {
-	return before.kind == tokenWord || before.kind == tokenOperand || before.kind == tokenClose
+func tagged(before syntax.Token) bool {
+	return before.Kind == syntax.Word || before.Kind == syntax.Operand || before.Kind == syntax.Close
 }
 
 // isRequireCall reports whether require(x) stands at a token, of code that has no function
 // of that name itself. A list of arguments, or parameters, is none.
 func (i *leftOut) isRequireCall(at int) bool {
 	t := i.token(at)
-	if t.text != "require" || t.member || i.token(at+1).text != "(" || i.ownsRequire() {
+	if t.Text != "require" || t.Member || i.token(at+1).Text != "(" || i.ownsRequire() {
 		return false
 	}
 	end, _ := i.closed(at + 1)
 	depth := 0
 	for n := at + 1; n < end; n++ {
 		switch t := i.token(n); {
-		case t.kind == tokenOpen && t.text[0] != '}':
+		case t.Kind == syntax.Open && t.Text[0] != '}':
 			depth++
-		case t.kind == tokenClose:
+		case t.Kind == syntax.Close:
 			depth--
-		case depth == 1 && (t.kind == tokenComma || t.text == ":" || t.text == "..."):
+		case depth == 1 && (t.Kind == syntax.Comma || t.Text == ":" || t.Text == "..."):
 			return false
 		}
 	}
@@ -359,12 +357,12 @@ func (i *leftOut) ownsRequire() bool {
 	if i.owns == nil {
 		owns := false
 		for n, t := range i.tokens {
-			if t.text != "require" || t.member {
+			if t.Text != "require" || t.Member {
 				continue
 			}
-			declared := n > 0 && (i.tokens[n-1].text == "function" || i.tokens[n-1].text == "*")
-			asked := n > 0 && i.tokens[n-1].text == "typeof"
-			owns = owns || declared || !asked && i.token(n+1).text != "("
+			declared := n > 0 && (i.tokens[n-1].Text == "function" || i.tokens[n-1].Text == "*")
+			asked := n > 0 && i.tokens[n-1].Text == "typeof"
+			owns = owns || declared || !asked && i.token(n+1).Text != "("
 		}
 		i.owns = &owns
 	}
@@ -375,19 +373,19 @@ func (i *leftOut) ownsRequire() bool {
 // statement.
 func (i *leftOut) expression(text string) {
 	t := i.token(i.at)
-	if (t.kind != tokenKeyword || t.text != "import" || t.member) && !i.isRequireCall(i.at) {
+	if (t.Kind != syntax.Keyword || t.Text != "import" || t.Member) && !i.isRequireCall(i.at) {
 		return
 	}
 	switch next := i.token(i.at + 1); {
-	case next.text == "." && i.token(i.at+2).text == "meta":
+	case next.Text == "." && i.token(i.at+2).Text == "meta":
 		i.replace(i.at+3, anything)
-	case next.text == "(":
+	case next.Text == "(":
 		end, calls := i.closed(i.at + 1)
 		switch {
-		case end == 0, i.token(end).text == "{" && !i.token(end).newline: // a method of that name
+		case end == 0, i.token(end).Text == "{" && !i.token(end).Newline: // a method of that name
 		case calls:
-			i.removed = append(i.removed, leftOutPart{module{t.start, t.end}, anything})
-		case canHold(text[t.start:i.tokens[end-1].end], nothing):
+			i.removed = append(i.removed, leftOutPart{syntax.Span{Start: t.Start, End: t.End}, anything})
+		case canHold(text[t.Start:i.tokens[end-1].End], nothing):
 			i.replace(end, nothing)
 		default:
 			i.replace(end, anything)
@@ -403,22 +401,22 @@ func canHold(text, other string) bool {
 
 // replace notes that something stands in the place of the tokens up to one.
 func (i *leftOut) replace(end int, instead string) {
-	i.removed = append(i.removed, leftOutPart{module{i.tokens[i.at].start, i.tokens[end-1].end}, instead})
+	i.removed = append(i.removed, leftOutPart{syntax.Span{Start: i.tokens[i.at].Start, End: i.tokens[end-1].End}, instead})
 }
 
 // target returns the position behind a name or a pattern in braces.
 func (i *leftOut) target(at int) int {
-	if i.token(at).kind == tokenWord {
+	if i.token(at).Kind == syntax.Word {
 		return at + 1
 	}
-	if i.token(at).text != "{" {
+	if i.token(at).Text != "{" {
 		return 0
 	}
-	for at++; i.token(at).kind != tokenEnd; at++ {
+	for at++; i.token(at).Kind != syntax.End; at++ {
 		switch t := i.token(at); {
-		case t.text == "}":
+		case t.Text == "}":
 			return at + 1
-		case t.kind == tokenWord, t.kind == tokenComma, t.text == ":", t.text == "default":
+		case t.Kind == syntax.Word, t.Kind == syntax.Comma, t.Text == ":", t.Text == "default":
 		default:
 			return 0
 		}
@@ -428,28 +426,28 @@ func (i *leftOut) target(at int) int {
 
 func (i *leftOut) remove(end int) {
 	for _, t := range i.tokens[i.at:end] {
-		if t.kind == tokenWord {
-			i.names[t.text] = true
+		if t.Kind == syntax.Word {
+			i.names[t.Text] = true
 		}
 	}
 	i.replace(end, emptyStatement)
 	m := &i.removed[len(i.removed)-1]
-	for ; len(i.comments) > 0 && (end >= len(i.tokens) || i.comments[0].start < i.tokens[end].start); i.comments = i.comments[1:] {
-		m.end = max(m.end, i.comments[0].end)
+	for ; len(i.comments) > 0 && (end >= len(i.tokens) || i.comments[0].Start < i.tokens[end].Start); i.comments = i.comments[1:] {
+		m.End = max(m.End, i.comments[0].End)
 	}
 }
 
-func isString(t lexeme) bool {
-	return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'')
+func isString(t syntax.Token) bool {
+	return t.Kind == syntax.Operand && (t.Text[0] == '"' || t.Text[0] == '\'')
 }
 
 func (i *leftOut) tellRemoved(text diag.Text) diag.List {
 	list := i.fence.tellRemoved(text)
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {
-		shown := truncate.Start(strings.Join(strings.Fields(text.Body()[m.start:m.end]), " "), maxShownImport)
+		shown := truncate.Start(strings.Join(strings.Fields(text.Body()[m.Start:m.End]), " "), maxShownImport)
 		list = append(list, diag.Diagnostic{
-			Severity: diag.Warning, Code: ImportRemoved, Range: text.Range(m.start, m.end),
-			Summary: fmt.Sprintf("import statements are not needed: removed line %d: %s", text.Pos(m.start).Line, diag.Printable(shown)),
+			Severity: diag.Warning, Code: ImportRemoved, Range: text.Range(m.Start, m.End),
+			Summary: fmt.Sprintf("import statements are not needed: removed line %d: %s", text.Pos(m.Start).Line, diag.Printable(shown)),
 			Detail:  "the tools are there already, and nothing else can be imported",
 		})
 	}

@@ -100,9 +100,9 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		var removed []string
 		want := c.code
 		for _, m := range found.removed {
-			text := c.code[m.start:m.end]
+			text := c.code[m.Start:m.End]
 			removed = append(removed, text)
-			want = want[:m.start] + emptied(text, m.instead) + want[m.end:]
+			want = want[:m.Start] + emptied(text, m.instead) + want[m.End:]
 		}
 		if diff := cmp.Diff(c.want, removed); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.code, diff)
@@ -201,13 +201,13 @@ func FuzzImports(f *testing.F) {
 		}
 		from := 0
 		for _, m := range found.removed {
-			if m.start < from || m.end <= m.start || m.end > len(text) {
+			if m.Start < from || m.End <= m.Start || m.End > len(text) {
 				t.Fatalf("%q: the removed %v", text, found.removed)
 			}
-			if got[from:m.start] != text[from:m.start] || strings.Trim(strings.TrimPrefix(got[m.start:m.end], m.instead), " \r\n") != "" {
+			if got[from:m.Start] != text[from:m.Start] || strings.Trim(strings.TrimPrefix(got[m.Start:m.End], m.instead), " \r\n") != "" {
 				t.Fatalf("%q becomes %q", text, got)
 			}
-			from = m.end
+			from = m.End
 		}
 		if got[from:] != text[from:] {
 			t.Fatalf("%q becomes %q", text, got)

@@ -1,13 +1,16 @@
 package scripting
 
-import "strings"
+import (
+	"github.com/mcpd/mcpd/internal/js/syntax"
+	"strings"
+)
 
 // importLexer cuts code into tokens, and knows what of Python stands in import statements:
 // comments, and lines that a backslash joins.
 type importLexer struct {
-	lexer
-	tokens   []lexeme
-	comments []module
+	syntax.Lexer
+	tokens   []syntax.Token
+	comments []syntax.Span
 	state    importLine
 	// from says that the statement begins with that word.
 	from bool
@@ -29,58 +32,58 @@ const (
 
 // importTokens cuts a text into tokens, as far as that goes, but for comments of Python in
 // import statements.
-func importTokens(text string) (tokens []lexeme, comments []module) {
-	l := importLexer{lexer: lexer{src: text}}
+func importTokens(text string) (tokens []syntax.Token, comments []syntax.Span) {
+	l := importLexer{Lexer: syntax.Lexer{Src: text}}
 	for {
-		before := l.prev
-		t := l.next()
-		if t.kind == tokenEnd {
+		before := l.Prev
+		t := l.Next()
+		if t.Kind == syntax.End {
 			return l.tokens, l.comments
 		}
 		if l.joined {
-			t.newline, l.joined = false, false
+			t.Newline, l.joined = false, false
 		}
 		l.place(t)
-		if l.state >= ofImport && t.kind == tokenWord && !l.python(&t) {
-			l.prev = before
+		if l.state >= ofImport && t.Kind == syntax.Word && !l.python(&t) {
+			l.Prev = before
 			continue
 		}
 		l.tokens = append(l.tokens, t)
 	}
 }
 
-func (l *importLexer) place(t lexeme) {
-	var before lexeme
+func (l *importLexer) place(t syntax.Token) {
+	var before syntax.Token
 	if n := len(l.tokens); n > 0 {
 		before = l.tokens[n-1]
 	}
-	if t.newline && l.open == 0 || l.state == pastImport && !strings.HasPrefix(t.text, "#") {
+	if t.Newline && l.open == 0 || l.state == pastImport && !strings.HasPrefix(t.Text, "#") {
 		l.state = noImport
 	}
-	begins := len(l.tokens) == 0 || t.newline || before.kind == tokenSemicolon || before.text == "}" || before.text == "{"
+	begins := len(l.tokens) == 0 || t.Newline || before.Kind == syntax.Semicolon || before.Text == "}" || before.Text == "{"
 	switch {
-	case l.state == noImport && begins && t.kind == tokenKeyword && t.text == "import":
+	case l.state == noImport && begins && t.Kind == syntax.Keyword && t.Text == "import":
 		l.state, l.from, l.open = ofImport, false, 0
-	case l.state == noImport && begins && t.kind == tokenWord && t.text == "from":
+	case l.state == noImport && begins && t.Kind == syntax.Word && t.Text == "from":
 		l.state, l.from, l.open = fromModule, true, 0
-	case l.state == fromModule && t.text == "import":
+	case l.state == fromModule && t.Text == "import":
 		l.state = ofImport
-	case l.state == fromModule && t.kind != tokenWord && strings.Trim(t.text, ".") != "":
+	case l.state == fromModule && t.Kind != syntax.Word && strings.Trim(t.Text, ".") != "":
 		l.state = noImport
-	case l.state == ofImport && t.kind == tokenOpen:
+	case l.state == ofImport && t.Kind == syntax.Open:
 		l.opens(before)
-	case l.state == ofImport && t.kind == tokenClose && l.open > 0:
+	case l.state == ofImport && t.Kind == syntax.Close && l.open > 0:
 		l.open--
-	case l.state == ofImport && t.kind == tokenSemicolon:
+	case l.state == ofImport && t.Kind == syntax.Semicolon:
 		l.state = pastImport
-	case l.state == ofImport && t.text == "." && before.text == "import":
+	case l.state == ofImport && t.Text == "." && before.Text == "import":
 		l.state = noImport
 	}
 }
 
 // opens notes a bracket in an import statement: in from x import (…) it may hold comments.
-func (l *importLexer) opens(before lexeme) {
-	if l.open == 0 && (!l.from || before.text != "import") {
+func (l *importLexer) opens(before syntax.Token) {
+	if l.open == 0 && (!l.from || before.Text != "import") {
 		l.state = noImport
 		return
 	}
@@ -89,12 +92,12 @@ func (l *importLexer) opens(before lexeme) {
 
 // python cuts what begins a comment, or joins lines, off the end of a word. It reports
 // whether anything of the word is left.
-func (l *importLexer) python(t *lexeme) bool {
-	at := strings.IndexAny(t.text, `#\`)
+func (l *importLexer) python(t *syntax.Token) bool {
+	at := strings.IndexAny(t.Text, `#\`)
 	if at < 0 {
 		return true
 	}
-	from, rest := t.start+at, l.src[t.start+at:]
+	from, rest := t.Start+at, l.Src[t.Start+at:]
 	length := strings.IndexAny(rest, "\r\n")
 	if length < 0 {
 		length = len(rest)
@@ -105,9 +108,9 @@ func (l *importLexer) python(t *lexeme) bool {
 		}
 		l.joined = true
 	} else {
-		l.comments = append(l.comments, module{from, from + length})
+		l.comments = append(l.comments, syntax.Span{Start: from, End: from + length})
 	}
-	l.at = from + length
-	t.end, t.text = from, t.text[:at]
+	l.At = from + length
+	t.End, t.Text = from, t.Text[:at]
 	return at > 0
 }

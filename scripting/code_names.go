@@ -7,24 +7,15 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// codeGlobals are the names that code sees beside its tools: its own, and what
-// other JavaScript hosts have too. None of them reaches anything.
-func codeGlobals() []string {
-	return []string{
-		"console", "parallel", "print", "tools", "HostError",
-		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
-		"atob", "btoa", "clearInterval", "clearTimeout", "crypto", "queueMicrotask", "setInterval", "setTimeout", "structuredClone",
-	}
-}
-
-// IsCodeName reports whether code can reach a tool, or a group of tools, by that
+// isCodeName reports whether code can reach a tool, or a group of tools, by that
 // name alone: it is an identifier of ASCII letters, no word of the language, and
 // the name of no global. A tool that shares its name with a group is reached as a
 // member of tools all the same, as is one of any other name.
-func IsCodeName(name string) bool {
-	return isIdentifier(name) && !reserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
+func isCodeName(name string) bool {
+	return isIdentifier(name) && !syntax.IsReserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
 }
 
 func isIdentifier(name string) bool {
@@ -32,7 +23,7 @@ func isIdentifier(name string) bool {
 		return false
 	}
 	return strings.IndexFunc(name, func(r rune) bool {
-		return r != '_' && r != '$' && (r >= 0x80 || !isAlnum(byte(r)))
+		return r != '_' && r != '$' && (r >= 0x80 || !syntax.IsAlnum(byte(r)))
 	}) < 0
 }
 
@@ -64,8 +55,8 @@ type toolNames struct {
 	spelled func() []spelling
 }
 
-// toolNames returns the names of a source, which are none unless it is code.
-func (s *Source) toolNames() *toolNames {
+// newToolNames returns the names of a source, which are none unless it is code.
+func newToolNames(s *Source) *toolNames {
 	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}, aliases: map[string]string{}}
 	n.spelled = sync.OnceValue(n.spellings)
 	if s.Kind != Code {
@@ -78,7 +69,7 @@ func (s *Source) toolNames() *toolNames {
 		}
 	}
 	for _, m := range s.Members {
-		if !n.granted[m.Tool] || !IsCodeName(m.Group) || m.Name == "" {
+		if !n.granted[m.Tool] || !isCodeName(m.Group) || m.Name == "" {
 			continue
 		}
 		if n.members[m.Group] == nil {
@@ -87,12 +78,12 @@ func (s *Source) toolNames() *toolNames {
 		n.members[m.Group] = append(n.members[m.Group], m)
 	}
 	for _, tool := range n.tools {
-		if n.members[tool] == nil && IsCodeName(tool) {
+		if n.members[tool] == nil && isCodeName(tool) {
 			n.bare = append(n.bare, tool)
 		}
 	}
 	for _, m := range s.Members {
-		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && IsCodeName(m.Name) {
+		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && isCodeName(m.Name) {
 			n.bare, n.aliases[m.Name] = append(n.bare, m.Name), m.Tool
 		}
 	}
@@ -165,7 +156,7 @@ func (n *toolNames) spellings() []spelling {
 // asIdentifier returns a name with _ for what cannot stand in one.
 func asIdentifier(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '$' || r < 0x80 && isAlnum(byte(r)) {
+		if r == '_' || r == '$' || r < 0x80 && syntax.IsAlnum(byte(r)) {
 			return r
 		}
 		return '_'
@@ -220,7 +211,7 @@ func (n *toolNames) meant(name string) string {
 // written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
 func (n *toolNames) signed(text string, at int) string {
 	part := func(r rune) bool {
-		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && isAlnum(byte(r))
+		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && syntax.IsAlnum(byte(r))
 	}
 	at = min(at, len(text))
 	start := strings.LastIndexFunc(text[:at], func(r rune) bool { return !part(r) }) + 1

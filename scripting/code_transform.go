@@ -11,6 +11,7 @@ import (
 	"github.com/dop251/goja/unistring"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // complete has code return the value of its last statement, if that is an expression, or
@@ -88,15 +89,15 @@ func (c *compilation) checkObject(block *ast.BlockStatement) {
 // objectAtEnd returns where the braces at the end of a text begin and end, if what is
 // between them could be an object. Of more than [maxUnproven] bytes nothing is said.
 func objectAtEnd(text string) (begins, ends int, found bool) {
-	l := lexer{src: text}
+	l := syntax.Lexer{Src: text}
 	var open []int
-	for t := l.next(); t.kind != tokenEnd; t = l.next() {
+	for t := l.Next(); t.Kind != syntax.End; t = l.Next() {
 		switch {
-		case t.kind == tokenSemicolon:
-		case t.text == "{":
-			open, found = append(open, t.start), false
-		case t.text == "}" && len(open) > 0:
-			begins, ends, found = open[len(open)-1], t.end, true
+		case t.Kind == syntax.Semicolon:
+		case t.Text == "{":
+			open, found = append(open, t.Start), false
+		case t.Text == "}" && len(open) > 0:
+			begins, ends, found = open[len(open)-1], t.End, true
 			open = open[:len(open)-1]
 		default:
 			found = false

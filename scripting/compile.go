@@ -15,17 +15,15 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// MaxBody is the most bytes that a body may have.
-const MaxBody = 64 << 10
-
-// Compile checks and compiles src. It returns a program unless the list holds
+// compileSource checks and compiles src. It returns a program unless the list holds
 // an error. Of a body with a syntax error the list holds the first one and
 // nothing about the meaning of the rest. All ranges are in the file of src.Text,
 // or in an imported file.
-func Compile(src Source) (*Program, diag.List) {
+func compileSource(src Source) (*compiledProgram, diag.List) {
 	src = tryingOnce(src)
 	text := src.Text.Body()
 	var removed *leftOut
@@ -91,7 +89,7 @@ func newCompilation(src Source, text string, removed *leftOut) *compilation {
 
 // typed compiles agent code that is not JavaScript as TypeScript: the agent does
 // not say which it writes. If it is neither, it is what can be read for more lines.
-func (c *compilation) typed() (*compilation, *Program) {
+func (c *compilation) typed() (*compilation, *compiledProgram) {
 	src := c.src
 	src.Language = TS
 	typed := newCompilation(src, c.text, c.removed)
@@ -102,7 +100,7 @@ func (c *compilation) typed() (*compilation, *Program) {
 	return typed, program
 }
 
-func (c *compilation) run() *Program {
+func (c *compilation) run() *compiledProgram {
 	if size := len(c.text); size > MaxBody {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == Code {
@@ -113,17 +111,17 @@ func (c *compilation) run() *Program {
 	}
 	c.hashSource()
 	c.read = len(c.text)
-	features, refused := inspect(c.text, c.src.Language)
+	features, refused := syntax.Check(c.text, c.src.Language == TS)
 	if refused != nil {
-		d := refused.diagnostic(c.src.Text)
+		d := refused.Diagnostic(c.src.Text)
 		if c.src.Kind == Code && strings.Contains(d.Summary, "import") {
 			d.Detail, _ = absentOfCode("require")
 		}
 		c.reject(d)
 		return nil
 	}
-	if len(features.exports) > 0 {
-		c.exporting(features.exports[0])
+	if len(features.Exports) > 0 {
+		c.exporting(features.Exports[0])
 		return nil
 	}
 	transpiled, ok := c.transpiled(features)
@@ -135,7 +133,7 @@ func (c *compilation) run() *Program {
 			return nil
 		}
 	} else {
-		c.verbatim(features.await)
+		c.verbatim(features.Await)
 	}
 	return c.finish()
 }
@@ -148,7 +146,7 @@ func (c *compilation) reject(errors ...diag.Diagnostic) {
 
 func (c *compilation) names() *toolNames {
 	if c.tools == nil {
-		c.tools = c.src.toolNames()
+		c.tools = newToolNames(&c.src)
 	}
 	return c.tools
 }
@@ -180,19 +178,19 @@ func (c *compilation) isDefined(name string) bool {
 }
 
 // exporting reports the first word export, with which nothing can be exported.
-func (c *compilation) exporting(word module) {
+func (c *compilation) exporting(word syntax.Span) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
 	summary := "a body exports nothing"
 	if c.src.Kind == Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
-	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.start, word.end), Summary: summary, Detail: detail})
+	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
 }
 
 // tried reports whether the body may be compiled in this process, and tells why
 // not.
-func (c *compilation) tried(found features) bool {
-	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.modules) == 0 {
+func (c *compilation) tried(found syntax.Features) bool {
+	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.Modules) == 0 {
 		return true
 	}
 	err := c.src.Trial(c.src)
@@ -205,10 +203,6 @@ func (c *compilation) tried(found features) bool {
 
 // maxUnproven is the size of a body that is compiled without a trial.
 const maxUnproven = 4 << 10
-
-// MissingExtension is the code of the diagnostic for a body that the program cannot compile
-// without an extension.
-const MissingExtension = "missing-extension"
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})
@@ -285,10 +279,10 @@ func (c *compilation) suggestTypeScript() {
 }
 
 func (c *compilation) parses(language Language) bool {
-	found, refused := inspect(c.text, language)
+	found, refused := syntax.Check(c.text, language == TS)
 	if refused != nil || !c.tried(found) {
 		return false
 	}
-	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
+	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.Modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
 	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

@@ -378,3 +378,56 @@ func TestCompile_everyWrongImport(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// ordinary is text of the kind that people write, which no bound may refuse.
+func TestOrdinaryCodeIsNotRefused(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",
+		"many statements":              strings.Repeat("log.info('x')\n", 3000),
+		"many statements, no newline":  "const a = 1, b = 2, c = 3; " + strings.Repeat("f(a, b + c); ", 3000) + "function f() {}",
+		"a large table":                "return [" + strings.Repeat("{ a: 1, b: 'x', c: [1, 2] },\n", 1500) + "]",
+		"a long method chain":          "return [1]" + strings.Repeat("\n  .map(x => x + 1)", 200),
+		"long else-if":                 strings.Repeat("if (input.a === 1) { log.info('x') } else ", 200) + "{}",
+		"callbacks in callbacks":       strings.Repeat("[1].forEach((x) => {\n", 40) + strings.Repeat("})", 40),
+		"several arrows in one call":   "return [(a) => 1, (b) => 2, (c) => 3, (d) => 4, ({ e }) => 5].length",
+		"a default that is a callback": "const f = (cb = (x) => x, o = { g: (y) => y }) => cb(1); return f()",
+		"nested conditionals":          "const a = 1; return " + strings.Repeat("a === 0 ? (a) : ", 100) + "2",
+		"many cases":                   "switch (input.a) {" + strings.Repeat("case 'x': break;\n", 500) + "}",
+	} {
+		for _, language := range []Language{JS, TS} {
+			src := tool(body)
+			src.Language = language
+			if _, list := Compile(src); list.HasErrors() {
+				t.Errorf("%s: %v", name, list)
+			}
+		}
+	}
+}
+
+// TestPatternRanges_folded makes sure that the ranges of a regular expression count where
+// the engine looks for the lower case of each of their characters.
+func TestPatternRanges_folded(t *testing.T) {
+	for body, fits := range map[string]bool{
+		`x=/(?=b)[!-\uffff]/i;`:                                         true,
+		strings.Repeat(`x=/(?=b)[!-\uffff]/i;`, 100):                    false,
+		strings.Repeat(`x=/(?=b)[!-\u{10ffff}]/iu;`, 10):                false,
+		strings.Repeat("x=/(?=b)[!-\uffff]/i;", 100):                    false,
+		strings.Repeat(`x=/(?=b)[--\uffff]/i;`, 100):                    false,
+		strings.Repeat(`x=/(?=b)[\xzz-\uffff]/i;`, 100):                 false,
+		strings.Repeat(`x=/(?=b)[\n-\u{00000ffff}]/iu;`, 100):           false,
+		strings.Repeat(`x=/(?=b)(?i:[!-\uffff])/;`, 100):                false,
+		`x=/(?=b)[` + strings.Repeat(`!-\uffff`, 100) + `]/;`:           false,
+		strings.Repeat(`x=/[!-\uffff]/;`, 100):                          true,
+		strings.Repeat(`x=/(?=b)[a-z0-9\u00c0-\u024f]/i;`, 1000):        true,
+		strings.Repeat(`x=/(?=b)[\ud83d\ude00-\ud83d\ude4f]/iu;`, 1000): true,
+		strings.Repeat(`x=/(?=b)[\u4e00-\u9fff]/i;`, 100):               true,
+		`x=/` + strings.Repeat(`\u{`, 2000) + `/i;`:                     true,
+	} {
+		_, problems := Compile(Source{Name: "t", Text: diag.WholeFile("t.js", body)})
+		refused := strings.Contains(fmt.Sprint(problems), "the ranges in classes")
+		if refused == fits {
+			t.Errorf("%.60s… of %d bytes: %.200v", body, len(body), problems)
+		}
+	}
+}

@@ -45,11 +45,6 @@ func (e *decodeError) Error() string {
 	return fmt.Sprintf("%s at byte %d of the JSON text", e.message, e.at)
 }
 
-func (r *run) decode(text string) (goja.Value, error) {
-	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
-	return d.document()
-}
-
 func (d *decoder) document() (goja.Value, error) {
 	v, err := d.value()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // maxThorough is the size of a body of which everything is told at once,
@@ -17,9 +18,9 @@ const maxThorough = 16 << 10
 // tokens prove, before the body is compiled: compiling takes many times as long
 // as cutting into tokens. It returns true if there are any; other errors are
 // reported once these are fixed.
-func (c *compilation) early(f features) (refused bool) {
+func (c *compilation) early(f syntax.Features) (refused bool) {
 	text := c.src.Text
-	if len(text.Body()) <= maxThorough || len(f.modules) > 0 {
+	if len(text.Body()) <= maxThorough || len(f.Modules) > 0 {
 		return false
 	}
 	s := c.scan()
@@ -44,7 +45,7 @@ func (c *compilation) early(f features) (refused bool) {
 // scan returns what the tokens of the body say about names, or nil if it cannot
 // be read. Positions are those in the body itself.
 func (c *compilation) scan() *scan {
-	s := &scan{lexer: lexer{src: c.text, ts: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]lexeme{}, owned: map[string]bool{}}
+	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
 	if !s.run() {
 		return nil
 	}
@@ -65,19 +66,19 @@ func (c *compilation) watched(name string) bool {
 // stands anywhere where it may be declared, asked for with typeof, or a part of
 // a type, is doubtful, and nothing is said of it.
 type scan struct {
-	lexer
+	syntax.Lexer
 	watched  func(string) bool
 	found    *analysis
 	doubtful map[string]bool
 	// private are the first uses of names like #a, and owned those that some
 	// class declares.
-	private map[string]lexeme
+	private map[string]syntax.Token
 	owned   map[string]bool
 	// past are the tokens before the present one, the last of them first.
-	past [3]lexeme
+	past [3]syntax.Token
 	// outer are the tokens outside of all brackets, at most one more than a
 	// function has, and start is where the first token of all begins.
-	outer []lexeme
+	outer []syntax.Token
 	start int
 }
 
@@ -87,15 +88,15 @@ const maxOuter = 6
 // run reports whether the body could be read, with names that are what they
 // look like.
 func (s *scan) run() bool {
-	t := s.next()
-	for s.start = t.start; t.kind != tokenEnd; {
-		if t.kind == tokenWord && strings.Contains(t.text, `\`) {
+	t := s.Next()
+	for s.start = t.Start; t.Kind != syntax.End; {
+		if t.Kind == syntax.Word && strings.Contains(t.Text, `\`) {
 			return false
 		}
-		if len(s.braces) == 0 && len(s.outer) <= maxOuter {
+		if len(s.Brackets) == 0 && len(s.outer) <= maxOuter {
 			s.outer = append(s.outer, t)
 		}
-		depth, next := len(s.braces), s.next()
+		depth, next := len(s.Brackets), s.Next()
 		s.token(t, next, depth)
 		s.past[2], s.past[1], s.past[0] = s.past[1], s.past[0], t
 		t = next
@@ -103,69 +104,69 @@ func (s *scan) run() bool {
 	for name := range s.doubtful {
 		delete(s.found.refs, name)
 	}
-	return s.err == nil
+	return s.Err == nil
 }
 
 // token notices a token that has another behind it and so many brackets around it.
-func (s *scan) token(t, next lexeme, depth int) {
+func (s *scan) token(t, next syntax.Token, depth int) {
 	switch {
-	case t.kind == tokenWord && t.text[0] == '#':
+	case t.Kind == syntax.Word && t.Text[0] == '#':
 		s.hidden(t, next)
-	case t.member:
+	case t.Member:
 		s.member(t, next)
-	case t.text == "globalThis":
-		s.found.refs[t.text] = file.Idx(t.start + 1)
-	case t.kind != tokenWord && t.kind != tokenKeyword || !s.watched(t.text):
-	case next.text != "(" && next.text != "." && next.text != "?.", !s.expression(t, next.text == "(", depth):
-		s.doubtful[t.text] = true
+	case t.Text == "globalThis":
+		s.found.refs[t.Text] = file.Idx(t.Start + 1)
+	case t.Kind != syntax.Word && t.Kind != syntax.Keyword || !s.watched(t.Text):
+	case next.Text != "(" && next.Text != "." && next.Text != "?.", !s.expression(t, next.Text == "(", depth):
+		s.doubtful[t.Text] = true
 	default:
-		if _, again := s.found.refs[t.text]; !again {
-			s.found.refs[t.text] = file.Idx(t.start + 1)
+		if _, again := s.found.refs[t.Text]; !again {
+			s.found.refs[t.Text] = file.Idx(t.Start + 1)
 		}
 	}
 }
 
-func (s *scan) member(t, next lexeme) {
+func (s *scan) member(t, next syntax.Token) {
 	object := s.past[1]
-	if object.member || object.text != "vars" && !isGranting(object.text) {
+	if object.Member || object.Text != "vars" && !isGranting(object.Text) {
 		return
 	}
-	s.found.members = append(s.found.members, member{object.text, t.text, file.Idx(t.start + 1), file.Idx(t.end + 1)})
-	if assigns(next.text) {
-		s.found.assigned[object.text+"."+t.text] = true
+	s.found.members = append(s.found.members, member{object.Text, t.Text, file.Idx(t.Start + 1), file.Idx(t.End + 1)})
+	if syntax.Assigns(next.Text) {
+		s.found.assigned[object.Text+"."+t.Text] = true
 	}
 }
 
 // hidden notices the private name of a member, behind a dot or in a class.
-func (s *scan) hidden(t, next lexeme) {
-	_, again := s.private[t.text]
+func (s *scan) hidden(t, next syntax.Token) {
+	_, again := s.private[t.Text]
 	switch {
-	case !t.member && next.text != "in":
-		s.owned[t.text] = true
+	case !t.Member && next.Text != "in":
+		s.owned[t.Text] = true
 	case !again:
-		s.private[t.text] = t
+		s.private[t.Text] = t
 	}
 }
 
 // expression reports whether a name in front of a dot or, where it is called, a
 // parenthesis can be nothing but the beginning of an expression.
-func (s *scan) expression(t lexeme, called bool, depth int) bool {
+func (s *scan) expression(t syntax.Token, called bool, depth int) bool {
 	last, before := s.past[0], s.past[1]
 	switch {
-	case last.member:
+	case last.Member:
 		return false
-	case last.kind == tokenEnd || last.kind == tokenSemicolon:
+	case last.Kind == syntax.End || last.Kind == syntax.Semicolon:
 		return !called || depth == 0
-	case last.text == "{" || last.text == "}":
+	case last.Text == "{" || last.Text == "}":
 		return !called
-	case last.text == "await" || last.text == "return" || last.text == "throw":
+	case last.Text == "await" || last.Text == "return" || last.Text == "throw":
 		return true
-	case last.text == "(":
-		return before.member
-	case last.text == "=":
-		return called || declares(s.past[2])
-	case last.kind == tokenClose || last.kind == tokenOperand:
-		return !called && t.newline
+	case last.Text == "(":
+		return before.Member
+	case last.Text == "=":
+		return called || syntax.Declares(s.past[2])
+	case last.Kind == syntax.Close || last.Kind == syntax.Operand:
+		return !called && t.Newline
 	}
 	return false
 }
@@ -174,35 +175,35 @@ func (s *scan) expression(t lexeme, called bool, depth int) bool {
 // functions are left to the tree, which knows what lowering makes of them.
 func (s *scan) uncalled() bool {
 	tokens := s.outer
-	async := len(tokens) > 1 && tokens[0].text == "async" && !tokens[1].newline
+	async := len(tokens) > 1 && tokens[0].Text == "async" && !tokens[1].Newline
 	if async {
 		tokens = tokens[1:]
 	}
-	if len(tokens) == 0 || tokens[0].text != "function" {
-		return len(tokens) == 3 && tokens[1].text == "=>" && tokens[2].text == "}"
+	if len(tokens) == 0 || tokens[0].Text != "function" {
+		return len(tokens) == 3 && tokens[1].Text == "=>" && tokens[2].Text == "}"
 	}
 	tokens = tokens[1:]
-	if len(tokens) > 0 && tokens[0].text == "*" {
+	if len(tokens) > 0 && tokens[0].Text == "*" {
 		tokens, async = tokens[1:], true
 	}
-	return async && len(tokens) == 3 && tokens[1].text == ")" && tokens[2].text == "}"
+	return async && len(tokens) == 3 && tokens[1].Text == ")" && tokens[2].Text == "}"
 }
 
 // checkPrivate reports the first private name that no class declares.
 func (c *compilation) checkPrivate(s *scan) bool {
-	var first lexeme
+	var first syntax.Token
 	for name, use := range s.private {
-		if !s.owned[name] && (first.text == "" || use.start < first.start) {
+		if !s.owned[name] && (first.Text == "" || use.Start < first.Start) {
 			first = use
 		}
 	}
-	if first.text == "" {
+	if first.Text == "" {
 		return false
 	}
 	c.reject(diag.Diagnostic{
-		Code: "script-syntax", Range: c.src.Text.Range(first.start, first.end),
-		Summary: fmt.Sprintf("private name %q must be declared in an enclosing class", first.text),
-		Detail:  "add " + first.text + " to the class, or write the name without #",
+		Code: "script-syntax", Range: c.src.Text.Range(first.Start, first.End),
+		Summary: fmt.Sprintf("private name %q must be declared in an enclosing class", first.Text),
+		Detail:  "add " + first.Text + " to the class, or write the name without #",
 	})
 	return true
 }

@@ -106,7 +106,7 @@ func (l Limits) withDefaults() Limits {
 // limits returns the bounds of the call. Bodies that are no code print nothing.
 func (c Call) limits() Limits {
 	l := c.Limits.withDefaults()
-	if c.Program == nil || c.Program.kind != Code {
+	if c.Program == nil || c.Program.compiled.kind != Code {
 		l.Stdout = 0
 	}
 	return l

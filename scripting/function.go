@@ -16,20 +16,17 @@ import (
 	"github.com/dop251/goja/unistring"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// The body stands in a block of the function, so that its declarations may
-// take the names of globals, which are the function's parameters.
-const (
-	wrapperStart = "(async function(){{"
-	wrapperEnd   = "\n}})"
-)
+// wrapperEnd follows a body whose front is [wrapperStart].
+const wrapperEnd = "\n}})"
 
 // verbatim makes source in which the body stands as it is, on the lines that
 // it has in its file.
 func (c *compilation) verbatim(async bool) {
 	text := c.src.Text
-	start := wrapperStart
+	start := syntax.WrapperStart
 	if !async {
 		start = strings.Replace(start, "async ", "", 1)
 	}
@@ -44,7 +41,7 @@ func (c *compilation) verbatim(async bool) {
 
 // finish hands the source to the engine. A bug of the engine becomes a
 // diagnostic.
-func (c *compilation) finish() (p *Program) {
+func (c *compilation) finish() (p *compiledProgram) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
@@ -96,7 +93,7 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 }
 
 // program finishes a tree that is known to be sound.
-func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
+func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *compiledProgram {
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
@@ -111,7 +108,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}
-	p := &Program{
+	p := &compiledProgram{
 		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars, bigints: bigintsAt(c.src.BigInts),
 		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
 		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
@@ -160,7 +157,7 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 // interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
 // constant to it, and means the same. Literals with one sign stay constants.
 func unfold(n ast.Node) {
-	children(n, unfold)
+	syntax.Children(n, unfold)
 	switch n := n.(type) {
 	case *ast.BinaryExpression:
 		if constant(n.Left) {

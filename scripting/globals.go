@@ -10,51 +10,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
-// globals returns the names that a body of this kind may use beside what the
-// engine defines. JSON, RegExp and String are the engine's own, with bounds.
-func globals(kind Kind, objects []Object) []string {
-	names := []string{
-		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
-		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
-		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "dates", "log", "numbers", "queueMicrotask",
-		"setInterval", "setTimeout", "structuredClone", "toml", "vars", "yaml",
-	}
-	names = append(names, subjects(kind)...)
-	names = append(names, grantsOf(objects)...)
-	for _, name := range []string{"elicit", "sample", "roots", "ask"} {
-		if slices.Contains(objects, Object{"ask", name}) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// globals returns the names that the body may use beside what the engine defines.
-func (p *Program) globals() []string { return globalsOf(&p.source, p.names) }
-
-func globalsOf(s *Source, tools *toolNames) []string {
-	if s.Kind == Code {
-		return slices.Concat(codeGlobals(), tools.groups, tools.bare)
-	}
-	return globals(s.Kind, s.Objects)
-}
-
-// subjects returns the globals that bodies of this kind see and others may not.
-func subjects(kind Kind) []string {
-	switch kind {
-	case Hook:
-		return []string{"event"}
-	case Resource:
-		return []string{"uri", "params", "agent", "call", "content", "progress"}
-	case Complete:
-		return []string{"value", "params", "agent", "call"}
-	case Code:
-		return nil
-	default:
-		return []string{"input", "agent", "call", "content", "progress"}
-	}
-}
-
 // noSource keeps scripts from compiling text: eval, Function and their kin all
 // hand their options to the parser, and the option refuses. Text that nests
 // deep would otherwise overflow the stack of the process. What is thrown is a

@@ -6,6 +6,7 @@ import (
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // manyRounds is how often a loop goes round that matters.
@@ -87,7 +88,7 @@ func (g *growth) node(n ast.Node) {
 	case *ast.AssignExpression:
 		g.assigned(n)
 	}
-	children(n, g.node)
+	syntax.Children(n, g.node)
 }
 
 // called walks a function that is called in so many loops of its own.
@@ -95,7 +96,7 @@ func (g *growth) called(function ast.Node, loops int) {
 	outer, before := g.function, g.loops
 	g.functions++
 	g.function, g.loops = g.functions, loops
-	children(function, g.node)
+	syntax.Children(function, g.node)
 	g.function, g.loops = outer, before
 }
 
@@ -116,7 +117,7 @@ func each(n *ast.CallExpression) bool {
 
 // loop walks a loop, whose body alone is in it.
 func (g *growth) loop(loop ast.Node, body ast.Statement, short bool) {
-	children(loop, func(n ast.Node) {
+	syntax.Children(loop, func(n ast.Node) {
 		if n == ast.Node(body) && !short {
 			g.loops++
 			defer func() { g.loops-- }()

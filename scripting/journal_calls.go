@@ -111,9 +111,9 @@ func (j *Journal) Answered() (all []Answered) {
 // maxCalled bounds the name of a tool that a journal keeps, in bytes.
 const maxCalled = 256
 
-// called returns the name of the tool that a host call of code calls; nil of any other.
-func (p *Program) called(op string, payload []byte) []byte {
-	if op != opCall && op != opResume || p == nil || p.kind != Code {
+// toolCalled returns the name of the tool that a host call of code calls; nil of any other.
+func toolCalled(kind Kind, op string, payload []byte) []byte {
+	if op != opCall && op != opResume || kind != Code {
 		return nil
 	}
 	var request struct{ Tool string }

@@ -37,15 +37,6 @@ func (l *loop) held() int {
 	return held
 }
 
-// promiseOf returns the promise that v is, nil when it is none.
-func promiseOf(v goja.Value) *goja.Promise {
-	o, ok := v.(*goja.Object)
-	if !ok || o.ExportType() != promiseType {
-		return nil
-	}
-	return o.Export().(*goja.Promise)
-}
-
 // settle waits until nothing is left that the body started, and returns the
 // value of the promise that the body returned, or the value that it returned.
 // There is none when the run is suspended.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 type asking struct {
@@ -92,7 +93,7 @@ func (r *run) checkKey(what, key string) {
 	const others = "_.-"
 	fits := len(key) > 0 && len(key) <= 64
 	for i := 0; fits && i < len(key); i++ {
-		fits = isAlnum(key[i]) || strings.IndexByte(others, key[i]) >= 0
+		fits = syntax.IsAlnum(key[i]) || strings.IndexByte(others, key[i]) >= 0
 	}
 	if !fits {
 		panic(r.typeError(what + ": a key must be 1 to 64 letters, digits, _, . and -"))

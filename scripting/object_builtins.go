@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // scriptError says what an error object is to the caller.
@@ -148,7 +149,7 @@ func (r *run) checkedPattern(v goja.Value) goja.Value {
 		return v
 	}
 	text := v.ToString()
-	if _, why := patternSize(text.String()); why != "" {
+	if _, why := syntax.PatternSize(text.String()); why != "" {
 		panic(r.syntaxError("the regular expression is too large: " + why))
 	}
 	return text

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/dates"
 )
 
 // makeDates makes dates. They read no clock.
@@ -19,7 +20,7 @@ func (r *run) makeDates() *goja.Object {
 	r.method(o, "startOf", func(c goja.FunctionCall) goja.Value {
 		const what = "dates.startOf"
 		t := r.dateOf(what, c.Argument(0), c.Argument(2))
-		began, ok := startOf(t, r.dateUnit(c.Argument(1)))
+		began, ok := dates.StartOf(t, r.dateUnit(c.Argument(1)))
 		if !ok {
 			panic(r.typeError(what + ": the unit must be year, quarter, month, week, day, hour, minute or second"))
 		}
@@ -64,7 +65,7 @@ func (r *run) zone(what string, options goja.Value) *time.Location {
 func (r *run) dateOf(what string, v, options goja.Value) time.Time {
 	zone := r.zone(what, options)
 	if text, ok := v.(goja.String); ok {
-		t, err := parseISO(r.bounded(text).String(), zone)
+		t, err := dates.ParseISO(r.bounded(text).String(), zone)
 		if err != nil {
 			panic(r.syntaxError(what + ": " + err.Error()))
 		}
@@ -100,9 +101,9 @@ func (r *run) parseDate(c goja.FunctionCall) goja.Value {
 	var t time.Time
 	var err error
 	if pattern == "" {
-		t, err = parseISO(text, zone)
+		t, err = dates.ParseISO(text, zone)
 	} else {
-		t, err = parseDate(text, pattern, zone)
+		t, err = dates.Parse(text, pattern, zone)
 	}
 	if err != nil {
 		panic(r.syntaxError(what + ": " + err.Error()))
@@ -120,7 +121,7 @@ func (r *run) formatDate(c goja.FunctionCall) goja.Value {
 	if t.Year() < 0 || t.Year() > 9999 {
 		panic(r.rangeError(what + ": the year must be of four digits"))
 	}
-	text, err := formatDate(t, pattern)
+	text, err := dates.Format(t, pattern)
 	if err != nil {
 		panic(r.syntaxError(what + ": " + err.Error()))
 	}
@@ -164,7 +165,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 		if !ok || n != math.Trunc(n) || math.Abs(n) > maxAmount && unit != "milliseconds" || math.Abs(n) > longestDate {
 			panic(r.typeError(what + ": " + unit + " must be a whole number of at most a billion"))
 		}
-		t, _ = addUnits(t, strings.TrimSuffix(unit, "s"), int(n))
+		t, _ = dates.Add(t, strings.TrimSuffix(unit, "s"), int(n))
 		r.newDate(what, t)
 	}
 	return r.newDate(what, t)
@@ -174,7 +175,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 func (r *run) diffDates(c goja.FunctionCall) goja.Value {
 	const what = "dates.diff"
 	from, to := r.dateOf(what, c.Argument(0), c.Argument(3)), r.dateOf(what, c.Argument(1), c.Argument(3))
-	n, ok := diffUnits(from, to, r.dateUnit(c.Argument(2)))
+	n, ok := dates.Diff(from, to, r.dateUnit(c.Argument(2)))
 	if !ok {
 		panic(r.typeError(what + ": the unit must be year, month, week, day, hour, minute, second or millisecond"))
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// kvMethods are the methods of kv.NAME.
-func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
-
 // kvRequest is the payload of the operations kv.*; each uses some of its members.
 type kvRequest struct {
 	Grant    string          `json:"grant"`

@@ -2,14 +2,9 @@ package scripting
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dop251/goja"
-
-	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/wildcard"
 )
 
 // toolSet is tools, or a group of tools in code: a function for each member, made when a
@@ -55,19 +50,6 @@ func (s toolSet) Delete(name string) bool { return !s.Has(name) }
 // Keys returns the names of the members, without those that patterns cover.
 func (s toolSet) Keys() []string { return slices.Clone(s.names()) }
 
-// coversTool reports whether one of the names and patterns of a grant covers a
-// tool. What the language itself looks for on every object is covered by its
-// name alone: await tools, or `${tools}`, must not call a tool by accident.
-func coversTool(patterns []string, name string) bool {
-	if slices.Contains(patterns, name) && !wildcard.Is(name) {
-		return true
-	}
-	if name == "then" || inherited(name) {
-		return false
-	}
-	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })
-}
-
 // opCall is the operation by which a body calls a tool, and opResume that by which code goes
 // on with a call that has asked.
 const (
@@ -111,20 +93,6 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 		panic(r.typeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
-}
-
-func (c *compilation) checkTool(m member) {
-	granted := c.granted("tools")
-	if len(granted) == 0 || coversTool(granted, m.name) {
-		return // without any grant the object itself is reported
-	}
-	detail := fmt.Sprintf("granted is %s; add %q to the tools of the call block", strings.Join(granted, ", "), m.name)
-	if guess := didYouMean(m.name, slices.DeleteFunc(granted, wildcard.Is)); guess != "" {
-		detail = guess + " " + detail
-	}
-	c.report(diag.Diagnostic{
-		Severity: diag.Error, Code: "unknown-grant", Summary: fmt.Sprintf("tools.%s is not granted", m.name), Detail: detail,
-	}, m.start, m.end)
 }
 
 // moduleRequest is the payload of the operation module. Arguments are an object,

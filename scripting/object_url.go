@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
 type urlObject struct {
-	url *webURL
+	url *weburl.URL
 	// params is the object behind searchParams, made when it is asked for.
 	params *goja.Object
 }
@@ -36,80 +37,80 @@ func (r *run) makeURL() *goja.Object {
 	return class
 }
 
-func (r *run) parseArguments(text, base goja.Value) (*webURL, error) {
+func (r *run) parseArguments(text, base goja.Value) (*weburl.URL, error) {
 	if isNothing(base) {
-		return parseURL(r.bounded(text).String(), nil)
+		return weburl.Parse(r.bounded(text).String(), nil)
 	}
-	from, err := parseURL(r.bounded(base).String(), nil)
+	from, err := weburl.Parse(r.bounded(base).String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	return parseURL(r.bounded(text).String(), from)
+	return weburl.Parse(r.bounded(text).String(), from)
 }
 
 // urlPart is a part of a URL that scripts read and, if set is there, write.
 // What cannot be set is left as it was.
 type urlPart struct {
 	name string
-	get  func(*webURL) string
-	set  func(*webURL, string) error
+	get  func(*weburl.URL) string
+	set  func(*weburl.URL, string) error
 }
 
 func urlParts() []urlPart {
 	return []urlPart{
-		{"href", (*webURL).String, func(u *webURL, v string) error {
-			parsed, err := parseURL(v, nil)
+		{"href", (*weburl.URL).String, func(u *weburl.URL, v string) error {
+			parsed, err := weburl.Parse(v, nil)
 			if err == nil {
 				*u = *parsed
 			}
 			return err
 		}},
-		{"origin", (*webURL).origin, nil},
-		{"protocol", func(u *webURL) string { return u.scheme + ":" }, setProtocol},
-		{"username", func(u *webURL) string { return u.username }, func(u *webURL, v string) error {
-			u.username = *encoded(v, inUserinfo)
+		{"origin", (*weburl.URL).Origin, nil},
+		{"protocol", func(u *weburl.URL) string { return u.Scheme + ":" }, setProtocol},
+		{"username", func(u *weburl.URL) string { return u.Username }, func(u *weburl.URL, v string) error {
+			u.Username = *weburl.Escape(v, weburl.InUserinfo)
 			return nil
 		}},
-		{"password", func(u *webURL) string { return u.password }, func(u *webURL, v string) error {
-			u.password = *encoded(v, inUserinfo)
+		{"password", func(u *weburl.URL) string { return u.Password }, func(u *weburl.URL, v string) error {
+			u.Password = *weburl.Escape(v, weburl.InUserinfo)
 			return nil
 		}},
-		{"host", (*webURL).hostPort, (*webURL).setHostPort},
-		{"hostname", func(u *webURL) string { return u.host }, (*webURL).setHost},
-		{"port", func(u *webURL) string { return u.port }, (*webURL).setPort},
-		{"pathname", func(u *webURL) string { return u.path }, func(u *webURL, v string) error {
-			if !u.opaque {
-				u.setPath(v)
+		{"host", (*weburl.URL).HostPort, (*weburl.URL).SetHostPort},
+		{"hostname", func(u *weburl.URL) string { return u.Host }, (*weburl.URL).SetHost},
+		{"port", func(u *weburl.URL) string { return u.Port }, (*weburl.URL).SetPort},
+		{"pathname", func(u *weburl.URL) string { return u.Path }, func(u *weburl.URL, v string) error {
+			if !u.Opaque {
+				u.SetPath(v)
 			}
 			return nil
 		}},
-		{"search", func(u *webURL) string { return u.search(false) }, setSearch},
-		{"hash", func(u *webURL) string { return u.hash(false) }, setHash},
+		{"search", func(u *weburl.URL) string { return u.Search(false) }, setSearch},
+		{"hash", func(u *weburl.URL) string { return u.Hash(false) }, setHash},
 	}
 }
 
-func setProtocol(u *webURL, v string) error {
+func setProtocol(u *weburl.URL, v string) error {
 	scheme, _, _ := strings.Cut(strings.ToLower(v), ":")
-	_, was := special(u.scheme)
-	if _, is := special(scheme); is == was {
-		u.scheme = scheme
-		return u.setPort(u.port)
+	_, was := weburl.IsSpecial(u.Scheme)
+	if _, is := weburl.IsSpecial(scheme); is == was {
+		u.Scheme = scheme
+		return u.SetPort(u.Port)
 	}
 	return nil
 }
 
-func setSearch(u *webURL, v string) error {
-	u.query = nil
+func setSearch(u *weburl.URL, v string) error {
+	u.Query = nil
 	if v != "" {
-		u.setQuery(strings.TrimPrefix(v, "?"))
+		u.SetQuery(strings.TrimPrefix(v, "?"))
 	}
 	return nil
 }
 
-func setHash(u *webURL, v string) error {
-	u.fragment = nil
+func setHash(u *weburl.URL, v string) error {
+	u.Fragment = nil
 	if v != "" {
-		u.fragment = encoded(strings.TrimPrefix(v, "#"), inFragment)
+		u.Fragment = weburl.Escape(strings.TrimPrefix(v, "#"), weburl.InFragment)
 	}
 	return nil
 }
@@ -148,9 +149,9 @@ func (r *run) urlSearchParams(c goja.FunctionCall) goja.Value {
 		}
 		o.params = made
 		r.states[made].(*searchParams).changed = func(query string) {
-			o.url.query = nil
+			o.url.Query = nil
 			if query != "" {
-				o.url.query = &query
+				o.url.Query = &query
 			}
 		}
 		r.refreshParams(o)
@@ -160,7 +161,7 @@ func (r *run) urlSearchParams(c goja.FunctionCall) goja.Value {
 
 func (r *run) refreshParams(o *urlObject) {
 	if o.params != nil {
-		r.states[o.params].(*searchParams).pairs = r.parseQuery(o.url.search(false))
+		r.states[o.params].(*searchParams).pairs = r.parseQuery(o.url.Search(false))
 	}
 }
 

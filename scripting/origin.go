@@ -11,6 +11,7 @@ import (
 	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
@@ -115,7 +116,7 @@ func wordStartBefore(body string, offset int) int {
 	start := offset
 	for start > 0 {
 		_, size := utf8.DecodeLastRuneInString(body[:start])
-		if !wordStart(body[start-size:]) {
+		if !syntax.WordStart(body[start-size:]) {
 			break
 		}
 		start -= size
@@ -129,7 +130,7 @@ func wordEnd(body string, offset int) int {
 	end := offset
 	for end < len(body) {
 		r, size := utf8.DecodeRuneInString(body[end:])
-		if !wordStart(body[end:]) {
+		if !syntax.WordStart(body[end:]) {
 			if end == offset && r != '\n' {
 				end += size
 			}
@@ -145,7 +146,7 @@ func wordEnd(body string, offset int) int {
 func (o *origin) offset(line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
-		n := lineLength(o.src[at:])
+		n := syntax.LineLength(o.src[at:])
 		at += n
 		if at >= len(o.src) {
 			return at
@@ -328,10 +329,10 @@ func isASCII(s string) bool {
 
 func lineStarts(s string) []int {
 	starts := []int{0}
-	for at := lineLength(s); at < len(s); {
+	for at := syntax.LineLength(s); at < len(s); {
 		at += terminatorLength(s[at:])
 		starts = append(starts, at)
-		at += lineLength(s[at:])
+		at += syntax.LineLength(s[at:])
 	}
 	return starts
 }

@@ -72,8 +72,8 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 		src := tool(c.body)
 		src.Objects = append(src.Objects, Object{"tools", "search"})
 		p := compiled(t, src)
-		if p.everything != c.everything || p.proxies != c.proxies || p.hosted != c.hosted {
-			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.everything, p.proxies, p.hosted)
+		if p.compiled.everything != c.everything || p.compiled.proxies != c.proxies || p.compiled.hosted != c.hosted {
+			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.compiled.everything, p.compiled.proxies, p.compiled.hosted)
 		}
 	}
 }

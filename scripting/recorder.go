@@ -15,8 +15,8 @@ import (
 // that has not come to yet. It believes the other process nothing that could
 // change what another call does. It is not safe for concurrent use.
 type Recorder struct {
-	program *Program // nil in tests of the recorder alone
-	book    book
+	kind Kind // of the program
+	book book
 	// given are the answers that the other process has not come to, by the
 	// numbers of their host calls, and held is how many bytes they have.
 	given map[int]answer
@@ -33,7 +33,10 @@ type Recorder struct {
 // seed to run with.
 func NewRecorder(c Call) *Recorder {
 	j := c.Journal
-	r := &Recorder{program: c.Program, book: newBook(j, c.limits())}
+	r := &Recorder{book: newBook(j, c.limits())}
+	if c.Program != nil { // nil in tests of the recorder alone
+		r.kind = c.Program.Kind()
+	}
 	j.seed = r.book.seed(c.Seed)
 	r.rewind()
 	for _, e := range j.entries {
@@ -111,7 +114,7 @@ func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
 		return nil, fmt.Errorf("host call %d: %w", seq, errOrder)
 	}
 	r.last = seq
-	e := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: r.program.called(op, payload)}
+	e := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.kind, op, payload)}
 	if IsMessage(op) {
 		e.kind, e.answer = entryTold, r.kept(op, payload)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja/file"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // noReturn is the code of the warning about a body that returns nothing.
@@ -97,7 +98,7 @@ func leaves(statements []ast.Statement) bool {
 		switch n := n.(type) {
 		case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral, *ast.ClassLiteral:
 			inner++
-			children(n, look)
+			syntax.Children(n, look)
 			inner--
 			return
 		case *ast.ReturnStatement:
@@ -106,7 +107,7 @@ func leaves(statements []ast.Statement) bool {
 			found = true
 		}
 		if !found {
-			children(n, look)
+			syntax.Children(n, look)
 		}
 	}
 	for _, s := range statements {

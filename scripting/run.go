@@ -15,7 +15,7 @@ type run struct {
 	// fixed at creation
 	ctx     context.Context
 	rt      *goja.Runtime
-	program *Program
+	program *compiledProgram
 	call    Call
 	limits  Limits
 	host    Host
@@ -57,7 +57,7 @@ type run struct {
 
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
-		ctx: ctx, rt: goja.New(), program: c.Program, call: c, host: h,
+		ctx: ctx, rt: goja.New(), program: c.Program.compiled, call: c, host: h,
 		limits: c.limits(), began: time.Now(),
 	}
 	if c.Start.IsZero() {
@@ -145,4 +145,9 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 			return
 		}
 	}
+}
+
+func (r *run) decode(text string) (goja.Value, error) {
+	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
+	return d.document()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
 // shape is what an object may hold that a script hands over.
@@ -181,8 +182,8 @@ func (r *run) link(v goja.Value) (string, bool) {
 	if _, ok := r.states[o].(*urlObject); object && !ok {
 		return "", false
 	}
-	u, err := parseURL(v.String(), nil)
-	if err != nil || u.scheme != "https" && u.scheme != "http" {
+	u, err := weburl.Parse(v.String(), nil)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return "", false
 	}
 	return u.String(), true

@@ -206,7 +206,7 @@ func mirrored(s string) (closers string) {
 	for i := len(s) - 1; i >= 0; i-- {
 		switch c := s[i]; c {
 		case '(', '[', '{':
-			closers += string(closing(c))
+			closers += map[rune]string{'(': ")", '[': "]", '{': "}"}[rune(c)]
 		case ')', ']', '}':
 			closers = closers[:max(0, len(closers)-1)]
 		}

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"github.com/mcpd/mcpd/internal/js/syntax"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ func settingOf(text string, at int, message string) setting {
 	rest := strings.TrimLeft(text[at+len(s.this):], " \t\r\n")
 	s.after = rest[:wordEnd(rest, 0)]
 	start := strings.LastIndexByte(text[:at], '\n') + 1
-	s.line = strings.TrimSpace(text[start : at+lineLength(text[at:])])
+	s.line = strings.TrimSpace(text[start : at+syntax.LineLength(text[at:])])
 	prior := strings.TrimRight(text[:start], "\r\n")
 	s.prior = strings.TrimSpace(prior[strings.LastIndexByte(prior, '\n')+1:])
 	s.first = s.line[:wordEnd(s.line, 0)]
@@ -146,9 +147,9 @@ func misnamed(s setting) string {
 		return "write the parameters in front of it: function name() { … }"
 	case s.before == "function" || s.this == "function" && s.after == "(":
 		return "give it a name: function name(…) { … }"
-	case (reserved(s.this) || strings.Contains(s.message, "reserved word")) && naming(s.before):
+	case (syntax.IsReserved(s.this) || strings.Contains(s.message, "reserved word")) && naming(s.before):
 		return s.this + " is a word of the language; choose another name"
-	case s.first == "for" && wordStart(s.this+" ") && (strings.Contains(s.line, "(const "+s.before+" ") || strings.Contains(s.line, "(let "+s.before+" ")):
+	case s.first == "for" && syntax.WordStart(s.this+" ") && (strings.Contains(s.line, "(const "+s.before+" ") || strings.Contains(s.line, "(let "+s.before+" ")):
 		return "write of between the name and the list: for (const x of list)"
 	case (s.first == "if" || s.first == "while" || s.first == "for" || s.first == "switch") && s.before == s.first && s.this != "(":
 		return "put what follows " + s.first + " in parentheses: " + s.first + " (…) { … }"
@@ -170,7 +171,7 @@ func naming(word string) bool {
 // unlisted is of members and elements that nothing separates.
 func unlisted(s setting) string {
 	switch {
-	case s.this == "=" && s.first != "const" && wordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
+	case s.this == "=" && s.first != "const" && syntax.WordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
 		return "members of an object are written name: value, with a colon"
 	case strings.Contains(s.message, "horthand property") || strings.Contains(s.message, "nvalid destructuring assignment target"):
 		return "members of an object are written name: value, with a colon"
@@ -188,7 +189,7 @@ func unlisted(s setting) string {
 		return "put statements in braces: (x) => { return … }, or leave out return"
 	case s.this == "return" && s.before == ")":
 		return "put the statements of a function in braces: { return … }"
-	case quotes(s.this) && !opensOrJoins(s.before), quotes(s.before) && wordStart(s.this+" ") && !s.newline:
+	case quotes(s.this) && !opensOrJoins(s.before), quotes(s.before) && syntax.WordStart(s.this+" ") && !s.newline:
 		return "join texts with +, and separate arguments and elements with commas"
 	}
 	return ""
@@ -208,7 +209,7 @@ func unfinished(s setting) string {
 		return "a value is missing between " + s.before + " and " + s.this
 	case s.this == ":" && (strings.Contains(s.line, "=> {") || strings.HasSuffix(s.prior, "=> {")):
 		return "an arrow function that returns an object has it in parentheses: (…) => ({ … })"
-	case s.before == "." && !wordStart(s.this+" "):
+	case s.before == "." && !syntax.WordStart(s.this+" "):
 		return "the name of a member is missing behind the dot"
 	case s.this == ";" && strings.Contains(s.line, "?"):
 		return "a ? b : c needs its : and what follows it"
@@ -230,7 +231,7 @@ func ofPython(s setting) string {
 		return ofPythonNames["raise"]
 	case s.first == "from":
 		return "nothing can be imported: the tools are there already"
-	case s.before == "print" && (quotes(s.this) || wordStart(s.this+" ")):
+	case s.before == "print" && (quotes(s.this) || syntax.WordStart(s.this+" ")):
 		return "write print(…) with parentheses"
 	case s.this == "if" && !s.newline && strings.Contains(s.line, " else "):
 		return "write condition ? a : b instead of a if condition else b"

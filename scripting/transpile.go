@@ -14,6 +14,7 @@ import (
 	"github.com/dop251/goja/ast"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/syntax"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
@@ -22,7 +23,7 @@ import (
 const bodyMarker = "$mcpd$body$"
 
 const (
-	loweredStart = bodyMarker + "(async function(){{"
+	loweredStart = bodyMarker + syntax.WrapperStart
 	loweredEnd   = "\n}});\n"
 )
 
@@ -31,16 +32,16 @@ const maxLowered = 1 << 20
 
 // transpiled reports whether a text needs a [Transpiler], and says so at the place in it if
 // the program has none.
-func (c *compilation) transpiled(f features) (needs, ok bool) {
+func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 	var at diag.Range
 	var what string
 	switch {
-	case len(f.modules) > 0:
-		at, what = c.src.Text.Range(f.modules[0].start, f.modules[0].end), "import declarations"
+	case len(f.Modules) > 0:
+		at, what = c.src.Text.Range(f.Modules[0].Start, f.Modules[0].End), "import declarations"
 	case c.src.Language == TS:
 		at, what = c.src.Text.Range(0, 0), "TypeScript"
-	case f.lowering:
-		at, what = c.src.Text.Range(f.lowered.start, f.lowered.end), "async generators and for await"
+	case f.Lowering:
+		at, what = c.src.Text.Range(f.Lowered.Start, f.Lowered.End), "async generators and for await"
 	default:
 		return false, true
 	}
@@ -53,15 +54,15 @@ func (c *compilation) transpiled(f features) (needs, ok bool) {
 
 // lower makes source that the engine speaks of TypeScript, imports and what
 // the engine lacks. It reports whether it could.
-func (c *compilation) lower(f features) bool {
-	if f.indents > maxLowered {
+func (c *compilation) lower(f syntax.Features) bool {
+	if f.Indents > maxLowered {
 		c.tooLarge()
 		return false
 	}
-	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, f.modules)}
+	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, f.Modules)}
 	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == TS, MaxErrors: maxReports}
 	out := transpile.Output{}
-	if len(f.modules) == 0 {
+	if len(f.Modules) == 0 {
 		out = c.src.Transpiler.Transpile(in)
 	} else {
 		out = files.bundle(in)
@@ -76,8 +77,8 @@ func (c *compilation) lower(f features) bool {
 		c.tooLarge()
 		return false
 	}
-	if _, refused := inspect(string(out.Code), JS); refused != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.summary, "this is said of the JavaScript that the body is compiled to; "+refused.detail)
+	if _, refused := syntax.Check(string(out.Code), false); refused != nil {
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is said of the JavaScript that the body is compiled to; "+refused.Detail)
 		return false
 	}
 	return c.lowered(string(out.Code), out.Map, files)
@@ -88,13 +89,13 @@ func (c *compilation) tooLarge() {
 }
 
 func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
-	c.origin = origin{src: wrapperStart + code + wrapperEnd, lowered: true}
+	c.origin = origin{src: syntax.WrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "its source map is damaged: "+err.Error())
 		return false
 	}
-	c.origin.texts, c.origin.mappings = files.resolve(mappings, len(wrapperStart))
+	c.origin.texts, c.origin.mappings = files.resolve(mappings, len(syntax.WrapperStart))
 	return true
 }
 
@@ -137,21 +138,21 @@ type entry struct {
 	imports int
 }
 
-func newEntry(text diag.Text, body string, modules []module) *entry {
+func newEntry(text diag.Text, body string, modules []syntax.Span) *entry {
 	e := &entry{text: text, body: body}
 	var b strings.Builder
 	b.WriteString(loweredStart)
 	from := 0
 	for _, m := range modules {
-		e.copy(&b, from, m.start)
-		b.WriteString(blank(body[m.start:m.end]))
-		from = m.end
+		e.copy(&b, from, m.Start)
+		b.WriteString(blank(body[m.Start:m.End]))
+		from = m.End
 	}
 	e.copy(&b, from, len(body))
 	b.WriteString(loweredEnd)
 	e.imports = b.Len()
 	for _, m := range modules {
-		e.copy(&b, m.start, m.end)
+		e.copy(&b, m.Start, m.End)
 		b.WriteString("\n")
 	}
 	e.src = b.String()
@@ -248,8 +249,8 @@ func (m *modules) Load(name string) (string, transpile.Format, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if _, refused := inspect(text.Body(), language); refused != nil {
-		return "", 0, &transpile.Refused{Diagnostic: refused.diagnostic(text)}
+	if _, refused := syntax.Check(text.Body(), language == TS); refused != nil {
+		return "", 0, &transpile.Refused{Diagnostic: refused.Diagnostic(text)}
 	}
 	return text.Body(), format, nil
 }

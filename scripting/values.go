@@ -216,3 +216,12 @@ func (d *decoder) bigint(text string) (goja.Value, bool) {
 	}
 	return d.rt.ToValue(b), true
 }
+
+// promiseOf returns the promise that v is, nil when it is none.
+func promiseOf(v goja.Value) *goja.Promise {
+	o, ok := v.(*goja.Object)
+	if !ok || o.ExportType() != promiseType {
+		return nil
+	}
+	return o.Export().(*goja.Promise)
+}

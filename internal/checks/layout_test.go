@@ -22,7 +22,7 @@ var layout = map[string][]string{
 	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
-	"scripting":                {"diag", "internal/base/...", "scripting/transpile"},
+	"scripting":                {"diag", "internal/base/...", "internal/js/...", "scripting/transpile"},
 	"scripting/hosttest":       {"scripting"},
 	"scripting/transpile":      {"diag"},
 	"scripting/worker":         {"diag", "scripting", "internal/base/...", "internal/process/..."},
@@ -35,7 +35,7 @@ var layout = map[string][]string{
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/..."},
 	"internal/language/...":    {"diag", "internal/base/...", "internal/execution/suspend"},
 	"internal/ops/...":         {"call", "identity", "diag", "policylang", "internal/base/...", "internal/language/...", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
-	"internal/js/...":          {"scripting/transpile"},
+	"internal/js/...":          {"diag", "scripting/transpile"},
 	"internal/process/...":     {},
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker"},
@@ -49,7 +49,7 @@ var layout = map[string][]string{
 // doors names the only packages that may import a dependency; a prefix covers
 // every package of that module. Tests may also use what testDoors lists.
 var doors = map[string][]string{
-	"github.com/dop251/goja":              {"scripting"},
+	"github.com/dop251/goja":              {"scripting", "internal/js/syntax"},
 	"github.com/evanw/esbuild":            {"internal/js/esbuild"},
 	"github.com/google/cel-go":            {"policylang"},
 	"github.com/hashicorp/hcl":            {"internal/language/hclfile"},

@@ -1,4 +1,4 @@
-package scripting
+package syntax
 
 import (
 	"strings"
@@ -38,36 +38,36 @@ type level struct {
 	siblings int
 }
 
-func (g *gate) enter(t lexeme) {
+func (g *gate) enter(t Token) {
 	made := g.now.made
-	if g.now.making && t.text == "{" {
+	if g.now.making && t.Text == "{" {
 		g.now.making = false
 		// Lowering adds two brackets for each async generator.
-		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(loweredStart, "(") + strings.Count(loweredStart, "{"); brackets > maxBrackets {
-			g.fail(t.start, t.end, "async generators nest too deep", "move the inner ones out of the others")
+		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(WrapperStart, "(") + strings.Count(WrapperStart, "{"); brackets > maxBrackets {
+			g.fail(t.Start, t.End, "async generators nest too deep", "move the inner ones out of the others")
 		}
 		made++
 	}
 	defined := g.now.defined
-	if g.now.defining && t.text == "{" {
+	if g.now.defining && t.Text == "{" {
 		g.now.defining = false
 		if defined++; defined > maxDefined {
-			g.fail(t.start, t.end, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
+			g.fail(t.Start, t.End, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
 		}
 	}
-	pattern := g.now.names.pattern || g.importing == importOpen || declares(g.last)
+	pattern := g.now.names.pattern || g.importing == importOpen || Declares(g.last)
 	g.levels = append(g.levels, g.now)
 	g.now = level{
 		names:     names{pattern: pattern},
 		outer:     g.now.outer + g.now.chain + 1,
 		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
-		made: made, defined: defined, question: g.last.text == "?", enum: g.now.enum || g.before.text == "enum" && !g.before.member,
+		made: made, defined: defined, question: g.last.Text == "?", enum: g.now.enum || g.before.Text == "enum" && !g.before.Member,
 	}
 }
 
 // leave goes back to the level outside a bracket. The bracket counts there as
 // one more operator, and its arrow functions as being in parameters if => follows.
-func (g *gate) leave(t lexeme) {
+func (g *gate) leave(t Token) {
 	if len(g.levels) == 0 {
 		return
 	}
@@ -105,17 +105,17 @@ func (g *gate) around() level {
 
 // comma counts what one parser walks again for every comma: sequences, but
 // not the elements of an array nor the members of an object, which have colons.
-func (g *gate) comma(t lexeme) {
+func (g *gate) comma(t Token) {
 	g.step()
-	array := len(g.braces) > 0 && g.braces[len(g.braces)-1].kind == '['
+	array := len(g.Brackets) > 0 && g.Brackets[len(g.Brackets)-1].kind == '['
 	if g.now.commas++; g.now.commas > maxCommas && !array {
-		g.fail(t.start, t.end, "too many commas", "at most 1,000 expressions may follow each other; put them into an array")
+		g.fail(t.Start, t.End, "too many commas", "at most 1,000 expressions may follow each other; put them into an array")
 	}
 }
 
 // operator counts the operators that mean more than one level of nesting.
-func (g *gate) operator(t lexeme) {
-	switch t.text {
+func (g *gate) operator(t Token) {
+	switch t.Text {
 	case "?":
 		g.now.pending++
 	case ":":
@@ -130,37 +130,37 @@ func (g *gate) operator(t lexeme) {
 			g.enumText(t)
 		}
 	case "<":
-		if g.now.angles++; g.ts && g.now.angles > maxAngles {
-			g.fail(t.start, t.end, "too many < in one statement", "a TypeScript statement may have 50 of them; split it")
+		if g.now.angles++; g.TypeScript && g.now.angles > maxAngles {
+			g.fail(t.Start, t.End, "too many < in one statement", "a TypeScript statement may have 50 of them; split it")
 		}
 	}
 }
 
 // arrow counts the arrow function that => belongs to.
-func (g *gate) arrow(t lexeme) {
+func (g *gate) arrow(t Token) {
 	if g.now.functions++; g.now.functions > maxFunctions {
-		g.fail(t.start, t.end, "arrow functions nest too deep", "give one of the functions a name")
+		g.fail(t.Start, t.End, "arrow functions nest too deep", "give one of the functions a name")
 	}
 	if g.now.doubt {
 		g.now.doubt = false
 		g.now.doubts++
 	}
 	if g.now.doubts > maxDoubts {
-		g.fail(t.start, t.end, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
+		g.fail(t.Start, t.End, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
 	}
-	if g.last.text != ")" {
+	if g.last.Text != ")" {
 		return // only parameters in parentheses are parsed twice
 	}
 	g.now.arrows = max(g.now.arrows, g.parameters+1)
 	if g.parameters >= maxArrows {
-		g.fail(t.start, t.end, "arrow functions nest too deep in parameters", "give one of the functions a name")
+		g.fail(t.Start, t.End, "arrow functions nest too deep in parameters", "give one of the functions a name")
 	}
 }
 
 // enumText refuses what may build text in an enum: the compiler computes it,
 // and a member that doubles the one before doubles the program.
-func (g *gate) enumText(t lexeme) {
-	g.fail(t.start, t.end, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
+func (g *gate) enumText(t Token) {
+	g.fail(t.Start, t.End, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
 }
 
 // blame finds the bracket that is wrong where brackets do not match at the end
@@ -169,42 +169,42 @@ func (g *gate) enumText(t lexeme) {
 func (g *gate) blame() {
 	wrong := 0
 	switch {
-	case g.err == nil && len(g.braces) == 0:
+	case g.Err == nil && len(g.Brackets) == 0:
 		return
-	case g.err == nil:
-	case !g.err.unmatched || !beginsLine(g.src, g.err.start):
+	case g.Err == nil:
+	case !g.Err.unmatched || !beginsLine(g.Src, g.Err.start):
 		return
 	default:
-		for wrong = len(g.braces) - 1; wrong >= 0 && closing(g.braces[wrong].kind) != g.src[g.err.start]; {
+		for wrong = len(g.Brackets) - 1; wrong >= 0 && closing(g.Brackets[wrong].kind) != g.Src[g.Err.start]; {
 			wrong--
 		}
 		if wrong++; wrong == 0 {
 			return
 		}
 	}
-	g.err = nil
-	g.neverClosed(g.braces[wrong])
+	g.Err = nil
+	g.neverClosed(g.Brackets[wrong])
 }
 
 // adrift refuses a semicolon inside of ( or [, and a statement there at the
 // beginning of a line: the bracket was never closed.
-func (g *gate) adrift(t lexeme) {
-	n := len(g.braces)
-	if n == 0 || g.braces[n-1].kind != '(' && g.braces[n-1].kind != '[' {
+func (g *gate) adrift(t Token) {
+	n := len(g.Brackets)
+	if n == 0 || g.Brackets[n-1].kind != '(' && g.Brackets[n-1].kind != '[' {
 		return
 	}
-	control := g.braces[n-1].control
+	control := g.Brackets[n-1].control
 	switch {
-	case t.kind == tokenSemicolon && !control:
-	case t.kind != tokenKeyword || !t.newline || !commands(t.text):
+	case t.Kind == Semicolon && !control:
+	case t.Kind != Keyword || !t.Newline || !commands(t.Text):
 		return
-	case control && g.last.kind == tokenOpen, g.last.text == "as", g.ts && (g.last.text == "<" || g.last.kind == tokenComma):
+	case control && g.last.Kind == Open, g.last.Text == "as", g.TypeScript && (g.last.Text == "<" || g.last.Kind == Comma):
 		return // for (const …), as const, <const T>
 	}
-	for n > 1 && (g.braces[n-2].kind == '(' || g.braces[n-2].kind == '[') {
+	for n > 1 && (g.Brackets[n-2].kind == '(' || g.Brackets[n-2].kind == '[') {
 		n--
 	}
-	g.neverClosed(g.braces[n-1])
+	g.neverClosed(g.Brackets[n-1])
 }
 
 func (g *gate) neverClosed(open bracket) {

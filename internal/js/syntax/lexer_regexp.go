@@ -1,4 +1,4 @@
-package scripting
+package syntax
 
 import (
 	"strconv"
@@ -17,27 +17,27 @@ const (
 
 // slashAfter says what a / after the token prev is. It never guesses: behind
 // a } or a word such as yield only a parser knows.
-func (l *lexer) slashAfter(prev lexeme) slashMeaning {
-	switch prev.kind {
-	case tokenWord:
-		if !prev.member && (prev.text == "await" || prev.text == "yield" || prev.text == "of") {
+func (l *Lexer) slashAfter(prev Token) slashMeaning {
+	switch prev.Kind {
+	case Word:
+		if !prev.Member && (prev.Text == "await" || prev.Text == "yield" || prev.Text == "of") {
 			return unclear
 		}
 		return division
-	case tokenOperand:
+	case Operand:
 		return division
-	case tokenKeyword:
+	case Keyword:
 		if prev.endsOperand() {
 			return division
 		}
 		return literal
-	case tokenClose:
-		if prev.text == "}" || prev.text == controlEnd {
+	case Close:
+		if prev.Text == "}" || prev.Text == controlEnd {
 			return unclear
 		}
 		return division
-	case tokenOperator:
-		if l.ts && prev.text == ">" {
+	case Operator:
+		if l.TypeScript && prev.Text == ">" {
 			return unclear
 		}
 		return literal
@@ -45,51 +45,51 @@ func (l *lexer) slashAfter(prev lexeme) slashMeaning {
 	return literal
 }
 
-func (l *lexer) regexp() {
-	start, class := l.at, false
-	for l.at++; l.at < len(l.src); l.at++ {
-		switch c := l.src[l.at]; {
+func (l *Lexer) regexp() {
+	start, class := l.At, false
+	for l.At++; l.At < len(l.Src); l.At++ {
+		switch c := l.Src[l.At]; {
 		case c == '\n' || c == '\r':
-			l.fail(start, l.at, "this regular expression is never closed", "add the / that ends it")
+			l.fail(start, l.At, "this regular expression is never closed", "add the / that ends it")
 			return
 		case c == '\\':
-			l.at++
-			if l.at < len(l.src) && (l.src[l.at] == '\n' || l.src[l.at] == '\r') {
-				l.at--
+			l.At++
+			if l.At < len(l.Src) && (l.Src[l.At] == '\n' || l.Src[l.At] == '\r') {
+				l.At--
 			}
 		case c == '[':
 			class = true
 		case c == ']':
 			class = false
 		case c == '/' && !class:
-			l.at++
+			l.At++
 			// Both engines behind this parse patterns recursively.
-			pattern := l.src[start+1 : l.at-1]
-			size, why := patternSize(pattern)
+			pattern := l.Src[start+1 : l.At-1]
+			size, why := PatternSize(pattern)
 			l.patterns += size
 			if why == "" && l.patterns > maxPatterns {
 				why = "the repetitions in all regular expressions of a body may add up to 100,000"
 			}
 			if why != "" {
-				l.fail(start, l.at, "this regular expression is too large", why)
+				l.fail(start, l.At, "this regular expression is too large", why)
 			}
-			if flags := l.flags(); l.err == nil && (strings.Contains(flags, "i") || strings.Contains(pattern, "(?")) {
+			if flags := l.flags(); l.Err == nil && (strings.Contains(flags, "i") || strings.Contains(pattern, "(?")) {
 				l.checkFolded(start, pattern)
 			}
 			return
 		}
 	}
-	l.fail(start, len(l.src), "this regular expression is never closed", "add the / that ends it")
+	l.fail(start, len(l.Src), "this regular expression is never closed", "add the / that ends it")
 }
 
 // flags reads the flags of a regular expression, none of which stands twice.
-func (l *lexer) flags() string {
-	from := l.at
+func (l *Lexer) flags() string {
+	from := l.At
 	l.word()
-	flags := l.src[from:min(l.at, len(l.src))]
+	flags := l.Src[from:min(l.At, len(l.Src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
-			l.fail(from, l.at, "a flag of this regular expression stands twice", "remove one of the two")
+			l.fail(from, l.At, "a flag of this regular expression stands twice", "remove one of the two")
 			break
 		}
 	}
@@ -98,9 +98,9 @@ func (l *lexer) flags() string {
 
 // checkFolded bounds what all regular expressions that may ignore case have in ranges: groups
 // with (? may say so themselves.
-func (l *lexer) checkFolded(start int, pattern string) {
+func (l *Lexer) checkFolded(start int, pattern string) {
 	if l.folded += rangeSizes(pattern); l.folded > maxRanges {
-		l.fail(start, l.at, "this regular expression is too large", whyRanges)
+		l.fail(start, l.At, "this regular expression is too large", whyRanges)
 	}
 }
 
@@ -115,53 +115,53 @@ func isOperator(s string) bool {
 	return false
 }
 
-func (l *lexer) operator(t *lexeme) {
-	rest := l.src[l.at:]
+func (l *Lexer) operator(t *Token) {
+	rest := l.Src[l.At:]
 	switch {
 	case rest[0] == ',':
-		t.kind = tokenComma
-		l.at++
+		t.Kind = Comma
+		l.At++
 		return
 	case rest[0] == ';':
-		t.kind = tokenSemicolon
-		l.at++
+		t.Kind = Semicolon
+		l.At++
 		return
-	case strings.HasPrefix(rest, "?.") && l.digitAt(l.at+2):
-		t.kind = tokenOperator
-		l.at++
+	case strings.HasPrefix(rest, "?.") && l.digitAt(l.At+2):
+		t.Kind = Operator
+		l.At++
 		return
 	}
-	t.kind = tokenOperator
+	t.Kind = Operator
 	for n := min(4, len(rest)); n > 1; n-- {
-		if isOperator(rest[:n]) && !(l.ts && rest[0] == '>') {
-			l.at += n
+		if isOperator(rest[:n]) && !(l.TypeScript && rest[0] == '>') {
+			l.At += n
 			l.postfix(t, rest[:n])
 			return
 		}
 	}
 	_, size := utf8.DecodeRuneInString(rest)
-	l.at += size
-	if l.ts && rest[0] == '!' {
+	l.At += size
+	if l.TypeScript && rest[0] == '!' {
 		l.postfix(t, "++")
 	}
 }
 
 // postfix makes x++, x-- and TypeScript's x! operands, which they are for what follows.
-func (l *lexer) postfix(t *lexeme, op string) {
-	if (op == "++" || op == "--") && !t.newline && l.prev.endsOperand() {
-		t.kind = tokenOperand
+func (l *Lexer) postfix(t *Token, op string) {
+	if (op == "++" || op == "--") && !t.Newline && l.Prev.endsOperand() {
+		t.Kind = Operand
 	}
 }
 
 // endsOperand reports whether the token surely ends an operand.
-func (t lexeme) endsOperand() bool {
-	switch t.kind {
-	case tokenWord, tokenOperand:
+func (t Token) endsOperand() bool {
+	switch t.Kind {
+	case Word, Operand:
 		return true
-	case tokenKeyword:
-		return t.text == "this" || t.text == "super" || t.text == "null" || t.text == "true" || t.text == "false"
-	case tokenClose:
-		return t.text != "}" && t.text != controlEnd
+	case Keyword:
+		return t.Text == "this" || t.Text == "super" || t.Text == "null" || t.Text == "true" || t.Text == "false"
+	case Close:
+		return t.Text != "}" && t.Text != controlEnd
 	}
 	return false
 }
@@ -183,7 +183,7 @@ const whyRanges = "the ranges in classes of regular expressions, such as [a-z], 
 // patternSize estimates the atoms of a regular expression with its repetitions
 // written out, and says why it is refused, "" when it is not. It may count too
 // much, because it knows neither escapes nor classes, but never too little.
-func patternSize(pattern string) (size int, refused string) {
+func PatternSize(pattern string) (size int, refused string) {
 	if len(pattern) > maxPattern {
 		return 0, "a regular expression may have at most 8 KiB"
 	}

@@ -1,4 +1,6 @@
-package scripting
+// Package weburl parses, changes and writes URLs as the WHATWG URL standard says, which is what
+// the class URL of scripts is made of. It knows nothing of scripts. Start at [Parse].
+package weburl
 
 import (
 	"errors"
@@ -9,19 +11,19 @@ import (
 )
 
 // webURL is a URL as the WHATWG URL standard has it. Hosts beyond ASCII are refused.
-type webURL struct {
-	scheme, username, password string
-	host, port                 string
+type URL struct {
+	Scheme, Username, Password string
+	Host, Port                 string
 	hasHost                    bool
-	path                       string
-	opaque                     bool // the path is no list of segments, as in mailto:
-	query, fragment            *string
+	Path                       string
+	Opaque                     bool // the path is no list of segments, as in mailto:
+	Query, Fragment            *string
 }
 
 var errInvalidURL = errors.New("invalid URL")
 
 // special returns the default port of the schemes that the standard treats specially.
-func special(scheme string) (port string, ok bool) {
+func IsSpecial(scheme string) (port string, ok bool) {
 	switch scheme {
 	case "http", "ws":
 		return "80", true
@@ -35,17 +37,17 @@ func special(scheme string) (port string, ok bool) {
 	return "", false
 }
 
-func (u *webURL) special() bool {
-	_, ok := special(u.scheme)
+func (u *URL) special() bool {
+	_, ok := IsSpecial(u.Scheme)
 	return ok
 }
 
 // parseURL parses text, relative to base if that is not nil.
-func parseURL(text string, base *webURL) (*webURL, error) {
+func Parse(text string, base *URL) (*URL, error) {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
 	rest, fragment, hasFragment := strings.Cut(text, "#")
-	if rest == "" && !hasFragment && base != nil && base.opaque {
+	if rest == "" && !hasFragment && base != nil && base.Opaque {
 		return nil, errInvalidURL // such a base takes a fragment alone
 	}
 	u, err := parseReference(rest, base)
@@ -53,24 +55,24 @@ func parseURL(text string, base *webURL) (*webURL, error) {
 		return nil, err
 	}
 	if hasFragment {
-		u.fragment = encoded(fragment, inFragment)
+		u.Fragment = Escape(fragment, InFragment)
 	}
 	return u, nil
 }
 
 // parseReference parses what stands in front of the fragment.
-func parseReference(text string, base *webURL) (*webURL, error) {
+func parseReference(text string, base *URL) (*URL, error) {
 	scheme, rest, ok := cutScheme(text)
 	if ok {
-		u := &webURL{scheme: scheme}
+		u := &URL{Scheme: scheme}
 		return u, u.parseRest(rest)
 	}
 	switch {
-	case base == nil, base.opaque && text != "":
+	case base == nil, base.Opaque && text != "":
 		return nil, errInvalidURL
 	}
 	u := *base
-	u.fragment = nil
+	u.Fragment = nil
 	return &u, u.resolve(text)
 }
 
@@ -80,7 +82,7 @@ func cutScheme(text string) (scheme, rest string, ok bool) {
 		return "", "", false
 	}
 	for _, c := range []byte(text[:i]) {
-		if !isAlnum(c) && c != '+' && c != '-' && c != '.' {
+		if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
 			return "", "", false
 		}
 	}
@@ -88,66 +90,66 @@ func cutScheme(text string) (scheme, rest string, ok bool) {
 }
 
 // parseRest parses what follows the scheme.
-func (u *webURL) parseRest(rest string) error {
+func (u *URL) parseRest(rest string) error {
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	if hasQuery {
-		u.setQuery(query)
+		u.SetQuery(query)
 	}
 	slashes := len(rest) - len(strings.TrimLeft(rest, u.slashes()))
 	switch {
-	case u.scheme == "file":
+	case u.Scheme == "file":
 		if slashes >= 2 {
 			return u.parseAuthority(rest[2:])
 		}
 		u.hasHost = true
-		u.setPath("/" + rest)
+		u.SetPath("/" + rest)
 	case u.special():
 		return u.parseAuthority(rest[slashes:])
 	case slashes >= 2:
 		return u.parseAuthority(rest[2:])
 	case slashes == 1:
-		u.setPath(rest)
+		u.SetPath(rest)
 	default:
-		u.opaque = true
-		u.path = *encoded(rest, inControl)
+		u.Opaque = true
+		u.Path = *Escape(rest, inControl)
 	}
 	return nil
 }
 
 // resolve changes the base that u is a copy of by a relative reference.
-func (u *webURL) resolve(text string) error {
+func (u *URL) resolve(text string) error {
 	path, query, hasQuery := strings.Cut(text, "?")
 	slashes := len(path) - len(strings.TrimLeft(path, u.slashes()))
 	switch {
 	case slashes >= 2:
-		copy := webURL{scheme: u.scheme}
+		copy := URL{Scheme: u.Scheme}
 		*u = copy
 		if err := u.parseAuthority(path[2:]); err != nil {
 			return err
 		}
 	case slashes == 1:
-		u.setPath(path)
+		u.SetPath(path)
 	case path != "":
-		u.setPath(u.path[:strings.LastIndexByte(u.path, '/')+1] + path)
+		u.SetPath(u.Path[:strings.LastIndexByte(u.Path, '/')+1] + path)
 	}
 	switch {
 	case hasQuery:
-		u.setQuery(query)
+		u.SetQuery(query)
 	case path != "":
-		u.query = nil
+		u.Query = nil
 	}
 	return nil
 }
 
 // slashes are the characters that separate the segments of a path.
-func (u *webURL) slashes() string {
+func (u *URL) slashes() string {
 	if u.special() {
 		return `/\`
 	}
 	return "/"
 }
 
-func (u *webURL) parseAuthority(rest string) error {
+func (u *URL) parseAuthority(rest string) error {
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, u.slashes()); i >= 0 {
 		authority, path = rest[:i], rest[i:]
@@ -155,31 +157,31 @@ func (u *webURL) parseAuthority(rest string) error {
 	u.hasHost = true
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		name, password, _ := strings.Cut(authority[:i], ":")
-		u.username, u.password = *encoded(name, inUserinfo), *encoded(password, inUserinfo)
+		u.Username, u.Password = *Escape(name, InUserinfo), *Escape(password, InUserinfo)
 		authority = authority[i+1:]
 	}
-	if err := u.setHostPort(authority); err != nil {
+	if err := u.SetHostPort(authority); err != nil {
 		return err
 	}
 	if path != "" || u.special() {
-		u.setPath(path)
+		u.SetPath(path)
 	}
 	return nil
 }
 
-func (u *webURL) setHostPort(text string) error {
+func (u *URL) SetHostPort(text string) error {
 	host, port := text, ""
 	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
 		host, port = text[:i], text[i+1:]
 	}
-	if err := u.setHost(host); err != nil {
+	if err := u.SetHost(host); err != nil {
 		return err
 	}
-	return u.setPort(port)
+	return u.SetPort(port)
 }
 
 // setPath sets the path, without . and .. segments.
-func (u *webURL) setPath(path string) {
+func (u *URL) SetPath(path string) {
 	if u.special() {
 		path = strings.ReplaceAll(path, `\`, "/")
 	}
@@ -198,94 +200,94 @@ func (u *webURL) setPath(path string) {
 				kept = append(kept, "")
 			}
 		default:
-			kept = append(kept, *encoded(segment, inPath))
+			kept = append(kept, *Escape(segment, inPath))
 		}
 	}
-	u.path = "/" + strings.Join(kept, "/")
+	u.Path = "/" + strings.Join(kept, "/")
 }
 
-func (u *webURL) setQuery(query string) {
+func (u *URL) SetQuery(query string) {
 	if u.special() {
-		u.query = encoded(query, inSpecialQuery)
+		u.Query = Escape(query, inSpecialQuery)
 	} else {
-		u.query = encoded(query, inQuery)
+		u.Query = Escape(query, inQuery)
 	}
 }
 
 // String returns the URL as text.
-func (u *webURL) String() string {
+func (u *URL) String() string {
 	var b strings.Builder
-	b.WriteString(u.scheme + ":")
+	b.WriteString(u.Scheme + ":")
 	if u.hasHost {
 		b.WriteString("//")
-		if u.username != "" || u.password != "" {
-			b.WriteString(u.username)
-			if u.password != "" {
-				b.WriteString(":" + u.password)
+		if u.Username != "" || u.Password != "" {
+			b.WriteString(u.Username)
+			if u.Password != "" {
+				b.WriteString(":" + u.Password)
 			}
 			b.WriteString("@")
 		}
-		b.WriteString(u.hostPort())
-	} else if !u.opaque && strings.HasPrefix(u.path, "//") {
+		b.WriteString(u.HostPort())
+	} else if !u.Opaque && strings.HasPrefix(u.Path, "//") {
 		b.WriteString("/.")
 	}
-	b.WriteString(u.path)
-	b.WriteString(u.search(true))
-	b.WriteString(u.hash(true))
+	b.WriteString(u.Path)
+	b.WriteString(u.Search(true))
+	b.WriteString(u.Hash(true))
 	return b.String()
 }
 
-func (u *webURL) hostPort() string {
-	if u.port == "" {
-		return u.host
+func (u *URL) HostPort() string {
+	if u.Port == "" {
+		return u.Host
 	}
-	return u.host + ":" + u.port
+	return u.Host + ":" + u.Port
 }
 
 // search returns the query with its question mark; an empty one only when asked for.
-func (u *webURL) search(empty bool) string {
-	if u.query == nil || *u.query == "" && !empty {
+func (u *URL) Search(empty bool) string {
+	if u.Query == nil || *u.Query == "" && !empty {
 		return ""
 	}
-	return "?" + *u.query
+	return "?" + *u.Query
 }
 
 // hash returns the fragment with its number sign; an empty one only when asked for.
-func (u *webURL) hash(empty bool) string {
-	if u.fragment == nil || *u.fragment == "" && !empty {
+func (u *URL) Hash(empty bool) string {
+	if u.Fragment == nil || *u.Fragment == "" && !empty {
 		return ""
 	}
-	return "#" + *u.fragment
+	return "#" + *u.Fragment
 }
 
 // origin returns the origin, "null" for schemes that have none.
-func (u *webURL) origin() string {
-	if u.special() && u.scheme != "file" {
-		return u.scheme + "://" + u.hostPort()
+func (u *URL) Origin() string {
+	if u.special() && u.Scheme != "file" {
+		return u.Scheme + "://" + u.HostPort()
 	}
 	return "null"
 }
 
 // setHost sets the host, in lower case and with numbers as IP addresses.
-func (u *webURL) setHost(host string) error {
+func (u *URL) SetHost(host string) error {
 	if strings.HasPrefix(host, "[") {
 		address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if err != nil || !address.Is6() || address.Zone() != "" || !strings.HasSuffix(host, "]") {
 			return errInvalidURL
 		}
-		u.host = "[" + address.String() + "]"
+		u.Host = "[" + address.String() + "]"
 		return nil
 	}
 	if !u.special() {
 		if strings.ContainsAny(host, "\x00\t\n\r #/<>?@[\\]^|:") {
 			return errInvalidURL
 		}
-		u.host = *encoded(host, inControl)
+		u.Host = *Escape(host, inControl)
 		return nil
 	}
 	if host == "" {
-		if u.scheme == "file" {
-			u.host = ""
+		if u.Scheme == "file" {
+			u.Host = ""
 			return nil
 		}
 		return errInvalidURL
@@ -294,7 +296,7 @@ func (u *webURL) setHost(host string) error {
 }
 
 // setDomain sets the host of a URL with a special scheme.
-func (u *webURL) setDomain(host string) error {
+func (u *URL) setDomain(host string) error {
 	name, err := url.PathUnescape(host)
 	if err != nil {
 		return errInvalidURL
@@ -313,10 +315,10 @@ func (u *webURL) setDomain(host string) error {
 		}
 		name = address
 	}
-	if u.scheme == "file" && name == "localhost" {
+	if u.Scheme == "file" && name == "localhost" {
 		name = ""
 	}
-	u.host = name
+	u.Host = name
 	return nil
 }
 
@@ -373,8 +375,8 @@ func parsePart(label string) (uint64, error) {
 }
 
 // setPort sets the port, none for the scheme's default.
-func (u *webURL) setPort(port string) error {
-	u.port = ""
+func (u *URL) SetPort(port string) error {
+	u.Port = ""
 	if port == "" {
 		return nil
 	}
@@ -383,8 +385,8 @@ func (u *webURL) setPort(port string) error {
 		return errInvalidURL
 	}
 	text := strconv.FormatUint(n, 10)
-	if standard, _ := special(u.scheme); text != standard {
-		u.port = text
+	if standard, _ := IsSpecial(u.Scheme); text != standard {
+		u.Port = text
 	}
 	return nil
 }
@@ -393,15 +395,15 @@ func (u *webURL) setPort(port string) error {
 // URL percent-encode.
 const (
 	inControl      = ""
-	inFragment     = " \"<>`"
+	InFragment     = " \"<>`"
 	inQuery        = " \"#<>"
 	inSpecialQuery = inQuery + "'"
 	inPath         = inQuery + "?`{}^"
-	inUserinfo     = inPath + "/:;=@[\\]|"
+	InUserinfo     = inPath + "/:;=@[\\]|"
 )
 
 // encoded returns text with what must be percent-encoded encoded.
-func encoded(text, set string) *string {
+func Escape(text, set string) *string {
 	var b strings.Builder
 	for i := range len(text) {
 		c := text[i]

@@ -1,4 +1,4 @@
-package scripting
+package syntax
 
 // The bounds of names that are declared again. All declarations but the first
 // are mistakes, and for each of them the compiler walks back through the whole
@@ -10,83 +10,83 @@ const (
 )
 
 // declared counts the token when it declares a name, or might.
-func (g *gate) declared(t lexeme) {
+func (g *gate) declared(t Token) {
 	switch {
-	case t.member || t.kind != tokenWord && t.text != `"__proto__"` && t.text != "'__proto__'":
+	case t.Member || t.Kind != Word && t.Text != `"__proto__"` && t.Text != "'__proto__'":
 		return
-	case introduces(g.before, g.last) || t.text[0] == '#' || g.now.names.pattern && g.listed():
+	case introduces(g.before, g.last) || t.Text[0] == '#' || g.now.names.pattern && g.listed():
 		g.declare(t)
-	case g.last.text == "var" && !g.last.member:
+	case g.last.Text == "var" && !g.last.Member:
 		g.hoist(t)
-	case g.last.kind == tokenComma && g.now.names.list:
+	case g.last.Kind == Comma && g.now.names.list:
 		g.declare(t)
-	case t.text == "__proto__" || t.kind == tokenOperand:
-		t.text = "__proto__"
+	case t.Text == "__proto__" || t.Kind == Operand:
+		t.Text = "__proto__"
 		g.declare(t)
 	case len(g.levels) > 0 && g.listed():
-		g.now.names.count(t.text, 1)
+		g.now.names.count(t.Text, 1)
 	}
 }
 
 // listed reports whether what comes next may be the name of a parameter, or
 // one in a pattern.
 func (g *gate) listed() bool {
-	switch g.last.text {
+	switch g.last.Text {
 	case "...", ":", "as", "type", "public", "private", "protected", "readonly", "override":
 		return true
 	}
-	return g.last.kind == tokenComma || g.last.kind == tokenOpen
+	return g.last.Kind == Comma || g.last.Kind == Open
 }
 
 // introduces reports whether the name of something that can be declared only
 // once stands behind the two tokens.
-func introduces(before, last lexeme) bool {
-	if last.member {
+func introduces(before, last Token) bool {
+	if last.Member {
 		return false
 	}
-	switch last.text {
+	switch last.Text {
 	case "let", "const", "class", "enum", "import":
 		return true
 	case "function":
-		return before.text == "async"
+		return before.Text == "async"
 	case "*":
-		return before.text == "function"
+		return before.Text == "function"
 	}
 	return false
 }
 
-func (g *gate) declare(t lexeme) {
-	if g.now.names.count(t.text, 1) > maxTwins {
+func (g *gate) declare(t Token) {
+	if g.now.names.count(t.Text, 1) > maxTwins {
 		g.twins(t)
 	}
-	g.now.names.bind(t.text, g.last.text == "const" || g.last.text == "import")
+	g.now.names.bind(t.Text, g.last.Text == "const" || g.last.Text == "import")
 }
 
 // hoist counts a var, which may stand anywhere below what it conflicts with.
-func (g *gate) hoist(t lexeme) {
+func (g *gate) hoist(t Token) {
 	if g.vars == nil {
 		g.vars = map[string]int{}
 	}
-	if g.vars[t.text]++; g.vars[t.text] <= maxTwins {
+	if g.vars[t.Text]++; g.vars[t.Text] <= maxTwins {
 		return
 	}
-	if _, bound := g.bound(t.text); bound {
+	if _, bound := g.bound(t.Text); bound {
 		g.twins(t)
 	}
 }
 
 // assigned counts assignments to names that are constants.
-func (g *gate) assigned(t lexeme) {
+func (g *gate) assigned(t Token) {
 	name := g.last
-	if step(g.last.text) {
+	if step(g.last.Text) {
 		name = t
-	} else if !step(t.text) && !assigns(t.text) {
+	} else if !step(t.Text) && !Assigns(t.Text) {
 		return
 	}
-	if name.kind != tokenWord || name.member || name == g.last && introduces(lexeme{}, g.before) {
+	if name.Kind != Word || name.Member || name == g.last && introduces(Token{}, g.before) {
 		return
 	}
-	if constant, _ := g.bound(name.text); !constant {
+	if constant, _ := g.bound(name.Text); !constant {
 		return
 	}
 	g.count(name, &g.constants, maxTwins, "too many assignments to constants", "declare what is assigned to with let")
@@ -109,7 +109,7 @@ func (g *gate) bound(name string) (constant, ok bool) {
 func step(operator string) bool { return operator == "++" || operator == "--" }
 
 // assigns reports whether an operator is =, += or their like.
-func assigns(operator string) bool {
+func Assigns(operator string) bool {
 	switch operator {
 	case "==", "===", "!=", "!==", "<=", ">=":
 		return false
@@ -117,8 +117,8 @@ func assigns(operator string) bool {
 	return operator != "" && operator[len(operator)-1] == '='
 }
 
-func (g *gate) twins(t lexeme) {
-	g.fail(t.start, t.end, "too many declarations of one name", "a name can be declared once; rename or remove the others")
+func (g *gate) twins(t Token) {
+	g.fail(t.Start, t.End, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
 
 // names are the names that are declared, or might be, on one level.
@@ -147,8 +147,8 @@ func (n *names) bind(name string, constant bool) {
 }
 
 // declares reports whether the token is followed by a list of names.
-func declares(t lexeme) bool {
-	return !t.member && (t.text == "let" || t.text == "const" || t.text == "var")
+func Declares(t Token) bool {
+	return !t.Member && (t.Text == "let" || t.Text == "const" || t.Text == "var")
 }
 
 // slips are what the gate keeps to count mistakes that two tokens do not show.
@@ -162,33 +162,33 @@ type slips struct {
 
 // mistaken counts mistakes that both compilers go on behind, and for each of
 // which one walks back through the body.
-func (g *gate) mistaken(t lexeme) {
+func (g *gate) mistaken(t Token) {
 	g.namespace(t)
 	switch {
-	case g.getter > 0 && g.last.start == g.getter && t.text != ")" && t.text != "this":
+	case g.getter > 0 && g.last.Start == g.getter && t.Text != ")" && t.Text != "this":
 		g.mistake(t, "a getter takes no parameters")
-	case t.text == "(" && g.before.text == "get" && !g.before.member && g.last.kind != tokenOperator && !g.last.newline:
-		g.getter = t.start
+	case t.Text == "(" && g.before.Text == "get" && !g.before.Member && g.last.Kind != Operator && !g.last.Newline:
+		g.getter = t.Start
 	case g.mixes(t):
 		g.mistake(t, "?? stands beside || or && in parentheses only")
-	case len(g.levels) == 0 && g.before.kind == tokenSemicolon && isLiteral(g.last) && assigns(t.text):
+	case len(g.levels) == 0 && g.before.Kind == Semicolon && isLiteral(g.last) && Assigns(t.Text):
 		g.mistake(t, "nothing can be assigned to a number or a string")
 	}
 }
 
-func (g *gate) mistake(t lexeme, detail string) {
+func (g *gate) mistake(t Token, detail string) {
 	g.count(t, &g.mistakes, maxMistakes, "too many mistakes", detail)
 }
 
 // mixes reports whether the operator and one before it in the same expression
 // may not stand side by side.
-func (g *gate) mixes(t lexeme) bool {
+func (g *gate) mixes(t Token) bool {
 	switch {
-	case t.newline || t.text == "?" || t.text == ":" || t.text == "=>":
+	case t.Newline || t.Text == "?" || t.Text == ":" || t.Text == "=>":
 		g.now.coalesces, g.now.connects = false, false
-	case t.text == "??":
+	case t.Text == "??":
 		g.now.coalesces = true
-	case t.text == "||" || t.text == "&&":
+	case t.Text == "||" || t.Text == "&&":
 		g.now.connects = true
 	}
 	if !g.now.coalesces || !g.now.connects {
@@ -198,27 +198,27 @@ func (g *gate) mixes(t lexeme) bool {
 	return true
 }
 
-func isLiteral(t lexeme) bool {
-	return t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\'' || t.text[0] >= '0' && t.text[0] <= '9')
+func isLiteral(t Token) bool {
+	return t.Kind == Operand && (t.Text[0] == '"' || t.Text[0] == '\'' || t.Text[0] >= '0' && t.Text[0] <= '9')
 }
 
 // namespace counts assignments to members of import * as name. A name that
 // stands anywhere without a member behind it may be declared there again.
-func (g *gate) namespace(t lexeme) {
+func (g *gate) namespace(t Token) {
 	switch {
-	case g.importing == importOpen && t.kind == tokenWord && g.last.text == "as" && g.before.text == "*":
+	case g.importing == importOpen && t.Kind == Word && g.last.Text == "as" && g.before.Text == "*":
 		if g.namespaces == nil {
 			g.namespaces = map[string]bool{}
 		}
-		g.namespaces[t.text] = true
-		g.now.names.bind(t.text, true)
+		g.namespaces[t.Text] = true
+		g.now.names.bind(t.Text, true)
 	case len(g.namespaces) == 0 || g.importing == importOpen:
-	case t.member && g.last.text == "." && !g.before.member && g.namespaces[g.before.text]:
-		g.written = t.end
-	case g.written > 0 && g.last.end == g.written && (assigns(t.text) || step(t.text)):
+	case t.Member && g.last.Text == "." && !g.before.Member && g.namespaces[g.before.Text]:
+		g.written = t.End
+	case g.written > 0 && g.last.End == g.written && (Assigns(t.Text) || step(t.Text)):
 		g.count(g.last, &g.constants, maxTwins, "too many assignments to constants", "what is imported cannot be changed")
-	case !g.last.member && t.text != ".":
-		delete(g.namespaces, g.last.text)
+	case !g.last.Member && t.Text != ".":
+		delete(g.namespaces, g.last.Text)
 	}
 }
 
@@ -227,23 +227,23 @@ func (g *gate) namespace(t lexeme) {
 const maxMistakes = 50
 
 // strict counts what strict mode forbids where it is cheap to see.
-func (g *gate) strict(t lexeme) {
+func (g *gate) strict(t Token) {
 	switch {
-	case g.last.member || g.before.member:
-	case t.text == "(" && g.last.text == "with",
-		t.text == "function" && g.last.text == controlEnd,
-		t.kind == tokenWord && !t.member && t.text == "eval",
-		g.before.text == "delete" && g.last.kind == tokenWord && !selects(t):
+	case g.last.Member || g.before.Member:
+	case t.Text == "(" && g.last.Text == "with",
+		t.Text == "function" && g.last.Text == controlEnd,
+		t.Kind == Word && !t.Member && t.Text == "eval",
+		g.before.Text == "delete" && g.last.Kind == Word && !selects(t):
 		g.count(t, &g.mistakes, maxMistakes, "too much here breaks the rules of strict mode",
 			"with, eval, delete of a variable, and functions as the statement of an if do not exist.")
 	}
 }
 
 // selects reports whether the token goes on with a member of what is before it.
-func selects(t lexeme) bool {
-	switch t.text {
+func selects(t Token) bool {
+	switch t.Text {
 	case ".", "?.", "[", "(", "!":
 		return true
 	}
-	return t.text != "" && t.text[0] == '`'
+	return t.Text != "" && t.Text[0] == '`'
 }

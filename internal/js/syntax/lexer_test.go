@@ -1,24 +1,21 @@
-package scripting
+package syntax
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcpd/mcpd/diag"
 )
 
 // lexed returns the tokens of a text, with those that hide others marked.
-func lexed(src string, language Language) (tokens []string, err *lexError) {
-	l := lexer{src: src, ts: language == TS}
+func lexed(src string, ts bool) (tokens []string, err *Error) {
+	l := Lexer{Src: src, TypeScript: ts}
 	for {
-		t := l.next()
-		if t.kind == tokenEnd {
-			return tokens, l.err
+		t := l.Next()
+		if t.Kind == End {
+			return tokens, l.Err
 		}
-		tokens = append(tokens, src[t.start:t.end])
+		tokens = append(tokens, src[t.Start:t.End])
 	}
 }
 
@@ -62,7 +59,7 @@ func TestTextsAreCutAsTheParsersCutThem(t *testing.T) {
 		{"äÖ1 = 1", "äÖ1|=|1"},
 		{"$mcpd_1", "$mcpd_1"},
 	} {
-		tokens, err := lexed(c.src, JS)
+		tokens, err := lexed(c.src, false)
 		if diff := cmp.Diff(c.want, strings.Join(tokens, "|")); diff != "" || err != nil {
 			t.Errorf("%q: %v (-want +got):\n%s", c.src, err, diff)
 		}
@@ -75,7 +72,7 @@ func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
 		{"x = !/y/", "x|=|!|/y/"},
 		{"A<B<C>>", "A|<|B|<|C|>|>"},
 	} {
-		tokens, err := lexed(c.src, TS)
+		tokens, err := lexed(c.src, true)
 		if diff := cmp.Diff(c.want, strings.Join(tokens, "|")); diff != "" || err != nil {
 			t.Errorf("%q: %v (-want +got):\n%s", c.src, err, diff)
 		}
@@ -84,34 +81,8 @@ func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
 
 func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 	for _, src := range []string{"if (a) /x/.y()", "a = {} / 2", "function f() {} /x/", "await /x/", "yield /x/", "for (a of /x/)"} {
-		if _, err := lexed(src, JS); err == nil || err.summary != "it is not clear whether this / begins a regular expression" {
+		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / begins a regular expression" {
 			t.Errorf("%q: %v", src, err)
-		}
-	}
-}
-
-// ordinary is text of the kind that people write, which no bound may refuse.
-func TestOrdinaryCodeIsNotRefused(t *testing.T) {
-	t.Parallel()
-	for name, body := range map[string]string{
-		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",
-		"many statements":              strings.Repeat("log.info('x')\n", 3000),
-		"many statements, no newline":  "const a = 1, b = 2, c = 3; " + strings.Repeat("f(a, b + c); ", 3000) + "function f() {}",
-		"a large table":                "return [" + strings.Repeat("{ a: 1, b: 'x', c: [1, 2] },\n", 1500) + "]",
-		"a long method chain":          "return [1]" + strings.Repeat("\n  .map(x => x + 1)", 200),
-		"long else-if":                 strings.Repeat("if (input.a === 1) { log.info('x') } else ", 200) + "{}",
-		"callbacks in callbacks":       strings.Repeat("[1].forEach((x) => {\n", 40) + strings.Repeat("})", 40),
-		"several arrows in one call":   "return [(a) => 1, (b) => 2, (c) => 3, (d) => 4, ({ e }) => 5].length",
-		"a default that is a callback": "const f = (cb = (x) => x, o = { g: (y) => y }) => cb(1); return f()",
-		"nested conditionals":          "const a = 1; return " + strings.Repeat("a === 0 ? (a) : ", 100) + "2",
-		"many cases":                   "switch (input.a) {" + strings.Repeat("case 'x': break;\n", 500) + "}",
-	} {
-		for _, language := range []Language{JS, TS} {
-			src := tool(body)
-			src.Language = language
-			if _, list := Compile(src); list.HasErrors() {
-				t.Errorf("%s: %v", name, list)
-			}
 		}
 	}
 }
@@ -161,8 +132,8 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 		{"licenses", each("", "/*! */", ""), "too many comments with licenses"},
 		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
 	} {
-		for _, language := range []Language{JS, TS} {
-			if _, refused := inspect(c.body, language); refused == nil || refused.summary != c.want {
+		for _, ts := range []bool{false, true} {
+			if _, refused := Check(c.body, ts); refused == nil || refused.Summary != c.want {
 				t.Errorf("%s: got %v, want %s", c.name, refused, c.want)
 			}
 		}
@@ -200,16 +171,16 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 		"members":                 each("const o = {};", "o.eval = o.with(1); delete o.a; delete o['a'];", ""),
 		"zeros":                   "return [0, 0.5, 0x10, 0e1, 0n, '\\0', '\\x41', 10]",
 	} {
-		for _, language := range []Language{JS, TS} {
-			if _, refused := inspect(body, language); refused != nil {
-				t.Errorf("%s: %s", name, refused.summary)
+		for _, ts := range []bool{false, true} {
+			if _, refused := Check(body, ts); refused != nil {
+				t.Errorf("%s: %s", name, refused.Summary)
 			}
 		}
 	}
 	types := each("interface A {", "a: string; b(c: string): readonly string[];", "}") +
 		each("const a = 1;", "f(a as string, a as string);", "") + each("", "function g(a: string): void;", "")
-	if _, refused := inspect(types, TS); refused != nil {
-		t.Error(refused.summary)
+	if _, refused := Check(types, true); refused != nil {
+		t.Error(refused.Summary)
 	}
 }
 
@@ -218,45 +189,18 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
 	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
 	for _, c := range []struct {
-		body     string
-		language Language
-		want     string
+		body string
+		ts   bool
+		want string
 	}{
-		{body, TS, ""}, {body + "function g() {}", TS, "too many functions"}, {body + "function g() {}", JS, ""},
+		{body, true, ""}, {body + "function g() {}", true, "too many functions"}, {body + "function g() {}", false, ""},
 	} {
 		summary := ""
-		if _, refused := inspect(c.body, c.language); refused != nil {
-			summary = refused.summary
+		if _, refused := Check(c.body, c.ts); refused != nil {
+			summary = refused.Summary
 		}
 		if summary != c.want {
-			t.Errorf("%d bytes of %v: got %q, want %q", len(c.body), c.language, summary, c.want)
-		}
-	}
-}
-
-// TestPatternRanges_folded makes sure that the ranges of a regular expression count where
-// the engine looks for the lower case of each of their characters.
-func TestPatternRanges_folded(t *testing.T) {
-	for body, fits := range map[string]bool{
-		`x=/(?=b)[!-\uffff]/i;`:                                         true,
-		strings.Repeat(`x=/(?=b)[!-\uffff]/i;`, 100):                    false,
-		strings.Repeat(`x=/(?=b)[!-\u{10ffff}]/iu;`, 10):                false,
-		strings.Repeat("x=/(?=b)[!-\uffff]/i;", 100):                    false,
-		strings.Repeat(`x=/(?=b)[--\uffff]/i;`, 100):                    false,
-		strings.Repeat(`x=/(?=b)[\xzz-\uffff]/i;`, 100):                 false,
-		strings.Repeat(`x=/(?=b)[\n-\u{00000ffff}]/iu;`, 100):           false,
-		strings.Repeat(`x=/(?=b)(?i:[!-\uffff])/;`, 100):                false,
-		`x=/(?=b)[` + strings.Repeat(`!-\uffff`, 100) + `]/;`:           false,
-		strings.Repeat(`x=/[!-\uffff]/;`, 100):                          true,
-		strings.Repeat(`x=/(?=b)[a-z0-9\u00c0-\u024f]/i;`, 1000):        true,
-		strings.Repeat(`x=/(?=b)[\ud83d\ude00-\ud83d\ude4f]/iu;`, 1000): true,
-		strings.Repeat(`x=/(?=b)[\u4e00-\u9fff]/i;`, 100):               true,
-		`x=/` + strings.Repeat(`\u{`, 2000) + `/i;`:                     true,
-	} {
-		_, problems := Compile(Source{Name: "t", Text: diag.WholeFile("t.js", body)})
-		refused := strings.Contains(fmt.Sprint(problems), "the ranges in classes")
-		if refused == fits {
-			t.Errorf("%.60s… of %d bytes: %.200v", body, len(body), problems)
+			t.Errorf("%d bytes, TypeScript %v: got %q, want %q", len(c.body), c.ts, summary, c.want)
 		}
 	}
 }

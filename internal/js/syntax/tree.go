@@ -1,4 +1,4 @@
-package scripting
+package syntax
 
 import "github.com/dop251/goja/ast"
 
@@ -17,7 +17,7 @@ func eachNode[N interface {
 
 // children calls visit for each node directly below n, in source order. The
 // names of plain properties and labels are not nodes; keys are.
-func children(n ast.Node, visit func(ast.Node)) {
+func Children(n ast.Node, visit func(ast.Node)) {
 	switch n := n.(type) {
 	case *ast.BlockStatement:
 		eachNode(visit, n.List...)

@@ -1,4 +1,12 @@
-package scripting
+// Package syntax reads JavaScript and TypeScript without parsing them.
+//
+// [Check] bounds a text before any parser sees it, in one pass and without recursion: nesting,
+// operators, repeated names, regular expressions and mistakes that a compiler would take more
+// than linear time for. It also finds what the text needs of a compiler ([Features]). [Lexer] cuts
+// a text into tokens, and [Children] walks the tree that goja's parser makes. The package knows no
+// globals and no kinds of bodies: package compiler does. Start at [Check], which is the gate; it
+// embeds the [Lexer].
+package syntax
 
 import (
 	"unicode/utf8"
@@ -44,31 +52,36 @@ const maxArrows = 3
 // => d. They are parsed twice at every level.
 const maxDoubts = 2
 
+// wrapperStart is the front of the function around a body. The body stands in a block of the
+// function, so that its declarations may take the names of globals, which are the function's
+// parameters.
+const WrapperStart = "(async function(){{"
+
 // features are the constructs of a text that decide how it is compiled.
-type features struct {
-	await    bool   // the word await stands somewhere
-	lowering bool   // for await or an async generator stands somewhere
-	lowered  module // the first of them
+type Features struct {
+	Await    bool // the word await stands somewhere
+	Lowering bool // for await or an async generator stands somewhere
+	Lowered  Span // the first of them
 	// indents are the bytes of white space in front of statements that lowering makes.
-	indents int
-	modules []module
-	exports []module // the words export outside of all brackets
+	Indents int
+	Modules []Span
+	Exports []Span // the words export outside of all brackets
 }
 
 // module is the place of an import declaration, or of the word export.
-type module struct{ start, end int }
+type Span struct{ Start, End int }
 
 // gate bounds a text before any parser sees it, without recursion and in one
 // pass, and finds out what its compilation needs.
 type gate struct {
-	lexer
-	features
+	Lexer
+	Features
 	slips
 	levels []level
 	now    level
 	work   int
 	// last and before are the token before the present one and the one before that.
-	last, before lexeme
+	last, before Token
 	// parameters is how deep arrow functions nest in the parentheses that
 	// closed last; questioned says that these followed a question mark.
 	parameters int
@@ -87,17 +100,17 @@ type gate struct {
 }
 
 // inspect returns the features of text, or why it is refused.
-func inspect(text string, language Language) (features, *lexError) {
-	g := gate{lexer: lexer{src: text, ts: language == TS}}
+func Check(text string, ts bool) (Features, *Error) {
+	g := gate{Lexer: Lexer{Src: text, TypeScript: ts}}
 	if at := invalidUTF8(text); at >= 0 {
-		return g.features, &lexError{start: at, end: at + 1, summary: "this is not valid UTF-8", detail: "save the file as UTF-8"}
+		return g.Features, &Error{start: at, end: at + 1, Summary: "this is not valid UTF-8", Detail: "save the file as UTF-8"}
 	}
 	for {
-		t := g.next()
-		if t.kind == tokenEnd {
+		t := g.Next()
+		if t.Kind == End {
 			break
 		}
-		if g.closed > maxParameters && g.last.text == ")" && (t.text == "=>" || t.text == "{") {
+		if g.closed > maxParameters && g.last.Text == ")" && (t.Text == "=>" || t.Text == "{") {
 			g.twins(t)
 		}
 		g.declared(t)
@@ -107,83 +120,83 @@ func inspect(text string, language Language) (features, *lexError) {
 		g.adrift(t)
 		g.nest(t)
 		g.notice(t)
-		g.now.names.list = g.now.names.list || declares(t)
+		g.now.names.list = g.now.names.list || Declares(t)
 		g.before, g.last = g.last, t
 	}
-	if g.err == nil {
+	if g.Err == nil {
 		g.unnamed()
 	}
 	g.blame()
-	return g.features, g.err
+	return g.Features, g.Err
 }
 
-func (g *gate) nest(t lexeme) {
+func (g *gate) nest(t Token) {
 	switch {
-	case t.kind == tokenOpen:
-		if g.now.enum && t.text[0] == '`' {
+	case t.Kind == Open:
+		if g.now.enum && t.Text[0] == '`' {
 			g.enumText(t)
 		}
 		g.enter(t)
-	case t.kind == tokenClose:
+	case t.Kind == Close:
 		g.leave(t)
-	case t.kind == tokenComma:
+	case t.Kind == Comma:
 		g.comma(t)
-	case t.kind == tokenSemicolon || g.boundary(t):
+	case t.Kind == Semicolon || g.boundary(t):
 		g.indent(t)
 		g.step()
 		g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
 		g.now.names.list, g.now.making, g.now.defining, g.now.loops = false, false, false, 0
-	case t.text == "=>":
+	case t.Text == "=>":
 		g.now.chain++
 		g.arrow(t)
-	case t.text == ":" && g.ts && g.last.text == ")" && g.questioned:
+	case t.Text == ":" && g.TypeScript && g.last.Text == ")" && g.questioned:
 		g.now.chain++
 		g.now.doubt = true
 		g.operator(t)
-	case t.kind == tokenOperator || prefixes(t) || nests(t) || t.kind == tokenOperand && g.last.endsOperand():
+	case t.Kind == Operator || prefixes(t) || nests(t) || t.Kind == Operand && g.last.endsOperand():
 		g.now.chain++
 		g.operator(t)
 	}
 	depth := g.now.outer + g.now.chain
 	g.work += depth
 	if depth > maxNesting {
-		g.fail(t.start, t.end, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
+		g.fail(t.Start, t.End, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
 	}
 	if g.work > maxWork {
-		g.fail(t.start, t.end, "this body is too complex", "split long expressions with variables, or the body into several files")
+		g.fail(t.Start, t.End, "this body is too complex", "split long expressions with variables, or the body into several files")
 	}
 }
 
 // indent counts the white space in front of the statement that ends.
-func (g *gate) indent(t lexeme) {
-	n := len(g.braces)
-	if t.kind == tokenSemicolon && g.last.kind != tokenSemicolon && n > 0 && g.braces[n-1].kind == '{' {
-		g.indents += 2 * n
+func (g *gate) indent(t Token) {
+	n := len(g.Brackets)
+	if t.Kind == Semicolon && g.last.Kind != Semicolon && n > 0 && g.Brackets[n-1].kind == '{' {
+		g.Indents += 2 * n
 	}
 }
 
 // boundary reports whether a new statement surely begins at t, also where no
 // semicolon says so.
-func (g *gate) boundary(t lexeme) bool {
+func (g *gate) boundary(t Token) bool {
 	switch {
-	case infix(t.text):
+	case infix(t.Text):
 		return false
-	case t.kind == tokenKeyword && t.text == "case":
+	case t.Kind == Keyword && t.Text == "case":
 		g.count(t, &g.cases, maxCases, "too many cases", "all switch statements of a body may have 1,000 cases; use an object or a Map")
 		return true
-	case t.kind != tokenWord && t.kind != tokenKeyword && t.kind != tokenOperand:
+	case t.Kind != Word && t.Kind != Keyword && t.Kind != Operand:
 		return false
 	}
-	if g.last.text == "}" {
+	if g.last.Text == "}" {
 		return true
 	}
-	return t.newline && g.last.endsOperand() && !prefixes(g.last)
+	return t.Newline && g.last.endsOperand() && !prefixes(g.last)
 }
 
 // count counts one more of what a body may have only so many of.
-func (g *gate) count(t lexeme, n *int, most int, summary, detail string) {
+func (g *gate) count(t Token, n *int, most int, summary, detail string) {
 	if *n++; *n > most {
-		g.fail(t.start, t.end, summary, detail)
+		g.fail(t.Start, t.End, summary, detail)
 	}
 }
 
@@ -197,11 +210,11 @@ func infix(word string) bool {
 }
 
 // prefixes reports whether the token is a word that takes an operand behind it.
-func prefixes(t lexeme) bool {
-	if t.member {
+func prefixes(t Token) bool {
+	if t.Member {
 		return false
 	}
-	switch t.text {
+	switch t.Text {
 	case "new", "typeof", "void", "delete", "await", "yield", "in", "instanceof", "extends",
 		"as", "is", "satisfies", "keyof", "unique", "readonly", "infer", "asserts", "abstract", "async":
 		return true
@@ -210,38 +223,38 @@ func prefixes(t lexeme) bool {
 }
 
 // nests reports whether the token begins a statement that holds another one.
-func nests(t lexeme) bool {
-	if t.kind != tokenKeyword {
+func nests(t Token) bool {
+	if t.Kind != Keyword {
 		return false
 	}
-	return controls(t.text) || t.text == "else" || t.text == "do"
+	return controls(t.Text) || t.Text == "else" || t.Text == "do"
 }
 
 // notice keeps what decides how the text is compiled.
-func (g *gate) notice(t lexeme) {
+func (g *gate) notice(t Token) {
 	switch {
-	case t.member:
-	case t.text == "await":
-		g.await = true
-		if g.last.text == "for" {
+	case t.Member:
+	case t.Text == "await":
+		g.Await = true
+		if g.last.Text == "for" {
 			g.lower(t)
 			g.count(t, &g.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
 		}
-	case t.text == "function":
+	case t.Text == "function":
 		g.now.defining = true
-		if last := g.last.text; g.ts && (last == "}" || last == "{" || last == ";" || last == "") {
+		if last := g.last.Text; g.TypeScript && (last == "}" || last == "{" || last == ";" || last == "") {
 			g.count(t, &g.now.siblings, maxCommas, "too many functions", "at most 1,000 may stand beside each other in TypeScript; put them into files and import these")
 		}
-	case t.text == "export":
+	case t.Text == "export":
 		if len(g.levels) == 0 {
-			g.exports = append(g.exports, module{t.start, t.end})
+			g.Exports = append(g.Exports, Span{t.Start, t.End})
 		}
-	case t.text == "using":
+	case t.Text == "using":
 		g.count(t, &g.usings, maxUsings, "too many using declarations", "a body may have 200 of them; split it")
-	case t.text == "*" && (g.last.text == "async" || g.last.text == "function" && g.before.text == "async"):
+	case t.Text == "*" && (g.last.Text == "async" || g.last.Text == "function" && g.before.Text == "async"):
 		g.now.making = true
 		g.lower(t)
-	case t.text == "@":
+	case t.Text == "@":
 		g.count(t, &g.marks, maxMarks, "too many decorators", "a body may have 100 of them")
 	}
 	g.imports(t)
@@ -249,16 +262,16 @@ func (g *gate) notice(t lexeme) {
 
 // lower counts a construct that the engine does not know, and of which the
 // compiler makes a long one.
-func (g *gate) lower(t lexeme) {
-	if !g.lowering {
-		g.lowering, g.lowered = true, module{t.start, t.end}
+func (g *gate) lower(t Token) {
+	if !g.Lowering {
+		g.Lowering, g.Lowered = true, Span{t.Start, t.End}
 	}
 	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 
-func (e *lexError) diagnostic(text diag.Text) diag.Diagnostic {
+func (e *Error) Diagnostic(text diag.Text) diag.Diagnostic {
 	return diag.Diagnostic{
-		Code: "script-syntax", Summary: e.summary, Detail: e.detail,
+		Code: "script-syntax", Summary: e.Summary, Detail: e.Detail,
 		Range: text.Range(e.start, e.end),
 	}
 }
@@ -275,32 +288,32 @@ const (
 
 // imports finds the import declarations of a text, which may stand at its top
 // level only, and refuses import(), which could load what no revision knows.
-func (g *gate) imports(t lexeme) {
+func (g *gate) imports(t Token) {
 	top := len(g.levels) == 0
 	switch {
-	case t.kind == tokenKeyword && t.text == "import":
+	case t.Kind == Keyword && t.Text == "import":
 		if !top {
-			g.fail(t.start, t.end, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
+			g.fail(t.Start, t.End, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
 			return
 		}
-		if g.unnamed(); g.err != nil {
+		if g.unnamed(); g.Err != nil {
 			return
 		}
-		g.modules = append(g.modules, module{start: t.start})
-		if len(g.modules) > maxFiles {
-			g.fail(t.start, t.end, "too many imports", "a body may have 200 of them")
+		g.Modules = append(g.Modules, Span{Start: t.Start})
+		if len(g.Modules) > maxFiles {
+			g.fail(t.Start, t.End, "too many imports", "a body may have 200 of them")
 		}
 		g.importing = importOpen
-	case g.importing == importOpen && g.last.text == "import" && (t.text == "(" || t.text == "."):
-		g.fail(g.last.start, g.last.end, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
-	case g.importing == importOpen && top && t.kind == tokenOperand && (t.text[0] == '"' || t.text[0] == '\''):
+	case g.importing == importOpen && g.last.Text == "import" && (t.Text == "(" || t.Text == "."):
+		g.fail(g.last.Start, g.last.End, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
+	case g.importing == importOpen && top && t.Kind == Operand && (t.Text[0] == '"' || t.Text[0] == '\''):
 		g.extend(t, importNamed)
-	case g.importing == importNamed && t.text == "with" && !t.newline:
+	case g.importing == importNamed && t.Text == "with" && !t.Newline:
 		g.extend(t, importWith)
-	case g.importing == importWith && top && t.text == "}":
+	case g.importing == importWith && top && t.Text == "}":
 		g.extend(t, importNone)
 	case g.importing == importNamed:
-		if t.kind == tokenSemicolon {
+		if t.Kind == Semicolon {
 			g.extend(t, importNone)
 		}
 		g.importing = importNone
@@ -310,13 +323,13 @@ func (g *gate) imports(t lexeme) {
 // unnamed refuses a declaration that ended without the name of a file.
 func (g *gate) unnamed() {
 	if g.importing == importOpen {
-		start := g.modules[len(g.modules)-1].start
+		start := g.Modules[len(g.Modules)-1].Start
 		g.fail(start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
 	}
 }
 
-func (g *gate) extend(t lexeme, state importState) {
-	g.modules[len(g.modules)-1].end = t.end
+func (g *gate) extend(t Token, state importState) {
+	g.Modules[len(g.Modules)-1].End = t.End
 	g.importing = state
 }
 

@@ -1,4 +1,6 @@
-package scripting
+// Package dates reads, writes and counts with dates, for the object dates of scripts. It knows
+// nothing of scripts. Start at [Format] and [Parse]; [Add], [Diff] and [StartOf] are the arithmetic.
+package dates
 
 import (
 	"errors"
@@ -11,9 +13,9 @@ import (
 
 // The reasons why a text is no date, for those who wrote the pattern.
 var (
-	errPattern = errors.New("a pattern is made of YYYY MM DD HH mm ss SSS and Z, M D H m s hh h A, MMM MMMM ddd dddd, and text in [brackets]")
+	ErrPattern = errors.New("a pattern is made of YYYY MM DD HH mm ss SSS and Z, M D H m s hh h A, MMM MMMM ddd dddd, and text in [brackets]")
 	errNoDate  = errors.New("the text is no date of this pattern")
-	errISO     = errors.New("the text is no date of ISO 8601, such as 2026-03-29 or 2026-03-29T12:00:00Z; other forms need a pattern")
+	ErrISO     = errors.New("the text is no date of ISO 8601, such as 2026-03-29 or 2026-03-29T12:00:00Z; other forms need a pattern")
 )
 
 // dateTokens are the words of patterns, the longest of each letter first.
@@ -30,16 +32,16 @@ func dateToken(pattern string) (token, text, rest string, err error) {
 	case c == '[':
 		end := strings.IndexByte(pattern, ']')
 		if end < 0 {
-			return "", "", "", errPattern
+			return "", "", "", ErrPattern
 		}
 		return "", pattern[1:end], pattern[end+1:], nil
 	case c >= 'a' && c <= 'z' && c != 'T', c >= 'A' && c <= 'Z' && c != 'T':
-		return "", "", "", errPattern
+		return "", "", "", ErrPattern
 	}
 	return "", pattern[:1], pattern[1:], nil
 }
 
-func formatDate(t time.Time, pattern string) (string, error) {
+func Format(t time.Time, pattern string) (string, error) {
 	var out []byte
 	for pattern != "" {
 		token, text, rest, err := dateToken(pattern)
@@ -77,7 +79,7 @@ type dateFields struct {
 }
 
 // parseDate reads a date by a pattern, in a zone unless the text names another.
-func parseDate(text, pattern string, zone *time.Location) (time.Time, error) {
+func Parse(text, pattern string, zone *time.Location) (time.Time, error) {
 	f := dateFields{year: 1970, month: 1, day: 1, zone: zone}
 	for pattern != "" {
 		token, literal, rest, err := dateToken(pattern)
@@ -183,7 +185,7 @@ func (f *dateFields) time() (time.Time, error) {
 }
 
 // parseISO reads a date as ISO 8601 and RFC 3339 have it.
-func parseISO(text string, zone *time.Location) (time.Time, error) {
+func ParseISO(text string, zone *time.Location) (time.Time, error) {
 	if len(text) > 10 && text[10] == ' ' {
 		text = text[:10] + "T" + text[11:]
 	}
@@ -192,7 +194,7 @@ func parseISO(text string, zone *time.Location) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, errISO
+	return time.Time{}, ErrISO
 }
 
 func daysIn(year int, month time.Month) int {
@@ -207,7 +209,7 @@ func addMonths(t time.Time, months int) time.Time {
 }
 
 // addUnits adds calendar units, of days and more, or exact ones below.
-func addUnits(t time.Time, unit string, n int) (time.Time, bool) {
+func Add(t time.Time, unit string, n int) (time.Time, bool) {
 	switch unit {
 	case "year":
 		return addMonths(t, 12*n), true
@@ -227,13 +229,13 @@ var exactUnits = map[string]time.Duration{"hour": time.Hour, "minute": time.Minu
 
 // diffUnits returns how many whole units lie between two dates, by which later
 // ones come behind earlier ones.
-func diffUnits(from, to time.Time, unit string) (int, bool) {
+func Diff(from, to time.Time, unit string) (int, bool) {
 	apart := to.UnixMilli() - from.UnixMilli()
 	if exact, ok := exactUnits[unit]; ok {
 		return int(apart / exact.Milliseconds()), true
 	}
 	if apart < 0 {
-		n, ok := diffUnits(to, from, unit)
+		n, ok := Diff(to, from, unit)
 		return -n, ok
 	}
 	days := map[string]float64{"year": 365.2425, "month": 30.436875, "week": 7, "day": 1}[unit]
@@ -244,7 +246,7 @@ func diffUnits(from, to time.Time, unit string) (int, bool) {
 	n := int(float64(apart) / (days * 86_400_000))
 	n -= min(n, 2)
 	for {
-		next, _ := addUnits(from, unit, n+1)
+		next, _ := Add(from, unit, n+1)
 		if next.After(to) {
 			return n, true
 		}
@@ -253,7 +255,7 @@ func diffUnits(from, to time.Time, unit string) (int, bool) {
 }
 
 // startOf returns when the unit began that the date is in. Weeks begin on Monday.
-func startOf(t time.Time, unit string) (time.Time, bool) {
+func StartOf(t time.Time, unit string) (time.Time, bool) {
 	year, month, day := t.Date()
 	midnight := func(month time.Month, day int) time.Time {
 		return time.Date(year, month, day, 0, 0, 0, 0, t.Location())

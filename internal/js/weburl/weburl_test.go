@@ -1,4 +1,4 @@
-package scripting
+package weburl
 
 import "testing"
 
@@ -59,12 +59,12 @@ func TestURLsAreParsedAsBrowsersDo(t *testing.T) {
 		{"http://ä.de/", "", "invalid URL"},
 		{"foo://b ar/", "", "invalid URL"},
 	} {
-		var base *webURL
+		var base *URL
 		if c.base != "" {
-			base, _ = parseURL(c.base, nil)
+			base, _ = Parse(c.base, nil)
 		}
 		got := ""
-		if u, err := parseURL(c.text, base); err != nil {
+		if u, err := Parse(c.text, base); err != nil {
 			got = err.Error()
 		} else {
 			got = u.String()
@@ -80,16 +80,16 @@ func FuzzURL(f *testing.F) {
 	f.Add("http://u:p@example.com:8080/a/../b?q=1#f", "x")
 	f.Add("mailto:a@b", "")
 	f.Fuzz(func(t *testing.T, text, reference string) {
-		u, err := parseURL(text, nil)
+		u, err := Parse(text, nil)
 		if err != nil {
 			return
 		}
-		again, err := parseURL(u.String(), nil)
+		again, err := Parse(u.String(), nil)
 		if err != nil || again.String() != u.String() {
 			t.Fatalf("%q became %q and then %v %v", text, u, again, err)
 		}
-		if r, err := parseURL(reference, u); err == nil {
-			if again, err := parseURL(r.String(), nil); err != nil || again.String() != r.String() {
+		if r, err := Parse(reference, u); err == nil {
+			if again, err := Parse(r.String(), nil); err != nil || again.String() != r.String() {
 				t.Fatalf("%q against %q became %q and then %v %v", reference, u, r, again, err)
 			}
 		}
