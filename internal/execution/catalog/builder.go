@@ -167,8 +167,7 @@ type build struct {
 	hooking  []definition.Hook   // those of tool files, in order
 	hooks    []*Hook
 	tests    []definition.Test
-	files    []grant.FS   // all that is granted of files, in order
-	programs []grant.Exec // and of programs
+	granted  []grant.Set // to bodies, in order, with the places that their paths lead to
 
 	refused []definition.Auth // auth blocks that cannot be applied
 	// upstreams are the upstream blocks, with paths as the process opens them, and names what

@@ -293,23 +293,46 @@ func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scr
 	return list
 }
 
+// objectsOf returns the objects that grants give to scripts.
 func objectsOf(granted grant.Set) (objects []scripting.Object) {
-	for _, http := range granted.HTTP {
-		objects = append(objects, scripting.Object{Kind: "http", Name: http.Name})
+	add := func(kind, name string, given bool) {
+		if given {
+			objects = append(objects, scripting.Object{Kind: kind, Name: name})
+		}
 	}
-	objects = slices.Concat(objects, localObjects(granted), programObjects(granted), databaseObjects(granted))
-	for _, kv := range granted.KV {
-		objects = append(objects, scripting.Object{Kind: "kv", Name: kv.Name})
+	for _, g := range granted.HTTP {
+		add("http", g.Name, true)
 	}
-	for _, module := range granted.Modules {
-		objects = append(objects, scripting.Object{Kind: "modules", Name: module.Name})
+	for _, g := range granted.FS {
+		add("fs", g.Name, true)
+		add("fs.write", g.Name, g.Write)
+	}
+	for _, name := range granted.Env {
+		add("env", name, true)
+	}
+	for _, name := range granted.Secrets {
+		add("secrets", name, true)
+	}
+	for _, g := range granted.Exec {
+		add("exec", g.Name, true)
+	}
+	for _, g := range granted.SQL {
+		add("sql", g.Name, true)
+		add("sql.write", g.Name, g.Write)
+		add("sql.open", g.Name, g.Chosen)
+	}
+	for _, g := range granted.KV {
+		add("kv", g.Name, true)
+	}
+	for _, g := range granted.Modules {
+		add("modules", g.Name, true)
 	}
 	for _, pattern := range granted.Call {
-		objects = append(objects, scripting.Object{Kind: "tools", Name: pattern})
+		add("tools", pattern, true)
 	}
 	if granted.Ask != nil {
 		for _, name := range append(granted.Ask.Names(), "ask") {
-			objects = append(objects, scripting.Object{Kind: "ask", Name: name})
+			add("ask", name, true)
 		}
 	}
 	return objects
