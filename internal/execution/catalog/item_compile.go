@@ -173,10 +173,13 @@ func (c *compiler) tool(def *definition.Tool) *compiledItem {
 // itemOf returns what a tool block says, before anything in it is compiled.
 func itemOf(def *definition.Tool) *Item {
 	item := &Item{
-		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
-		Task:     Task{TTL: def.TaskTTL, Required: def.Task == definition.TaskRequired, AskFirst: def.AskFirst},
-		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
-		Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
+		Kind: Tools, Name: def.Name, Address: def.Name, Where: def.NameRange,
+		About: About{
+			Title: def.Title, Icons: def.Icons, Labels: def.Labels,
+			Idempotent: def.Idempotent, ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
+		},
+		Schemas:   Schemas{Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput()},
+		Allowance: Allowance{AskTimeout: def.AskTimeout, Task: Task{TTL: def.TaskTTL, Required: def.Task == definition.TaskRequired, AskFirst: def.AskFirst}},
 	}
 	if def.HasDescription {
 		item.Description = &def.Description

@@ -105,7 +105,9 @@ hook "h" {
   run = "return fs.logs.list();"
 }
 `)
-	l.check(func(tool *Item) []string { return []string{tool.Body.(*script).grants.Folders[0].Real, l.hook().Grants.Folders[0].Real} })
+	l.check(func(tool *Item) []string {
+		return []string{tool.Body.(*script).grants.Folders[0].Real, l.hook().Grants.Folders[0].Real}
+	})
 }
 
 func TestAProgramThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {

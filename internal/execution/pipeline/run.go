@@ -112,9 +112,9 @@ func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, 
 
 func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 	invocation := catalog.Invocation{
-		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
-		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner,
-		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Address: x.req.Name, Input: x.input, Args: x.args, Executor: x.pipeline.options.Executor, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Origin: catalog.Origin{Caller: x.req.Caller, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner},
+		Leg:    catalog.Leg{Began: x.began, Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal},
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody(), Planned: x.plan != nil}, Tools: x,
