@@ -51,17 +51,19 @@ type linker struct {
 func (b *Builder) link(found *build, registered []*Item) *Base {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, registered), Server: said(config.Server, b.options.Server),
-		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
-		Hooks:         found.hooks,
-		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
-		DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
-		Sensitive:     sensitive(config.Variables, found.vars),
-		Tests:         found.tests,
+		Revision: b.revision(found, registered), Tests: found.tests,
+		Settings: Settings{
+			Server: said(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: found.upstreams,
+			Sensitive: sensitive(config.Variables, found.vars),
+		},
+		Rules: Rules{
+			Hooks: found.hooks, Policies: len(config.Policies) + b.options.GoPolicies + len(found.policies),
+			DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
+		},
 	}, rules: b.rulesOf(found), shadowed: map[[2]*definition.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
+	k.catalog.places = make(map[string]int, len(found.upstreams))
 	for i := range found.upstreams {
 		k.catalog.places[found.upstreams[i].Name] = i + 1
 	}
@@ -180,10 +182,10 @@ func (k *linker) presentable(item *Item) bool {
 }
 
 func (b *Builder) unlistable(item *Item) error {
-	if b.options.Check == nil || item.Kind != Tools || item.Input == nil {
+	if b.options.Checks.Item == nil || item.Kind != Tools || item.Input == nil {
 		return nil
 	}
-	return b.options.Check(item)
+	return b.options.Checks.Item(item)
 }
 
 // distinct returns the entries without those that have the rules of another
@@ -265,7 +267,7 @@ func (c *Catalog) Silenced(k Kind, address string) bool {
 // none that the caller could see. facts are as in [Catalog.Hides].
 func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
 	was, ok := c.gone[goneKey{k, address}]
-	if !ok || (&Catalog{DenyByDefault: was.denyByDefault}).Hides(ctx, was.entry, facts) {
+	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).Hides(ctx, was.entry, facts) {
 		return "", false
 	}
 	return was.revision, true

@@ -66,7 +66,7 @@ func stageOf(test *definition.Test) string {
 // stage builds the catalog of a stage of c, with what was compiled for it before.
 func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
 	s := *b
-	s.options.CheckAuth, s.options.CheckTLS, s.options.CheckListen, s.options.CheckAudit = nil, nil, nil, nil
+	s.options.Checks = Checks{Item: b.options.Checks.Item}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
 	found := s.begin(b.lock)
 	found.accepted = b.accepted
