@@ -26,6 +26,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == gatedVerb {
+		if err := gatedWorker(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 2 && os.Args[1] == bareVerb {
 		fmt.Fprintln(os.Stderr, serveBare())
 		os.Exit(1)

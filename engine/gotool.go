@@ -84,8 +84,11 @@ func (s *Server) register(item *catalog.Item) error {
 
 func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent identity.Agent, in In) (Out, error), w *gofunc.Watchdog) (*catalog.Item, error) {
 	item := &catalog.Item{
-		Name: o.Name, Title: o.Title, Timeout: o.Timeout, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
-		ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
+		Name: o.Name, Allowance: catalog.Allowance{Timeout: o.Timeout},
+		About: catalog.About{
+			Title: o.Title, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
+			ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
+		},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description

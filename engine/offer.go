@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -57,8 +58,8 @@ type Icon struct {
 
 func iconsOf(icons []definition.Icon) []Icon {
 	var list []Icon
-	for _, i := range catalog.IconsOf(icons) {
-		list = append(list, Icon(i))
+	for _, i := range icons {
+		list = append(list, Icon{Source: i.Src, MIMEType: i.MIMEType, Theme: i.Theme, Sizes: slices.Clone(i.Sizes)})
 	}
 	return list
 }

@@ -248,14 +248,15 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	}
 	c.Production = o.Files.Production
 	if o.Mode == Checking {
-		c.CheckAudit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Files.Tools) }
+		c.Checks.Audit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Files.Tools) }
 	}
 	if front := o.Front; front != nil {
-		c.CheckAuth, c.CheckTLS = func(blocks []definition.Auth) error { return front.CheckAuth(authsOf(blocks)) }, func(t definition.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }
-		c.CheckListen = func(l definition.Listen, auths []definition.Auth) error {
+		c.Checks.Item = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }
+		c.Checks.Auth = func(blocks []definition.Auth) error { return front.CheckAuth(authsOf(blocks)) }
+		c.Checks.TLS = func(t definition.ListenTLS) error { return front.CheckTLS(ListenTLS(t)) }
+		c.Checks.Listen = func(l definition.Listen, auths []definition.Auth) error {
 			return front.CheckListen(listenOf(l), authsOf(auths))
 		}
-		c.Check = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }
 	}
 	return c
 }

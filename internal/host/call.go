@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host/execs"
+	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/language/grant"
@@ -22,25 +23,17 @@ import (
 // Call is the host of one run of one body.
 type Call struct {
 	Brokers
-	Compiled
-	HTTP map[string]grant.HTTP
-	// local is what the body is granted of the machine (see [Call.GrantLocal]).
-	local *local
-	KV    map[string]grant.KV
-	// Callable are the names and patterns of the tools that the body may call, and
-	// Tools calls them; nil where there are none.
-	Callable []string
-	Tools    Tools
-	// Granted are the options of the modules that the body is granted, by name.
-	Granted map[string]json.RawMessage
+	Grants
+	// folders are those of the grants, which count what the run has read and written.
+	folders []*files.Folder
+	// Tools calls the tools that the body may call; nil where there are none.
+	Tools Tools
 	// Ends is when the run is over: what a broker does for it ends then, also where
 	// the context of an operation knows no deadline. The zero time is never.
 	Ends time.Time
 	// Caller is for whom the body runs; zero of one that runs for nobody, which has
 	// neither the values nor the tokens of any principal.
 	Caller identity.Caller
-	// Readable are the names of the secrets that the body may read.
-	Readable []string
 	// SecretKeys name the definitions of secrets that hold for this run.
 	SecretKeys map[string]string
 	Asking     Asking
@@ -261,21 +254,52 @@ func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]b
 	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
 }
 
-// Compiled are grants of a body that are made ready when it is loaded, so that
-// its calls read no pattern and no statement. They are shared by its calls, and
-// not changed.
-type Compiled struct {
+// Grants are what a body may use, made ready when it is loaded, so that its runs read no
+// pattern and no statement. The runs share them, and nothing changes them.
+type Grants struct {
+	HTTP      map[string]grant.HTTP
+	KV        map[string]grant.KV
+	Folders   []grant.FS
+	Variables []string // of the environment
 	Exec      []execs.Program
 	Databases []sqldb.Database
+	// Readable are the names of the secrets that the body may read.
+	Readable []string
+	// Callable are the names and patterns of the tools that the body may call.
+	Callable []string
+	// Granted are the options of modules, by their names.
+	Granted map[string]json.RawMessage
 }
 
-func Compile(programs []grant.Exec, databases []grant.SQL) Compiled {
-	var c Compiled
-	for _, g := range programs {
-		c.Exec = append(c.Exec, execs.Compile(g))
+// NewGrants returns what a set of grants, with the places that its paths lead to, lets a
+// body use. Whom a body may ask is said by [Asking].
+func NewGrants(set grant.Set) Grants {
+	g := Grants{
+		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, Granted: map[string]json.RawMessage{},
 	}
-	for _, g := range databases {
-		c.Databases = append(c.Databases, sqldb.Compile(g))
+	for _, http := range set.HTTP {
+		g.HTTP[http.Name] = http
 	}
-	return c
+	for _, kv := range set.KV {
+		g.KV[kv.Name] = kv
+	}
+	for _, m := range set.Modules {
+		g.Granted[m.Name] = m.Options
+	}
+	for _, program := range set.Exec {
+		g.Exec = append(g.Exec, execs.Compile(program))
+	}
+	for _, database := range set.SQL {
+		g.Databases = append(g.Databases, sqldb.Compile(database))
+	}
+	return g
+}
+
+// Grant gives the run what its body is granted. What it reads and writes of files is counted
+// from here on.
+func (h *Call) Grant(g *Grants) {
+	h.Grants = *g
+	for _, folder := range g.Folders {
+		h.folders = append(h.folders, files.Open(folder))
+	}
 }

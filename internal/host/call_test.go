@@ -270,7 +270,7 @@ func TestMocksAnswerInsteadOfTheNetwork(t *testing.T) {
 
 func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 	mocks := host.NewMocks([]host.Mock{{Object: "http.crm", Request: "GET /", Status: 200}})
-	call := &host.Call{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}, Mocks: mocks}
+	call := &host.Call{Grants: host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
 	const together = 20
 	done := make(chan error)
 	for seq := range together {

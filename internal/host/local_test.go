@@ -13,6 +13,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
+// grantLocal grants folders, and variables of the environment.
+func grantLocal(l *lab, folders []grant.FS, variables ...string) {
+	granted := host.NewGrants(grant.Set{FS: folders, Env: variables})
+	l.Grant(&granted)
+}
+
 // onDisk grants a folder that holds notes.txt, and variables of the environment.
 func onDisk(t *testing.T, l *lab) {
 	t.Helper()
@@ -24,7 +30,7 @@ func onDisk(t *testing.T, l *lab) {
 		t.Fatal(err)
 	}
 	l.Files = &files.Broker{Redact: l.Secrets.RedactBytes, Logger: l.Logger}
-	l.GrantLocal([]grant.FS{{Name: "notes", Root: root, Real: root, Write: true}}, []string{"TOKEN", "LANG"})
+	grantLocal(l, []grant.FS{{Name: "notes", Root: root, Real: root, Write: true}}, "TOKEN", "LANG")
 }
 
 func TestFilesAndTheEnvironmentAreReadWithoutTheirSecrets(t *testing.T) {
@@ -61,7 +67,7 @@ func readWithoutSecrets(t *testing.T, l *lab) {
 
 func TestNothingOfTheMachineIsThereWithoutAGrant(t *testing.T) {
 	l := newLab(t)
-	l.GrantLocal(nil, nil)
+	grantLocal(l, nil)
 	for _, op := range []string{"fs.readText", "fs.list", "env"} {
 		if got := l.do(t, op, `{"grant":"notes","path":"notes.txt"}`); got != scripting.NotGranted {
 			t.Errorf("%s: got %s", op, got)
@@ -71,7 +77,7 @@ func TestNothingOfTheMachineIsThereWithoutAGrant(t *testing.T) {
 
 func TestMocksAnswerInsteadOfTheDisk(t *testing.T) {
 	l := newLab(t)
-	l.GrantLocal([]grant.FS{{Name: "logs", Root: "/var/log/app", MaxFile: 100}, {Name: "out", Root: "out", Write: true}}, []string{"LANG", "TOKEN"})
+	grantLocal(l, []grant.FS{{Name: "logs", Root: "/var/log/app", MaxFile: 100}, {Name: "out", Root: "out", Write: true}}, "LANG", "TOKEN")
 	l.Mocks = host.NewMocks([]host.Mock{
 		{Object: "fs.logs", Request: "readText app.log", Body: []byte("one\ntwo\n")},
 		{Object: "fs.logs", Request: "lines app.log", Body: []byte("one\ntwo\n")},
@@ -116,7 +122,7 @@ func TestMocksAnswerInsteadOfTheDisk(t *testing.T) {
 
 func TestAFileWithoutAMockTellsWhichToAdd(t *testing.T) {
 	l := newLab(t)
-	l.GrantLocal([]grant.FS{{Name: "out", Root: "/out", Write: true}}, nil)
+	grantLocal(l, []grant.FS{{Name: "out", Root: "/out", Write: true}})
 	l.Mocks = host.NewMocks([]host.Mock{{Object: "fs.out", Request: "writeText a.txt", Body: []byte("this")}})
 	for _, c := range []struct{ op, payload string }{
 		{"fs.readText", `{"grant":"out","path":"/out/a.txt"}`}, {"fs.list", `{"grant":"out","path":"."}`}, {"fs.stat", `{"grant":"out","path":"a"}`},

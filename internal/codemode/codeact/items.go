@@ -118,9 +118,13 @@ func (m *maker) tool(name, description, input, output string, readOnly *bool, bo
 // item makes what items of both kinds have in common.
 func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item {
 	i := &catalog.Item{
-		Kind: kind, Name: name, Address: name, Description: &description, Labels: m.block.Labels, Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout,
-		Bounds:      scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
-		Concurrency: m.block.Concurrency, Where: m.block.Range, Surveys: true,
+		Kind: kind, Name: name, Address: name, Where: m.block.Range,
+		About: catalog.About{Description: &description, Labels: m.block.Labels},
+		Allowance: catalog.Allowance{
+			Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout, Concurrency: m.block.Concurrency,
+			Bounds: scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
+		},
+		Behavior: catalog.Behavior{Surveys: true},
 	}
 	m.items = append(m.items, i)
 	return i

@@ -42,8 +42,8 @@ func (k *linker) addAccess(config *definition.Config) {
 		audit := *config.Audit
 		audit.Path = within(folder, audit.Path)
 		k.catalog.Audit = &audit
-		if k.options.CheckAudit != nil && audit.Path != "" { // one without a path is told where it stands
-			if err := k.options.CheckAudit(audit); err != nil {
+		if k.options.Checks.Audit != nil && audit.Path != "" { // one without a path is told where it stands
+			if err := k.options.Checks.Audit(audit); err != nil {
 				k.found.report(diag.List{BadAudit(&audit, err)})
 			}
 		}
@@ -52,10 +52,10 @@ func (k *linker) addAccess(config *definition.Config) {
 
 // checkListen reports an address that strangers reach who need not prove anything.
 func (k *linker) checkListen(listen definition.Listen) {
-	if k.options.CheckListen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
+	if k.options.Checks.Listen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
 		return
 	}
-	if err := k.options.CheckListen(listen, k.catalog.Auths); err != nil {
+	if err := k.options.Checks.Listen(listen, k.catalog.Auths); err != nil {
 		k.found.report(diag.List{{
 			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
 			Detail: "listen on 127.0.0.1, demand credentials by an auth block and encrypt by a tls block, or override with --insecure-listen",
@@ -79,10 +79,10 @@ func AuditInUse(audit *definition.Audit, why error) diag.Diagnostic {
 
 // checkTLS reports a tls block whose files do not do.
 func (k *linker) checkTLS(tls definition.ListenTLS) {
-	if k.options.CheckTLS == nil {
+	if k.options.Checks.TLS == nil {
 		return
 	}
-	if err := k.options.CheckTLS(tls); err != nil {
+	if err := k.options.Checks.TLS(tls); err != nil {
 		k.found.report(diag.List{{
 			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "correct the block or the files that it names",
 		}})
@@ -115,10 +115,10 @@ func (k *linker) checkAuths() {
 
 // checkAuth reports what is wrong with blocks at one of them, if anything is.
 func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
-	if k.options.CheckAuth == nil {
+	if k.options.Checks.Auth == nil {
 		return false
 	}
-	err := k.options.CheckAuth(blocks)
+	err := k.options.Checks.Auth(blocks)
 	if err != nil {
 		k.found.refused = append(k.found.refused, blocks...)
 		k.found.report(diag.List{{

@@ -46,17 +46,7 @@ type Options struct {
 	Trial func(scripting.Source) error
 	// Transpiler is that of [scripting.Source]. Nil refuses what needs it.
 	Transpiler scripting.Transpiler
-	// Check refuses items that cannot be shown to clients; nil refuses none.
-	Check func(*Item) error
-	// CheckAuth refuses auth blocks that cannot be applied together; nil refuses none.
-	CheckAuth func([]definition.Auth) error
-	// CheckTLS refuses a tls block by which nobody could listen now; nil refuses none.
-	CheckTLS func(definition.ListenTLS) error
-	// CheckListen refuses a listen block by which strangers would come in, as the auth
-	// blocks are; nil refuses none.
-	CheckListen func(definition.Listen, []definition.Auth) error
-	// CheckAudit refuses an audit block whose log cannot be opened; nil refuses none.
-	CheckAudit func(definition.Audit) error
+	Checks     Checks
 	// Modules are the objects of the embedding program that scripts may be granted.
 	Modules *gomodule.Broker
 	// Production demands what production mode does, whatever the operator's file says.
@@ -83,6 +73,20 @@ type Options struct {
 	NoDriver map[string]string
 	// LookupEnv reads the environment of the process; nil means an empty one.
 	LookupEnv func(name string) (string, bool)
+}
+
+// Checks refuse what the program could not show or apply; a check that is nil refuses nothing.
+type Checks struct {
+	// Item refuses items that cannot be shown to clients.
+	Item func(*Item) error
+	// Auth refuses auth blocks that cannot be applied together, and TLS a tls block by which
+	// nobody could listen now.
+	Auth func([]definition.Auth) error
+	TLS  func(definition.ListenTLS) error
+	// Listen refuses a listen block by which strangers would come in, as the auth blocks are.
+	Listen func(definition.Listen, []definition.Auth) error
+	// Audit refuses an audit block whose log cannot be opened.
+	Audit func(definition.Audit) error
 }
 
 // Builder makes catalogs. It remembers what it read and compiled, so that the
@@ -153,6 +157,7 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return shown
 }
 
+// build is one build on its way: what it has read and compiled, and what is wrong with it.
 type build struct {
 	config *definition.Config
 	env    *policylang.Env
@@ -160,17 +165,29 @@ type build struct {
 	roots  *loader.Roots
 	// authors and operators are what stands for what says no bounds.
 	authors, operators standing
+	blocks
+	compiled
+	federated
+	mistakes
+}
 
-	items    []*Item
-	policies []definition.Policy // those of tool files, in order
-	limits   []definition.Limit  // those of tool files, in order
-	hooking  []definition.Hook   // those of tool files, in order
-	hooks    []*Hook
+// blocks are those of tool files that define no item, in the order of the files.
+type blocks struct {
+	policies []definition.Policy
+	limits   []definition.Limit
+	hooking  []definition.Hook
 	tests    []definition.Test
-	files    []grant.FS   // all that is granted of files, in order
-	programs []grant.Exec // and of programs
+}
 
-	refused []definition.Auth // auth blocks that cannot be applied
+// compiled is what the definitions of all files have become, in the order of the files.
+type compiled struct {
+	items   []*Item
+	hooks   []*Hook
+	granted []grant.Set // to bodies, with the places that their paths lead to
+}
+
+// federated is what is known of upstream servers without asking them.
+type federated struct {
 	// upstreams are the upstream blocks, with paths as the process opens them, and names what
 	// they may call things.
 	upstreams []definition.Upstream
@@ -180,18 +197,23 @@ type build struct {
 	accepted Accepted
 	// references are names and patterns that only upstream servers can say something about.
 	references []configcheck.Reference
+}
+
+// mistakes are what is wrong with the files. They are safe for concurrent use.
+type mistakes struct {
+	refused []definition.Auth // auth blocks that cannot be applied
 
 	mu       sync.Mutex
 	problems diag.List
 }
 
-func (f *build) report(problems diag.List) {
+func (m *mistakes) report(problems diag.List) {
 	if len(problems) == 0 {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.problems = append(f.problems, problems...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.problems = append(m.problems, problems...)
 }
 
 // Accepted is what the lock file accepts of upstream servers.
@@ -270,7 +292,7 @@ func (b *Builder) begin(lock *loader.Lock) *build {
 	config, twice := b.addUpstreams(config)
 	found := &build{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		upstreams: b.placed(config.Upstreams), lock: lock,
+		federated: federated{upstreams: b.placed(config.Upstreams), lock: lock},
 	}
 	found.names = newNames(found.upstreams)
 	found.report(b.config.Problems)

@@ -59,7 +59,7 @@ func (k *compiling) cached(def *definition.Tool, body Body) Body {
 	if !ok || !k.knowsNobody(def, s.program) {
 		return nil
 	}
-	granted := grant.Set{HTTP: def.Grant.HTTP, FS: s.files, Env: s.env, KV: def.Grant.KV, Exec: s.exec, SQL: s.sql, Secrets: s.secrets}
+	granted := k.found.led(def.Grant)
 	return &cached{Body: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
@@ -221,16 +221,14 @@ type compiledItem struct {
 	item     *Item
 	problems diag.List
 	imports  map[string]loader.Hash
-	// files are the grants of files, with the folders that they led to.
-	files []grant.FS
-	// programs are the grants of programs, with the files that they led to.
-	programs []grant.Exec
+	granted  []grant.Set // of each body, with the places that its paths led to
 }
 
 type compiledHook struct {
 	hook     *Hook
 	warnings diag.List
 	imports  map[string]loader.Hash
+	granted  grant.Set // with the places that its paths led to
 }
 
 // ruleKey is all that a compiled policy, or the compiled key of a limit, depends

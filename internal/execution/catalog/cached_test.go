@@ -17,7 +17,8 @@ import (
 func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	store := secrets.New(secrets.Options{})
 	invoke := func(keys map[string]string, output int) *Invocation {
-		i := &Invocation{Args: map[string]any{"a": 1.0}, Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}}, Began: time.Unix(9, 0)}
+		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{Began: time.Unix(9, 0)}}
+		i.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindLocal}
 		i.Host = host.Call{Brokers: host.Brokers{Secrets: store}, SecretKeys: keys}
 		i.Bounds.Output = output
 		return i

@@ -24,54 +24,73 @@ type Catalog struct {
 	// Revision is a hash of everything that the catalog is made of. The values
 	// of secrets are not part of it.
 	Revision string
-	Server   definition.Server
-	Listen   definition.Listen
-	Reload   definition.Reload
-	Limits   definition.Limits
-	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
-	// written down. Their paths, and those of Listen, are as the process opens them.
-	Auths []definition.Auth
-	Audit *definition.Audit
-	// Entries are those of each kind, in bytewise order of their addresses.
-	Entries [kinds][]*Entry
-	// Hooks are all hooks, the operator's first.
-	Hooks    []*Hook
-	Policies int
-	// RateLimits are the limit blocks, the operator's first; Limits is the limits block.
-	RateLimits []*ratelimit.Limit
-	// OwnLimits are those of the limits blocks of what is called.
-	OwnLimits []*ratelimit.Limit
-	// DenyByDefault says that a call is denied unless a policy allows it.
-	DenyByDefault bool
-	Secrets       []secrets.Def
-	// Upstreams are the upstream blocks, with paths as the process opens them.
-	Upstreams  []definition.Upstream
-	SecretKeys map[string]string
-	// Sensitive takes the values of sensitive variables out of what is written.
-	Sensitive redact.Text
-	Tests     []definition.Test
+	Settings
+	Rules
+	index
+	laid
+	Tests []definition.Test
 	// stages are those of its tests, by their names; see [Builder.Stage].
 	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
 	Said privdiff.Side
-	// LeftOut is what upstream servers offer and is not served, in order.
-	LeftOut []LeftOut
-	// Known are the tools that were accepted of upstream servers, whether these can be
-	// reached or not.
-	Known []ToolName
+	// gone is what earlier catalogs held.
+	gone map[goneKey]gone
+}
 
+// Settings are what the operator's file says of the server. Their paths are as the process
+// opens them.
+type Settings struct {
+	Server definition.Server
+	Listen definition.Listen
+	Reload definition.Reload
+	Limits definition.Limits
+	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
+	// written down.
+	Auths   []definition.Auth
+	Audit   *definition.Audit
+	Secrets []secrets.Def
+	// SecretKeys name the definitions of secrets, by the names of these.
+	SecretKeys map[string]string
+	Upstreams  []definition.Upstream
+	// Sensitive takes the values of sensitive variables out of what is written.
+	Sensitive redact.Text
+}
+
+// Rules are what holds for several items. Each entry has those that cover it.
+type Rules struct {
+	// Hooks are all hooks, the operator's first.
+	Hooks []*Hook
+	// Policies counts the policies.
+	Policies int
+	// RateLimits are the limit blocks, the operator's first, and OwnLimits those of the
+	// limits blocks of what is called.
+	RateLimits, OwnLimits []*ratelimit.Limit
+	// DenyByDefault says that a call is denied unless a policy allows it.
+	DenyByDefault bool
+}
+
+// index finds entries.
+type index struct {
+	// Entries are those of each kind, in bytewise order of their addresses.
+	Entries   [kinds][]*Entry
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
 	// places are those of the blocks of upstreams, from 1 on, by their names.
 	places map[string]int
-	// base is what the files define, and offers what is laid over it. withheld are the
-	// upstreams whose tools are not taken in though they are seen first.
-	base     *Base
-	offers   Offers
+}
+
+// laid is what upstream servers offer, laid over what files define.
+type laid struct {
+	base   *Base
+	offers Offers
+	// LeftOut is what upstream servers offer and is not served, in order.
+	LeftOut []LeftOut
+	// Known are the tools that were accepted of upstream servers, whether these can be
+	// reached or not.
+	Known []ToolName
+	// withheld are the upstreams whose tools are not taken in though they are seen first.
 	withheld map[string]bool
-	// gone is what earlier catalogs held.
-	gone map[goneKey]gone
 }
 
 // Entry is an item with the policies, limits and hooks that this catalog gives it.

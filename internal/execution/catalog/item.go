@@ -29,25 +29,41 @@ type Item struct {
 	// Address is what callers call it by: the name of a tool or a prompt, the
 	// URI of a resource, the text of a template.
 	Address string
-	Title   string
+	// Upstream is the name of the server that offers it; "" for what is our own.
+	Upstream string
+	// Where is its name in the file, or that of the block of its upstream.
+	Where diag.Range
+	About
+	// Offer is nil for a tool.
+	Offer *Offer
+	Schemas
+	Allowance
+	Behavior
+	// Facts are what policies know of the item.
+	Facts policylang.ToolFacts
+	// Key is a hash of everything that the item depends on, wherever it stands.
+	Key [32]byte
+	// Shown is a hash of what lists show of the item.
+	Shown [32]byte
+	// folder is the definition that the item shares with the other files of a
+	// folder; nil for any other.
+	folder *definition.Folder
+}
+
+// About is what the author of an item says of it to people, models and policies.
+type About struct {
+	Title string
 	// Description is nil when the author gives none.
 	Description *string
+	Icons       []definition.Icon
 	Labels      map[string]string
-	Timeout     time.Duration
-	AskTimeout  time.Duration
-	// Bounds are those of a run of the body, zero members of which leave it to the
-	// executor, and Concurrency is how many calls run at once; 0 is any number.
-	Bounds      scripting.Limits
-	Concurrency int
-	Task        Task
 	Idempotent  bool
 	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
 	ReadOnly, Destructive, OpenWorld *bool
+}
 
-	Icons []definition.Icon
-	// Offer is nil for a tool.
-	Offer *Offer
-
+// Schemas say what an item takes and returns.
+type Schemas struct {
 	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
 	Output *schema.Schema // nil when no output is declared, or when it has mistakes
 	From   []From
@@ -61,33 +77,36 @@ type Item struct {
 	// Sensitive and SensitiveOutput are JSON pointers to arguments and results
 	// that are shown to nobody else.
 	Sensitive, SensitiveOutput []string
-	Facts                      policylang.ToolFacts
+}
+
+// Allowance bounds the calls of an item.
+type Allowance struct {
+	Timeout    time.Duration
+	AskTimeout time.Duration
+	// Bounds are those of a run of the body, zero members of which leave it to the
+	// executor, and Concurrency is how many calls run at once; 0 is any number.
+	Bounds      scripting.Limits
+	Concurrency int
+	Task        Task
+}
+
+// Behavior is what a call of an item does.
+type Behavior struct {
 	// Body is nil when the item has mistakes.
 	Body Body
+	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
+	DryRun Body
 	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
 	// built into a catalog.
 	Cache *definition.Cache
-	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
-	DryRun Body
 	// Surveys says that the body looks at what else its caller may call, and calls that as
 	// code of the agent does. What surveys is no part of what is looked at.
 	Surveys bool
 	// Alias says that a call is one of the tool that its arguments name, with the arguments
 	// that they hold: the item has no part in it.
 	Alias bool
-	// Where is its name in the file, or that of the block of its upstream.
-	Where diag.Range
-	// Upstream is the name of the server that offers it; "" for what is our own.
-	Upstream string
-	// Key is a hash of everything that the item depends on, wherever it stands.
-	Key [32]byte
-	// Shown is a hash of what lists show of the item.
-	Shown [32]byte
 	// Steady says that every call has the same result until the files change.
 	Steady bool
-	// folder is the definition that the item shares with the other files of a
-	// folder; nil for any other.
-	folder *definition.Folder
 }
 
 type Task struct {
@@ -165,8 +184,28 @@ type Invocation struct {
 	// Input is the valid arguments as JSON, and Args are the same, decoded: the
 	// arguments of a tool or a prompt. What is read of a template has its
 	// variables as Args.
-	Input  []byte
-	Args   map[string]any
+	Input []byte
+	Args  map[string]any
+	Origin
+	Leg
+	Executor scripting.Executor
+	Bounds   scripting.Limits
+	// Cached is set when the result is that of another call; nil when nobody asks.
+	Cached *bool
+	// Host serves the body; the body adds its own grants.
+	Host host.Call
+	// Survey is what else the caller may call; nil unless the item [Behavior.Surveys].
+	Survey Survey
+	// Approved are the calls that the user has approved in the plan of the body.
+	Approved []Write
+	// Late is told of the end of the call when a body in Go goes on past it, and
+	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
+	// such bodies run in goroutines of their own.
+	Late Late
+}
+
+// Origin says who makes a call, and where it stands among the calls that come of one.
+type Origin struct {
 	Caller identity.Caller
 	Via    string
 	// Depth is how many calls the call is nested in, and Parent the name of what
@@ -176,7 +215,11 @@ type Invocation struct {
 	Kin    *scripting.Kin
 	// Owner is the [scripting.Call.Owner] of the call.
 	Owner uint64
-	// Began is when the call began, and what its clock shows first.
+}
+
+// Leg is one part of a call, up to where it asks its client or ends.
+type Leg struct {
+	// Began is when the leg began, and what its clock shows first.
 	Began time.Time
 	// Root names all legs of the call, and Deadline is that of the first: what
 	// the body sees of both is the same in every leg.
@@ -185,21 +228,7 @@ type Invocation struct {
 	// Agent is the JSON behind agent when the call is resumed; nil at first.
 	Agent []byte
 	// Journal records the run, or answers it up to where it was suspended.
-	Journal  *scripting.Journal
-	Executor scripting.Executor
-	Bounds   scripting.Limits
-	// Cached is set when the result is that of another call; nil when nobody asks.
-	Cached *bool
-	// Host serves the body; the body adds its own grants.
-	Host host.Call
-	// Survey is what else the caller may call; nil unless the item [Item.Surveys].
-	Survey Survey
-	// Approved are the calls that the user has approved in the plan of the body.
-	Approved []Write
-	// Late is told of the end of the call when a body in Go goes on past it, and
-	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
-	// such bodies run in goroutines of their own.
-	Late Late
+	Journal *scripting.Journal
 }
 
 // Survey is what the caller of a body may call.
@@ -313,24 +342,6 @@ type Policy struct {
 	Allows, Asks bool
 	// ReadsContent says that the policy looks at the content blocks of results.
 	ReadsContent bool
-}
-
-type Icon struct {
-	// Source is an https or data URI.
-	Source string
-	// MIMEType, and Theme, which is "light" or "dark", may be empty.
-	MIMEType, Theme string
-	// Sizes are such as "48x48", or "any".
-	Sizes []string
-}
-
-// IconsOf returns a copy of the icons of a definition, as others see them.
-func IconsOf(icons []definition.Icon) []Icon {
-	var list []Icon
-	for _, i := range icons {
-		list = append(list, Icon{Source: i.Src, MIMEType: i.MIMEType, Theme: i.Theme, Sizes: slices.Clone(i.Sizes)})
-	}
-	return list
 }
 
 // From is an input whose value the server takes from what it knows of the caller.

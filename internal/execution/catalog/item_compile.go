@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"hash"
 	"maps"
 	"slices"
@@ -38,7 +37,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	}
 	items := make([]*compiledItem, len(jobs))
 	loader.Parallel(len(jobs), func(i int) {
-		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].files) || found.turned(items[i].programs) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].granted...) {
 			items[i] = jobs[i].compile()
 		}
 	})
@@ -53,8 +52,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	for i, compiled := range items {
 		found.report(compiled.problems)
 		found.items = append(found.items, compiled.item)
-		found.files = append(found.files, compiled.files...)
-		found.programs = append(found.programs, compiled.programs...)
+		found.granted = append(found.granted, compiled.granted...)
 		if !compiled.problems.HasErrors() {
 			next.items[jobs[i].hash] = compiled
 		}
@@ -64,8 +62,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 			next.hooks[hookDefs[i].Hash] = h
 			found.report(h.warnings)
 			found.hooks = append(found.hooks, h.hook)
-			found.files = append(append(found.files, h.hook.Files...), placesOf(h.hook.SQL)...)
-			found.programs = append(found.programs, h.hook.Exec...)
+			found.granted = append(found.granted, h.granted)
 		}
 	}
 	b.cache = next
@@ -135,14 +132,9 @@ func (k *compiling) body(src scripting.Source, body definition.Body, granted gra
 	}
 	meaning := program.Meaning()
 	k.key.Write(meaning[:])
-	files := k.found.filesOf(granted)
-	programs, databases := k.found.programsOf(granted), k.found.databasesOf(granted)
-	k.files = append(append(k.files, files...), placesOf(databases)...)
-	k.programs = append(k.programs, programs...)
-	return &script{
-		program: program, grants: grantsOf(granted), files: files, env: granted.Env, secrets: granted.Secrets, kv: kvOf(granted), exec: programs, sql: databases, ask: granted.Ask,
-		call: granted.Call, modules: modulesOf(granted), compiled: host.Compile(programs, databases),
-	}
+	granted = k.found.led(granted)
+	k.granted = append(k.granted, granted)
+	return &script{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
 
 // done returns the item of a definition with such grants, complete.
@@ -181,10 +173,13 @@ func (c *compiler) tool(def *definition.Tool) *compiledItem {
 // itemOf returns what a tool block says, before anything in it is compiled.
 func itemOf(def *definition.Tool) *Item {
 	item := &Item{
-		Kind: Tools, Name: def.Name, Address: def.Name, Title: def.Title, Icons: def.Icons, Labels: def.Labels, AskTimeout: def.AskTimeout, Idempotent: def.Idempotent,
-		Task:     Task{TTL: def.TaskTTL, Required: def.Task == definition.TaskRequired, AskFirst: def.AskFirst},
-		ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
-		Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput(), Where: def.NameRange,
+		Kind: Tools, Name: def.Name, Address: def.Name, Where: def.NameRange,
+		About: About{
+			Title: def.Title, Icons: def.Icons, Labels: def.Labels,
+			Idempotent: def.Idempotent, ReadOnly: def.ReadOnly, Destructive: def.Destructive, OpenWorld: def.OpenWorld,
+		},
+		Schemas:   Schemas{Declared: def.Declared, Sensitive: def.Sensitive, SensitiveOutput: def.SensitiveOutput, PolicySchema: def.PolicyInput()},
+		Allowance: Allowance{AskTimeout: def.AskTimeout, Task: Task{TTL: def.TaskTTL, Required: def.Task == definition.TaskRequired, AskFirst: def.AskFirst}},
 	}
 	if def.HasDescription {
 		item.Description = &def.Description
@@ -222,7 +217,7 @@ func inMember(pointers []string, member string) (inner []string) {
 
 func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
 	known := c.cache.hooks[def.Hash]
-	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.hook.Files) && !c.found.moved(placesOf(known.hook.SQL)) && !c.found.turned(known.hook.Exec) {
+	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.granted) {
 		return known
 	}
 	if def.Run.Text.Body() == "" {
@@ -235,11 +230,9 @@ func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
 	}
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
 	timeout, limits := bounds.run(def)
-	h := &Hook{Phases: def.On, targets: def.Targets, Hook: c.options.Runner.Hook(hooks.Definition{
-		Name: def.Name, Timeout: timeout, Limits: limits, Program: program, HTTP: grantsOf(def.Grant), Files: c.found.filesOf(def.Grant), Env: def.Grant.Env, Secrets: def.Grant.Secrets,
-		KV: kvOf(def.Grant), Modules: modulesOf(def.Grant), Exec: c.found.programsOf(def.Grant), SQL: c.found.databasesOf(def.Grant),
-	})}
-	return &compiledHook{hook: h, warnings: problems, imports: imports}
+	granted := c.found.led(def.Grant)
+	runs := c.options.Runner.Hook(hooks.Definition{Name: def.Name, Timeout: timeout, Limits: limits, Program: program, Grants: host.NewGrants(granted)})
+	return &compiledHook{hook: &Hook{Phases: def.On, targets: def.Targets, Hook: runs}, warnings: problems, imports: imports, granted: granted}
 }
 
 func (c *compiler) program(src scripting.Source, body definition.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
@@ -264,30 +257,6 @@ func (c *compiler) program(src scripting.Source, body definition.Body, granted g
 	}
 	program, problems := scripting.Compile(src)
 	return program, imports, problems
-}
-
-func grantsOf(set grant.Set) map[string]grant.HTTP {
-	grants := make(map[string]grant.HTTP, len(set.HTTP))
-	for _, http := range set.HTTP {
-		grants[http.Name] = http
-	}
-	return grants
-}
-
-func kvOf(set grant.Set) map[string]grant.KV {
-	grants := make(map[string]grant.KV, len(set.KV))
-	for _, kv := range set.KV {
-		grants[kv.Name] = kv
-	}
-	return grants
-}
-
-func modulesOf(set grant.Set) map[string]json.RawMessage {
-	options := make(map[string]json.RawMessage, len(set.Modules))
-	for _, m := range set.Modules {
-		options[m.Name] = m.Options
-	}
-	return options
 }
 
 func (c *compiler) functionsOf(set grant.Set) (objects []scripting.Object) {

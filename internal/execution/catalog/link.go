@@ -51,17 +51,19 @@ type linker struct {
 func (b *Builder) link(found *build, registered []*Item) *Base {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, registered), Server: said(config.Server, b.options.Server),
-		Listen: config.Listen, Reload: config.Reload, Limits: config.Limits,
-		Hooks:         found.hooks,
-		Policies:      len(config.Policies) + b.options.GoPolicies + len(found.policies),
-		DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
-		Sensitive:     sensitive(config.Variables, found.vars),
-		Tests:         found.tests,
+		Revision: b.revision(found, registered), Tests: found.tests,
+		Settings: Settings{
+			Server: said(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: found.upstreams,
+			Sensitive: sensitive(config.Variables, found.vars),
+		},
+		Rules: Rules{
+			Hooks: found.hooks, Policies: len(config.Policies) + b.options.GoPolicies + len(found.policies),
+			DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
+		},
 	}, rules: b.rulesOf(found), shadowed: map[[2]*definition.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.Upstreams, k.catalog.places = found.upstreams, make(map[string]int, len(found.upstreams))
+	k.catalog.places = make(map[string]int, len(found.upstreams))
 	for i := range found.upstreams {
 		k.catalog.places[found.upstreams[i].Name] = i + 1
 	}
@@ -180,10 +182,10 @@ func (k *linker) presentable(item *Item) bool {
 }
 
 func (b *Builder) unlistable(item *Item) error {
-	if b.options.Check == nil || item.Kind != Tools || item.Input == nil {
+	if b.options.Checks.Item == nil || item.Kind != Tools || item.Input == nil {
 		return nil
 	}
-	return b.options.Check(item)
+	return b.options.Checks.Item(item)
 }
 
 // distinct returns the entries without those that have the rules of another
@@ -265,7 +267,7 @@ func (c *Catalog) Silenced(k Kind, address string) bool {
 // none that the caller could see. facts are as in [Catalog.Hides].
 func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
 	was, ok := c.gone[goneKey{k, address}]
-	if !ok || (&Catalog{DenyByDefault: was.denyByDefault}).Hides(ctx, was.entry, facts) {
+	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).Hides(ctx, was.entry, facts) {
 		return "", false
 	}
 	return was.revision, true
@@ -293,23 +295,46 @@ func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scr
 	return list
 }
 
+// objectsOf returns the objects that grants give to scripts.
 func objectsOf(granted grant.Set) (objects []scripting.Object) {
-	for _, http := range granted.HTTP {
-		objects = append(objects, scripting.Object{Kind: "http", Name: http.Name})
+	add := func(kind, name string, given bool) {
+		if given {
+			objects = append(objects, scripting.Object{Kind: kind, Name: name})
+		}
 	}
-	objects = slices.Concat(objects, localObjects(granted), programObjects(granted), databaseObjects(granted))
-	for _, kv := range granted.KV {
-		objects = append(objects, scripting.Object{Kind: "kv", Name: kv.Name})
+	for _, g := range granted.HTTP {
+		add("http", g.Name, true)
 	}
-	for _, module := range granted.Modules {
-		objects = append(objects, scripting.Object{Kind: "modules", Name: module.Name})
+	for _, g := range granted.FS {
+		add("fs", g.Name, true)
+		add("fs.write", g.Name, g.Write)
+	}
+	for _, name := range granted.Env {
+		add("env", name, true)
+	}
+	for _, name := range granted.Secrets {
+		add("secrets", name, true)
+	}
+	for _, g := range granted.Exec {
+		add("exec", g.Name, true)
+	}
+	for _, g := range granted.SQL {
+		add("sql", g.Name, true)
+		add("sql.write", g.Name, g.Write)
+		add("sql.open", g.Name, g.Chosen)
+	}
+	for _, g := range granted.KV {
+		add("kv", g.Name, true)
+	}
+	for _, g := range granted.Modules {
+		add("modules", g.Name, true)
 	}
 	for _, pattern := range granted.Call {
-		objects = append(objects, scripting.Object{Kind: "tools", Name: pattern})
+		add("tools", pattern, true)
 	}
 	if granted.Ask != nil {
 		for _, name := range append(granted.Ask.Names(), "ask") {
-			objects = append(objects, scripting.Object{Kind: "ask", Name: name})
+			add("ask", name, true)
 		}
 	}
 	return objects

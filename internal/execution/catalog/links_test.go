@@ -105,7 +105,9 @@ hook "h" {
   run = "return fs.logs.list();"
 }
 `)
-	l.check(func(tool *Item) []string { return []string{tool.Body.(*script).files[0].Real, l.hook().Files[0].Real} })
+	l.check(func(tool *Item) []string {
+		return []string{tool.Body.(*script).grants.Folders[0].Real, l.hook().Grants.Folders[0].Real}
+	})
 }
 
 func TestAProgramThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
@@ -125,7 +127,7 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).compiled.Exec[0].Real, l.hook().Exec[0].Real}
+		return []string{tool.Body.(*script).grants.Exec[0].Real, l.hook().Grants.Exec[0].Real}
 	})
 }
 
@@ -154,6 +156,6 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).compiled.Databases[0].Real, l.hook().SQL[0].Real}
+		return []string{tool.Body.(*script).grants.Databases[0].Real, l.hook().Grants.Databases[0].Real}
 	})
 }

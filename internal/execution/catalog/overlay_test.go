@@ -18,7 +18,7 @@ import (
 
 // offering is a tool of the upstream "lab" whose schema is this.
 func offering(name, input string) *Item {
-	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", PolicySchema: json.RawMessage(input), Key: sha256.Sum256([]byte(name + input))}
+	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", Schemas: Schemas{PolicySchema: json.RawMessage(input)}, Key: sha256.Sum256([]byte(name + input))}
 	i.Input, _ = schema.Compile(json.RawMessage(input), diag.Range{}, nil)
 	i.Settle()
 	return i

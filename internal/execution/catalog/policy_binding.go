@@ -264,54 +264,60 @@ func (b *Builder) places(roots *loader.Roots) configcheck.Places {
 	return p
 }
 
-// filesOf returns what is granted of files, with the folders that it leads to
-// now: the broker opens nothing else.
-func (f *build) filesOf(granted grant.Set) []grant.FS {
-	files := slices.Clone(granted.FS)
-	for i := range files {
-		files[i].Real, _ = f.roots.Find(files[i].Root)
+// led returns grants with the files, folders and programs that their paths lead to now: the
+// brokers open and run nothing else.
+func (f *build) led(granted grant.Set) grant.Set {
+	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
+	for i := range granted.FS {
+		granted.FS[i].Real, _ = f.roots.Find(granted.FS[i].Root)
 	}
-	return files
+	for i := range granted.SQL {
+		if granted.SQL[i].Path != "" {
+			granted.SQL[i].Real, _ = f.roots.Find(granted.SQL[i].Path)
+		}
+	}
+	for i := range granted.Exec {
+		granted.Exec[i].Real, _ = f.roots.Find(granted.Exec[i].Path)
+	}
+	return granted
 }
 
-// moved reports whether a root leads elsewhere than when its grant was compiled.
-func (f *build) moved(files []grant.FS) bool {
-	return slices.ContainsFunc(files, func(g grant.FS) bool {
-		real, _ := f.roots.Find(g.Root)
-		return real != g.Real
+// ledFrom calls yield with each path in grants, and with the place that it led to.
+func ledFrom(granted []grant.Set, yield func(path, real string)) {
+	for i := range granted {
+		for _, g := range granted[i].FS {
+			yield(g.Root, g.Real)
+		}
+		for _, g := range granted[i].SQL {
+			yield(g.Path, g.Real) // both are empty of one that is no file
+		}
+	}
+	for i := range granted {
+		for _, g := range granted[i].Exec {
+			yield(g.Path, g.Real)
+		}
+	}
+}
+
+// moved reports whether a path leads elsewhere than when its grant was compiled: what was
+// compiled with it is compiled again.
+func (f *build) moved(granted ...grant.Set) (moved bool) {
+	ledFrom(granted, func(path, real string) {
+		if path != "" && !moved {
+			now, _ := f.roots.Find(path)
+			moved = now != real
+		}
 	})
+	return moved
 }
 
-// linkedRoots tells where the roots and programs lead that pass links: a snapshot that differs
-// in that alone is another.
-func (f *build) linkedRoots() []byte {
-	var told []byte
-	for _, g := range f.files {
-		if g.Real != g.Root {
-			told = append(append(told, g.Real...), 0)
+// linkedRoots tells where paths in grants lead that pass links: a snapshot that differs in
+// that alone is another.
+func (f *build) linkedRoots() (told []byte) {
+	ledFrom(f.granted, func(path, real string) {
+		if path != real {
+			told = append(append(told, real...), 0)
 		}
-	}
-	for _, g := range f.programs {
-		if g.Real != g.Path {
-			told = append(append(told, g.Real...), 0)
-		}
-	}
+	})
 	return told
-}
-
-func localObjects(granted grant.Set) []scripting.Object {
-	var objects []scripting.Object
-	for _, g := range granted.FS {
-		objects = append(objects, scripting.Object{Kind: "fs", Name: g.Name})
-		if g.Write {
-			objects = append(objects, scripting.Object{Kind: "fs.write", Name: g.Name})
-		}
-	}
-	for _, name := range granted.Env {
-		objects = append(objects, scripting.Object{Kind: "env", Name: name})
-	}
-	for _, name := range granted.Secrets {
-		objects = append(objects, scripting.Object{Kind: "secrets", Name: name})
-	}
-	return objects
 }

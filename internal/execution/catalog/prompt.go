@@ -103,20 +103,11 @@ func fillResource(r *definition.Embedded, values map[string]string, out *reply.M
 	}
 }
 
+// script is a body in JavaScript or TypeScript, with what it may use and whom it may ask.
 type script struct {
 	program *scripting.Program
-	grants  map[string]grant.HTTP
-	files   []grant.FS
-	env     []string
-	secrets []string
-	kv      map[string]grant.KV
-	exec    []grant.Exec
-	sql     []grant.SQL
-	// compiled are exec and sql, ready for calls.
-	compiled host.Compiled
-	ask      *grant.Ask
-	call     []string
-	modules  map[string]json.RawMessage
+	grants  host.Grants
+	ask     *grant.Ask
 }
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
@@ -136,14 +127,11 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	if b.program.Uses("call") {
 		call.Info = i.json()
 	}
-	i.Host.HTTP, i.Host.Asking.Grant = b.grants, b.ask
-	i.Host.GrantLocal(b.files, b.env)
-	i.Host.Granted = b.modules
-	i.Host.KV, i.Host.Compiled, i.Host.Callable, i.Host.Caller = b.kv, b.compiled, b.call, i.Caller
-	if len(b.secrets) == 0 {
+	i.Host.Grant(&b.grants)
+	i.Host.Asking.Grant, i.Host.Caller = b.ask, i.Caller
+	if len(b.grants.Readable) == 0 {
 		return i.Executor.Run(ctx, call, &i.Host)
 	}
-	i.Host.Readable = b.secrets
 	if err := i.Host.Restore(ctx, i.Journal); err != nil {
 		return scripting.Outcome{}, err
 	}

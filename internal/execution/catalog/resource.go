@@ -27,9 +27,10 @@ const noArguments = `{"type":"object","properties":{},"additionalProperties":fal
 func resourceItem(kind Kind, name, address, title, description string, call definition.Call) *Item {
 	yes, no := true, false
 	item := &Item{
-		Kind: kind, Name: name, Address: address, Title: title, Labels: call.Labels, Timeout: call.Timeout, AskTimeout: call.AskTimeout,
-		Idempotent: true, ReadOnly: &yes, Destructive: &no, PolicySchema: json.RawMessage(noArguments),
-		Offer: &Offer{ListedAs: name, Size: -1},
+		Kind: kind, Name: name, Address: address, Offer: &Offer{ListedAs: name, Size: -1},
+		About:     About{Title: title, Labels: call.Labels, Idempotent: true, ReadOnly: &yes, Destructive: &no},
+		Schemas:   Schemas{PolicySchema: json.RawMessage(noArguments)},
+		Allowance: Allowance{Timeout: call.Timeout, AskTimeout: call.AskTimeout},
 	}
 	if description != "" {
 		item.Description = &description

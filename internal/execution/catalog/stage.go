@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // maxStages bounds how many different sets of values tests give to variables: for each
@@ -68,7 +66,7 @@ func stageOf(test *definition.Test) string {
 // stage builds the catalog of a stage of c, with what was compiled for it before.
 func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
 	s := *b
-	s.options.CheckAuth, s.options.CheckTLS, s.options.CheckListen, s.options.CheckAudit = nil, nil, nil, nil
+	s.options.Checks = Checks{Item: b.options.Checks.Item}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
 	found := s.begin(b.lock)
 	found.accepted = b.accepted
@@ -105,33 +103,6 @@ func (c *Catalog) Staged(i int) (on *Catalog, test *definition.Test, err error) 
 		return nil, test, fmt.Errorf("with the vars of the test the files have mistakes:\n%w", errorsOf(s.problems))
 	}
 	return s.catalog, &s.catalog.Tests[i], nil
-}
-
-// programsOf returns what is granted of programs, with the files that their paths
-// lead to now: the broker runs nothing else.
-func (f *build) programsOf(granted grant.Set) []grant.Exec {
-	programs := slices.Clone(granted.Exec)
-	for i := range programs {
-		programs[i].Real, _ = f.roots.Find(programs[i].Path)
-	}
-	return programs
-}
-
-// turned reports whether a path leads to another program than when its grant was
-// compiled.
-func (f *build) turned(programs []grant.Exec) bool {
-	return slices.ContainsFunc(programs, func(g grant.Exec) bool {
-		real, _ := f.roots.Find(g.Path)
-		return real != g.Real
-	})
-}
-
-func programObjects(granted grant.Set) []scripting.Object {
-	var objects []scripting.Object
-	for _, g := range granted.Exec {
-		objects = append(objects, scripting.Object{Kind: "exec", Name: g.Name})
-	}
-	return objects
 }
 
 // soundRules are the compiled policies of one build, or the keys of its limits,

@@ -24,7 +24,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -48,24 +47,14 @@ type Definition struct {
 	// Limits bound a run. A zero member means its default.
 	Limits  scripting.Limits
 	Program *scripting.Program
-	HTTP    map[string]grant.HTTP
-	Files   []grant.FS
-	Env     []string
-	// Secrets are the names of those that the hook may read.
-	Secrets []string
-	KV      map[string]grant.KV
-	Modules map[string]json.RawMessage
-	Exec    []grant.Exec
-	SQL     []grant.SQL
+	Grants  host.Grants
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and
 // needs no closing.
 type Hook struct {
 	Definition
-	// compiled are Exec and SQL, ready for runs.
-	compiled host.Compiled
-	queue    *workqueue.Queue[Run]
+	queue *workqueue.Queue[Run]
 	// told is the last crowding in which the log was told of a run cut short.
 	told atomic.Uint64
 }

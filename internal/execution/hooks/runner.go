@@ -34,7 +34,7 @@ type Runner struct {
 func New(o Options) *Runner { return &Runner{options: o} }
 
 func (r *Runner) Hook(d Definition) *Hook {
-	h := &Hook{Definition: d, compiled: host.Compile(d.Exec, d.SQL)}
+	h := &Hook{Definition: d}
 	h.queue = workqueue.New(width, maxWaiting, func(run Run) { r.run(h, run) })
 	return h
 }
@@ -104,10 +104,10 @@ func (r *Runner) run(h *Hook, run Run) {
 // who called, and the request is named in the log.
 func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.Call {
 	c := &host.Call{
-		Brokers: r.options.Brokers, HTTP: h.HTTP, KV: h.KV, Compiled: h.compiled, SecretKeys: run.SecretKeys, Granted: h.Modules, Readable: h.Secrets,
-		What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID, Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
+		Brokers: r.options.Brokers, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID,
+		Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
 	}
-	c.GrantLocal(h.Files, h.Env)
+	c.Grant(&h.Grants)
 	c.Ends, _ = ctx.Deadline()
 	return c
 }

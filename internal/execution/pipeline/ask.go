@@ -31,11 +31,11 @@ func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
 		x.voided(err, nil)
 		return call.Result{}, badState(err)
 	}
-	x.root, x.leg = pause.Root, int32(pause.Leg)+1
+	x.root, x.number = pause.Root, int32(pause.Leg)+1
 	open := pause.Asks
 	pause.Own = x.own
 	if pause.AsksConsent() {
-		x.setApproval(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
+		x.approval.set(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
 	}
 	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
@@ -89,7 +89,7 @@ func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Re
 				return call.Result{}, err
 			}
 		}
-		x.setApproval(audit.ApprovalRefused, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalRefused, "", pause.Consent.To)
 		return call.Result{}, x.unapproved(ctx, "the user did not approve the call")
 	}
 	return x.goOn(ctx, *pause)
@@ -185,17 +185,16 @@ const (
 	whyServer   = "server"   // the server cannot keep the call meanwhile
 )
 
-// setApproval has the log say what became of the approval that policies want. to stands
+// set has the log say what became of the approval that policies want. to stands
 // for the question, zero for none.
-func (x *execution) setApproval(became, why string, to [32]byte) {
-	a := &audit.Approval{State: became, Why: why}
-	for _, c := range x.consents {
-		a.Policies = append(a.Policies, c.policy.Name)
+func (a *approval) set(became, why string, to [32]byte) {
+	a.became = &audit.Approval{State: became, Why: why}
+	for _, c := range a.consents {
+		a.became.Policies = append(a.became.Policies, c.policy.Name)
 	}
 	if to != [32]byte{} {
-		a.Asked = to[:]
+		a.became.Asked = to[:]
 	}
-	x.approval = a
 }
 
 // voids are the words of the audit log for why nothing goes on from a state.
@@ -214,7 +213,7 @@ func (x *execution) voided(err error, pause *suspend.Pause) {
 	if pause != nil {
 		to = pause.Consent.To
 	}
-	if len(x.consents) == 0 && to == [32]byte{} {
+	if len(x.approval.consents) == 0 && to == [32]byte{} {
 		return
 	}
 	why := whyServer
@@ -224,15 +223,15 @@ func (x *execution) voided(err error, pause *suspend.Pause) {
 			break
 		}
 	}
-	x.setApproval(audit.ApprovalVoid, why, to)
+	x.approval.set(audit.ApprovalVoid, why, to)
 }
 
 // approvalOf returns what the log is to say of the approval of a call that has ended. Of
 // one that asks its user something else, or goes on from that, it says that policies
 // wanted none.
 func (x *execution) approvalOf(result call.Result) *audit.Approval {
-	if x.approval == nil && len(x.consents) == 0 && (result.Ask != nil || x.leg > 1) {
+	if x.approval.became == nil && len(x.approval.consents) == 0 && (result.Ask != nil || x.number > 1) {
 		return &audit.Approval{State: audit.ApprovalNone}
 	}
-	return x.approval
+	return x.approval.became
 }

@@ -162,7 +162,7 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
-			x.consents = append(x.consents, consent{p, x.hidden(decision.Reason), decision.Cut})
+			x.approval.consents = append(x.approval.consents, consent{p, x.hidden(decision.Reason), decision.Cut})
 		}
 		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
 	}
@@ -237,7 +237,7 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.R
 	if err != nil {
 		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: policylang.GenericReason, DeniedBy: name, Cause: err}
 	}
-	if x.leg != 1 {
+	if x.number != 1 {
 		for i := range charges {
 			charges[i].Paid = true
 		}

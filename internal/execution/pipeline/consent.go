@@ -39,11 +39,11 @@ const (
 // time is another one in each leg, and could never be consented to.
 const maxConsents = 3
 
-// consentTo is the digest of what the user is asked to consent to, beside what every
+// digest is that of what the user is asked to consent to, beside what every
 // pause is bound to: the principal, the definition and the arguments.
-func (x *execution) consentTo() [sha256.Size]byte {
+func (a *approval) digest() [sha256.Size]byte {
 	var told []byte
-	for _, c := range x.consents {
+	for _, c := range a.consents {
 		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
 	}
 	return sha256.Sum256(told)
@@ -61,11 +61,11 @@ func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.R
 	}
 	message, whole := x.consentMessage()
 	if !whole {
-		x.setApproval(audit.ApprovalUnasked, whyLong, [sha256.Size]byte{})
+		x.approval.set(audit.ApprovalUnasked, whyLong, [sha256.Size]byte{})
 		return call.Result{}, x.unapproved(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 	}
-	x.setApproval(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
-	open, err := pause.AskConsent(message, x.consentTo())
+	x.approval.set(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
+	open, err := pause.AskConsent(message, x.approval.digest())
 	if err != nil {
 		denied := x.unapproved(ctx, "the user cannot be asked to approve the call")
 		denied.Cause = err
@@ -73,7 +73,7 @@ func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.R
 	}
 	result, failure := x.ask(&pause, open)
 	if failure == nil {
-		x.setApproval(audit.ApprovalAsked, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalAsked, "", pause.Consent.To)
 	}
 	return result, failure
 }
@@ -81,17 +81,17 @@ func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.R
 // unasked denies a call whose user cannot be asked, for the reason why not, which is why
 // in one word.
 func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
-	x.setApproval(audit.ApprovalUnasked, why, [sha256.Size]byte{})
-	x.recorded = "the call needs the approval of a user, and " + because
-	return x.unapproved(ctx, x.recorded+": "+x.reasons("; "))
+	x.approval.set(audit.ApprovalUnasked, why, [sha256.Size]byte{})
+	x.approval.recorded = "the call needs the approval of a user, and " + because
+	return x.unapproved(ctx, x.approval.recorded+": "+x.approval.reasons("; "))
 }
 
 // unapproved tells the caller as much as all policies that want consent disclose.
 func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
-	if len(x.consents) == 0 { // a reload has removed them since the user was asked
+	if len(x.approval.consents) == 0 { // a reload has removed them since the user was asked
 		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: ByApproval}
 	}
-	least := slices.MaxFunc(x.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
+	least := slices.MaxFunc(x.approval.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
 	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
 }
 
@@ -100,9 +100,9 @@ func discretion(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
 
-func (x *execution) reasons(between string) string {
-	reasons := make([]string, len(x.consents))
-	for i, c := range x.consents {
+func (a *approval) reasons(between string) string {
+	reasons := make([]string, len(a.consents))
+	for i, c := range a.consents {
 		reasons[i] = c.reason
 	}
 	return strings.Join(reasons, between)
@@ -121,7 +121,7 @@ func (x *execution) consentMessage() (message string, whole bool) {
 		return len(shown)
 	}
 	left := maxReasons
-	for _, c := range x.consents {
+	for _, c := range x.approval.consents {
 		whole = whole && !c.cut && left > 0
 		left -= line(c.reason, max(0, left))
 		b.WriteString("\n")
@@ -172,7 +172,7 @@ func (p *plan) within() *plan {
 // runs reports whether a call is made as any other: one that only reads, and that no user
 // has to approve first.
 func (p *plan) runs(x *execution) bool {
-	p.approval = len(x.consents) > 0
+	p.approval = len(x.approval.consents) > 0
 	if x.entry.Facts.ReadOnly && !p.approval {
 		p.how = planRan
 		return true
@@ -190,7 +190,7 @@ func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Resul
 	if x.plan.reading {
 		return call.Result{}, failed(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
 	}
-	x.plan.how, x.consents = planPlanned, nil
+	x.plan.how, x.approval.consents = planPlanned, nil
 	if x.entry.DryRun == nil {
 		return call.Result{Value: orNull(nil), Content: reply.NoContent()}, nil
 	}

@@ -27,67 +27,106 @@ type execution struct {
 	pipeline *Pipeline
 	catalog  *catalog.Catalog
 	req      call.Request
-	id       string
-	// root and leg are those of hook events; empty while they are not known.
-	root   string
-	leg    int32
-	gone   bool // the call has left the server
-	placed bool // it has a place among those that may run at once
-	joined bool // the place is one beside that of the call which made it
-	cached bool // the result is that of another call
-	spoke  bool // the error is in the words of the body
-	// declined says that the call is not made, and that its policies have no part in it.
-	declined bool
-	lane     uint64
-	// owner tells for whom the call takes room (see [Pipeline.ownerOf]).
-	owner uint64
-	began time.Time
+	leg
+	seat
+	target
+	arguments
+	special
+	observed
+	outcome
+	approval approval
 	// place is where the call stands among those that come of one client's call.
 	place calltree.Place
-	// consents are what policies want of the user before the call runs.
-	consents []consent
-	// approval is what became of the approval that they want; nil before that is known.
-	approval *audit.Approval
-	// recorded is what the audit log has of the message of a refusal where that tells why an
-	// approval was wanted, in words that may hold arguments; "" elsewhere.
-	recorded string
+	// states keeps the call while it waits for its client.
+	states *state.Lazy
+}
+
+// leg names the call, and says which of its legs this is.
+type leg struct {
+	id    string
+	began time.Time
+	// lane is a number of its own, by which runs of hooks keep their order.
+	lane uint64
+	// root is the id of the first leg; it is empty, and number 0, while that is not known.
+	root   string
+	number int32
+}
+
+// seat is the room that the call takes in the server, and gives back when it leaves.
+type seat struct {
+	// owner tells for whom the call takes room (see [Pipeline.ownerOf]).
+	owner uint64
 	// charges are what limits have counted, to be given back; nil when none have.
 	charges []ratelimit.Charge
-	// audit is the log that the call is written to; nil for none.
-	audit *audit.Log
-	// span is that of the call, which does nothing where nothing is traced.
-	span observe.Span
-	// script is that of the body, once it runs.
-	script observe.Span
+	placed  bool // it has a place among those that may run at once
+	joined  bool // the place is one beside that of the call which made it
+	gone    bool // the call has left the server
+}
+
+// target is what the call found by the name that it asked for.
+type target struct {
 	// entry is nil while nothing is found, and body is what runs of it: nil
 	// when it has mistakes, or completes nothing.
 	entry *catalog.Entry
 	body  catalog.Body
 	// alias is the tool that was to call the entry; "" where that was called by itself.
 	alias string
+}
+
+// arguments are those of the call, once they are valid.
+type arguments struct {
+	// args and input are the same, decoded and as JSON.
+	args  map[string]any
+	input []byte
+	// hide takes sensitive arguments out of what the body writes.
+	hide redact.Text
+}
+
+// approval is what the user has to approve before the call runs, and what became of that.
+type approval struct {
+	consents []consent
+	// became is nil before it is known.
+	became *audit.Approval
+	// recorded is what the audit log has of the message of a refusal where that tells why an
+	// approval was wanted, in words that may hold arguments; "" elsewhere.
+	recorded string
+	// given says that a user has approved the call in the plan of the program that makes
+	// it, and writes are the calls of a program that its user is asked to approve.
+	given  bool
+	writes []catalog.Write
+}
+
+// special is how the call differs from one that a client makes.
+type special struct {
 	// mocks answer host calls instead of the network. Nil outside of tests,
 	// which fire no hooks and are not logged.
 	mocks *host.Mocks
 	// hearing hears what policies say of a call that is judged and not made; nil in all
 	// that are made.
 	hearing *hearing
-	// deaf says that the call is nested in one that cannot wait for its client.
-	deaf bool
-	// approved says that a user has approved the call in the plan of the program that makes
-	// it, and writes are the calls of a program that its user is asked to approve.
-	approved bool
-	writes   []catalog.Write
 	// plan is what becomes of a call that code plans; nil of one that is made.
 	plan *plan
-	// states keeps the call while it waits for its client.
-	states *state.Lazy
-	// args and input are the same arguments, decoded and as JSON, once they are valid.
-	args  map[string]any
-	input []byte
+	// cannotAsk says that the call is nested in one that cannot wait for its client.
+	cannotAsk bool
+}
+
+// observed is where the call is written down.
+type observed struct {
+	// audit is nil for no log.
+	audit *audit.Log
+	// span is that of the call, which does nothing where nothing is traced, and script that
+	// of the body, once it runs.
+	span, script observe.Span
+}
+
+// outcome is how the call ended, beside its result.
+type outcome struct {
 	// cancelled says who had the call end, and why; it is empty while nobody had.
 	cancelled call.Cancellation
-	// hide takes sensitive arguments out of what the body writes.
-	hide redact.Text
+	cached    bool // the result is that of another call
+	spoke     bool // the error is in the words of the body
+	// declined says that the call is not made, and that its policies have no part in it.
+	declined bool
 }
 
 // Execute runs one call to its end. It never panics, and the call ends soon
@@ -187,11 +226,11 @@ func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution 
 	req.Via = cmp.Or(req.Via, call.ViaClient)
 	req.Name = bounded(req.Kind, req.Name)
 	number := p.sequence.Add(1)
-	x := &execution{pipeline: p, catalog: serving, req: req, lane: number, began: p.options.Now(), states: p.options.States}
+	x := &execution{pipeline: p, catalog: serving, req: req, leg: leg{lane: number, began: p.options.Now()}, states: p.options.States}
 	x.owner = p.ownerOf(&req.Caller)
 	x.id = string(strconv.AppendUint(append(make([]byte, 0, 64), p.prefix...), number, 36))
 	if req.Resume == nil || req.Resume.State == "" {
-		x.root, x.leg = x.id, 1
+		x.root, x.number = x.id, 1
 	}
 	x.req.Caller.Agent.RequestID = cmp.Or(x.req.Caller.Agent.RequestID, x.id)
 	x.find()
@@ -255,9 +294,9 @@ func unaccounted(err error) *call.Error {
 // record is what is written down of the call whatever becomes of it.
 func (x *execution) record() *audit.Record {
 	r := &audit.Record{
-		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.leg), Depth: x.place.Depth(), Via: string(x.req.Via), Alias: x.alias,
+		Call: x.id, Root: x.root, Parent: x.place.Parent(), Leg: int(x.number), Depth: x.place.Depth(), Via: string(x.req.Via), Alias: x.alias,
 		Kind: x.eventKind(), Name: x.name(), Revision: x.catalog.Revision, Caller: x.req.Caller, Arguments: x.req.Arguments,
-		Method: x.method(), Approval: x.approval,
+		Method: x.method(), Approval: x.approval.became,
 	}
 	if x.req.Kind == call.Resources {
 		x.recordRead(r)
@@ -294,5 +333,5 @@ func (x *execution) recordedMessage(err *call.Error) string {
 	if x.req.Kind == call.Resources && err.Code == call.ToolNotFound && (x.entry == nil || x.entry.Kind == call.Templates) {
 		return "no such resource"
 	}
-	return x.hidden(cmp.Or(x.recorded, err.Message))
+	return x.hidden(cmp.Or(x.approval.recorded, err.Message))
 }

@@ -35,7 +35,7 @@ func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of Case) Ex
 		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, Decider: x.hearing.denied, Error: err, DenyByDefault: on.DenyByDefault, Unknown: x.hearing.of.Unknown,
 		ByDefault: err != nil && err.DeniedBy == ByDefault,
 	}
-	x.hearing.verdicts(&e, len(x.consents), err)
+	x.hearing.verdicts(&e, len(x.approval.consents), err)
 	if x.entry != nil {
 		x.hearOut(ctx)
 		for _, l := range x.entry.Limits {

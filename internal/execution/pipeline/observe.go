@@ -110,7 +110,7 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 		return
 	}
 	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
-	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.leg)
+	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.number)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
 	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
 	event.Revision, event.Arguments = x.catalog.Revision, x.visibleArguments()

@@ -46,18 +46,18 @@ func (x *execution) rehearse(ctx context.Context, pause *suspend.Pause) *call.Er
 	var calls []string
 	for _, w := range writes {
 		if w.Approval {
-			x.writes = append(x.writes, w)
+			x.approval.writes = append(x.approval.writes, w)
 		}
 		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.Shown))
 	}
-	if len(x.writes) == 0 {
+	if len(x.approval.writes) == 0 {
 		return nil
 	}
 	reason := "The program is going to make these calls: " + strings.Join(calls, "; ")
 	if len(reason) > maxReasons {
 		return failed(call.PolicyDenied, nil, "the program makes more calls than a user can approve at once; approve them one by one with mode \"run\", or split it")
 	}
-	x.consents = append(x.consents, consent{&planPolicy, x.hidden(reason), false})
+	x.approval.consents = append(x.approval.consents, consent{&planPolicy, x.hidden(reason), false})
 	return nil
 }
 

@@ -37,15 +37,15 @@ func (x *execution) goOn(ctx context.Context, pause suspend.Pause) (call.Result,
 	if err := x.rehearse(ctx, &pause); err != nil {
 		return call.Result{}, err
 	}
-	if x.approved && len(x.consents) > 0 {
-		x.setApproval(audit.ApprovalGiven, "", x.consentTo())
-		x.consents = nil
+	if x.approval.given && len(x.approval.consents) > 0 {
+		x.approval.set(audit.ApprovalGiven, "", x.approval.digest())
+		x.approval.consents = nil
 	}
-	if len(x.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.consentTo()) {
+	if len(x.approval.consents) > 0 && (!pause.Consent.Given || pause.Consent.To != x.approval.digest()) {
 		return x.askConsent(ctx, pause)
 	}
 	if pause.Consent.Given {
-		x.setApproval(audit.ApprovalGiven, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalGiven, "", pause.Consent.To)
 	}
 	if x.body == nil {
 		return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
@@ -112,9 +112,9 @@ func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, 
 
 func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 	invocation := catalog.Invocation{
-		Address: x.req.Name, Input: x.input, Args: x.args, Caller: x.req.Caller, Via: string(x.req.Via), Began: x.began, Executor: x.pipeline.options.Executor,
-		Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner,
-		Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Address: x.req.Name, Input: x.input, Args: x.args, Executor: x.pipeline.options.Executor, Bounds: x.entry.Bounds, Cached: &x.cached,
+		Origin: catalog.Origin{Caller: x.req.Caller, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller(), Kin: x.place.Kin(), Owner: x.owner},
+		Leg:    catalog.Leg{Began: x.began, Root: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal},
 		Host: host.Call{
 			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
 			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.asksNobody(), Planned: x.plan != nil}, Tools: x,
@@ -122,7 +122,7 @@ func (x *execution) invocation(pause suspend.Pause) catalog.Invocation {
 		},
 	}
 	if x.entry.Surveys {
-		invocation.Survey, invocation.Approved = survey{x}, x.writes
+		invocation.Survey, invocation.Approved = survey{x}, x.approval.writes
 	}
 	if x.req.Late != nil {
 		invocation.Late = x
@@ -161,7 +161,7 @@ func (x *execution) nest(ctx context.Context, request call.Request, p *plan, app
 	}
 	request.Cancelled = x.req.Cancelled
 	inner := x.pipeline.begin(x.catalog, request)
-	inner.audit, inner.plan, inner.deaf, inner.approved = x.audit, p, x.asksNobody(), approved
+	inner.audit, inner.plan, inner.cannotAsk, inner.approval.given = x.audit, p, x.asksNobody(), approved
 	leave, err := inner.place.Enter(ctx, &x.place, x.policyName(), x.id)
 	if err != nil {
 		inner.turnAway(ctx, err)
@@ -181,7 +181,7 @@ func (x *execution) nest(ctx context.Context, request call.Request, p *plan, app
 // asksNobody reports whether the call is made by a body that cannot wait for the client:
 // code can, unless what runs it cannot.
 func (x *execution) asksNobody() bool {
-	return x.deaf || x.place.Depth() > 0 && x.req.Via != call.ViaCode
+	return x.cannotAsk || x.place.Depth() > 0 && x.req.Via != call.ViaCode
 }
 
 // turnAway ends a nested call that may not run where it stands, as if it had been made. Of

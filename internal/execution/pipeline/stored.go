@@ -74,10 +74,10 @@ type storedApproval struct {
 func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
 		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
-		Err: (*storedError)(e), Spoke: x.spoke, Recorded: x.recorded,
+		Err: (*storedError)(e), Spoke: x.spoke, Recorded: x.approval.recorded,
 	}
 	if r.Ask == nil {
-		stored.Approval = (*storedApproval)(x.approval)
+		stored.Approval = (*storedApproval)(x.approval.became)
 	}
 	if stored.Shown != apart {
 		stored.Content = nil
@@ -97,7 +97,7 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	if err := json.Unmarshal(encoded, &stored); err != nil {
 		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	x.spoke, x.approval, x.recorded = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
+	x.spoke, x.approval.became, x.approval.recorded = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}

@@ -157,9 +157,9 @@ func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 	u := m.block
 	item := &catalog.Item{
-		Kind: kind, Title: said.text("title"), Labels: u.Labels, Timeout: u.Timeout, AskTimeout: u.AskTimeout,
-		Bounds:      scripting.Limits{Output: outputOf(u.Output)},
-		Concurrency: u.Concurrency, Where: u.RenamedAt(u.Rename[said.text("name")]), Upstream: u.Name, Icons: iconsOf(said["icons"]),
+		Kind: kind, Upstream: u.Name, Where: u.RenamedAt(u.Rename[said.text("name")]),
+		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
+		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputOf(u.Output)}, Concurrency: u.Concurrency},
 	}
 	if _, given := said["description"]; given {
 		description := said.text("description")
