@@ -109,8 +109,16 @@ func outcomesOfCalls(t *testing.T, s *engine.Server, calls []string) (all []stri
 	return all
 }
 
-func TestEveryNameThatAgentsAreToldIsThatOfItsTool(t *testing.T) {
+// TestCodeNames_reachTheirTools calls each tool as a search, its declaration and the prompt name it.
+func TestCodeNames_reachTheirTools(t *testing.T) {
 	s, want := babel(t)
+	t.Run("search", func(t *testing.T) { searchNames(t, s, want) })
+	t.Run("declaration", func(t *testing.T) { declaredNames(t, s, want) })
+	t.Run("prompt", func(t *testing.T) { promptNames(t, s, want) })
+}
+
+func searchNames(t *testing.T, s *engine.Server, want map[string]string) {
+	t.Helper()
 	var told []toldCall
 	for name := range want {
 		var found struct{ Tools []struct{ Name, Call string } }
@@ -133,8 +141,8 @@ func TestEveryNameThatAgentsAreToldIsThatOfItsTool(t *testing.T) {
 // declared are the ways in which a declaration begins: a function, and an object with one.
 var declared = regexp.MustCompile(`declare (?:function (\w+)|const (\w+): \{\n(?:  /\*.*\*/\n)?  ("[^"]+"|[\w$]+))\(`)
 
-func TestEveryDeclarationOfOneToolIsOfHowCodeCallsIt(t *testing.T) {
-	s, want := babel(t)
+func declaredNames(t *testing.T, s *engine.Server, want map[string]string) {
+	t.Helper()
 	var told []toldCall
 	for name := range want {
 		var text string
@@ -157,8 +165,8 @@ func TestEveryDeclarationOfOneToolIsOfHowCodeCallsIt(t *testing.T) {
 
 func quoted(key string) string { return `"` + strings.Trim(key, `"`) + `"` }
 
-func TestEveryNameInThePromptIsThatOfATool(t *testing.T) {
-	s, want := babel(t)
+func promptNames(t *testing.T, s *engine.Server, want map[string]string) {
+	t.Helper()
 	var reply struct {
 		Messages []struct{ Content struct{ Text string } }
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
+	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
 	goleak.VerifyTestMain(m)
 }
 

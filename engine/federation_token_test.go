@@ -31,6 +31,7 @@ func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestAnUpstreamIsReachedWithTokensOfAClient has servers of every kind demand a token that a
 // token server gives, and another one later.
 func TestAnUpstreamIsReachedWithTokensOfAClient(t *testing.T) {
+	t.Parallel() // it waits for upstreams to be tried again
 	withSessions := lab()
 	t.Cleanup(func() { // whose end is refused, too
 		for session := range withSessions.Sessions() {
@@ -43,7 +44,10 @@ func TestAnUpstreamIsReachedWithTokensOfAClient(t *testing.T) {
 		"stateless": mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}),
 		"events":    mcp.NewSSEHandler(of, nil),
 	} {
-		t.Run(way, func(t *testing.T) { isReachedWithTokens(t, behind) })
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			isReachedWithTokens(t, behind)
+		})
 	}
 }
 

@@ -121,9 +121,12 @@ func sameNumber(a, b string) bool {
 // CEL, the user who approves, the audit log and the body see is the same number, or the
 // call is refused.
 func TestNumbers_sameForEveryReader(t *testing.T) {
-	count := 100_000
-	if testing.Short() {
-		count = 5_000
+	count := 20_000
+	switch {
+	case judging():
+		count = 100_000
+	case testing.Short():
+		count = 2_000
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("n.hcl", numbersTool()), Config: files("mcpd.hcl", auditBlock(path, "  capture = [\"*\"]\n"))}})
