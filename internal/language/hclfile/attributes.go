@@ -71,8 +71,14 @@ func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
 	return nil
 }
 
-// whole decodes a whole number from low to high.
-func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, bool) {
+// whole decodes a whole number from low to high, 0 when it is absent or was reported.
+func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) int {
+	n, _ := d.wholeOrNone(body, name, low, high)
+	return n
+}
+
+// wholeOrNone is whole where 0 is a number like others.
+func (d *decoder) wholeOrNone(body *hclsyntax.Body, name string, low, high int) (int, bool) {
 	v, ok := d.typed(body, name, integerKind)
 	if !ok {
 		return 0, false
@@ -103,14 +109,15 @@ func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty
 	return v.AsString(), where, true
 }
 
-// oneOf decodes a string that is one of the given words.
-func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
+// oneOf decodes a string that is one of the given words, "" when it is absent or was
+// reported.
+func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) string {
 	s, where, ok := d.word(body, name, "a string", func(cty.Value) string { return "write " + quoted(words) })
 	if !ok || slices.Contains(words, s) {
-		return s, ok
+		return s
 	}
 	d.fail("bad-value", where, fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), cmp.Or(diag.DidYouMean(s, words), "write "+quoted(words)))
-	return "", false
+	return ""
 }
 
 // quoted returns `"a", "b" or "c"`.

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -69,17 +70,13 @@ func (d *decoder) server(b *hclsyntax.Block) definition.Server {
 	s.Description, _ = d.text(b.Body, "description")
 	s.Instructions, _ = d.text(b.Body, "instructions")
 	s.Icons = d.icons(b.Body, rules["server"])
-	if mode, ok := d.oneOf(b.Body, "mode", definition.Development, definition.Production); ok {
-		s.Mode = mode
-	}
+	s.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.Development, definition.Production), s.Mode)
 	if s.Mode == definition.Production {
 		s.DefaultDecision = definition.DecideDeny
 	}
-	if decision, ok := d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny); ok {
-		if s.Mode == definition.Production && decision == definition.DecideAllow {
-			d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
-		}
-		s.DefaultDecision = decision
+	s.DefaultDecision = cmp.Or(d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny), s.DefaultDecision)
+	if s.Mode == definition.Production && s.DefaultDecision == definition.DecideAllow {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
 	}
 	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
 	if s.Mode == definition.Production && s.ExposeTraces {
@@ -230,13 +227,11 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 		return nil
 	}
 	d.checkBody(b)
-	a := &definition.Audit{Mode: definition.AuditRelaxed, Range: d.f.rng(b.DefRange())}
+	a := &definition.Audit{Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
-	if mode, ok := d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict); ok {
-		a.Mode = mode
-	}
+	a.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict), definition.AuditRelaxed)
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
-	a.Keep, _ = d.whole(b.Body, "keep", 1, maxAuditFiles)
+	a.Keep = d.whole(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
 	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
 		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
@@ -261,19 +256,12 @@ func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {
 	d.checkBody(b)
 	d.begin(b)
 	c := &definition.Codeact{
-		MaxCalls: definition.DefaultCodeCalls, MaxParallel: definition.DefaultCodeParallel, MaxStdout: definition.DefaultCodeStdout,
 		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
 	}
 	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
-	if n, ok := d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls); ok {
-		c.MaxCalls = n
-	}
-	if n, ok := d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel); ok {
-		c.MaxParallel = n
-	}
-	if n := d.size(b.Body, "max_stdout", definition.MaxCodeStdout); n > 0 {
-		c.MaxStdout = int(n)
-	}
+	c.MaxCalls = cmp.Or(d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls), definition.DefaultCodeCalls)
+	c.MaxParallel = cmp.Or(d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel), definition.DefaultCodeParallel)
+	c.MaxStdout = int(cmp.Or(d.size(b.Body, "max_stdout", definition.MaxCodeStdout), definition.DefaultCodeStdout))
 	c.Search, _ = d.boolean(b.Body, "search", true)
 	if _, written := c.Ranges["timeout"]; !written {
 		c.Timeout = definition.DefaultCodeTimeout

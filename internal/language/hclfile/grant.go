@@ -237,8 +237,8 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 		*granted, ok = d.boolean(body, name, true)
 		reported = reported || !ok
 	}
-	a.MaxRounds, _ = d.whole(body, "max_rounds", 1, maxAskRounds)
-	a.MaxTokens, _ = d.whole(body, "max_tokens", 1, maxAskTokens)
+	a.MaxRounds = d.whole(body, "max_rounds", 1, maxAskRounds)
+	a.MaxTokens = d.whole(body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
 	}
@@ -285,8 +285,7 @@ func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS 
 		g.Root, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["fs."+g.Name+".root"] = where
 	}
-	mode, _ := d.oneOf(body, "mode", "ro", "rw")
-	g.Write = mode == "rw"
+	g.Write = d.oneOf(body, "mode", "ro", "rw") == "rw"
 	g.MaxFile = d.size(body, "max_file", maxGrantedFile)
 	g.MaxTotal = d.size(body, "max_total", maxGrantedTotal)
 	if g.MaxTotal > 0 && g.MaxFile > g.MaxTotal {
@@ -358,21 +357,18 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 	r := rules["kv"]
 	d.checkBody(b)
 	body := d.literalOnly(b.Body, r)
-	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
+	g := grant.KV{Name: b.Labels[0]}
 	scoped := "kv." + g.Name + ".scope"
 	ranges[scoped] = d.f.rng(b.DefRange())
 	if attr := b.Body.Attributes["scope"]; attr != nil {
 		ranges[scoped] = d.f.rng(attr.Expr.Range())
 	}
-	if scope, ok := d.oneOf(body, "scope", grant.Scopes()...); ok {
-		g.Scope = scope
-	}
+	g.Scope = cmp.Or(d.oneOf(body, "scope", grant.Scopes()...), grant.ScopeTool)
 	g.TTL = d.durationWithin(body, "ttl", 0, maxKeep)
 	if g.TTL == 0 && g.Scope == grant.ScopeSession {
 		g.TTL = defaultSession
 	}
-	keys, _ := d.whole(body, "max_keys", 1, maxKeys)
-	g.MaxKeys = cmp.Or(keys, defaultKeys)
+	g.MaxKeys = cmp.Or(d.whole(body, "max_keys", 1, maxKeys), defaultKeys)
 	g.MaxValue = cmp.Or(d.size(body, "max_value", maxKept), defaultKept)
 	g.MaxTotal = cmp.Or(d.size(body, "max_total", maxStore), defaultStore)
 	if attr := body.Attributes["max_value"]; attr != nil && g.MaxValue > g.MaxTotal {

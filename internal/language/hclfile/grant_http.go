@@ -30,7 +30,7 @@ func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.H
 	g.Paths = d.paths(body)
 	g.MaxResponse = d.size(body, "max_response", maxResponse)
 	g.Timeout = d.duration(body, "timeout", 0)
-	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
+	g.Redirects = d.whole(body, "redirects", 0, maxRedirects)
 	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
 	for i, host := range hosts {
 		g.Hosts = append(g.Hosts, host.text)

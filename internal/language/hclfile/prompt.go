@@ -2,7 +2,6 @@ package hclfile
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -191,16 +190,11 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 
 func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	d.checkBody(b)
-	l := &definition.Link{
+	return &definition.Link{
 		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
 		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),
-		MIMEType: d.mimeType(b.Body, "mime_type"),
+		MIMEType: d.mimeType(b.Body, "mime_type"), Size: d.contentSize(b.Body),
 	}
-	if n, ok := d.whole(b.Body, "size", 0, math.MaxInt32); ok {
-		size := int64(n)
-		l.Size = &size
-	}
-	return l
 }
 
 // uriPhrase decodes "uri" with names in it. What has none is checked as a URI.

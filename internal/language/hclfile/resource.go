@@ -35,11 +35,7 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
-		r.Run, r.MIMEType = d.run(b), d.mimeType(b.Body, "mime_type")
-		if n, ok := d.whole(b.Body, "size", 0, math.MaxInt32); ok {
-			size := int64(n)
-			r.Size = &size
-		}
+		r.Run, r.MIMEType, r.Size = d.run(b), d.mimeType(b.Body, "mime_type"), d.contentSize(b.Body)
 	default:
 		d.idle(b)
 		if attr := b.Body.Attributes["size"]; attr != nil {
@@ -50,6 +46,15 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 			r.MIMEType, r.Size = r.Content.MIMEType, &size
 		}
 	}
+}
+
+// contentSize decodes how many bytes there are, nil when the body does not say.
+func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
+	n, ok := d.wholeOrNone(body, "size", 0, math.MaxInt32)
+	if size := int64(n); ok {
+		return &size
+	}
+	return nil
 }
 
 // stored decodes the content that the argument with a name gives: "text",

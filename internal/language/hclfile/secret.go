@@ -121,12 +121,6 @@ func (d *decoder) checkDoors(secrets []definition.Secret) {
 	}
 }
 
-// The values of auth_style.
-const (
-	styleHeader = "header"
-	styleBody   = "body"
-)
-
 // grantParams are what the request for a token says itself.
 var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", "audience", "code", "redirect_uri", "refresh_token", "client_assertion", "client_assertion_type", "username", "password",
 	"response_type", "state", "code_challenge", "code_challenge_method", "code_verifier"}
@@ -149,8 +143,7 @@ func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	}
 	o.Scopes = textsOf(scopes)
 	o.Params = d.clientParams(b.Body)
-	style, _ := d.oneOf(b.Body, "auth_style", styleHeader, styleBody)
-	o.InBody = style == styleBody
+	o.InBody = d.oneOf(b.Body, "auth_style", "header", "body") == "body"
 	return o
 }
 

@@ -262,7 +262,7 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	if text, ok := d.text(b.Body, "text"); ok {
 		e.Text = &text
 	}
-	e.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
+	e.Error = d.oneOf(b.Body, "error", errorCodes...)
 	if s, ok := d.text(b.Body, "message_matches"); ok && d.regexp(s, b.Body.Attributes["message_matches"].Expr) != nil {
 		e.MessageMatches = s
 	}

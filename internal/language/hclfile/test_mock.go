@@ -22,11 +22,11 @@ func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	m := definition.Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
+	codes := mockErrors
 	if m.Object == mockTools {
-		m.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
-	} else {
-		m.Error, _ = d.oneOf(b.Body, "error", mockErrors...)
+		codes = errorCodes
 	}
+	m.Error = d.oneOf(b.Body, "error", codes...)
 	kind, name, dotted := strings.Cut(m.Object, ".")
 	form, known := mockKinds[kind]
 	switch {
@@ -75,9 +75,7 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
-	if status, ok := d.whole(b.Body, "status", 100, 599); ok {
-		m.Status = status
-	}
+	m.Status = cmp.Or(d.whole(b.Body, "status", 100, 599), m.Status)
 	m.Headers = d.textMap(b.Body, "headers")
 }
 

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -143,7 +144,7 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 // task decodes whether a tool runs as a task, from when on, and how long its
 // result is kept.
 func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
-	t.Task, _ = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
+	t.Task = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
 	for _, name := range []string{"task_ttl", "ask_first"} {
 		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
@@ -185,12 +186,10 @@ func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 		return nil
 	}
 	d.checkBody(block)
-	c := &definition.Cache{Scope: definition.CachePrincipal, Range: d.f.rng(block.DefRange())}
-	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
-	if scope, ok := d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer); ok {
-		c.Scope = scope
+	return &definition.Cache{
+		TTL: d.durationWithin(block.Body, "ttl", 0, maxCached), Range: d.f.rng(block.DefRange()),
+		Scope: cmp.Or(d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer), definition.CachePrincipal),
 	}
-	return c
 }
 
 // overridesCacheable reports caches of tools whose server may ask its client.
@@ -296,7 +295,7 @@ func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 		}
 	}
 	i.Sizes = textsOf(list)
-	i.Theme, _ = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
+	i.Theme = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
 	return i
 }
 

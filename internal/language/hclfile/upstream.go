@@ -62,10 +62,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 	}
 	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
-	u.Pin = definition.PinFirst
-	if pin, ok := d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff); ok {
-		u.Pin = pin
-	}
+	u.Pin = cmp.Or(d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff), definition.PinFirst)
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
 	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
@@ -216,8 +213,8 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 			u.Ask.Roots = true
 		}
 	}
-	u.Ask.MaxRounds, _ = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
-	u.Ask.MaxTokens, _ = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
+	u.Ask.MaxRounds = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
+	u.Ask.MaxTokens = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.meant(b.Body, rules["upstream"], "ask") {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which the server may not ask for", "write ask = [\"sample\"], or remove it")
 	}
@@ -238,7 +235,7 @@ func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"dir", "env"} {
 		d.onlyWith(b, name, "command")
 	}
-	u.Transport, _ = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
+	u.Transport = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
 	taken := named{}
 	for _, inner := range blocks(b.Body, rules["upstream"]) {
 		if inner.Type != "header" {
