@@ -65,16 +65,6 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	return c
 }
 
-// fitting decodes a text that has to be like a rule says.
-func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
-	text, ok := d.text(body, name)
-	if ok && !fits(text) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
-		return ""
-	}
-	return text
-}
-
 // containerHost looks at the host name that the server of an upstream has in its
 // container.
 func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {

@@ -20,7 +20,7 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	p := definition.Policy{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["policy"]),
-		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
+		When:    d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
 	if d.decision(b); len(decides(&p)) != 1 {
 		p.Allow, p.Deny, p.Approval = nil, denial(p.NameRange), nil
@@ -198,7 +198,7 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	l.Calls, l.Per = d.rate(b.Body)
 	l.Burst = cmp.Or(d.whole(b.Body, "burst", 1, maxCalls), l.Calls)
 	l.Concurrency = d.whole(b.Body, "concurrency", 1, maxConcurrency)
-	l.Reason = d.limitReason(b.Body)
+	l.Reason = d.fitting(b.Body, "reason", isFilled, "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
 	switch {
 	case !d.meant(b.Body, rules["limit"], "rate", "concurrency"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
@@ -207,15 +207,6 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	}
 	l.Hashes = d.hashes()
 	return l
-}
-
-// limitReason decodes what a refused caller is told, "" when the limit does not say.
-func (d *decoder) limitReason(body *hclsyntax.Body) string {
-	text, ok := d.text(body, "reason")
-	if ok && text == "" {
-		d.fail("bad-value", d.f.rng(body.Attributes["reason"].Expr.Range()), "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
-	}
-	return text
 }
 
 // rate decodes a rate, 0 when there is none or it was reported.

@@ -31,10 +31,8 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	} else if !computed {
 		d.idle(b)
 	}
-	for _, inner := range blocks(b.Body, r) {
-		if inner.Type == "message" {
-			p.Messages = append(p.Messages, d.message(inner, names))
-		}
+	for _, inner := range ofType(blocks(b.Body, r), "message") {
+		p.Messages = append(p.Messages, d.message(inner, names))
 	}
 	d.promptSize(&p)
 	p.Hashes = d.hashes()
@@ -57,10 +55,7 @@ func (d *decoder) promptSize(p *definition.Prompt) {
 // and whether a body completes one of them.
 func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *definition.Prompt) (names []string, computed bool) {
 	taken := named{}
-	for _, inner := range blocks(b.Body, r) {
-		if inner.Type != "argument" {
-			continue
-		}
+	for _, inner := range ofType(blocks(b.Body, r), "argument") {
 		single := d.claim(taken, inner)
 		a := d.promptArgument(inner)
 		if single {
@@ -177,7 +172,7 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 	case "":
 	case "text":
 		e.Text = d.phrase(b.Body, "text", "argument", names)
-		if e.MIMEType = d.mimeType(b.Body, "mime_type"); e.MIMEType == "" {
+		if e.MIMEType = d.mimeType(b.Body); e.MIMEType == "" {
 			e.MIMEType = definition.PlainType
 		}
 	default:
@@ -193,7 +188,7 @@ func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	return &definition.Link{
 		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
 		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),
-		MIMEType: d.mimeType(b.Body, "mime_type"), Size: d.contentSize(b.Body),
+		MIMEType: d.mimeType(b.Body), Size: d.contentSize(b.Body),
 	}
 }
 
