@@ -71,11 +71,8 @@ func (c *checker) bounds(kind, name string, b definition.Bounds) {
 		if !written || bound.max == 0 || bound.given <= bound.max {
 			continue
 		}
-		c.report(diag.Diagnostic{
-			Code: "over-ceiling", Range: where, Summary: fmt.Sprintf("%s %q has more %s than the operator's ceiling allows", kind, name, bound.name),
-			Detail: "write at most what the ceiling says, or ask the operator to raise it",
-			Notes:  []diag.Note{{Range: ceiling.Ranges[bound.name], Message: "the ceiling"}},
-		})
+		c.fail("over-ceiling", where, fmt.Sprintf("%s %q has more %s than the operator's ceiling allows", kind, name, bound.name),
+			"write at most what the ceiling says, or ask the operator to raise it", diag.Note{Range: ceiling.Ranges[bound.name], Message: "the ceiling"})
 	}
 }
 
@@ -93,8 +90,5 @@ func (c *checker) within(list []definition.Name, granted string, where diag.Rang
 	if list == nil || slices.ContainsFunc(list, func(n definition.Name) bool { return n.Matches(granted) }) {
 		return
 	}
-	c.report(diag.Diagnostic{
-		Code: "over-ceiling", Range: where, Summary: summary + ", which the operator's ceiling does not allow", Detail: detail,
-		Notes: []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
-	})
+	c.fail("over-ceiling", where, summary+", which the operator's ceiling does not allow", detail, diag.Note{Range: c.config.Ceiling.Range, Message: "the ceiling"})
 }

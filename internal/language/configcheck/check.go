@@ -81,6 +81,14 @@ type checker struct {
 
 func (c *checker) report(d diag.Diagnostic) { c.problems = append(c.problems, d) }
 
+func (c *checker) fail(code string, where diag.Range, summary, detail string, notes ...diag.Note) {
+	c.report(diag.Diagnostic{Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
+}
+
+func (c *checker) warn(code string, where diag.Range, summary, detail string, notes ...diag.Note) {
+	c.report(diag.Diagnostic{Severity: diag.Warning, Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
+}
+
 // defineAll remembers what a file defines.
 func (c *checker) defineAll(f *definition.Definitions) {
 	for i := range f.Tools {
@@ -163,11 +171,7 @@ func (c *checker) checkTarget(test *definition.Test) {
 func (c *checker) checkProduction(files []*definition.Definitions, builtin []definition.Name) {
 	policies := c.beforeCalls(files)
 	if c.config.Audit == nil && !c.config.Incomplete {
-		c.report(diag.Diagnostic{
-			Code: "production-no-audit", Range: c.config.Server.Range,
-			Summary: "no audit block says where calls are written down, and production mode demands one",
-			Detail:  "add audit { path = \"…\" }",
-		})
+		c.fail("production-no-audit", c.config.Server.Range, "no audit block says where calls are written down, and production mode demands one", "add audit { path = \"…\" }")
 	}
 	var open lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
@@ -177,10 +181,8 @@ func (c *checker) checkProduction(files []*definition.Definitions, builtin []def
 	})
 	for _, l := range open {
 		what, them := l.words()
-		c.report(diag.Diagnostic{
-			Code: "production-no-policy", Range: l.where,
-			Summary: fmt.Sprintf("no policy covers %s, and production mode demands one", what), Detail: fmt.Sprintf("add a policy block whose %ss match %s", l.kind, them),
-		})
+		c.fail("production-no-policy", l.where, fmt.Sprintf("no policy covers %s, and production mode demands one", what),
+			fmt.Sprintf("add a policy block whose %ss match %s", l.kind, them))
 	}
 	for _, f := range files {
 		for i := range f.Tools {
@@ -208,11 +210,8 @@ func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []defini
 	})
 	for _, l := range denied {
 		what, them := l.words()
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "production-no-allow", Range: l.where,
-			Summary: fmt.Sprintf("no allow policy covers %s: every call of %s is denied", what, them),
-			Detail:  fmt.Sprintf("add a policy block whose %ss match %s, with allow = \"…\"; a call that no such policy allows is denied here", l.kind, them),
-		})
+		c.warn("production-no-allow", l.where, fmt.Sprintf("no allow policy covers %s: every call of %s is denied", what, them),
+			fmt.Sprintf("add a policy block whose %ss match %s, with allow = \"…\"; a call that no such policy allows is denied here", l.kind, them))
 	}
 }
 
@@ -285,11 +284,8 @@ func served(files []*definition.Definitions, builtin []definition.Name, see func
 
 func (c *checker) checkOutput(tool *definition.Tool) {
 	if tool.Output == nil && tool.OutputOrigin == nil {
-		c.report(diag.Diagnostic{
-			Code: "production-no-output", Range: tool.NameRange,
-			Summary: fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
-			Detail:  "add output blocks for what it returns",
-		})
+		c.fail("production-no-output", tool.NameRange, fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
+			"add output blocks for what it returns")
 	}
 }
 

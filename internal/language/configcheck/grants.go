@@ -103,10 +103,8 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 	}
 	for _, g := range granted.SQL {
 		if where, written := ranges["sql."+g.Name+".driver"]; written && c.places.NoDriver[g.Driver] != "" {
-			c.report(diag.Diagnostic{
-				Code: "missing-extension", Range: where, Summary: fmt.Sprintf("this program has no driver for %s databases", g.Driver),
-				Detail: "import github.com/mcpd/mcpd/" + c.places.NoDriver[g.Driver] + " into the program, and put its New() into engine.Options.Extensions",
-			})
+			c.fail("missing-extension", where, fmt.Sprintf("this program has no driver for %s databases", g.Driver),
+				"import github.com/mcpd/mcpd/"+c.places.NoDriver[g.Driver]+" into the program, and put its New() into engine.Options.Extensions")
 		}
 		where, written := ranges["sql."+g.Name+".path"]
 		if written && g.Path != "" {
@@ -161,18 +159,13 @@ func (c *machine) root(what string, p place) {
 	where := p.where
 	real, err := c.places.Find(p.path)
 	if why := c.absurd(p, real); why != "" && !c.noCeiling() && !p.isNamed(real) {
-		c.report(diag.Diagnostic{
-			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s gives a script %s", what, why),
-			Detail: "name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling." + p.list,
-		})
+		c.fail("bad-grant", where, fmt.Sprintf("%s gives a script %s", what, why),
+			"name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling."+p.list)
 		return
 	}
 	if p.bounded && p.named != nil && !c.isCovered(p, real) {
-		c.report(diag.Diagnostic{
-			Code: "over-ceiling", Range: where, Summary: what + " has a root that the operator's ceiling does not allow",
-			Detail: "use a folder within ceiling." + p.list + ", or ask the operator to add this one",
-			Notes:  []diag.Note{{Range: c.config.Ceiling.Range, Message: "the ceiling"}},
-		})
+		c.fail("over-ceiling", where, what+" has a root that the operator's ceiling does not allow",
+			"use a folder within ceiling."+p.list+", or ask the operator to add this one", diag.Note{Range: c.config.Ceiling.Range, Message: "the ceiling"})
 		return
 	}
 	if p.file {
@@ -182,23 +175,19 @@ func (c *machine) root(what string, p place) {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		c.warnRoot(where, "the root does not exist yet", "make the folder, or correct the path; until then scripts find nothing there")
+		c.warn("missing-root", where, "the root does not exist yet", "make the folder, or correct the path; until then scripts find nothing there")
 	default:
-		c.warnRoot(where, "the root is no folder that can be used: "+err.Error(), "correct the path, or make it a folder; until then scripts find nothing there")
+		c.warn("missing-root", where, "the root is no folder that can be used: "+err.Error(), "correct the path, or make it a folder; until then scripts find nothing there")
 	}
-}
-
-func (c *machine) warnRoot(where diag.Range, summary, detail string) {
-	c.report(diag.Diagnostic{Severity: diag.Warning, Code: "missing-root", Range: where, Summary: summary, Detail: detail})
 }
 
 // databaseFile warns of a file that is not there. What is no folder may be a file.
 func (c *machine) databaseFile(where diag.Range, err error) {
 	switch {
 	case err == nil:
-		c.warnRoot(where, "the dsn is a folder", "write the path of a file, or root and glob for files that calls choose")
+		c.warn("missing-root", where, "the dsn is a folder", "write the path of a file, or root and glob for files that calls choose")
 	case errors.Is(err, fs.ErrNotExist):
-		c.warnRoot(where, "the file of the database does not exist yet", "make it, or correct the path; until then statements fail")
+		c.warn("missing-root", where, "the file of the database does not exist yet", "make it, or correct the path; until then statements fail")
 	}
 }
 
@@ -221,11 +210,8 @@ func (c *machine) isCovered(p place, real string) bool {
 func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
 	for _, secret := range c.config.Secrets {
 		if strings.EqualFold(secret.Env, name) { // some systems know no case here
-			c.report(diag.Diagnostic{
-				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
-				Detail: "use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants",
-				Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
-			})
+			c.fail("bad-grant", where, fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
+				"use the secret in the header of a grant; what a body is to read itself, secrets { names = [...] } grants", diag.Note{Range: secret.Range, Message: "the secret"})
 			return
 		}
 	}
@@ -243,10 +229,8 @@ func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag
 			if !written || domain == "" || c.isNamedHost(host) {
 				continue
 			}
-			c.report(diag.Diagnostic{
-				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s is granted every host below %s, where anyone can have one", what, domain),
-				Detail: `name the hosts, or a domain that has one owner, as in "*.example.com:443"; what is meant as it is, the operator names in ceiling.http_hosts`,
-			})
+			c.fail("bad-grant", where, fmt.Sprintf("%s is granted every host below %s, where anyone can have one", what, domain),
+				`name the hosts, or a domain that has one owner, as in "*.example.com:443"; what is meant as it is, the operator names in ceiling.http_hosts`)
 		}
 	}
 }
@@ -269,11 +253,8 @@ func (c *machine) revealed(what string, granted grant.Set, ranges map[string]dia
 		if !written || i < 0 || c.config.Secrets[i].Reveal || c.config.Secrets[i].Range == (diag.Range{}) {
 			continue // whoever decoded the files has told
 		}
-		c.report(diag.Diagnostic{
-			Code: "over-ceiling", Range: where, Summary: fmt.Sprintf("%s is granted to read the secret %q, which the operator does not reveal", what, name),
-			Detail: "use it in the header of a grant, or ask the operator to write reveal = true in its block",
-			Notes:  []diag.Note{{Range: c.config.Secrets[i].Range, Message: "the secret"}},
-		})
+		c.fail("over-ceiling", where, fmt.Sprintf("%s is granted to read the secret %q, which the operator does not reveal", what, name),
+			"use it in the header of a grant, or ask the operator to write reveal = true in its block", diag.Note{Range: c.config.Secrets[i].Range, Message: "the secret"})
 	}
 }
 
@@ -284,10 +265,7 @@ func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[strin
 		v.EachSecret(func(name string) {
 			secret := c.ofUser(name)
 			if where, written := ranges[object]; written && secret != nil {
-				c.report(diag.Diagnostic{
-					Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s %s, %q", what, problem, name), Detail: detail,
-					Notes: []diag.Note{{Range: secret.Range, Message: "the secret"}},
-				})
+				c.fail("bad-grant", where, fmt.Sprintf("%s %s, %q", what, problem, name), detail, diag.Note{Range: secret.Range, Message: "the secret"})
 			}
 		})
 	}
@@ -317,11 +295,8 @@ func (c *machine) ofUpstreams() {
 		judge := func(v grant.Value) {
 			v.EachSecret(func(name string) {
 				if secret := c.ofUser(name); secret != nil {
-					c.report(diag.Diagnostic{
-						Code: "bad-grant", Range: u.NameRange, Summary: fmt.Sprintf("the upstream %q gets the token of a user, %q", u.Name, name),
-						Detail: "a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own",
-						Notes:  []diag.Note{{Range: secret.Range, Message: "the secret"}},
-					})
+					c.fail("bad-grant", u.NameRange, fmt.Sprintf("the upstream %q gets the token of a user, %q", u.Name, name),
+						"a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own", diag.Note{Range: secret.Range, Message: "the secret"})
 				}
 			})
 		}
@@ -353,11 +328,8 @@ func (c *machine) shared(t *definition.Tool) {
 	}
 	for _, name := range t.Grant.SecretNames() {
 		if secret := c.ofUser(name); secret != nil {
-			c.report(diag.Diagnostic{
-				Code: "contradiction", Range: t.Cache.Range,
-				Summary: fmt.Sprintf("the results of tool %q are given to every caller, and come by the token of a user, %q", t.Name, name),
-				Detail:  "write scope = \"principal\"", Notes: []diag.Note{{Range: secret.Range, Message: "the secret"}},
-			})
+			c.fail("contradiction", t.Cache.Range, fmt.Sprintf("the results of tool %q are given to every caller, and come by the token of a user, %q", t.Name, name),
+				"write scope = \"principal\"", diag.Note{Range: secret.Range, Message: "the secret"})
 		}
 	}
 }

@@ -49,12 +49,8 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 	if first.File == where.File && where.File != "" {
 		return // whoever decoded the file has told
 	}
-	c.report(diag.Diagnostic{
-		Code: "duplicate-" + n.kind, Range: where,
-		Summary: fmt.Sprintf("%s %q is defined twice", n.kind, name),
-		Detail:  "rename one of them or remove it",
-		Notes:   []diag.Note{{Range: first, Message: "it is first defined here"}},
-	})
+	c.fail("duplicate-"+n.kind, where, fmt.Sprintf("%s %q is defined twice", n.kind, name),
+		"rename one of them or remove it", diag.Note{Range: first, Message: "it is first defined here"})
 }
 
 // exist checks the names and patterns that a definition is about.
@@ -99,10 +95,8 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 		c.offeredName(n, name, where, offerers)
 		return
 	}
-	c.report(diag.Diagnostic{
-		Code: "unknown-" + n.kind, Range: where, Summary: fmt.Sprintf("there is no %s named %q", n.kind, name),
-		Detail: cmp.Or(diag.DidYouMeanLonger(name, n.names()), "define it, or correct the name"),
-	})
+	c.fail("unknown-"+n.kind, where, fmt.Sprintf("there is no %s named %q", n.kind, name),
+		cmp.Or(diag.DidYouMeanLonger(name, n.names()), "define it, or correct the name"))
 }
 
 // checkCalls checks the names and patterns of the tools that the definitions of
@@ -175,10 +169,7 @@ func (c *checker) claim(taken map[string]diag.Range, uri string, where diag.Rang
 		taken[uri] = where
 		return
 	}
-	c.report(diag.Diagnostic{
-		Code: "duplicate-uri", Range: where, Summary: fmt.Sprintf("%s %q", summary, uri), Detail: "change one of the two",
-		Notes: []diag.Note{{Range: first, Message: "the first one is here"}},
-	})
+	c.fail("duplicate-uri", where, fmt.Sprintf("%s %q", summary, uri), "change one of the two", diag.Note{Range: first, Message: "the first one is here"})
 }
 
 // checkTemplates warns of templates that match the same URIs.
@@ -192,12 +183,8 @@ func (c *checker) checkTemplates() {
 			if !t.URITemplate.Overlaps(earlier.URITemplate, &steps) {
 				continue
 			}
-			c.report(diag.Diagnostic{
-				Severity: diag.Warning, Code: "overlapping-templates", Range: t.URIRange,
-				Summary: fmt.Sprintf("some URIs match template %q and template %q", t.Name, earlier.Name),
-				Detail:  "the first of the two is read then; change one, or join them",
-				Notes:   []diag.Note{{Range: earlier.URIRange, Message: fmt.Sprintf("template %q", earlier.Name)}},
-			})
+			c.warn("overlapping-templates", t.URIRange, fmt.Sprintf("some URIs match template %q and template %q", t.Name, earlier.Name),
+				"the first of the two is read then; change one, or join them", diag.Note{Range: earlier.URIRange, Message: fmt.Sprintf("template %q", earlier.Name)})
 			break
 		}
 	}
@@ -208,10 +195,8 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 	if _, known := c.grantOf(uri); known || c.incomplete {
 		return
 	}
-	c.report(diag.Diagnostic{
-		Code: "unknown-resource", Range: where, Summary: fmt.Sprintf("there is no resource with the URI %q", uri),
-		Detail: cmp.Or(diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris))), "define it, or correct the URI"),
-	})
+	c.fail("unknown-resource", where, fmt.Sprintf("there is no resource with the URI %q", uri),
+		cmp.Or(diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris))), "define it, or correct the URI"))
 }
 
 // grantOf returns what the resource with a URI is granted, and false when no

@@ -191,40 +191,28 @@ func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges ma
 	real, err := c.places.Program(g.Path)
 	if !c.isNamedProgram(g.Path) {
 		if why := c.changeable(g.Path, real); why != "" {
-			c.report(diag.Diagnostic{
-				Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s runs a program in %s", what, why),
-				Detail: "whoever may write there decides what is run: use a program of another folder, or ask the operator to name this one in ceiling.exec_paths",
-			})
+			c.fail("bad-grant", where, fmt.Sprintf("%s runs a program in %s", what, why),
+				"whoever may write there decides what is run: use a program of another folder, or ask the operator to name this one in ceiling.exec_paths")
 			return
 		}
 		if ceiling := c.config.Ceiling; bounded && ceiling != nil && ceiling.ExecPaths != nil && !c.coversProgram(g.Path, real) {
-			c.report(diag.Diagnostic{
-				Code: "over-ceiling", Range: where, Summary: what + " runs a program that the operator's ceiling does not allow",
-				Detail: "use a program of ceiling.exec_paths, or ask the operator to add this one",
-				Notes:  []diag.Note{{Range: ceiling.Range, Message: "the ceiling"}},
-			})
+			c.fail("over-ceiling", where, what+" runs a program that the operator's ceiling does not allow",
+				"use a program of ceiling.exec_paths, or ask the operator to add this one", diag.Note{Range: ceiling.Range, Message: "the ceiling"})
 			return
 		}
 		if i, why := coded(g, real); i >= 0 {
-			c.report(diag.Diagnostic{
-				Code: "bad-grant", Range: ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)], Summary: why,
-				Detail: "run the program itself that does the work, or write the code out before what a script passes; what is meant as it is, the operator names in ceiling.exec_paths",
-			})
+			c.fail("bad-grant", ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)], why,
+				"run the program itself that does the work, or write the code out before what a script passes; what is meant as it is, the operator names in ceiling.exec_paths")
 			return
 		}
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "missing-program", Range: where, Summary: "the program does not exist yet",
-			Detail: "install it, or correct the path; until then scripts cannot run it",
-		})
+		c.warn("missing-program", where, "the program does not exist yet", "install it, or correct the path; until then scripts cannot run it")
 	default:
-		c.report(diag.Diagnostic{
-			Code: "bad-grant", Range: where, Summary: "this is no program that can be granted: " + err.Error(),
-			Detail: "name a file that may be executed, and that nobody else than its owner and group may write",
-		})
+		c.fail("bad-grant", where, "this is no program that can be granted: "+err.Error(),
+			"name a file that may be executed, and that nobody else than its owner and group may write")
 	}
 }
 

@@ -184,21 +184,14 @@ func (c *checker) checkMocks(test *definition.Test) {
 	objects := objectsOf(granted)
 	for _, m := range test.Mocks {
 		if m.Object == "tools" && len(granted.Call) > 0 && !mayCall(granted, m.Request) {
-			c.report(diag.Diagnostic{
-				Code: "unknown-grant", Range: m.Range,
-				Summary: fmt.Sprintf("%s may not call tool %q, so nothing asks this mock", what, m.Request),
-				Detail:  cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"),
-			})
+			c.fail("unknown-grant", m.Range, fmt.Sprintf("%s may not call tool %q, so nothing asks this mock", what, m.Request),
+				cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"))
 			continue
 		}
 		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ConsentKey && (c.incomplete || c.approves(test)) {
 			continue // whoever decoded the file has told what is no object
 		}
-		c.report(diag.Diagnostic{
-			Code: "unknown-grant", Range: m.Range,
-			Summary: fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object),
-			Detail:  mockAdvice(m.Object, objects),
-		})
+		c.fail("unknown-grant", m.Range, fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object), mockAdvice(m.Object, objects))
 	}
 }
 
@@ -313,18 +306,12 @@ func (c *checker) checkCompletion(test *definition.Test) {
 		c.known(c.prompts, name, test.TargetRange)
 	case !known && c.incomplete:
 	case !known:
-		c.report(diag.Diagnostic{
-			Code: "unknown-resource", Range: test.TargetRange, Summary: fmt.Sprintf("there is no template %q", name),
-			Detail: "write the uri_template of a resource_template, as it stands there",
-		})
+		c.fail("unknown-resource", test.TargetRange, fmt.Sprintf("there is no template %q", name), "write the uri_template of a resource_template, as it stands there")
 	case !slices.Contains(arguments, test.Complete):
 		detail := diag.DidYouMean(test.Complete, arguments)
 		if detail == "" && len(arguments) > 0 {
 			detail = "there is " + strings.Join(arguments, ", ")
 		}
-		c.report(diag.Diagnostic{
-			Code: "unknown-argument", Range: test.CompleteRange, Detail: detail,
-			Summary: fmt.Sprintf("the %s %q has no argument %q", kind, name, test.Complete),
-		})
+		c.fail("unknown-argument", test.CompleteRange, fmt.Sprintf("the %s %q has no argument %q", kind, name, test.Complete), detail)
 	}
 }

@@ -38,6 +38,16 @@ func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, b
 	return v, true
 }
 
+// refuse reports an argument that contradicts what the block says otherwise. It returns
+// false when the argument is absent.
+func (d *decoder) refuse(body *hclsyntax.Body, name, summary, detail string) bool {
+	attr := body.Attributes[name]
+	if attr != nil {
+		d.fail("contradiction", d.f.rng(attr.NameRange), summary, detail)
+	}
+	return attr != nil
+}
+
 // maxText is the length in bytes of a text in an argument.
 const maxText = 64 << 10
 
@@ -71,8 +81,14 @@ func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
 	return nil
 }
 
-// whole decodes a whole number from low to high.
-func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) (int, bool) {
+// whole decodes a whole number from low to high, 0 when it is absent or was reported.
+func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) int {
+	n, _ := d.wholeOrNone(body, name, low, high)
+	return n
+}
+
+// wholeOrNone is whole where 0 is a number like others.
+func (d *decoder) wholeOrNone(body *hclsyntax.Body, name string, low, high int) (int, bool) {
 	v, ok := d.typed(body, name, integerKind)
 	if !ok {
 		return 0, false
@@ -103,14 +119,15 @@ func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty
 	return v.AsString(), where, true
 }
 
-// oneOf decodes a string that is one of the given words.
-func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) (string, bool) {
+// oneOf decodes a string that is one of the given words, "" when it is absent or was
+// reported.
+func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) string {
 	s, where, ok := d.word(body, name, "a string", func(cty.Value) string { return "write " + quoted(words) })
 	if !ok || slices.Contains(words, s) {
-		return s, ok
+		return s
 	}
 	d.fail("bad-value", where, fmt.Sprintf("%q cannot be %s", name, d.eval.show(s)), cmp.Or(diag.DidYouMean(s, words), "write "+quoted(words)))
-	return "", false
+	return ""
 }
 
 // quoted returns `"a", "b" or "c"`.
@@ -244,6 +261,18 @@ func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
 	return list, ok
 }
 
+// listOf decodes a list of strings, each of which has to fit. One that does not is reported
+// and stays in the list.
+func (d *decoder) listOf(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) []string {
+	list, _ := d.strings(body, name)
+	for _, e := range list {
+		if !fits(e.text) {
+			d.fail("bad-value", d.f.rng(e.where), problem, detail)
+		}
+	}
+	return textsOf(list)
+}
+
 // wrongWord says what is wrong with a word that a list cannot hold, the summary with %s
 // for the word, and what the words are.
 type wrongWord struct{ code, summary, lead string }
@@ -297,34 +326,21 @@ func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
 	return m
 }
 
-// entries returns the places of the entries of an object, from key to value, by their keys:
-// those that are written as entries.
-func (d *decoder) entries(body *hclsyntax.Body, name string) map[string]diag.Range {
-	places := map[string]diag.Range{}
-	attr := body.Attributes[name]
-	if attr == nil {
-		return places
-	}
-	object, ok := attr.Expr.(*hclsyntax.ObjectConsExpr)
-	if !ok {
-		return places
-	}
-	for _, item := range object.Items {
-		if key, problems := item.KeyExpr.Value(nil); !problems.HasErrors() && key.Type() == cty.String && key.IsKnown() && !key.IsNull() {
-			places[key.AsString()] = d.f.rng(hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()))
-		}
-	}
-	return places
-}
-
-// filled decodes a text that is not empty, "" when it is absent or was reported.
-func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
+// fitting decodes a text that has to fit, "" when it is absent or was reported.
+func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
 	text, ok := d.text(body, name)
-	if ok && strings.TrimSpace(text) == "" {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is empty", name), detail)
+	if ok && !fits(text) {
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
 		return ""
 	}
 	return text
+}
+
+func isFilled(s string) bool { return s != "" }
+
+// filled decodes a text that is not empty, "" when it is absent or was reported.
+func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
+	return d.fitting(body, name, func(s string) bool { return strings.TrimSpace(s) != "" }, fmt.Sprintf("%q is empty", name), detail)
 }
 
 // objectArg decodes an argument that is an object of a known type.
@@ -375,18 +391,9 @@ func optional(attrs map[string]*valueType, order ...string) *valueType {
 	return t
 }
 
-// mimeType decodes an argument that is a media type, "" when it is absent or
-// was reported.
-func (d *decoder) mimeType(body *hclsyntax.Body, name string) string {
-	s, ok := d.text(body, name)
-	if !ok {
-		return ""
-	}
-	if !isMIMEType(s) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
-		return ""
-	}
-	return s
+// mimeType decodes "mime_type", "" when it is absent or was reported.
+func (d *decoder) mimeType(body *hclsyntax.Body) string {
+	return d.fitting(body, "mime_type", isMIMEType, "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
 }
 
 // maxMIMEType bounds a media type, in bytes.

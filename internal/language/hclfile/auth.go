@@ -27,9 +27,6 @@ func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definitio
 	var auths []definition.Auth
 	taken := named{}
 	for _, b := range all {
-		if b.Type != "auth" {
-			continue
-		}
 		kind, name := b.Labels[0], b.Labels[1]
 		d.checkName("the auth block", name, b.LabelRanges[1])
 		if authRules[kind] == nil {
@@ -75,21 +72,12 @@ func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthTokens {
 	t := &definition.AuthTokens{Issuer: d.plainURL(body, "issuer")}
 	t.Audience = d.filled(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
 	t.Resource = d.plainURL(body, "resource")
-	algorithms, _ := d.strings(body, "algorithms")
-	for _, e := range algorithms {
-		if !slices.Contains(tokenAlgorithms, e.text) {
-			d.fail("bad-value", d.f.rng(e.where), "tokens cannot be signed by this algorithm", "write one of "+quotedList(tokenAlgorithms))
-		}
-	}
-	t.Algorithms = textsOf(algorithms)
+	t.Algorithms = d.listOf(body, "algorithms", func(s string) bool { return slices.Contains(tokenAlgorithms, s) },
+		"tokens cannot be signed by this algorithm", "write one of "+quotedList(tokenAlgorithms))
 	const form = "write the name of a claim, such as \"sub\", or \"realm.roles\" for one within another; or remove it"
 	t.ID, t.Scopes = d.filled(body, "id", form), d.filled(body, "scopes", form)
 	t.Groups, t.Agent = d.filled(body, "groups", form), d.filled(body, "agent", form)
-	scopes, _ := d.strings(body, "required_scopes")
-	for _, e := range scopes {
-		d.checkScope(e)
-	}
-	t.RequiredScopes = textsOf(scopes)
+	t.RequiredScopes = d.scopes(body, "required_scopes")
 	t.ImpliedScopes = d.impliedScopes(body)
 	t.Skew = d.durationWithin(body, "skew", maxSkew, maxSkew)
 	return t
@@ -104,14 +92,12 @@ func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 		return nil
 	}
 	whole := body.Attributes[name].Expr
-	members := d.memberExprs(whole)
+	exprs := d.memberExprs(whole)
 	implied := make(map[string][]string, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
 		key, list := it.Element()
-		broad, at, items := key.AsString(), whole, whole
-		if m, ok := members[broad]; ok {
-			at, items = m.KeyExpr, m.ValueExpr
-		}
+		broad := key.AsString()
+		at, items := exprs(broad)
 		d.checkScope(element{broad, at.Range()})
 		narrower := make([]string, 0, list.LengthInt())
 		for it := list.ElementIterator(); it.Next(); {

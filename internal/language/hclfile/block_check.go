@@ -159,6 +159,16 @@ func blocks(body *hclsyntax.Body, r *rule) []*hclsyntax.Block {
 	return usable
 }
 
+// ofType returns the blocks of one type.
+func ofType(all []*hclsyntax.Block, block string) (found []*hclsyntax.Block) {
+	for _, b := range all {
+		if b.Type == block {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
 // longestList is how many names a message lists.
 const longestList = 24
 

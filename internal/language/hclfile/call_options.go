@@ -101,7 +101,7 @@ func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
 		Memory:  d.size(body, "memory", definition.MaxMemory),
 		Output:  d.size(body, "output", definition.MaxOutput),
 	}
-	b.Concurrency, _ = d.whole(body, "concurrency", 1, maxConcurrency)
+	b.Concurrency = d.whole(body, "concurrency", 1, maxConcurrency)
 	for _, name := range boundNames {
 		if attr := body.Attributes[name]; attr != nil {
 			b.Locate(name, d.f.rng(attr.Expr.Range()))

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -26,18 +27,18 @@ func (f *File) DecodeConfig(values definition.VarValues) (*definition.Config, di
 	d.check(f.body, r, "the operator's file", f.body.SrcRange)
 	all := blocks(f.body, r)
 	c := &definition.Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
-	c.Variables = d.variables(all, values)
-	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(all), Incomplete: f.broken}
-	c.Secrets = d.secrets(all)
+	c.Variables = d.variables(ofType(all, "variable"), values)
+	d.eval.scope = Scope{Vars: c.Variables, Secrets: declaredSecrets(ofType(all, "secret")), Incomplete: f.broken}
+	c.Secrets = d.secrets(ofType(all, "secret"))
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
-	c.Auths = d.auths(all, c.Listen)
-	d.checkVisitors(c.Secrets, all)
+	c.Auths = d.auths(ofType(all, "auth"), c.Listen)
+	d.checkVisitors(c.Secrets, ofType(all, "auth"))
 	c.Reload = d.reload(first(f.body, "reload"))
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
 	c.Audit = d.audit(first(f.body, "audit"))
-	c.Upstreams = d.upstreams(all, c.Secrets)
+	c.Upstreams = d.upstreams(ofType(all, "upstream"), c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
 	policies, limits, hooks := named{}, named{}, named{}
 	for _, b := range all {
@@ -69,17 +70,13 @@ func (d *decoder) server(b *hclsyntax.Block) definition.Server {
 	s.Description, _ = d.text(b.Body, "description")
 	s.Instructions, _ = d.text(b.Body, "instructions")
 	s.Icons = d.icons(b.Body, rules["server"])
-	if mode, ok := d.oneOf(b.Body, "mode", definition.Development, definition.Production); ok {
-		s.Mode = mode
-	}
+	s.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.Development, definition.Production), s.Mode)
 	if s.Mode == definition.Production {
 		s.DefaultDecision = definition.DecideDeny
 	}
-	if decision, ok := d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny); ok {
-		if s.Mode == definition.Production && decision == definition.DecideAllow {
-			d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
-		}
-		s.DefaultDecision = decision
+	s.DefaultDecision = cmp.Or(d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny), s.DefaultDecision)
+	if s.Mode == definition.Production && s.DefaultDecision == definition.DecideAllow {
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
 	}
 	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
 	if s.Mode == definition.Production && s.ExposeTraces {
@@ -97,16 +94,8 @@ func (d *decoder) listen(b *hclsyntax.Block) definition.Listen {
 	d.checkBody(b)
 	l := definition.Listen{Range: d.f.rng(b.DefRange())}
 	d.listenAddress(b, &l)
-	hosts, _ := d.strings(b.Body, "hosts")
-	for _, e := range hosts {
-		d.checkListenHost(e)
-	}
-	l.Hosts = textsOf(hosts)
-	origins, _ := d.strings(b.Body, "origins")
-	for _, e := range origins {
-		d.checkOrigin(e)
-	}
-	l.Origins = textsOf(origins)
+	l.Hosts = d.listOf(b.Body, "hosts", isListenHost, "this is not the name of a host", "write a name, such as \"mcp.internal\", without scheme and path")
+	l.Origins = d.listOf(b.Body, "origins", isOrigin, "this is not an origin", "write scheme, host and perhaps port, such as \"https://app.example.com\"")
 	l.TLS = d.listenTLS(first(b.Body, "tls"))
 	return l
 }
@@ -138,21 +127,17 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 	l.Address, l.AddressRange = "unix:"+path, where
 }
 
-// checkListenHost reports what is not a name, with a port or without.
-func (d *decoder) checkListenHost(e element) {
-	name, port, hasPort := cutPort(e.text)
+// isListenHost reports whether s is the name of a host, with a port or without.
+func isListenHost(s string) bool {
+	name, port, hasPort := cutPort(s)
 	_, err := strconv.ParseUint(port, 10, 16)
-	if !definition.IsHostName(name) || strings.Contains(name, "*") || hasPort && err != nil {
-		d.fail("bad-value", d.f.rng(e.where), "this is not the name of a host", "write a name, such as \"mcp.internal\", without scheme and path")
-	}
+	return definition.IsHostName(name) && !strings.Contains(name, "*") && (!hasPort || err == nil)
 }
 
-// checkOrigin reports what is not the origin of a page (RFC 6454 section 6.2).
-func (d *decoder) checkOrigin(e element) {
-	u, err := url.Parse(e.text)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.Contains(e.text, "*") {
-		d.fail("bad-value", d.f.rng(e.where), "this is not an origin", "write scheme, host and perhaps port, such as \"https://app.example.com\"")
-	}
+// isOrigin reports whether s is the origin of a page (RFC 6454 section 6.2).
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && u.Host != "" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && !strings.Contains(s, "*")
 }
 
 func (d *decoder) reload(b *hclsyntax.Block) definition.Reload {
@@ -230,13 +215,11 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 		return nil
 	}
 	d.checkBody(b)
-	a := &definition.Audit{Mode: definition.AuditRelaxed, Range: d.f.rng(b.DefRange())}
+	a := &definition.Audit{Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
-	if mode, ok := d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict); ok {
-		a.Mode = mode
-	}
+	a.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict), definition.AuditRelaxed)
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
-	a.Keep, _ = d.whole(b.Body, "keep", 1, maxAuditFiles)
+	a.Keep = d.whole(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
 	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
 		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
@@ -261,19 +244,12 @@ func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {
 	d.checkBody(b)
 	d.begin(b)
 	c := &definition.Codeact{
-		MaxCalls: definition.DefaultCodeCalls, MaxParallel: definition.DefaultCodeParallel, MaxStdout: definition.DefaultCodeStdout,
 		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
 	}
 	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
-	if n, ok := d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls); ok {
-		c.MaxCalls = n
-	}
-	if n, ok := d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel); ok {
-		c.MaxParallel = n
-	}
-	if n := d.size(b.Body, "max_stdout", definition.MaxCodeStdout); n > 0 {
-		c.MaxStdout = int(n)
-	}
+	c.MaxCalls = cmp.Or(d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls), definition.DefaultCodeCalls)
+	c.MaxParallel = cmp.Or(d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel), definition.DefaultCodeParallel)
+	c.MaxStdout = int(cmp.Or(d.size(b.Body, "max_stdout", definition.MaxCodeStdout), definition.DefaultCodeStdout))
 	c.Search, _ = d.boolean(b.Body, "search", true)
 	if _, written := c.Ranges["timeout"]; !written {
 		c.Timeout = definition.DefaultCodeTimeout

@@ -77,15 +77,15 @@ func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l 
 	}
 	switch {
 	case c.name == "format":
-		s, ok := d.oneOf(b.Body, c.name, formats...)
-		return appendString(nil, s), ok
+		s := d.oneOf(b.Body, c.name, formats...)
+		return appendString(nil, s), s != ""
 	case c.name == "pattern":
 		return d.pattern(b.Body, l)
 	case c.name == "unique":
 		v, ok := d.boolean(b.Body, c.name, false)
 		return appendJSON(nil, cty.BoolVal(v)), ok
 	case c.count:
-		n, ok := d.whole(b.Body, c.name, 0, 1<<31-1)
+		n, ok := d.wholeOrNone(b.Body, c.name, 0, 1<<31-1)
 		v := cty.NumberIntVal(int64(n))
 		if ok {
 			l.numbers[c.name] = v

@@ -42,7 +42,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	if c.Image != "" && container.Moves(c.Image) {
 		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
 	}
-	c.Port, _ = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
+	c.Port = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
 	c.Path = d.fitting(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
 	if b.Body.Attributes["path"] == nil {
 		c.Path = container.DefaultPath
@@ -54,7 +54,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 		return parts, ok && d.holds(x, parts, n.secrets)
 	})
 	c.Reads = d.containerReads(b.Body, n.secrets)
-	c.User, _ = d.whole(b.Body, "user", 1, container.MaxUser)
+	c.User = d.whole(b.Body, "user", 1, container.MaxUser)
 	c.Internet, _ = d.boolean(b.Body, "internet", false)
 	c.Memory = d.size(b.Body, "memory", container.MaxMemory)
 	if c.Memory > 0 && c.Memory < container.MinMemory {
@@ -63,16 +63,6 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	c.CPU = d.processors(b.Body)
 	d.containerFolders(b, c, n)
 	return c
-}
-
-// fitting decodes a text that has to be like a rule says.
-func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
-	text, ok := d.text(body, name)
-	if ok && !fits(text) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
-		return ""
-	}
-	return text
 }
 
 // containerHost looks at the host name that the server of an upstream has in its

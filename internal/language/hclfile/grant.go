@@ -20,29 +20,24 @@ import (
 
 // allow decodes an allow block. ranges maps each object to its block.
 func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]diag.Range) {
-	r := rules["allow"]
 	d.checkBody(b)
 	taken := named{}
 	ranges = map[string]diag.Range{}
-	for _, inner := range blocks(b.Body, r) {
+	for _, inner := range blocks(b.Body, rules["allow"]) {
+		if len(inner.Labels) > 0 {
+			d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
+			d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
+			ranges[inner.Type+"."+inner.Labels[0]] = d.f.rng(inner.DefRange())
+		}
 		switch inner.Type {
 		case "ask":
 			set.Ask = d.ask(inner, ranges)
-			continue
 		case "env":
 			set.Env = d.env(inner, ranges)
-			continue
 		case "call":
 			set.Call = d.tools(inner, ranges)
-			continue
 		case "secrets":
 			set.Secrets = d.revealed(inner, ranges)
-			continue
-		}
-		d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
-		d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
-		ranges[inner.Type+"."+inner.Labels[0]] = d.f.rng(inner.DefRange())
-		switch inner.Type {
 		case "http":
 			set.HTTP = append(set.HTTP, d.http(inner, ranges))
 		case "fs":
@@ -58,6 +53,12 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		}
 	}
 	return set, ranges
+}
+
+// grantBody checks a block of a grant, and returns its body as literalOnly does.
+func (d *decoder) grantBody(b *hclsyntax.Block) *hclsyntax.Body {
+	d.checkBody(b)
+	return d.literalOnly(b.Body, rules[b.Type])
 }
 
 // literalOnly reports each argument of a grant that is computed, and returns
@@ -147,12 +148,10 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 // accept reports or lets pass. It notes the place of the block as its type, and
 // of each name as "TYPE.NAME".
 func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
-	r := rules[b.Type]
-	d.checkBody(b)
 	ranges[b.Type] = d.f.rng(b.DefRange())
 	taken := named{}
 	var names []string
-	for _, e := range d.grantList(d.literalOnly(b.Body, r), "names", whenEmpty) {
+	for _, e := range d.grantList(d.grantBody(b), "names", whenEmpty) {
 		if accept(e) && d.claimName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
 			names = append(names, e.text)
 			ranges[b.Type+"."+e.text] = d.f.rng(e.where)
@@ -185,13 +184,10 @@ func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []s
 // tools decodes a call block: the names and patterns of the tools that may be
 // called. It notes the place of each as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
-	r := rules["call"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
 	ranges["call"] = d.f.rng(b.DefRange())
 	taken := named{}
 	var names []string
-	list := d.grantList(body, "tools", "name at least one tool, or a pattern such as \"crm_*\"")
+	list := d.grantList(d.grantBody(b), "tools", "name at least one tool, or a pattern such as \"crm_*\"")
 	for _, e := range list {
 		switch {
 		case !definition.IsPattern(e.text):
@@ -219,16 +215,14 @@ var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 // ask decodes an ask block. It notes the places of the block as "ask", and of
 // what it grants as "ask.elicit" and so on.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
-	r := rules["ask"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
+	body := d.grantBody(b)
 	ranges["ask"] = d.f.rng(b.DefRange())
 	a := &grant.Ask{}
 	reported := false
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
 		if attr == nil {
-			*granted = d.meant(b.Body, r, name) // it is reported, and what uses it need not be
+			*granted = d.meant(b.Body, rules["ask"], name) // it is reported, and what uses it need not be
 			reported = reported || *granted
 			continue
 		}
@@ -237,8 +231,8 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 		*granted, ok = d.boolean(body, name, true)
 		reported = reported || !ok
 	}
-	a.MaxRounds, _ = d.whole(body, "max_rounds", 1, maxAskRounds)
-	a.MaxTokens, _ = d.whole(body, "max_tokens", 1, maxAskTokens)
+	a.MaxRounds = d.whole(body, "max_rounds", 1, maxAskRounds)
+	a.MaxTokens = d.whole(body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
 	}
@@ -276,17 +270,14 @@ const (
 
 // fs decodes an fs block. It notes the place of its root as "fs.NAME.root".
 func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS {
-	r := rules["fs"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
+	body := d.grantBody(b)
 	g := grant.FS{Name: b.Labels[0]}
 	if written, ok := d.text(body, "root"); ok {
 		where := d.f.rng(body.Attributes["root"].Expr.Range())
 		g.Root, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["fs."+g.Name+".root"] = where
 	}
-	mode, _ := d.oneOf(body, "mode", "ro", "rw")
-	g.Write = mode == "rw"
+	g.Write = d.oneOf(body, "mode", "ro", "rw") == "rw"
 	g.MaxFile = d.size(body, "max_file", maxGrantedFile)
 	g.MaxTotal = d.size(body, "max_total", maxGrantedTotal)
 	if g.MaxTotal > 0 && g.MaxFile > g.MaxTotal {
@@ -355,24 +346,19 @@ const (
 // kv decodes a kv block. It notes the place of its scope as "kv.NAME.scope",
 // which is that of the block where none is written.
 func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
-	r := rules["kv"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
-	g := grant.KV{Name: b.Labels[0], Scope: grant.ScopeTool}
+	body := d.grantBody(b)
+	g := grant.KV{Name: b.Labels[0]}
 	scoped := "kv." + g.Name + ".scope"
 	ranges[scoped] = d.f.rng(b.DefRange())
 	if attr := b.Body.Attributes["scope"]; attr != nil {
 		ranges[scoped] = d.f.rng(attr.Expr.Range())
 	}
-	if scope, ok := d.oneOf(body, "scope", grant.Scopes()...); ok {
-		g.Scope = scope
-	}
+	g.Scope = cmp.Or(d.oneOf(body, "scope", grant.Scopes()...), grant.ScopeTool)
 	g.TTL = d.durationWithin(body, "ttl", 0, maxKeep)
 	if g.TTL == 0 && g.Scope == grant.ScopeSession {
 		g.TTL = defaultSession
 	}
-	keys, _ := d.whole(body, "max_keys", 1, maxKeys)
-	g.MaxKeys = cmp.Or(keys, defaultKeys)
+	g.MaxKeys = cmp.Or(d.whole(body, "max_keys", 1, maxKeys), defaultKeys)
 	g.MaxValue = cmp.Or(d.size(body, "max_value", maxKept), defaultKept)
 	g.MaxTotal = cmp.Or(d.size(body, "max_total", maxStore), defaultStore)
 	if attr := body.Attributes["max_value"]; attr != nil && g.MaxValue > g.MaxTotal {

@@ -48,8 +48,7 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 	g.Env = d.execEnv(b.Body, g)
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
-	atOnce, _ := d.whole(body, "concurrency", 1, maxPrograms)
-	g.Concurrency = cmp.Or(atOnce, defaultPrograms)
+	g.Concurrency = cmp.Or(d.whole(body, "concurrency", 1, maxPrograms), defaultPrograms)
 	d.placed(b, g, argv)
 	return g
 }
@@ -79,9 +78,7 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 		d.checkIdentifier("the parameter", inner.Labels[0], inner.LabelRanges[0])
 		d.check(inner.Body, rule, "a param block", inner.DefRange())
 		body := d.literalOnly(inner.Body, rule)
-		p := grant.Param{Name: inner.Labels[0]}
-		length, _ := d.whole(body, "max_length", 1, maxParam)
-		p.MaxLength = cmp.Or(length, defaultParam)
+		p := grant.Param{Name: inner.Labels[0], MaxLength: cmp.Or(d.whole(body, "max_length", 1, maxParam), defaultParam)}
 		if s, ok := d.text(body, "pattern"); ok {
 			x := body.Attributes["pattern"].Expr
 			p.Pattern = s

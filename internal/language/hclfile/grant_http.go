@@ -21,21 +21,19 @@ const (
 )
 
 func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.HTTP {
-	r := rules["http"]
-	d.checkBody(b)
-	body := d.literalOnly(b.Body, r)
+	body := d.grantBody(b)
 	g := grant.HTTP{Name: b.Labels[0]}
 	hosts := d.hosts(body)
 	g.Methods = d.methods(body)
 	g.Paths = d.paths(body)
 	g.MaxResponse = d.size(body, "max_response", maxResponse)
 	g.Timeout = d.duration(body, "timeout", 0)
-	g.Redirects, _ = d.whole(body, "redirects", 0, maxRedirects)
+	g.Redirects = d.whole(body, "redirects", 0, maxRedirects)
 	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
 	for i, host := range hosts {
 		g.Hosts = append(g.Hosts, host.text)
 		ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)] = d.f.rng(host.where)
-		d.checkReach(host, g.PrivateNetworks || d.meant(body, r, "private_networks"))
+		d.checkReach(host, g.PrivateNetworks || d.meant(body, rules["http"], "private_networks"))
 	}
 	if g.PrivateNetworks {
 		ranges["http."+g.Name+".private_networks"] = d.f.rng(body.Attributes["private_networks"].Expr.Range())
@@ -43,12 +41,7 @@ func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.H
 			d.checkPattern(host)
 		}
 	}
-	taken := named{}
-	for _, inner := range blocks(b.Body, r) {
-		if h, ok := d.header(inner, taken); ok {
-			g.Headers = append(g.Headers, h)
-		}
-	}
+	g.Headers = d.headers(b)
 	return g
 }
 
@@ -182,7 +175,17 @@ func (d *decoder) checkReach(host element, private bool) {
 	}
 }
 
-// header decodes a header that egress sets.
+// headers decodes the headers that egress sets.
+func (d *decoder) headers(b *hclsyntax.Block) (headers []grant.Header) {
+	taken := named{}
+	for _, inner := range ofType(blocks(b.Body, rules[b.Type]), "header") {
+		if h, ok := d.header(inner, taken); ok {
+			headers = append(headers, h)
+		}
+	}
+	return headers
+}
+
 func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
 	d.checkBody(b)
 	name := b.Labels[0]

@@ -36,15 +36,11 @@ func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQ
 	literal.args = slices.DeleteFunc(slices.Clone(r.args), func(a argument) bool { return a.name == "dsn" })
 	body := d.literalOnly(b.Body, &literal)
 	g := grant.SQL{Name: b.Labels[0]}
-	driver, known := d.oneOf(body, "driver", sqlDrivers...)
-	if attr := body.Attributes["driver"]; known {
-		g.Driver = driver
-		ranges["sql."+g.Name+".driver"] = d.f.rng(attr.Expr.Range())
+	if g.Driver = d.oneOf(body, "driver", sqlDrivers...); g.Driver != "" {
+		ranges["sql."+g.Name+".driver"] = d.f.rng(body.Attributes["driver"].Expr.Range())
 	}
-	mode, _ := d.oneOf(body, "mode", "ro", "rw")
-	g.Write = mode == "rw"
-	rows, _ := d.whole(body, "max_rows", 1, maxRows)
-	g.MaxRows = cmp.Or(rows, grant.DefaultMaxRows)
+	g.Write = d.oneOf(body, "mode", "ro", "rw") == "rw"
+	g.MaxRows = cmp.Or(d.whole(body, "max_rows", 1, maxRows), grant.DefaultMaxRows)
 	d.database(b, body, &g, ranges)
 	d.statements(b, r, &g)
 	return g

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,22 +19,18 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	at, nameAt := d.definition(b, "the policy")
 	p := definition.Policy{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
-		Targets: d.targets(b.Body, rules["policy"]), Disclose: definition.DiscloseReason,
-		When: d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
+		Targets: d.targets(b.Body, rules["policy"]),
+		When:    d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
 	if d.decision(b); len(decides(&p)) != 1 {
 		p.Allow, p.Deny, p.Approval = nil, denial(p.NameRange), nil
 	}
-	if on, ok := d.oneOf(b.Body, "on", "call", "result"); ok {
-		p.OnResult = on == "result"
-	}
+	p.OnResult = d.oneOf(b.Body, "on", "call", "result") == "result"
 	if approval := b.Body.Attributes["requires_approval"]; p.OnResult && approval != nil {
 		d.fail("contradiction", d.f.rng(approval.NameRange), "what has been done needs no approval", "remove on = \"result\", or write allow or deny")
 	}
 	d.reason(b, &p)
-	if disclose, ok := d.oneOf(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide); ok {
-		p.Disclose = disclose
-	}
+	p.Disclose = cmp.Or(d.oneOf(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide), definition.DiscloseReason)
 	p.Hashes = d.hashes()
 	return p
 }
@@ -199,12 +196,9 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
 	}
 	l.Calls, l.Per = d.rate(b.Body)
-	l.Burst = l.Calls
-	if burst, ok := d.whole(b.Body, "burst", 1, maxCalls); ok {
-		l.Burst = burst
-	}
-	l.Concurrency, _ = d.whole(b.Body, "concurrency", 1, maxConcurrency)
-	l.Reason = d.limitReason(b.Body)
+	l.Burst = cmp.Or(d.whole(b.Body, "burst", 1, maxCalls), l.Calls)
+	l.Concurrency = d.whole(b.Body, "concurrency", 1, maxConcurrency)
+	l.Reason = d.fitting(b.Body, "reason", isFilled, "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
 	switch {
 	case !d.meant(b.Body, rules["limit"], "rate", "concurrency"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
@@ -213,15 +207,6 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	}
 	l.Hashes = d.hashes()
 	return l
-}
-
-// limitReason decodes what a refused caller is told, "" when the limit does not say.
-func (d *decoder) limitReason(body *hclsyntax.Body) string {
-	text, ok := d.text(body, "reason")
-	if ok && text == "" {
-		d.fail("bad-value", d.f.rng(body.Attributes["reason"].Expr.Range()), "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
-	}
-	return text
 }
 
 // rate decodes a rate, 0 when there is none or it was reported.

@@ -2,7 +2,6 @@ package hclfile
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -32,10 +31,8 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	} else if !computed {
 		d.idle(b)
 	}
-	for _, inner := range blocks(b.Body, r) {
-		if inner.Type == "message" {
-			p.Messages = append(p.Messages, d.message(inner, names))
-		}
+	for _, inner := range ofType(blocks(b.Body, r), "message") {
+		p.Messages = append(p.Messages, d.message(inner, names))
 	}
 	d.promptSize(&p)
 	p.Hashes = d.hashes()
@@ -58,10 +55,7 @@ func (d *decoder) promptSize(p *definition.Prompt) {
 // and whether a body completes one of them.
 func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *definition.Prompt) (names []string, computed bool) {
 	taken := named{}
-	for _, inner := range blocks(b.Body, r) {
-		if inner.Type != "argument" {
-			continue
-		}
+	for _, inner := range ofType(blocks(b.Body, r), "argument") {
 		single := d.claim(taken, inner)
 		a := d.promptArgument(inner)
 		if single {
@@ -178,7 +172,7 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 	case "":
 	case "text":
 		e.Text = d.phrase(b.Body, "text", "argument", names)
-		if e.MIMEType = d.mimeType(b.Body, "mime_type"); e.MIMEType == "" {
+		if e.MIMEType = d.mimeType(b.Body); e.MIMEType == "" {
 			e.MIMEType = definition.PlainType
 		}
 	default:
@@ -191,16 +185,11 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 
 func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	d.checkBody(b)
-	l := &definition.Link{
+	return &definition.Link{
 		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
 		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),
-		MIMEType: d.mimeType(b.Body, "mime_type"),
+		MIMEType: d.mimeType(b.Body), Size: d.contentSize(b.Body),
 	}
-	if n, ok := d.whole(b.Body, "size", 0, math.MaxInt32); ok {
-		size := int64(n)
-		l.Size = &size
-	}
-	return l
 }
 
 // uriPhrase decodes "uri" with names in it. What has none is checked as a URI.

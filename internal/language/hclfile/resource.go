@@ -35,16 +35,10 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
-		r.Run, r.MIMEType = d.run(b), d.mimeType(b.Body, "mime_type")
-		if n, ok := d.whole(b.Body, "size", 0, math.MaxInt32); ok {
-			size := int64(n)
-			r.Size = &size
-		}
+		r.Run, r.MIMEType, r.Size = d.run(b), d.mimeType(b.Body), d.contentSize(b.Body)
 	default:
 		d.idle(b)
-		if attr := b.Body.Attributes["size"]; attr != nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), "the size of what stands in the files is known", "remove it")
-		}
+		d.refuse(b.Body, "size", "the size of what stands in the files is known", "remove it")
 		if r.Content = d.stored(b.Body, from); r.Content != nil {
 			size := int64(len(r.Content.Bytes))
 			r.MIMEType, r.Size = r.Content.MIMEType, &size
@@ -52,10 +46,19 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	}
 }
 
+// contentSize decodes how many bytes there are, nil when the body does not say.
+func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
+	n, ok := d.wholeOrNone(body, "size", 0, math.MaxInt32)
+	if size := int64(n); ok {
+		return &size
+	}
+	return nil
+}
+
 // stored decodes the content that the argument with a name gives: "text",
 // "base64" or "file". It returns nil when it reported a mistake.
 func (d *decoder) stored(body *hclsyntax.Body, from string) *definition.Content {
-	c := &definition.Content{MIMEType: d.mimeType(body, "mime_type")}
+	c := &definition.Content{MIMEType: d.mimeType(body)}
 	ok := false
 	switch from {
 	case "text":
@@ -184,14 +187,11 @@ func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
 	if written == nil {
 		return nil
 	}
-	whole := body.Attributes["mime_types"].Expr
-	members := d.memberExprs(whole)
+	exprs := d.memberExprs(body.Attributes["mime_types"].Expr)
 	types := make(map[string]string, len(written))
 	for _, extension := range slices.Sorted(maps.Keys(written)) {
-		key, value, mimeType := whole, whole, written[extension]
-		if m, ok := members[extension]; ok {
-			key, value = m.KeyExpr, m.ValueExpr
-		}
+		mimeType := written[extension]
+		key, value := exprs(extension)
 		if !strings.HasPrefix(extension, ".") || strings.ContainsAny(extension, "/*") || path.Ext(extension) != extension {
 			d.fail("bad-value", d.f.rng(key.Range()), d.eval.show(extension)+" is no extension", "write the last dot and what follows, such as { \".md\" = \"text/markdown\" }")
 		} else if !isMIMEType(mimeType) {

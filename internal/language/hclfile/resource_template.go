@@ -16,7 +16,7 @@ func (d *decoder) template(b *hclsyntax.Block) definition.Template {
 	at, nameAt := d.definition(b, "the template")
 	t := definition.Template{
 		Name: b.Labels[0], Range: at, NameRange: nameAt,
-		MIMEType: d.mimeType(b.Body, "mime_type"), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
+		MIMEType: d.mimeType(b.Body), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
 	t.Title, _ = d.text(b.Body, "title")
 	t.Description, _ = d.text(b.Body, "description")

@@ -60,10 +60,7 @@ func (d *decoder) field(b *hclsyntax.Block) *field {
 func (d *decoder) fields(b *hclsyntax.Block, blockType string) []*field {
 	var fields []*field
 	taken := named{}
-	for _, inner := range blocks(b.Body, rules[b.Type]) {
-		if inner.Type != blockType {
-			continue
-		}
+	for _, inner := range ofType(blocks(b.Body, rules[b.Type]), blockType) {
 		single := d.claim(taken, inner)
 		if f := d.field(inner); single {
 			fields = append(fields, f)
@@ -120,10 +117,7 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 	if attr := b.Body.Attributes["from"]; attr != nil {
 		f.from = d.code(attr, definition.CEL)
 		for _, other := range []string{"default", "required", "header"} {
-			if o := b.Body.Attributes[other]; o != nil {
-				d.fail("contradiction", d.f.rng(o.NameRange), fmt.Sprintf("an input with \"from\" takes no %q", other),
-					"its value is always computed, and never part of what the caller sends")
-			}
+			d.refuse(b.Body, other, fmt.Sprintf("an input with \"from\" takes no %q", other), "its value is always computed, and never part of what the caller sends")
 		}
 		return
 	}

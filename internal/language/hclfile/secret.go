@@ -23,9 +23,7 @@ var secretSources = []string{"env", "file", "command", "oauth"}
 func declaredSecrets(all []*hclsyntax.Block) []string {
 	var names []string
 	for _, b := range all {
-		if b.Type == "secret" {
-			names = append(names, b.Labels[0])
-		}
+		names = append(names, b.Labels[0])
 	}
 	return names
 }
@@ -34,9 +32,6 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 	var secrets []definition.Secret
 	taken := named{}
 	for _, b := range all {
-		if b.Type != "secret" {
-			continue
-		}
 		d.claim(taken, b)
 		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
 		d.checkBody(b)
@@ -121,12 +116,6 @@ func (d *decoder) checkDoors(secrets []definition.Secret) {
 	}
 }
 
-// The values of auth_style.
-const (
-	styleHeader = "header"
-	styleBody   = "body"
-)
-
 // grantParams are what the request for a token says itself.
 var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", "audience", "code", "redirect_uri", "refresh_token", "client_assertion", "client_assertion_type", "username", "password",
 	"response_type", "state", "code_challenge", "code_challenge_method", "code_verifier"}
@@ -143,15 +132,19 @@ func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	d.authorization(b, o)
 	o.ClientID = d.clientText(b.Body, "client_id")
 	d.clientSecret(b.Body, o)
-	scopes, _ := d.strings(b.Body, "scopes")
-	for _, scope := range scopes {
-		d.checkScope(scope)
-	}
-	o.Scopes = textsOf(scopes)
+	o.Scopes = d.scopes(b.Body, "scopes")
 	o.Params = d.clientParams(b.Body)
-	style, _ := d.oneOf(b.Body, "auth_style", styleHeader, styleBody)
-	o.InBody = style == styleBody
+	o.InBody = d.oneOf(b.Body, "auth_style", "header", "body") == "body"
 	return o
+}
+
+// scopes decodes a list of scopes.
+func (d *decoder) scopes(body *hclsyntax.Body, name string) []string {
+	list, _ := d.strings(body, name)
+	for _, e := range list {
+		d.checkScope(e)
+	}
+	return textsOf(list)
 }
 
 // checkScope reports what is not a scope (RFC 6749 section 3.3).
@@ -232,8 +225,8 @@ func isPlainFront(u url.URL) bool {
 
 // checkVisitors warns of tokens of callers over HTTP where no caller proves who
 // they are: such a token is nobody's.
-func (d *decoder) checkVisitors(secrets []definition.Secret, all []*hclsyntax.Block) {
-	if d.f.broken || slices.ContainsFunc(all, func(b *hclsyntax.Block) bool { return b.Type == "auth" && b.Labels[0] != "anonymous" }) {
+func (d *decoder) checkVisitors(secrets []definition.Secret, auths []*hclsyntax.Block) {
+	if d.f.broken || slices.ContainsFunc(auths, func(b *hclsyntax.Block) bool { return b.Labels[0] != "anonymous" }) {
 		return
 	}
 	for _, s := range secrets {
@@ -268,11 +261,7 @@ func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 
 // clientText decodes text that is sent as it is, and must not be empty.
 func (d *decoder) clientText(body *hclsyntax.Body, name string) string {
-	text, ok := d.text(body, name)
-	if ok && text == "" {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is empty", name), "write what the token server knows this server by")
-	}
-	return text
+	return d.fitting(body, name, isFilled, fmt.Sprintf("%q is empty", name), "write what the token server knows this server by")
 }
 
 // clientSecret decodes which secret proves the client.

@@ -32,10 +32,8 @@ func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	d.input(b.Body, target, &t)
 	t.Vars = d.testVars(b.Body)
 	t.Principal, t.Agent, t.Source = d.principal(b.Body), d.agent(b.Body), d.source(b.Body)
-	for _, inner := range blocks(b.Body, r) {
-		if inner.Type == "mock" {
-			t.Mocks = append(t.Mocks, d.mock(inner))
-		}
+	for _, inner := range ofType(blocks(b.Body, r), "mock") {
+		t.Mocks = append(t.Mocks, d.mock(inner))
 	}
 	d.eval.private = false
 	if expect := first(b.Body, "expect"); expect != nil {
@@ -168,10 +166,7 @@ func (d *decoder) checkKindOf(x hclsyntax.Expression, kind string) {
 	if kind == "" || slices.Contains(principalKinds, kind) {
 		return
 	}
-	at := x
-	if m, ok := d.memberExprs(x)["kind"]; ok {
-		at = m.ValueExpr
-	}
+	_, at := d.memberExprs(x)("kind")
 	d.fail("bad-value", d.f.rng(at.Range()), "no principal is of this kind",
 		cmp.Or(diag.DidYouMean(kind, principalKinds), "the kinds are "+strings.Join(principalKinds, ", ")))
 }
@@ -185,11 +180,7 @@ func (d *decoder) source(body *hclsyntax.Body) *definition.TestSource {
 	}
 	ip := member(v, "ip")
 	if _, err := netip.ParseAddr(ip); ip != "" && err != nil {
-		x := body.Attributes["source"].Expr
-		at := x
-		if m, ok := d.memberExprs(x)["ip"]; ok {
-			at = m.ValueExpr
-		}
+		_, at := d.memberExprs(body.Attributes["source"].Expr)("ip")
 		d.fail("bad-value", d.f.rng(at.Range()), "this is not an IP address", "write one such as \"192.0.2.1\" or \"2001:db8::1\"")
 	}
 	return &definition.TestSource{Listener: member(v, "listener"), IP: ip}
@@ -202,15 +193,12 @@ func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
 	if !ok {
 		return nil
 	}
-	x := body.Attributes["vars"].Expr
-	written := d.memberExprs(x)
+	exprs := d.memberExprs(body.Attributes["vars"].Expr)
 	vars := map[string]json.RawMessage{}
 	for it := v.ElementIterator(); it.Next(); {
 		key, value := it.Element()
-		name, at, nameAt := key.AsString(), x, x
-		if m, ok := written[name]; ok {
-			at, nameAt = m.ValueExpr, m.KeyExpr
-		}
+		name := key.AsString()
+		nameAt, at := exprs(name)
 		declared, known := d.eval.scope.Vars[name]
 		typ, readable := declared.Decoded().(*valueType)
 		switch {
@@ -256,13 +244,13 @@ var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "E
 func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	d.checkBody(b)
 	e := definition.Expect{
-		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body, "mime_type"), Messages: d.expectedMessages(b.Body),
+		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body), Messages: d.expectedMessages(b.Body),
 		Range: d.f.rng(b.DefRange()),
 	}
 	if text, ok := d.text(b.Body, "text"); ok {
 		e.Text = &text
 	}
-	e.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
+	e.Error = d.oneOf(b.Body, "error", errorCodes...)
 	if s, ok := d.text(b.Body, "message_matches"); ok && d.regexp(s, b.Body.Attributes["message_matches"].Expr) != nil {
 		e.MessageMatches = s
 	}

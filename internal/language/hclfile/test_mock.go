@@ -22,11 +22,11 @@ func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	m := definition.Mock{Object: b.Labels[0], Request: b.Labels[1], Status: 200, Range: d.f.rng(b.DefRange())}
 	asked := []string{"elicit", "sample", "roots"}
 	near := diag.DidYouMean(m.Object, asked)
+	codes := mockErrors
 	if m.Object == mockTools {
-		m.Error, _ = d.oneOf(b.Body, "error", errorCodes...)
-	} else {
-		m.Error, _ = d.oneOf(b.Body, "error", mockErrors...)
+		codes = errorCodes
 	}
+	m.Error = d.oneOf(b.Body, "error", codes...)
 	kind, name, dotted := strings.Cut(m.Object, ".")
 	form, known := mockKinds[kind]
 	switch {
@@ -75,9 +75,7 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
-	if status, ok := d.whole(b.Body, "status", 100, 599); ok {
-		m.Status = status
-	}
+	m.Status = cmp.Or(d.whole(b.Body, "status", 100, 599), m.Status)
 	m.Headers = d.textMap(b.Body, "headers")
 }
 
@@ -86,8 +84,7 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 func (d *decoder) askMock(b *hclsyntax.Block) {
 	object := b.Labels[0]
 	d.noResponse(b)
-	if attr := b.Body.Attributes["error"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }")
+	if d.refuse(b.Body, "error", "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }") {
 		return
 	}
 	text, value := b.Body.Attributes["text"], b.Body.Attributes["json"]
@@ -149,9 +146,7 @@ func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
 // noResponse reports what only the answer to a request has.
 func (d *decoder) noResponse(b *hclsyntax.Block) {
 	for _, name := range []string{"status", "headers"} {
-		if attr := b.Body.Attributes[name]; attr != nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), "only answers to requests have \""+name+"\"", "remove it")
-		}
+		d.refuse(b.Body, name, "only answers to requests have \""+name+"\"", "remove it")
 	}
 }
 
@@ -223,29 +218,22 @@ var mockKinds = map[string]mockKind{
 }
 
 func (d *decoder) envMock(b *hclsyntax.Block, _ *definition.Mock) {
-	for _, name := range []string{"json", "error"} {
-		if attr := b.Body.Attributes[name]; attr != nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable")
-			return
-		}
+	const problem, detail = "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable"
+	if !d.refuse(b.Body, "json", problem, detail) && !d.refuse(b.Body, "error", problem, detail) {
+		d.needs(b, "text")
 	}
-	d.needs(b, "text")
 }
 
 func (d *decoder) secretsMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if attr := b.Body.Attributes["json"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a secret is text", "write it as \"text\"")
-		return
+	if !d.refuse(b.Body, "json", "a secret is text", "write it as \"text\"") {
+		d.needs(b, "text")
 	}
-	d.needs(b, "text")
 }
 
 func (d *decoder) kvMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if attr := b.Body.Attributes["error"]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a key holds a value, and no error", "write json = … with what the key holds")
-		return
+	if !d.refuse(b.Body, "error", "a key holds a value, and no error", "write json = … with what the key holds") {
+		d.askMock(b)
 	}
-	d.askMock(b)
 }
 
 // sqlMock checks the rows that a statement answers with, or how many it changes.

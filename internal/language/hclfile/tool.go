@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -113,9 +114,8 @@ func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, block
 		d.fail("contradiction", d.f.rng(f.head), fmt.Sprintf("the tool has %q, and so no %s blocks", attr.Name, blockType),
 			"describe it in the schema", diag.Note{Range: d.f.rng(attr.NameRange), Message: "the schema is given here"})
 	}
-	if extra := b.Body.Attributes["extra_arguments"]; extra != nil && blockType == "input" {
-		d.fail("contradiction", d.f.rng(extra.NameRange), "\"extra_arguments\" does not apply to an \"input_schema\"",
-			"write additionalProperties in the schema")
+	if blockType == "input" {
+		d.refuse(b.Body, "extra_arguments", "\"extra_arguments\" does not apply to an \"input_schema\"", "write additionalProperties in the schema")
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 // task decodes whether a tool runs as a task, from when on, and how long its
 // result is kept.
 func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
-	t.Task, _ = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
+	t.Task = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
 	for _, name := range []string{"task_ttl", "ask_first"} {
 		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
@@ -185,12 +185,10 @@ func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 		return nil
 	}
 	d.checkBody(block)
-	c := &definition.Cache{Scope: definition.CachePrincipal, Range: d.f.rng(block.DefRange())}
-	c.TTL = d.durationWithin(block.Body, "ttl", 0, maxCached)
-	if scope, ok := d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer); ok {
-		c.Scope = scope
+	return &definition.Cache{
+		TTL: d.durationWithin(block.Body, "ttl", 0, maxCached), Range: d.f.rng(block.DefRange()),
+		Scope: cmp.Or(d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer), definition.CachePrincipal),
 	}
-	return c
 }
 
 // overridesCacheable reports caches of tools whose server may ask its client.
@@ -269,10 +267,7 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *definition.Annotations {
 // that is told where they stand.
 func (d *decoder) icons(body *hclsyntax.Body, r *rule) []definition.Icon {
 	var icons []definition.Icon
-	for _, b := range blocks(body, r) {
-		if b.Type != "icon" {
-			continue
-		}
+	for _, b := range ofType(blocks(body, r), "icon") {
 		if i := d.icon(b); i.Src != "" {
 			icons = append(icons, i)
 		}
@@ -282,21 +277,15 @@ func (d *decoder) icons(body *hclsyntax.Body, r *rule) []definition.Icon {
 
 func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 	d.checkBody(b)
-	i := definition.Icon{MIMEType: d.mimeType(b.Body, "mime_type"), Range: d.f.rng(b.DefRange())}
+	i := definition.Icon{MIMEType: d.mimeType(b.Body), Range: d.f.rng(b.DefRange())}
 	if src, ok := d.text(b.Body, "src"); ok {
 		i.Src = src
 		if problem, detail := checkIcon(src); problem != "" {
 			d.fail("bad-uri", d.f.rng(b.Body.Attributes["src"].Expr.Range()), problem, detail)
 		}
 	}
-	list, _ := d.strings(b.Body, "sizes")
-	for _, e := range list {
-		if !iconSize.MatchString(e.text) {
-			d.fail("bad-value", d.f.rng(e.where), "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
-		}
-	}
-	i.Sizes = textsOf(list)
-	i.Theme, _ = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
+	i.Sizes = d.listOf(b.Body, "sizes", iconSize.MatchString, "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
+	i.Theme = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
 	return i
 }
 

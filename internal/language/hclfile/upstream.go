@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
@@ -27,9 +28,6 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret)
 	var upstreams []definition.Upstream
 	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]definition.ContainerVolume{}}
 	for _, b := range all {
-		if b.Type != "upstream" {
-			continue
-		}
 		only := d.claim(taken, b)
 		if u := d.upstream(b, &n); only { // the tools of a second one would be mistakes, too
 			upstreams = append(upstreams, u)
@@ -62,10 +60,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 	}
 	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
-	u.Pin = definition.PinFirst
-	if pin, ok := d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff); ok {
-		u.Pin = pin
-	}
+	u.Pin = cmp.Or(d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff), definition.PinFirst)
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
 	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
@@ -98,18 +93,14 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"transport", "private_networks"} {
 		d.onlyWith(b, name, "url")
 	}
-	for _, inner := range blocks(b.Body, rules["upstream"]) {
-		if inner.Type == "header" {
-			d.fail("contradiction", d.f.rng(inner.DefRange()), "a program gets no headers", "pass it what it needs in \"env\"")
-		}
+	for _, inner := range ofType(blocks(b.Body, rules["upstream"]), "header") {
+		d.fail("contradiction", d.f.rng(inner.DefRange()), "a program gets no headers", "pass it what it needs in \"env\"")
 	}
 }
 
 // onlyWith reports an argument that belongs to another one, which is not there.
 func (d *decoder) onlyWith(b *hclsyntax.Block, name, other string) {
-	if attr := b.Body.Attributes[name]; attr != nil {
-		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
-	}
+	d.refuse(b.Body, name, fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
 }
 
 // upstreamVariable returns the name of a variable of an upstream's program, and false for
@@ -141,11 +132,15 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
 	u.Rename = d.textMap(b.Body, "rename")
-	entries := d.entries(b.Body, "rename")
-	u.RenameRanges = make(map[string]diag.Range, len(entries))
+	u.RenameRanges = map[string]diag.Range{}
+	var exprs func(string) (key, value hclsyntax.Expression)
+	if u.Rename != nil {
+		exprs = d.memberExprs(b.Body.Attributes["rename"].Expr)
+	}
 	given := map[string]string{}
 	for _, from := range slices.Sorted(maps.Keys(u.Rename)) {
-		to, where := u.Rename[from], cmp.Or(entries[from], d.f.rng(b.Body.Attributes["rename"].Expr.Range()))
+		key, value := exprs(from)
+		to, where := u.Rename[from], d.f.rng(hcl.RangeBetween(key.Range(), value.Range()))
 		u.RenameRanges[to] = where
 		switch first, twice := given[to]; {
 		case !definition.IsToolName(to):
@@ -156,8 +151,8 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 		given[to] = from
 	}
 	taken := named{}
-	for _, inner := range blocks(b.Body, rules["upstream"]) {
-		if inner.Type == "override" && d.claim(taken, inner) {
+	for _, inner := range ofType(blocks(b.Body, rules["upstream"]), "override") {
+		if d.claim(taken, inner) {
 			u.Overrides = append(u.Overrides, d.override(inner))
 		}
 	}
@@ -216,8 +211,8 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 			u.Ask.Roots = true
 		}
 	}
-	u.Ask.MaxRounds, _ = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
-	u.Ask.MaxTokens, _ = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
+	u.Ask.MaxRounds = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
+	u.Ask.MaxTokens = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.meant(b.Body, rules["upstream"], "ask") {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which the server may not ask for", "write ask = [\"sample\"], or remove it")
 	}
@@ -238,14 +233,6 @@ func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"dir", "env"} {
 		d.onlyWith(b, name, "command")
 	}
-	u.Transport, _ = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
-	taken := named{}
-	for _, inner := range blocks(b.Body, rules["upstream"]) {
-		if inner.Type != "header" {
-			continue
-		}
-		if h, ok := d.header(inner, taken); ok {
-			u.Grant.Headers = append(u.Grant.Headers, h)
-		}
-	}
+	u.Transport = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
+	u.Grant.Headers = d.headers(b)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // measure returns the size of v, and charges for going through it. A value
@@ -170,49 +172,13 @@ func appendNumber(b []byte, v cty.Value) []byte {
 	return strconv.AppendFloat(b, n, 'g', -1, 64)
 }
 
-// appendString appends s as a JSON string. Like encoding/json without HTML
-// escapes, it keeps everything but quotes, backslashes and control characters.
+// appendString appends s as a JSON string. Most strings need no escapes, and allocate nothing.
 func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || size > 1 {
-				i += size
-				continue
-			}
-		}
-		b = append(b, s[start:i]...)
-		b = appendEscape(b, c)
-		i++
-		start = i
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= utf8.RuneSelf }) {
+		return append(append(append(b, '"'), s...), '"')
 	}
-	return append(append(b, s[start:]...), '"')
-}
-
-func appendEscape(b []byte, c byte) []byte {
-	const hex = "0123456789abcdef"
-	switch c {
-	case '"', '\\':
-		return append(b, '\\', c)
-	case '\n':
-		return append(b, '\\', 'n')
-	case '\r':
-		return append(b, '\\', 'r')
-	case '\t':
-		return append(b, '\\', 't')
-	default:
-		if c >= utf8.RuneSelf {
-			return append(b, `\ufffd`...)
-		}
-		return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-	}
+	text, _ := jsontext.Marshal(s) // a string always encodes
+	return append(b, text...)
 }
 
 // jsonOf computes x as JSON. Objects that x writes out keep the order in which

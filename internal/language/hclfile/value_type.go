@@ -315,31 +315,31 @@ func itemExpr(x hclsyntax.Expression, i int) hclsyntax.Expression {
 	return x
 }
 
-// memberExprs returns the expressions of an object's members by key, or nil
-// when x does not write them out.
-func (d *decoder) memberExprs(x hclsyntax.Expression) map[string]hclsyntax.ObjectConsItem {
-	o, ok := x.(*hclsyntax.ObjectConsExpr)
-	if !ok {
-		return nil
-	}
-	members := make(map[string]hclsyntax.ObjectConsItem, len(o.Items))
-	for _, item := range o.Items {
-		if key, ok := d.eval.key(item.KeyExpr); ok {
-			members[key] = item
+// memberExprs returns a function that finds the expressions of a member of an object: of
+// its key and of its value. Both are x for a member that x does not write out.
+func (d *decoder) memberExprs(x hclsyntax.Expression) func(name string) (key, value hclsyntax.Expression) {
+	members := map[string]hclsyntax.ObjectConsItem{}
+	if o, ok := x.(*hclsyntax.ObjectConsExpr); ok {
+		for _, item := range o.Items {
+			if key, ok := d.eval.key(item.KeyExpr); ok {
+				members[key] = item
+			}
 		}
 	}
-	return members
+	return func(name string) (key, value hclsyntax.Expression) {
+		if m, ok := members[name]; ok {
+			return m.KeyExpr, m.ValueExpr
+		}
+		return x, x
+	}
 }
 
 func (d *decoder) conformValues(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
-	members := d.memberExprs(x)
+	exprs := d.memberExprs(x)
 	good := true
 	for it := v.ElementIterator(); it.Next(); {
 		key, value := it.Element()
-		at := x
-		if m, ok := members[key.AsString()]; ok {
-			at = m.ValueExpr
-		}
+		_, at := exprs(key.AsString())
 		if !d.conform(at, value, t.elem, "a value of "+what) {
 			good = false
 		}
@@ -348,17 +348,14 @@ func (d *decoder) conformValues(x hclsyntax.Expression, v cty.Value, t *valueTyp
 }
 
 func (d *decoder) conformObject(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
-	members := d.memberExprs(x)
+	exprs := d.memberExprs(x)
 	good := true
 	present := map[string]bool{}
 	for it := v.ElementIterator(); it.Next(); {
 		k, value := it.Element()
 		key := k.AsString()
 		present[key] = true
-		at, keyAt := x, x
-		if m, ok := members[key]; ok {
-			at, keyAt = m.ValueExpr, m.KeyExpr
-		}
+		keyAt, at := exprs(key)
 		a := t.attr(key)
 		if a == nil {
 			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "its attributes are "+strings.Join(t.names(), ", ")))

@@ -24,9 +24,6 @@ func (d *decoder) variables(all []*hclsyntax.Block, values definition.VarValues)
 	vars := map[string]definition.Variable{}
 	taken := named{}
 	for _, b := range all {
-		if b.Type != "variable" {
-			continue
-		}
 		d.claim(taken, b)
 		v := d.variable(b, values)
 		if _, again := vars[v.Name]; !again {

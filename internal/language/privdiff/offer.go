@@ -119,7 +119,7 @@ func (a *account) complete(part string, c *definition.Complete) {
 
 // upstream returns what an upstream block says: which server is run or reached, with
 // what, and what of it is offered.
-func (s *Side) upstream(u definition.Upstream) account {
+func (s *Side) upstream(u *definition.Upstream) account {
 	a := account{kind: "upstream", name: u.Name, where: u.NameRange}
 	a.encoded(grant.Judged, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Judged, "url", []string{u.URL, u.Transport})

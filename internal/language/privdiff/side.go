@@ -67,16 +67,7 @@ func below(path, folder string) string {
 
 // accounts returns what all definitions say, by their kinds and names.
 func (s *Side) accounts() []account {
-	all := s.configured()
-	for i := range s.Config.Policies {
-		all = append(all, s.policy(&s.Config.Policies[i], true))
-	}
-	for i := range s.Config.RateLimits {
-		all = append(all, limit(&s.Config.RateLimits[i], true))
-	}
-	for i := range s.Config.Hooks {
-		all = append(all, s.hook(&s.Config.Hooks[i], true))
-	}
+	all := append(s.configured(), s.rules(s.Config.Policies, s.Config.RateLimits, s.Config.Hooks, true)...)
 	for _, f := range s.Files {
 		all = append(all, s.defined(f)...)
 	}
@@ -94,30 +85,28 @@ func byName(a, b account) int {
 }
 
 // defined returns what the definitions of a tool file say.
-func (s *Side) defined(f *definition.Definitions) (all []account) {
-	for i := range f.Tools {
-		all = append(all, s.tool(&f.Tools[i]))
-	}
-	for i := range f.Resources {
-		all = append(all, s.resource(&f.Resources[i]))
-	}
-	for i := range f.Folders {
-		all = append(all, folder(&f.Folders[i]))
-	}
-	for i := range f.Templates {
-		all = append(all, s.template(&f.Templates[i]))
-	}
-	for i := range f.Prompts {
-		all = append(all, s.prompt(&f.Prompts[i]))
-	}
-	for i := range f.Policies {
-		all = append(all, s.policy(&f.Policies[i], false))
-	}
-	for i := range f.Limits {
-		all = append(all, limit(&f.Limits[i], false))
-	}
-	for i := range f.Hooks {
-		all = append(all, s.hook(&f.Hooks[i], false))
+func (s *Side) defined(f *definition.Definitions) []account {
+	return slices.Concat(
+		each(f.Tools, s.tool), each(f.Resources, s.resource), each(f.Folders, folder), each(f.Templates, s.template), each(f.Prompts, s.prompt),
+		s.rules(f.Policies, f.Limits, f.Hooks, false),
+	)
+}
+
+// rules returns what policies, limits and hooks say: those of the operator's file or of a
+// tool file.
+func (s *Side) rules(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook, operators bool) []account {
+	return slices.Concat(
+		each(policies, func(p *definition.Policy) account { return s.policy(p, operators) }),
+		each(limits, func(l *definition.Limit) account { return limit(l, operators) }),
+		each(hooks, func(h *definition.Hook) account { return s.hook(h, operators) }),
+	)
+}
+
+// each returns what each definition of a list says.
+func each[T any](list []T, of func(*T) account) []account {
+	all := make([]account, len(list))
+	for i := range list {
+		all[i] = of(&list[i])
 	}
 	return all
 }
@@ -134,18 +123,10 @@ func (s *Side) call(a *account, c *definition.Call) {
 func (s *Side) configured() []account {
 	c := s.Config
 	all := []account{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
-	for _, auth := range c.Auths {
-		all = append(all, authOf(auth))
-	}
 	for _, v := range c.Variables {
 		all = append(all, variable(v))
 	}
-	for _, secret := range c.Secrets {
-		all = append(all, secretOf(secret))
-	}
-	for _, u := range c.Upstreams {
-		all = append(all, s.upstream(u))
-	}
+	all = slices.Concat(all, each(c.Auths, authOf), each(c.Secrets, secretOf), each(c.Upstreams, s.upstream))
 	if c.Codeact != nil {
 		all = append(all, codeact(c.Codeact))
 	}
@@ -154,7 +135,7 @@ func (s *Side) configured() []account {
 
 // authOf returns what an auth block says of who may call. One that goes may let
 // everybody in, as one that comes lets somebody in: each has to be read.
-func authOf(a definition.Auth) account {
+func authOf(a *definition.Auth) account {
 	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Judged}
 	said.say(grant.Judged, "kind", a.Kind)
 	said.encoded(grant.Judged, "api_key", a.Keys)
@@ -166,7 +147,7 @@ func authOf(a definition.Auth) account {
 
 // secretOf returns what a secret says: from where its value comes, and who may
 // read it.
-func secretOf(s definition.Secret) account {
+func secretOf(s *definition.Secret) account {
 	a := account{kind: "secret", name: s.Name, where: s.Range}
 	a.encoded(grant.Judged, "source", []any{s.Env, s.File, s.Command})
 	a.when(s.Reveal, grant.Gives, "reveal")
