@@ -71,7 +71,7 @@ func auditBlock(path, more string) string {
 // linesOf returns the lines of a log, which must be whole.
 func linesOf(t *testing.T, path string) (lines []line, text string) {
 	t.Helper()
-	report, err := audit.Verify(path, nil)
+	report, err := audit.Verify(path)
 	if err != nil || len(report.Findings) > 0 {
 		t.Fatalf("the log: %v, %+v", err, report)
 	}

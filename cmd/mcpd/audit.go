@@ -121,7 +121,7 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.Verify(e.at(path), nil)
+	report, err := audit.Verify(e.at(path))
 	if err != nil {
 		return unread(path, err)
 	}

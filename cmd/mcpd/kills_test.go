@@ -119,7 +119,7 @@ func TestNoKillOfAServerLosesACall(t *testing.T) {
 		}
 	}
 	path := filepath.Join(k.dir, "audit.jsonl")
-	if report, err := audit.Verify(path, nil); err != nil || len(report.Findings) > 0 {
+	if report, err := audit.Verify(path); err != nil || len(report.Findings) > 0 {
 		t.Fatalf("the audit log: %v, %+v", err, report)
 	}
 	intents, outcomes := k.written(t, path)

@@ -324,7 +324,7 @@ func (s *outcomeScene) auditMode() audit.Mode {
 // record of each call says what they say, and those that ran bodies had their intent before.
 func (s *outcomeScene) checkAudit(t *testing.T) {
 	t.Helper()
-	report, err := audit.Verify(s.auditPath(), nil)
+	report, err := audit.Verify(s.auditPath())
 	if err != nil || len(report.Findings) > 0 {
 		t.Fatalf("the audit log: %v, %+v", err, report)
 	}

@@ -96,7 +96,7 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 	if x.unverified {
 		return 0, nil
 	}
-	report, err := audit.Verify(e.at(path), nil)
+	report, err := audit.Verify(e.at(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, unread(path, err)
 	}

@@ -95,6 +95,33 @@ func Get(object []byte, name string) []byte {
 	return nil
 }
 
+// At returns a cursor before the value that data is.
+func At(data []byte) Cursor { return Cursor{data: data} }
+
+// Next moves to the next name, value or closing bracket, and returns the byte that it
+// begins with; 0 at the end.
+func (c *Cursor) Next() byte {
+	c.separators()
+	return c.peek()
+}
+
+// Skip moves behind a bracket if it comes next.
+func (c *Cursor) Skip(bracket byte) {
+	if c.Next() == bracket {
+		c.pos++
+	}
+}
+
+// More moves to the next member or element of an object or array, and reports whether
+// there is one. It moves behind the closing bracket otherwise.
+func (c *Cursor) More(closing byte) bool {
+	next := c.Next()
+	if next == closing {
+		c.pos++
+	}
+	return next != closing && next != 0
+}
+
 // Offset returns where the cursor is in its text.
 func (c *Cursor) Offset() int { return c.pos }
 

@@ -3,6 +3,8 @@ package toolprompt
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // The bounds of a schema. One that is larger is unknown; what is nested deeper, or
@@ -111,138 +113,90 @@ func read(raw json.RawMessage) node {
 	if len(raw) > maxSchema || !json.Valid(raw) {
 		return node{}
 	}
-	r := reader{src: string(raw)}
+	r := reader{in: jsontext.At(raw), src: string(raw)}
 	return r.value(0)
 }
 
 type reader struct {
+	in    jsontext.Cursor
 	src   string
-	at    int
 	nodes int
 }
 
 // value reads a value. It recurses to [maxNesting].
 func (r *reader) value(depth int) node {
-	r.space()
-	start := r.at
+	c, start := r.in.Next(), r.in.Offset()
 	var n node
 	r.nodes++
-	switch c := r.src[r.at]; {
-	case c == '"':
-		n.kind, n.text = textKind, r.text()
-	case c == 't':
-		n.kind, r.at = trueKind, r.at+len("true")
-	case c == 'f':
-		n.kind, r.at = falseKind, r.at+len("false")
-	case c == 'n':
-		n.kind, r.at = nullKind, r.at+len("null")
+	switch {
 	case c != '{' && c != '[':
-		n.kind = numberKind
-		r.number()
+		n.kind, n.raw = kindBy(c), r.scalar()
+		if c == '"' {
+			n.text = unquoted(n.raw)
+		}
+		return n
 	case depth == maxNesting || r.nodes > maxNodes:
-		r.skip()
-	case c == '{':
-		n.kind = objectKind
-		r.object(&n, depth)
+		r.in.Value()
 	default:
-		n.kind = listKind
-		r.list(&n, depth)
+		n.kind = kindBy(c)
+		r.inside(&n, c, depth)
 	}
-	n.raw = r.src[start:r.at]
+	n.raw = r.src[start:r.in.Offset()]
 	return n
 }
 
-func (r *reader) object(n *node, depth int) {
-	for r.more('}') {
-		name := r.text()
-		r.space()
-		r.at++ // the colon
-		value := r.value(depth + 1)
-		if r.nodes <= maxNodes {
-			n.put(name, value)
-		}
+// kindBy returns the kind of the values that begin with c.
+func kindBy(c byte) kind {
+	switch c {
+	case '{':
+		return objectKind
+	case '[':
+		return listKind
+	case '"':
+		return textKind
+	case 't':
+		return trueKind
+	case 'f':
+		return falseKind
+	case 'n':
+		return nullKind
 	}
+	return numberKind
 }
 
-func (r *reader) list(n *node, depth int) {
-	for r.more(']') {
+// inside reads the members or items of the object or list that begins here.
+func (r *reader) inside(n *node, open byte, depth int) {
+	r.in.Skip(open)
+	for r.in.More(open + 2) { // in ASCII, ] stands two behind [, and } behind {
+		name := ""
+		if open == '{' {
+			name = unquoted(r.scalar())
+		}
 		value := r.value(depth + 1)
-		if r.nodes <= maxNodes {
+		switch {
+		case r.nodes > maxNodes:
+		case open == '{':
+			n.put(name, value)
+		default:
 			n.items = append(n.items, value)
 		}
 	}
 }
 
-// more goes behind the bracket or the comma that it stands at, and reports whether
-// another value follows it. It goes behind the closing bracket otherwise.
-func (r *reader) more(closing byte) bool {
-	r.space()
-	if r.src[r.at] != closing {
-		r.at++
-		r.space()
-	}
-	if r.src[r.at] == closing {
-		r.at++
-		return false
-	}
-	return true
+// scalar returns a value that is no list or object, as it was written.
+func (r *reader) scalar() string {
+	start := r.in.Offset()
+	r.in.Value()
+	return r.src[start:r.in.Offset()]
 }
 
-func (r *reader) space() {
-	for strings.IndexByte(" \t\r\n", r.src[r.at]) >= 0 {
-		r.at++
-	}
-}
-
-func (r *reader) number() {
-	for r.at < len(r.src) && strings.IndexByte("+-.0123456789Ee", r.src[r.at]) >= 0 {
-		r.at++
-	}
-}
-
-func (r *reader) text() string {
-	start := r.at
-	plain := r.quoted()
-	written := r.src[start:r.at]
-	if plain {
+// unquoted returns what a JSON string says.
+func unquoted(written string) (value string) {
+	if strings.IndexByte(written, '\\') < 0 {
 		return strings.ToValidUTF8(written[1:len(written)-1], "\uFFFD")
 	}
-	var value string
-	if json.Unmarshal([]byte(written), &value) != nil {
-		return ""
-	}
+	_ = json.Unmarshal([]byte(written), &value) // the text is valid JSON
 	return value
-}
-
-// quoted goes behind a string, and reports whether nothing in it is escaped.
-func (r *reader) quoted() (plain bool) {
-	plain = true
-	for r.at++; r.src[r.at] != '"'; r.at++ {
-		if r.src[r.at] == '\\' {
-			plain = false
-			r.at++
-		}
-	}
-	r.at++
-	return plain
-}
-
-func (r *reader) skip() {
-	for open := 0; ; {
-		switch r.src[r.at] {
-		case '"':
-			r.quoted()
-			continue
-		case '[', '{':
-			open++
-		case ']', '}':
-			open--
-		}
-		r.at++
-		if open == 0 {
-			return
-		}
-	}
 }
 
 // Detail is how much declarations tell. Each tells what the one before does but for

@@ -9,8 +9,7 @@
 // tokens once they were asked for. A value stays hidden when its definition is gone: old logs are
 // written late.
 //
-// The package writes no value anywhere: not into errors, not into logs, and a
-// [Secret] prints as its name whatever prints it.
+// The package writes no value anywhere: not into errors, not into logs.
 package secrets
 
 import (
@@ -21,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -177,8 +175,17 @@ func (s *Store) Generation() uint64 {
 // line breaks at its end. An empty value is an error, and so is one longer
 // than [MaxValue]. Errors name the source and never hold a value.
 func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
-	secret, err := s.Secret(ctx, name)
-	return secret.value, err
+	s.mu.Lock()
+	e, ok := s.entries[name]
+	s.mu.Unlock()
+	if !ok {
+		return "", fmt.Errorf("secret %q is not defined", nameOf(name))
+	}
+	value, err := s.resolve(ctx, e)
+	if err != nil {
+		return "", fmt.Errorf("secret %q: %w", e.def.Name, err)
+	}
+	return value, nil
 }
 
 // Reveal is [Store.Resolve] for a script, which may read only what its
@@ -191,21 +198,6 @@ func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
 		return "", fmt.Errorf("secret %q is not revealed to scripts", e.def.Name)
 	}
 	return s.Resolve(ctx, id)
-}
-
-// Secret is [Store.Resolve] for a value that does not print.
-func (s *Store) Secret(ctx context.Context, name string) (Secret, error) {
-	s.mu.Lock()
-	e, ok := s.entries[name]
-	s.mu.Unlock()
-	if !ok {
-		return Secret{}, fmt.Errorf("secret %q is not defined", nameOf(name))
-	}
-	value, err := s.resolve(ctx, e)
-	if err != nil {
-		return Secret{}, fmt.Errorf("secret %q: %w", e.def.Name, err)
-	}
-	return Secret{name: e.def.Name, value: value}, nil
 }
 
 // resolve reads the value of an entry unless it is known. Several callers at
@@ -251,27 +243,6 @@ func (s *Store) keep(e *entry, value string) {
 	e.value, e.known = value, true
 	s.hide(map[string]string{e.def.Name: value})
 }
-
-// Secret is a resolved value that does not print. The zero Secret has no name
-// and is empty.
-type Secret struct{ name, value string }
-
-func (s Secret) Name() string { return s.name }
-
-// Reveal returns the value. Whoever calls it answers for where it goes.
-func (s Secret) Reveal() string { return s.value }
-
-// String returns "[secret:name]".
-func (s Secret) String() string { return mark(s.name) }
-
-// Format writes "[secret:name]" for every verb of package fmt.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
-
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 func mark(name string) string { return "[secret:" + name + "]" }
 

@@ -1,12 +1,10 @@
 package secrets
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -188,35 +186,6 @@ func TestTextWithoutSecretsCostsNothing(t *testing.T) {
 	}
 	if got := s.RedactBytes(b); &got[0] != &b[0] {
 		t.Error("the bytes were copied")
-	}
-}
-
-func TestASecretDoesNotPrint(t *testing.T) {
-	s := holding(t, password)
-	s.Set([]Def{{Name: "a", Env: "V"}})
-	s.options.LookupEnv = func(string) (string, bool) { return password, true }
-	secret, err := s.Secret(t.Context(), "a")
-	if err != nil || secret.Reveal() != password || secret.Name() != "a" {
-		t.Fatalf("got %q and %v", secret.Reveal(), err)
-	}
-	var out bytes.Buffer
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10s", "%T"} {
-		fmt.Fprintf(&out, verb+"\n", secret)
-		fmt.Fprintf(&out, verb+"\n", &secret)
-		fmt.Fprintf(&out, verb+"\n", []Secret{secret})
-		fmt.Fprintf(&out, verb+"\n", struct{ S Secret }{secret})
-		fmt.Fprintf(&out, verb+"\n", fmt.Errorf("wrapped: %v", secret))
-	}
-	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "secret", secret, "group", []any{secret})
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "secret", secret, "group", map[string]any{"s": secret})
-	if err := json.NewEncoder(&out).Encode(map[Secret]any{secret: secret}); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Redact(out.String()); got != out.String() {
-		t.Errorf("the value was printed:\n%s", &out)
-	}
-	if !strings.Contains(out.String(), "[secret:a]") {
-		t.Errorf("the name was not printed:\n%s", &out)
 	}
 }
 

@@ -55,7 +55,7 @@ func BenchmarkVerify(b *testing.B) {
 	path := written(b, 500, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Verify(path, nil); err != nil {
+		if _, err := Verify(path); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestALogTakesNoMemoryForItsLength(t *testing.T) {
 	allocations := func(records int) float64 {
 		path := written(t, records, 0)
 		return testing.AllocsPerRun(5, func() {
-			if _, err := Verify(path, nil); err != nil {
+			if _, err := Verify(path); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // argumentLimits are those of arguments whose structure is looked at.
@@ -17,8 +17,7 @@ func argumentLimits() jsonguard.Limits {
 
 // walker goes over JSON text that [jsonguard.Check] has let through.
 type walker struct {
-	raw     []byte
-	at      int
+	in      jsontext.Cursor
 	members []member
 	scratch []byte
 	// masked has the values of secret-looking names replaced.
@@ -33,48 +32,21 @@ type member struct{ from, colon, to int }
 // JSON wants them, numbers as in RFC 8785, but for integers, which keep all
 // their digits.
 func (w *walker) canonical(dst []byte) []byte {
-	switch w.next() {
+	switch w.in.Next() {
 	case '{':
 		return w.object(dst)
 	case '[':
 		return w.array(dst)
 	case '"':
-		return w.text(dst)
+		return appendText(dst, w.in.Value())
 	}
-	return w.scalar(dst)
-}
-
-// next skips blanks and returns the byte that a token begins with.
-func (w *walker) next() byte {
-	for {
-		switch c := w.raw[w.at]; c {
-		case ' ', '\t', '\r', '\n':
-			w.at++
-		default:
-			return c
-		}
-	}
-}
-
-// more goes over a comma, or over the bracket that ends an object or array.
-func (w *walker) more(end byte) bool {
-	c := w.next()
-	if c == ',' {
-		w.at++
-		w.next()
-		return true
-	}
-	if c == end {
-		w.at++
-		return false
-	}
-	return true
+	return appendScalar(dst, w.in.Value())
 }
 
 func (w *walker) array(dst []byte) []byte {
+	w.in.Skip('[')
 	dst = append(dst, '[')
-	w.at++
-	for w.more(']') {
+	for w.in.More(']') {
 		dst = w.canonical(comma(dst, '['))
 	}
 	return append(dst, ']')
@@ -82,17 +54,15 @@ func (w *walker) array(dst []byte) []byte {
 
 func (w *walker) object(dst []byte) []byte {
 	first, from := len(w.members), len(dst)
+	w.in.Skip('{')
 	dst = append(dst, '{')
-	w.at++
-	for w.more('}') {
+	for w.in.More('}') {
 		if len(w.members) > first {
 			dst = append(dst, ',')
 		}
 		m := member{from: len(dst)}
-		dst = w.text(dst)
+		dst = appendText(dst, w.in.Value())
 		m.colon = len(dst)
-		w.next()
-		w.at++
 		dst = append(dst, ':')
 		if w.masked && looksSecret(string(dst[m.from:m.colon])) {
 			w.skip()
@@ -125,50 +95,23 @@ func (w *walker) sort(text []byte, members []member, from int) {
 	copy(text[from:], w.scratch)
 }
 
-func (w *walker) text(dst []byte) []byte {
-	dst = append(dst, '"')
-	w.at++
+// skip goes over the next value.
+func (w *walker) skip() {
+	w.in.Next()
+	w.in.Value()
+}
+
+// appendText appends a JSON string with escapes only where JSON wants them.
+func appendText(dst, text []byte) []byte {
 	for {
-		rest := w.raw[w.at:]
-		i := bytes.IndexAny(rest, `"\`)
-		dst = append(dst, rest[:i]...)
-		w.at += i + 1
-		if rest[i] == '"' {
-			return append(dst, '"')
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			return append(dst, text...)
 		}
-		dst = appendPlain(dst, w.escape())
+		r, length := jsontext.Escape(text[i:])
+		dst = appendPlain(append(dst, text[:i]...), r)
+		text = text[i+max(length, 1):]
 	}
-}
-
-func (w *walker) escape() rune {
-	c := w.raw[w.at]
-	w.at++
-	switch c {
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'u':
-		r := w.unit()
-		if utf16.IsSurrogate(r) {
-			w.at += len(`\u`)
-			r = utf16.DecodeRune(r, w.unit())
-		}
-		return r
-	}
-	return rune(c)
-}
-
-func (w *walker) unit() rune {
-	n, _ := strconv.ParseUint(string(w.raw[w.at:w.at+4]), 16, 16)
-	w.at += 4
-	return rune(n)
 }
 
 // appendPlain appends a character, escaped only where JSON wants it.
@@ -182,9 +125,8 @@ func appendPlain(dst []byte, r rune) []byte {
 	return utf8.AppendRune(dst, r)
 }
 
-// scalar appends the next number, bool or null.
-func (w *walker) scalar(dst []byte) []byte {
-	word := w.word()
+// appendScalar appends a number, a bool or null.
+func appendScalar(dst, word []byte) []byte {
 	if c := word[0]; c != '-' && (c < '0' || c > '9') {
 		return append(dst, word...)
 	}
@@ -196,52 +138,6 @@ func (w *walker) scalar(dst []byte) []byte {
 		word = word[1:]
 	}
 	return append(dst, word...)
-}
-
-// word goes over a number, a bool or null.
-func (w *walker) word() []byte {
-	from := w.at
-	for w.at < len(w.raw) && bytes.IndexByte([]byte(",:]} \t\r\n"), w.raw[w.at]) < 0 {
-		w.at++
-	}
-	return w.raw[from:w.at]
-}
-
-// skip goes over the next value.
-func (w *walker) skip() {
-	open := 0
-	for {
-		switch w.next() {
-		case '{', '[':
-			open++
-			w.at++
-		case '}', ']':
-			open--
-			w.at++
-		case ',', ':':
-			w.at++
-			continue
-		case '"':
-			w.skipText()
-		default:
-			w.word()
-		}
-		if open == 0 {
-			return
-		}
-	}
-}
-
-func (w *walker) skipText() {
-	for w.at++; ; w.at++ {
-		switch w.raw[w.at] {
-		case '\\':
-			w.at++
-		case '"':
-			w.at++
-			return
-		}
-	}
 }
 
 // What is told of the structure of arguments, at most.
@@ -256,20 +152,19 @@ const (
 // place of each value its type, with the number of characters of a text. It goes
 // no further than end.
 func (w *walker) shape(dst []byte, depth, end int) []byte {
-	c := w.next()
-	switch {
+	switch c := w.in.Next(); {
 	case (c == '{' || c == '[') && (depth == 0 || len(dst) > end):
 		w.skip()
 		return append(dst, `"`+ellipsis+`"`...)
 	case c == '{':
-		return w.objectShape(dst, depth-1, end)
+		return w.inside(dst, c, maxShapeMembers, depth-1, end)
 	case c == '[':
-		return w.arrayShape(dst, depth-1, end)
+		return w.inside(dst, c, maxShapeItems, depth-1, end)
 	case c == '"':
-		w.scratch = w.text(w.scratch[:0])
+		w.scratch = appendText(w.scratch[:0], w.in.Value())
 		return append(strconv.AppendInt(append(dst, `"string(`...), int64(characters(w.scratch)), 10), `)"`...)
 	}
-	return append(append(append(dst, '"'), typeOf(w.word())...), '"')
+	return append(append(append(dst, '"'), typeOf(w.in.Value())...), '"')
 }
 
 // characters counts those of a canonical string.
@@ -301,39 +196,30 @@ func typeOf(word []byte) string {
 	return "integer"
 }
 
-func (w *walker) objectShape(dst []byte, depth, end int) []byte {
-	dst = append(dst, '{')
-	w.at++
+// inside appends the structure of the object or array that begins here, with at most so
+// many members or items.
+func (w *walker) inside(dst []byte, open byte, most, depth, end int) []byte {
+	closing := open + 2 // in ASCII, ] stands two behind [, and } behind {
+	w.in.Skip(open)
+	dst = append(dst, open)
 	told, left := 0, 0
-	for w.more('}') {
-		w.scratch = w.text(w.scratch[:0])
-		name := w.scratch
-		w.next()
-		w.at++
-		if told == maxShapeMembers || len(dst) > end || len(name) > maxName || string(name) == `"`+ellipsis+`"` {
+	for w.in.More(closing) {
+		full := told == most || len(dst) > end
+		w.scratch = w.scratch[:0]
+		if open == '{' {
+			w.scratch = appendText(w.scratch, w.in.Value())
+			full = full || len(w.scratch) > maxName || string(w.scratch) == `"`+ellipsis+`"`
+		}
+		if full {
 			w.skip()
 			left++
 			continue
 		}
-		dst = append(appendShown(comma(dst, '{'), name), ':')
+		if dst = comma(dst, open); open == '{' {
+			dst = append(appendShown(dst, w.scratch), ':')
+		}
 		dst = w.shape(dst, depth, end)
 		told++
 	}
-	return append(appendLeft(dst, left, '{'), '}')
-}
-
-func (w *walker) arrayShape(dst []byte, depth, end int) []byte {
-	dst = append(dst, '[')
-	w.at++
-	told, left := 0, 0
-	for w.more(']') {
-		if told == maxShapeItems || len(dst) > end {
-			w.skip()
-			left++
-			continue
-		}
-		dst = w.shape(comma(dst, '['), depth, end)
-		told++
-	}
-	return append(appendLeft(dst, left, '['), ']')
+	return append(appendLeft(dst, left, open), closing)
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 func canonicalOf(raw string) string {
-	w := walker{raw: []byte(raw)}
+	w := walker{in: jsontext.At([]byte(raw))}
 	return string(w.canonical(nil))
 }
 
@@ -39,7 +40,7 @@ func TestAShapeHoldsNoValues(t *testing.T) {
 		{"names that reorder lines", "{\"a\u202eb\":1}", `{"a\u202eb":"integer"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := walker{raw: []byte(row.raw)}
+			w := walker{in: jsontext.At([]byte(row.raw))}
 			if diff := cmp.Diff(row.want, string(w.shape(nil, maxShapeDepth, maxShape))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -57,9 +58,9 @@ func FuzzCanonical(f *testing.F) {
 		if jsonguard.Check(raw, argumentLimits()) != nil {
 			return
 		}
-		w := walker{raw: raw}
+		w := walker{in: jsontext.At(raw)}
 		once := w.canonical(nil)
-		if rest := bytes.TrimLeft(raw[w.at:], " \t\r\n"); len(rest) > 0 {
+		if rest := bytes.TrimLeft(raw[w.in.Offset():], " \t\r\n"); len(rest) > 0 {
 			t.Fatalf("%q is left of %q", rest, raw)
 		}
 		if twice := canonicalOf(string(once)); twice != string(once) {
@@ -72,13 +73,13 @@ func FuzzCanonical(f *testing.F) {
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Fatal(diff)
 		}
-		shaped := walker{raw: raw}
+		shaped := walker{in: jsontext.At(raw)}
 		shape := shaped.shape(nil, maxShapeDepth, maxShape)
 		if err := jsonguard.Check(shape, argumentLimits()); err != nil {
 			t.Fatalf("the shape %q: %v", shape, err)
 		}
-		if shaped.at != w.at || len(shape) > 2*maxShape+16*maxShapeDepth*maxName {
-			t.Fatalf("the shape of %q has %d bytes and ends at %d, not %d", raw, len(shape), shaped.at, w.at)
+		if shaped.in.Offset() != w.in.Offset() || len(shape) > 2*maxShape+16*maxShapeDepth*maxName {
+			t.Fatalf("the shape of %q has %d bytes and ends at %d, not %d", raw, len(shape), shaped.in.Offset(), w.in.Offset())
 		}
 	})
 }

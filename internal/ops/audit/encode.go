@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
@@ -248,6 +249,6 @@ func (e *encoder) values(values []byte) {
 }
 
 func (e *encoder) reset(raw []byte) {
-	e.walk.raw, e.walk.at, e.walk.masked = raw, 0, false
+	e.walk.in, e.walk.masked = jsontext.At(raw), false
 	e.walk.members = e.walk.members[:0]
 }

@@ -38,7 +38,8 @@ func golden(t *testing.T, name string, got []byte) {
 // TestEveryFormatHoldsEverything exports one of each kind of line.
 func TestEveryFormatHoldsEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l := opened(t, Options{Path: path, Mode: Strict, Now: clock, Key: bytes.Repeat([]byte("k"), keySize)})
+	writeKey(t, path, 'k', keySize)
+	l := opened(t, Options{Path: path, Mode: Strict, Now: clock})
 	r := refund()
 	r.Values = []byte(`{"note":"=1+1\u202e","password":"hunter2"}`)
 	r.Approval = &Approval{State: ApprovalUnasked, Why: "client", Policies: []string{"large", "odd"}, Asked: []byte("A refund of 70")}

@@ -25,7 +25,7 @@ const (
 	maxKeyFile = 1 << 10
 )
 
-// keyPath returns where the key of a log is kept that was given none.
+// keyPath returns where the key of a log is kept.
 func keyPath(path string) string { return path + ".key" }
 
 // keys are the two that are derived from one: knowing a digest of arguments

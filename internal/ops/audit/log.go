@@ -153,18 +153,15 @@ func open(o Options, held *os.File) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	var marks *marker // nil for a key that the program brings
-	if o.Key == nil {
-		k, err := ownKey(o.disk, o.Path, len(old) > 0 || exists(o.Path))
-		if err != nil {
-			return nil, err
-		}
-		o.Key, marks = k.key, &marker{disk: o.disk, path: o.Path, file: k}
+	k, err := ownKey(o.disk, o.Path, len(old) > 0 || exists(o.Path))
+	if err != nil {
+		return nil, err
 	}
-	l := &Log{o: o, keys: derive(o.Key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	marks := &marker{disk: o.disk, path: o.Path, file: k}
+	l := &Log{o: o, keys: derive(k.key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Veil), make(chan error, 1)} }
-	s, told, err := resume(o, newChain(l.keys.chain), old, marks)
+	s, told, err := resume(o, newChain(l.keys.chain), old, k)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,6 +23,15 @@ func opened(t testing.TB, o Options) *Log {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// writeKey puts a key of the operator, a byte that is repeated, beside a log.
+func writeKey(t *testing.T, path string, b byte, size int) {
+	t.Helper()
+	_ = os.Remove(keyPath(path)) // it may not be there
+	if err := os.WriteFile(keyPath(path), fmt.Appendf(nil, "%x\n", bytes.Repeat([]byte{b}, size)), 0o400); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // clock is always the same time.

@@ -87,13 +87,13 @@ func TestALogIsNotOpened(t *testing.T) {
 			l := opened(t, Options{Path: path})
 			t.Cleanup(func() { _ = l.Close() })
 		}, Options{}, "it is in use by another process"},
-		{"with another key", func(*testing.T, string) {}, Options{Key: bytes.Repeat([]byte("x"), keySize)}, "was written with this key"},
+		{"with another key", func(t *testing.T, path string) { writeKey(t, path, 'x', keySize) }, Options{}, "was written with this key"},
+		{"with a short key", func(t *testing.T, path string) { writeKey(t, path, 'x', 1) }, Options{}, "holds no key"},
 		{"without its key", func(t *testing.T, path string) {
 			if err := os.Remove(keyPath(path)); err != nil {
 				t.Fatal(err)
 			}
 		}, Options{}, "the key of the log is gone"},
-		{"with a short key", func(*testing.T, string) {}, Options{Key: []byte("x")}, "the key has 1 bytes"},
 		{"with a mode that is none", func(*testing.T, string) {}, Options{Mode: "lax"}, `there is no mode "lax"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -41,10 +41,6 @@ type Options struct {
 	MaxSize int64
 	// Keep says which files that were put aside are kept.
 	Keep Retention
-	// Key is 32 bytes, from which the keys of the chain and of the digests of
-	// arguments are derived. Nil means one that is made once and kept in the file
-	// Path with ".key" behind it.
-	Key []byte
 	// Queue is how many records may wait to be written; 0 means 4096.
 	Queue int
 	// Veil takes what nobody may see out of the names and values that callers have
@@ -77,8 +73,6 @@ func (o Options) complete() (Options, error) {
 		return o, errors.New("the path is empty")
 	case o.Mode != "" && o.Mode != Relaxed && o.Mode != Strict:
 		return o, fmt.Errorf("there is no mode %q", o.Mode)
-	case o.Key != nil && len(o.Key) != keySize:
-		return o, fmt.Errorf("the key has %d bytes, and not %d", len(o.Key), keySize)
 	case o.MaxSize < 0 || o.Keep.Files < 0 || o.Keep.Age < 0 || o.Keep.Bytes < 0 || o.Queue < 0:
 		return o, errors.New("a bound is negative")
 	}

@@ -43,7 +43,7 @@ type end struct {
 
 // resume finds out where a log ends, and gives the spool that goes on there
 // together with what has to be written down of it.
-func resume(o Options, c *chain, old []aside, marks *marker) (s *spool, told []Event, err error) {
+func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
 		return nil, nil, fmt.Errorf("read the head: %w", headErr)
@@ -59,10 +59,6 @@ func resume(o Options, c *chain, old []aside, marks *marker) (s *spool, told []E
 			"bytes": strconv.FormatInt(last.torn, 10), "sha256": hex.EncodeToString(last.digest[:]),
 		}})
 	}
-	var key keyFile
-	if marks != nil {
-		key = marks.file
-	}
 	switch {
 	case key.last.seq > max(h.last.seq, last.last.seq):
 		told = append(told, s.missing("the log ended before the record that its key knows", key.last))
@@ -70,7 +66,7 @@ func resume(o Options, c *chain, old []aside, marks *marker) (s *spool, told []E
 		told = append(told, s.missing("the log ended before the line that its head knows", h.last))
 	case key.state == keyForged:
 		told = append(told, Event{gapEvent, map[string]string{"reason": "the number of the last record in the key file was not written with that key"}})
-	case headErr != nil && last.last.seq == 0 && marks != nil && key.expectsLog():
+	case headErr != nil && last.last.seq == 0 && key.expectsLog():
 		told = append(told, Event{gapEvent, map[string]string{"reason": "the key was there, and neither its log nor its head"}})
 	case headErr != nil && last.last.seq > 0:
 		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was gone, or not written with the key of the log"}})

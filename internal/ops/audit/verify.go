@@ -11,16 +11,12 @@ import (
 )
 
 // Verify reads the log at a path from its first line to its last and reports
-// all that is wrong with it. With a nil key it takes the one beside the log. The
-// error is for what cannot be read; what is wrong with the log stands in the
-// report. It takes the memory of one line, however long the log is.
-func Verify(path string, key []byte) (*Report, error) {
-	k := keyFile{key: key, state: keyUnused}
-	if key == nil {
-		var err error
-		if k, err = readKey(osDisk{}, path); err != nil {
-			return nil, fmt.Errorf("verify the audit log: read its key: %w", err)
-		}
+// all that is wrong with it. The error is for what cannot be read; what is wrong with
+// the log stands in the report. It takes the memory of one line, however long the log is.
+func Verify(path string) (*Report, error) {
+	k, err := readKey(osDisk{}, path)
+	if err != nil {
+		return nil, fmt.Errorf("verify the audit log: read its key: %w", err)
 	}
 	c := newChain(derive(k.key).chain)
 	for {

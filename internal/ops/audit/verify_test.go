@@ -34,7 +34,7 @@ func written(t testing.TB, records int, size int64) string {
 // verified returns the report on a log.
 func verified(t testing.TB, path string) *Report {
 	t.Helper()
-	r, err := Verify(path, nil)
+	r, err := Verify(path)
 	if err != nil {
 		t.Fatal(err)
 	}

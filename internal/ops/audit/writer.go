@@ -54,16 +54,14 @@ func (w *writer) begin(told []Event) error {
 	if err := w.checkpoint(); err != nil {
 		return err
 	}
-	if marks != nil {
-		writable, err := marks.begin(w.known)
-		if err != nil {
-			return err
-		}
-		if writable {
-			w.marks = marks
-		} else {
-			w.log.o.Logger.Warn("audit key is read-only", "file", keyPath(w.log.o.Path), "effect", "a log that is removed or rolled back together with its head is not detected")
-		}
+	writable, err := marks.begin(w.known)
+	if err != nil {
+		return err
+	}
+	if writable {
+		w.marks = marks
+	} else {
+		w.log.o.Logger.Warn("audit key is read-only", "file", keyPath(w.log.o.Path), "effect", "a log that is removed or rolled back together with its head is not detected")
 	}
 	w.upkeep(w.prune())
 	return nil

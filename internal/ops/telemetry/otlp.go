@@ -45,14 +45,12 @@ const (
 )
 
 // otlp returns the client that the variables describe; nil if one of them is wrong.
-func (e environment) otlp(a *all, resource []attribute.KeyValue) *otlp {
-	must2(a, func() (string, error) { return e.choice(forTraces("PROTOCOL"), "http/protobuf") })
-	compression := must2(a, func() (string, error) { return e.choice(forTraces("COMPRESSION"), "none", "gzip") })
-	timeout := must2(a, func() (time.Duration, error) { return e.milliseconds(10*time.Second, forTraces("TIMEOUT")...) })
-	header := must2(a, e.headers)
-	endpoint := must2(a, e.endpoint)
-	security := must2(a, e.tls)
-	if a.err() != nil {
+func (e *environment) otlp(resource []attribute.KeyValue) *otlp {
+	e.choice(forTraces("PROTOCOL"), "http/protobuf")
+	compression := e.choice(forTraces("COMPRESSION"), "none", "gzip")
+	timeout := e.milliseconds(10*time.Second, forTraces("TIMEOUT")...)
+	header, endpoint, security := e.headers(), e.endpoint(), e.tls()
+	if len(e.wrong) > 0 {
 		return nil
 	}
 	client := &http.Client{
@@ -64,7 +62,7 @@ func (e environment) otlp(a *all, resource []attribute.KeyValue) *otlp {
 	if compression == "gzip" {
 		header.Set("Content-Encoding", "gzip")
 	}
-	return &otlp{client: client, url: endpoint.String(), header: header, gzip: compression == "gzip", timeout: timeout, resource: encodeResource(resource)}
+	return &otlp{client: client, url: endpoint, header: header, gzip: compression == "gzip", timeout: timeout, resource: encodeResource(resource)}
 }
 
 func encodeResource(attributes []attribute.KeyValue) *resourcepb.Resource {
@@ -77,32 +75,30 @@ func encodeResource(attributes []attribute.KeyValue) *resourcepb.Resource {
 }
 
 // tls returns the certificates of the connection.
-func (e environment) tls() (*tls.Config, error) {
-	var a all
-	roots := must2(&a, func() ([]byte, error) { return e.file(forTraces("CERTIFICATE")...) })
-	key := must2(&a, func() ([]byte, error) { return e.file(forTraces("CLIENT_KEY")...) })
-	certificate := must2(&a, func() ([]byte, error) { return e.file(forTraces("CLIENT_CERTIFICATE")...) })
-	if a.err() != nil {
-		return nil, a.err()
+func (e *environment) tls() *tls.Config {
+	before := len(e.wrong)
+	roots, key, certificate := e.file(forTraces("CERTIFICATE")...), e.file(forTraces("CLIENT_KEY")...), e.file(forTraces("CLIENT_CERTIFICATE")...)
+	if len(e.wrong) > before {
+		return nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if roots != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(roots) {
 			_, name := e.text(forTraces("CERTIFICATE")...)
-			return nil, fmt.Errorf("environment variable %s: the file holds no certificate in PEM form", name)
+			e.refuse(name, "the file holds no certificate in PEM form")
 		}
 	}
 	if key == nil && certificate == nil {
-		return config, nil
+		return config
 	}
 	client, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		_, name := e.text(forTraces("CLIENT_CERTIFICATE")...)
-		return nil, fmt.Errorf("environment variable %s: give it a certificate in PEM form, and the variable of the client key the key of it", name)
+		e.refuse(name, "give it a certificate in PEM form, and the variable of the client key the key of it")
 	}
 	config.Certificates = []tls.Certificate{client}
-	return config, nil
+	return config
 }
 
 // Start does nothing: the first request connects.

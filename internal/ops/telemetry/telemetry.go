@@ -60,7 +60,7 @@ type Telemetry struct {
 // a value which means nothing. [Telemetry.Close] must be called.
 func New(o Options) (*Telemetry, error) {
 	o = o.withDefaults()
-	settings, err := readSettings(environment{lookup: o.LookupEnv, read: o.ReadFile}, o)
+	settings, err := readSettings(&environment{lookup: o.LookupEnv, read: o.ReadFile}, o)
 	if err != nil {
 		return nil, err
 	}
