@@ -18,7 +18,7 @@ import (
 // backend shows an engine to the protocol.
 type backend struct {
 	engine *engine.Server
-	tasks  *tasks.Tasks
+	*tasks.Tasks
 	// life ends when calls are not waited for any longer.
 	life life
 

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
@@ -81,9 +82,13 @@ func New(e *engine.Server, o Options) *Front {
 	if o.Local.ID == "" {
 		o.Local = identity.Anonymous()
 	}
-	b := &backend{engine: e, show: newShow(e.Logger()), tasks: tasks.New(tasks.Options{
-		Store:  func() (tasks.Store, error) { return e.Inside().State() },
-		Runner: runner{e}, Logger: e.Logger(),
+	b := &backend{engine: e, show: newShow(e.Logger()), Tasks: tasks.New(tasks.Options{
+		Store: func() (tasks.Store, error) { return e.Inside().State() },
+		Run: func(ctx context.Context, r call.Request) call.Result {
+			r.Cancelled = cancellation
+			return e.Execute(ctx, r)
+		},
+		Logger: e.Logger(),
 	})}
 	who := newAccess(e)
 	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
@@ -284,7 +289,7 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		f.backend.life.end(errCut)
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		cut := f.backend.tasks.Close(late)
+		cut := f.backend.Tasks.Close(late)
 		if f.closeErr != nil {
 			// Their ends are waited for; that they were late has been said.
 			_ = f.drain(late)
@@ -300,7 +305,7 @@ func (f *Front) drain(ctx context.Context) error {
 	// The engine refuses new calls from now on, whichever route they take.
 	calls, legs := make(chan error, 1), make(chan error, 1)
 	go func() { calls <- f.engine.Drain(ctx) }()
-	go func() { legs <- f.backend.tasks.Drain(ctx) }()
+	go func() { legs <- f.backend.Tasks.Drain(ctx) }()
 	clients := f.mcp.Drain(ctx)
 	if clients != nil {
 		clients = fmt.Errorf("drain clients: %w", clients)

@@ -13,7 +13,7 @@ import (
 
 // publicPackages are what programs outside of this module may import; the packages below
 // extensions/ are public too.
-var publicPackages = []string{"engine", "serve", "call", "identity", "diag", "scripting", "policylang"}
+var publicPackages = []string{"engine", "serve", "call", "identity", "diag", "scripting", "scripting/hosttest", "scripting/worker", "policylang"}
 
 // maxEngineNames is how many top-level names engine may export. It only falls, down to 60.
 const maxEngineNames = 60

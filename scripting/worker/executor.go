@@ -21,7 +21,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -156,62 +155,6 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	}
 	e.spare, e.asked = spare, spare
 	return e, nil
-}
-
-// Report says what confines a process, and what the system lacks for it.
-type Report = sandbox.Report
-
-// Report asks a process what confines it, which holds for all of them. The error says that
-// it cannot do its work: every call would fail as if it had brought its process down.
-// Report may be called once, before the first Run, which gets the process; later it fails.
-func (e *Executor) Report(ctx context.Context) (Report, error) {
-	e.mu.Lock()
-	p := e.asked // has perhaps ended, and is the spare no more
-	if p == nil || e.closed {
-		e.mu.Unlock()
-		return nil, errors.New("ask a worker what confines it: the first process has a call, has been asked, or has ended")
-	}
-	e.spare = nil
-	p.give(e.options.Memory, e.allowance)
-	e.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { p.end(endClosed) })()
-	report, err := p.report()
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		p.end(endClosed)
-		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.asked = nil; !p.isDoomed() {
-		e.spare = p
-	}
-	return report, nil
-}
-
-// report asks a process without calls what confines it.
-func (p *peer) report() (report Report, err error) {
-	if _, ok := p.reader.acquire(); !ok {
-		return nil, p.death()
-	}
-	defer p.reader.release()
-	if err := writeFrame(p.stream, frameReport, nil); err != nil {
-		return nil, err
-	}
-	kind, content, err := readFrame(p.reader.in, maxName)
-	switch {
-	case err != nil:
-		return nil, err
-	case kind != frameReport:
-		return nil, errFrame
-	}
-	if err := gated(content); err != nil {
-		return nil, err
-	}
-	err = json.Unmarshal(content, &report)
-	return report, err
 }
 
 // sizeOf returns how many bytes a program has; 0 when that is not known, and all of it

@@ -81,7 +81,7 @@ func TestAllThatTheKernelOffersIsOn(t *testing.T) {
 	names := []string{nameRlimits, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock}
 	report := found(t, command(t, "is confined")).Report
 	if len(report) != len(names) {
-		t.Fatalf("the report is %s", report)
+		t.Fatalf("the report is %v", report)
 	}
 	for i, f := range report {
 		if f.Name != names[i] {

@@ -11,7 +11,6 @@ package sandbox
 import (
 	"errors"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -69,59 +68,8 @@ type Facility struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Report says what confines a process, and what does not.
+// Report lists what confines a process, and what does not.
 type Report []Facility
-
-// Complete reports whether nothing is missing.
-func (r Report) Complete() bool {
-	for _, f := range r {
-		if !f.On {
-			return false
-		}
-	}
-	return len(r) > 0
-}
-
-// String returns one line, such as "rlimits, seccomp; without landlock: the
-// kernel has none".
-func (r Report) String() string {
-	parts := []string{r.Confining()}
-	for _, f := range r {
-		if !f.On {
-			parts = append(parts, "without "+f.missing())
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// Confining names the facilities that confine the process, such as "rlimits,
-// landlock 6"; "nothing" if none does.
-func (r Report) Confining() string {
-	var on []string
-	for _, f := range r {
-		if f.On {
-			on = append(on, strings.TrimSpace(f.Name+" "+f.Detail))
-		}
-	}
-	if len(on) == 0 {
-		return "nothing"
-	}
-	return strings.Join(on, ", ")
-}
-
-// Missing names the facilities that do not confine the process, each with the reason,
-// such as "landlock: the kernel has none".
-func (r Report) Missing() string {
-	var off []string
-	for _, f := range r {
-		if !f.On {
-			off = append(off, f.missing())
-		}
-	}
-	return strings.Join(off, "; ")
-}
-
-func (f Facility) missing() string { return f.Name + ": " + f.Detail }
 
 // without returns a facility that is not on.
 func without(name, why string) Facility { return Facility{Name: name, Detail: why} }

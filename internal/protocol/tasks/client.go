@@ -9,33 +9,32 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// AnswerError says what is wrong with an answer. It is for the client.
-type AnswerError struct{ Err error }
+// Task returns a task of the caller as it is now.
+func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *call.Error) {
+	_, now, err := t.current(caller, id)
+	if err != nil {
+		return nil, t.failure(caller, err)
+	}
+	task, err := seen(now)
+	return task, t.failure(caller, err)
+}
 
-// Error returns what is wrong.
-func (e *AnswerError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error inside.
-func (e *AnswerError) Unwrap() error { return e.Err }
-
-// Task returns a task as it is now, or [ErrNotFound].
-func (t *Tasks) Task(p identity.Principal, id string) (Task, error) {
+// current returns a task of the caller as it is now, and its store.
+func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, error) {
 	store, err := t.options.Store()
 	if err != nil {
-		return Task{}, err
+		return nil, state.Task{}, err
 	}
 	t.mu.Lock()
-	now, changed, err := t.look(store, state.OwnerOf(p), id)
+	now, changed, err := t.look(store, state.OwnerOf(caller.Principal), id)
 	t.mu.Unlock()
 	if changed {
 		t.tell(id)
 	}
-	if err != nil {
-		return Task{}, err
-	}
-	return seen(now)
+	return store, now, err
 }
 
 // look reads a task, and does what has not been done with it yet; mu is held.
@@ -57,23 +56,15 @@ func (t *Tasks) look(store Store, owner state.Owner, id string) (now state.Task,
 	return now, changed, err
 }
 
-// Update passes on what the client answered. When nothing is left to answer,
-// the task goes on as a call of the caller; it does not end with ctx. Answers
-// that nobody asked for, or asks for any more, are ignored. The error may be
-// [ErrNotFound], [ErrDraining], a [*FullError], or an [*AnswerError]: then no
-// answer was taken.
-func (t *Tasks) Update(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) error {
-	store, err := t.options.Store()
-	if err != nil {
-		return err
-	}
-	owner := state.OwnerOf(caller.Principal)
-	t.mu.Lock()
-	now, changed, err := t.look(store, owner, id)
-	t.mu.Unlock()
-	if changed {
-		t.tell(id)
-	}
+// UpdateTask passes on what the client answered. When nothing is left to answer, the task
+// goes on as a call of the caller; it does not end with ctx. Answers that nobody asked for,
+// or asks for any more, are ignored. If there is an error, no answer was taken.
+func (t *Tasks) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *call.Error {
+	return t.failure(caller, t.update(ctx, caller, id, responses))
+}
+
+func (t *Tasks) update(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) error {
+	store, now, err := t.current(caller, id)
 	if err != nil {
 		return err
 	}
@@ -101,7 +92,7 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 			continue
 		}
 		if err := suspend.Check(&open[i], answer); err != nil {
-			return nil, &AnswerError{err}
+			return nil, answerError{err}
 		}
 		fit[open[i].Key] = answer
 	}
@@ -113,15 +104,16 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running.Draining() {
-		return ErrDraining
+		return errDraining
 	}
-	leg, used := Leg{Caller: caller, Tool: s.Tool}, []string(nil)
+	leg, used := call.Request{Name: s.Tool, Caller: caller}, []string(nil)
 	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
 		h, err := answer(s, answers)
 		if err != nil || s.Status != state.Working {
 			return err
 		}
-		leg.Body, leg.Resume, used = h.Body, &call.Resume{State: h.State, Responses: h.Answers}, h.Used
+		leg.Arguments, leg.Can, used = h.Body.Arguments, h.Body.Can, h.Used
+		leg.Resume = &call.Resume{State: h.State, Responses: h.Answers}
 		return t.mayBegin(&leg)
 	})
 	switch {
@@ -152,7 +144,7 @@ func answer(s *state.Task, answers map[string]json.RawMessage) (h held, err erro
 	if h.Answers == nil {
 		h.Answers = map[string]json.RawMessage{}
 	}
-	var left []suspend.Request
+	var left []call.AskRequest
 	for _, r := range open {
 		if given, ok := answers[r.Key]; ok {
 			h.Answers[h.Keys[r.Key]] = given
@@ -167,15 +159,19 @@ func answer(s *state.Task, answers map[string]json.RawMessage) (h held, err erro
 	return h, nil
 }
 
-// Cancel ends a task, and the leg that runs of it; one that has ended stays
-// what it is. The error may be [ErrNotFound].
-func (t *Tasks) Cancel(p identity.Principal, id string) error {
+// CancelTask ends a task of the caller, and the leg that runs of it. A task that has ended
+// stays as it is.
+func (t *Tasks) CancelTask(_ context.Context, caller identity.Caller, id string) *call.Error {
+	return t.failure(caller, t.cancel(caller, id))
+}
+
+func (t *Tasks) cancel(caller identity.Caller, id string) error {
 	store, err := t.options.Store()
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
-	_, err = store.UpdateTask(state.OwnerOf(p), id, func(s *state.Task) error {
+	_, err = store.UpdateTask(state.OwnerOf(caller.Principal), id, func(s *state.Task) error {
 		s.Status, s.Message = state.Cancelled, cancelled
 		return nil
 	})

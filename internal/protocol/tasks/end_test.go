@@ -11,16 +11,20 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/base/state/sqlite"
-	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func isDraining(err *call.Error) bool {
+	return isFull(err) && err.Message == "the server is shutting down"
+}
+
 func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(context.Context, call.Request) call.Result {
 			time.Sleep(time.Second)
 			return asks("a")
 		})
@@ -28,14 +32,14 @@ func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
 		drained := make(chan error)
 		go func() { drained <- of.Drain(t.Context()) }()
 		synctest.Wait()
-		if _, err := of.Start(t.Context(), ann, report); !errors.Is(err, tasks.ErrDraining) {
+		if _, err := of.Start(t.Context(), report, time.Hour); !isDraining(err) {
 			t.Errorf("a new task: got %v", err)
 		}
 		check(t, <-drained)
 		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
 			t.Errorf("got %+v", got)
 		}
-		if err := of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}); !errors.Is(err, tasks.ErrDraining) {
+		if err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}); !isDraining(err) {
 			t.Errorf("an answer: got %v", err)
 		}
 	})
@@ -52,7 +56,7 @@ func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
 		}
 		check(t, of.Close(t.Context()))
 		got := settled(t, of, task.ID)
-		if !got.Ended || got.Cancelled || got.Result != nil || !strings.HasPrefix(got.Message, "the server was stopped while the task ran") {
+		if got.Cancelled || failureOf(got) != got.Message || !strings.HasPrefix(got.Message, "the server was stopped while the task ran") {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -62,7 +66,7 @@ func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		store := state.NewMemory(state.Options{})
-		of := over(t, store, func(context.Context, tasks.Leg) tasks.Outcome {
+		of := over(t, store, func(context.Context, call.Request) call.Result {
 			<-goOn
 			return result("late")
 		})
@@ -81,12 +85,12 @@ func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
 		start(t, of)
-		_, err := of.Start(t.Context(), ann, report)
-		full, ok := errors.AsType[*tasks.FullError](err)
-		if !ok || full.Wait != time.Hour {
+		if _, err := of.Start(t.Context(), report, time.Hour); !isFull(err) || err.RetryAfter != time.Hour {
 			t.Errorf("got %v", err)
 		}
-		if _, err := of.Start(t.Context(), caller("bob"), report); err != nil {
+		another := report
+		another.Caller = caller("bob")
+		if _, err := of.Start(t.Context(), another, time.Hour); err != nil {
 			t.Errorf("one's tasks take the room of another's: %v", err)
 		}
 		synctest.Wait()
@@ -95,11 +99,11 @@ func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
 
 func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, tasks.Leg) tasks.Outcome {
+		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, call.Request) call.Result {
 			return result(strings.Repeat("x", 8<<10))
 		})
 		got := settled(t, of, start(t, of).ID)
-		if !got.Ended || got.Result != nil || got.Message != "the server has no room to keep what the task has come to" {
+		if failureOf(got) != got.Message || got.Message != "the server has no room to keep what the task has come to" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -121,14 +125,14 @@ func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task
 func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		isBroken := true
-		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, tasks.Leg) tasks.Outcome { return result("lost") })
+		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
 		task := start(t, of)
 		synctest.Wait()
-		if _, err := of.Task(ann.Principal, task.ID); err == nil {
+		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
 			t.Error("a task is told of whose end is not known")
 		}
 		isBroken = false
-		if got := settled(t, of, task.ID); !got.Ended || got.Message != "the server could not keep what the task has come to" {
+		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not keep what the task has come to" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -147,18 +151,18 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 	}
 	store := open()
 	goOn := make(chan struct{})
-	earlier := over(t, store, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
-		if leg.Tool == "runs" {
+	earlier := over(t, store, func(ctx context.Context, leg call.Request) call.Result {
+		if leg.Name == "runs" {
 			<-goOn
 			return result("never kept")
 		}
 		return once("a")(ctx, leg)
 	})
 	changed := make(chan string, 10)
-	defer earlier.Watch(func(id string) { changed <- id })()
+	defer earlier.WatchTasks(func(id string) { changed <- id })()
 	waits := start(t, earlier)
-	runs, err := earlier.Start(t.Context(), ann, tasks.Call{Tool: "runs", TTL: time.Hour})
-	check(t, err)
+	runs, failure := earlier.Start(t.Context(), call.Request{Name: "runs", Caller: ann}, time.Hour)
+	check(t, failure)
 	if id := <-changed; id != waits.ID {
 		t.Fatalf("%s has changed", id)
 	}
@@ -168,19 +172,19 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 
 	later := over(t, open(), once("a"))
 	changed = make(chan string, 10)
-	defer later.Watch(func(id string) { changed <- id })()
-	got, err := later.Task(ann.Principal, runs.ID)
+	defer later.WatchTasks(func(id string) { changed <- id })()
+	got, err := later.Task(t.Context(), ann, runs.ID)
 	check(t, err)
-	if !got.Ended || got.Result != nil || !strings.HasPrefix(got.Message, "the server was restarted while the task ran") {
+	if failureOf(got) != got.Message || !strings.HasPrefix(got.Message, "the server was restarted while the task ran") {
 		t.Errorf("what ran is %+v", got)
 	}
-	check(t, later.Update(t.Context(), ann, waits.ID, answers{"a": named("A")}))
+	check(t, later.UpdateTask(t.Context(), ann, waits.ID, answers{"a": named("A")}))
 	for range 2 { // the answer, and the end
 		<-changed
 	}
-	got, err = later.Task(ann.Principal, waits.ID)
+	got, err = later.Task(t.Context(), ann, waits.ID)
 	check(t, err)
-	if want := " sealed a=" + string(named("A")); string(got.Result) != want {
+	if want := " sealed a=" + string(named("A")); textOf(got) != want {
 		t.Errorf("what waited is %+v, want %s", got, want)
 	}
 }

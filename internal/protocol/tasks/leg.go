@@ -2,17 +2,14 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/state"
-	"github.com/mcpd/mcpd/internal/execution/suspend"
 )
 
 // maxRunning bounds what the legs that run hold of their calls together, in
@@ -20,20 +17,20 @@ import (
 const maxRunning = 64 << 20
 
 // size is what a leg holds of its call, in bytes.
-func (l *Leg) size() (bytes int) {
-	bytes = len(l.Body)
-	if l.Resume != nil {
-		for key, answer := range l.Resume.Responses {
+func size(leg *call.Request) (bytes int) {
+	bytes = len(leg.Arguments)
+	if leg.Resume != nil {
+		for key, answer := range leg.Resume.Responses {
 			bytes += len(key) + len(answer)
 		}
 	}
 	return bytes
 }
 
-// mayBegin returns a [*FullError] when a leg has to wait for others; mu is held.
-func (t *Tasks) mayBegin(leg *Leg) error {
-	if t.bytes+leg.size() > maxRunning {
-		return &FullError{What: "running tasks", Wait: time.Second}
+// mayBegin returns a [*state.FullError] when a leg has to wait for others; mu is held.
+func (t *Tasks) mayBegin(leg *call.Request) error {
+	if t.bytes+size(leg) > maxRunning {
+		return &state.FullError{What: "running tasks", Wait: time.Second}
 	}
 	return nil
 }
@@ -57,45 +54,47 @@ const (
 
 // begin runs a leg of a task in the background; mu is held. used are the keys
 // that the client was asked under before. mayBegin has let it begin.
-func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg Leg, used []string) {
+func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
 	t.legs[task.ID] = end
-	t.bytes += leg.size()
+	t.bytes += size(&leg)
 	t.running.Begin()
 	go func() {
 		defer t.running.End()
 		defer release()
-		outcome := t.options.Runner.Run(ctx, leg)
-		t.settle(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, outcome) })
+		result := t.options.Run(ctx, leg)
+		cut := result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx))
+		t.settle(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
 	}()
 }
 
-// apply makes the outcome of a leg that of its task.
-func (t *Tasks) apply(s *state.Task, leg Leg, used []string, o Outcome) error {
+// apply stores how a leg ended in its task. cut says that its context ended it, with nothing
+// to tell.
+func (t *Tasks) apply(s *state.Task, leg call.Request, used []string, r call.Result, cut bool) error {
 	switch {
-	case o.Ask != nil:
-		return t.suspend(s, leg, used, o.Ask)
-	case o.Cut:
+	case cut:
 		s.Status, s.Message = state.Failed, stopped
-	case o.Failed:
-		s.Status, s.Result = state.Failed, o.Result
+	case r.Ask != nil:
+		return t.suspend(s, leg, used, r.Ask)
+	case r.Err != nil:
+		s.Status, s.Result = state.Failed, encodeEnd(r)
 	default:
-		s.Status, s.Result = state.Completed, o.Result
+		s.Status, s.Result = state.Completed, encodeEnd(r)
 	}
 	return nil
 }
 
 // settle stores what a task has come to when its leg has ended. One that was
 // cancelled or has expired meanwhile stays what it is.
-func (t *Tasks) settle(store Store, task state.Task, leg *Leg, change func(*state.Task) error) {
+func (t *Tasks) settle(store Store, task state.Task, leg *call.Request, change func(*state.Task) error) {
 	t.mu.Lock()
 	delete(t.legs, task.ID)
-	t.bytes -= leg.size()
+	t.bytes -= size(leg)
 	now, err := store.UpdateTask(task.Owner, task.ID, change)
 	if err != nil && !over(err) {
 		reason := unkept
-		if full := (*FullError)(nil); errors.As(err, &full) {
+		if full := (*state.FullError)(nil); errors.As(err, &full) {
 			reason = noRoom
 		}
 		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool),
@@ -169,24 +168,9 @@ func (t *Tasks) Close(ctx context.Context) error {
 	return err
 }
 
-// held is what is needed to go on with a task that waits for its client.
-type held struct {
-	Body  json.RawMessage `json:"body,omitempty"`
-	State string          `json:"state"`
-	// Until is when the client must have answered, Wait how long it had.
-	Until time.Time     `json:"until"`
-	Wait  time.Duration `json:"wait"`
-	// Keys are the keys of the call, by those that the client knows.
-	Keys map[string]string `json:"keys"`
-	// Answers are what the client has answered, by the keys of the call.
-	Answers map[string]json.RawMessage `json:"answers,omitempty"`
-	// Used are all keys that the client has seen.
-	Used []string `json:"used"`
-}
-
 // suspend has a task wait for what its leg has asked.
-func (t *Tasks) suspend(s *state.Task, leg Leg, used []string, a *call.Ask) error {
-	h := held{Body: leg.Body, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
+	h := held{Body: body{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
 		key := h.unused(open[i].Key)
@@ -195,45 +179,6 @@ func (t *Tasks) suspend(s *state.Task, leg Leg, used []string, a *call.Ask) erro
 	}
 	s.Status = state.InputRequired
 	return h.store(s, open)
-}
-
-// unused returns the key, or one like it that the client has not seen (SEP-2663,
-// Task Update Requests): a body may ask under the same key again.
-func (h *held) unused(key string) string {
-	wanted := key
-	for n := 2; slices.Contains(h.Used, key); n++ {
-		key = wanted + "-" + strconv.Itoa(n)
-	}
-	return key
-}
-
-// store writes what is open and what is held into a task.
-func (h *held) store(s *state.Task, open []suspend.Request) (err error) {
-	if s.Requests, err = json.Marshal(open); err == nil {
-		s.Held, err = json.Marshal(h)
-	}
-	if err != nil {
-		return fmt.Errorf("encode what a task waits for: %w", err)
-	}
-	return nil
-}
-
-func heldOf(s state.Task) (h held, err error) {
-	if err := json.Unmarshal(s.Held, &h); err != nil {
-		return h, fmt.Errorf("read what a task goes on with: %w", err)
-	}
-	return h, nil
-}
-
-// openOf returns what a task has asked and its client has not answered.
-func openOf(s state.Task) (open []suspend.Request, err error) {
-	if s.Status != state.InputRequired {
-		return nil, nil
-	}
-	if err := json.Unmarshal(s.Requests, &open); err != nil {
-		return nil, fmt.Errorf("read what a task asks: %w", err)
-	}
-	return open, nil
 }
 
 // await sees to it that a task waits no longer than it may; mu is held.
@@ -281,7 +226,9 @@ func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool,
 		case err != nil:
 			return err
 		}
-		s.Status, s.Result = state.Failed, t.options.Runner.Unanswered(h.Wait)
+		s.Status, s.Result = state.Failed, encodeEnd(call.Result{Err: &call.Error{
+			Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", h.Wait),
+		}})
 		return nil
 	})
 	if errors.Is(err, errUnchanged) || errors.Is(err, state.ErrEnded) {

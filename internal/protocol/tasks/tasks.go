@@ -1,20 +1,19 @@
 // Package tasks keeps calls going while their clients do not wait.
 //
-// [Tasks.Start] answers at once with a [Task], and has a [Runner] run the first
-// leg of the call in the background. A leg ends the call, or asks: then nothing
-// runs until the client has answered everything by [Tasks.Update], and the next
-// leg goes on with what it answered. All that is known of a task is in a
-// [Store], so that one that waits for its client outlives the process; one that
-// was running does not, and has failed. What a call is and how it ends are bytes
-// here, which the Runner alone reads.
+// [Tasks.Start] answers at once with a task, and runs the first leg of the call in the
+// background. A leg ends the call, or asks: then nothing runs until the client has answered
+// everything by [Tasks.UpdateTask], and the next leg goes on with the answers. All that is
+// known of a task is in a [Store], so that a task that waits for its client outlives the
+// process; a task that was running does not, and has failed.
 //
-// A task is its principal's: for everyone else there is none.
+// A task belongs to its principal: for everyone else there is none.
 package tasks
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/base/workqueue"
-	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
 // Store is what tasks need of a state store.
@@ -33,94 +32,21 @@ type Store interface {
 	UpdateTask(state.Owner, string, func(*state.Task) error) (state.Task, error)
 }
 
-// Runner runs calls. It is safe for concurrent use.
-type Runner interface {
-	// Run runs one leg of a call, and ends soon after ctx does.
-	Run(ctx context.Context, leg Leg) Outcome
-	// Unanswered returns the result of a call whose client was asked and did
-	// not answer in time.
-	Unanswered(wait time.Duration) []byte
-}
-
-// Call is a call that is to go on as a task.
-type Call struct {
-	Tool string
-	// TTL is how long the task is kept from now on. It must be positive.
-	TTL time.Duration
-	// Body is the rest of what the Runner wants to know of the call, as JSON.
-	Body json.RawMessage
-	// Resume is what the client answered before the call became a task; nil
-	// when it was asked nothing.
-	Resume *call.Resume
-}
-
-// Leg is a part of a call that runs without waiting for the client.
-type Leg struct {
-	// Caller is who started the task, or who answered what it asked.
-	Caller identity.Caller
-	Tool   string
-	Body   json.RawMessage
-	// Resume is nil in the first leg.
-	Resume *call.Resume
-}
-
-// Outcome is how a leg ended: the call waits for Ask, was Cut off, or has ended
-// with Result.
-type Outcome struct {
-	Ask *call.Ask
-	// Cut says that the leg was ended by its context, with nothing to tell.
-	Cut bool
-	// Result is how the call ended; Failed says that it did with an error.
-	Result []byte
-	Failed bool
-}
-
-// Task is a task as its client sees it: it is at work unless it has Requests or
-// has ended.
-type Task struct {
-	ID, Message      string
-	Created, Updated time.Time
-	TTL, Poll        time.Duration
-	// Requests are what the client has not answered yet. No key stands for two
-	// requests of a task.
-	Requests []suspend.Request
-	// Cancelled says that the client ended the task.
-	Cancelled bool
-	// Ended says that the task changes no more. Result is how its call ended;
-	// nil when the server gave it up, for the reason in Message.
-	Ended  bool
-	Result []byte
-}
-
-// Errors of what clients want. Errors of the store beside them may hold what a
-// disk said.
-var (
-	// ErrNotFound is the error of a task that does not exist, has expired or
-	// belongs to somebody else.
-	ErrNotFound = state.ErrNotFound
-	// ErrDraining is the error of what would run while the server shuts down.
-	ErrDraining = errors.New("the server is shutting down")
-)
-
-// FullError says that the store has no room for more.
-type FullError = state.FullError
-
-// poll is how often clients are told to ask how a task is.
-const poll = time.Second
-
-// Options are what tasks are made of. All but Store and Runner may be left out.
+// Options are what tasks are made of. All but Store and Run may be left out.
 type Options struct {
 	// Store opens the store, or returns the one that is open.
-	Store  func() (Store, error)
-	Runner Runner
+	Store func() (Store, error)
+	// Run runs one leg of a call, and returns soon after ctx has ended. It is called from
+	// many goroutines.
+	Run func(ctx context.Context, r call.Request) call.Result
 	// Logger gets what the operator should know; nil drops it.
 	Logger *slog.Logger
 	// Now tells the time; nil means [time.Now].
 	Now func() time.Time
 }
 
-// Tasks are the tasks of a server. They are safe for concurrent use.
-// [Tasks.Close] must come last.
+// Tasks are the tasks of a server, with the methods of an [mcp.TaskBackend] that are about
+// tasks. They are safe for concurrent use. [Tasks.Close] must come last.
 type Tasks struct {
 	// fixed at creation
 	options Options
@@ -160,33 +86,47 @@ func New(o Options) *Tasks {
 	}
 }
 
-// Start has a call go on as a task, which does not end with ctx. The error may
-// be [ErrDraining] or a [*FullError].
-func (t *Tasks) Start(ctx context.Context, caller identity.Caller, c Call) (Task, error) {
+// poll is how often clients are told to ask how a task is.
+const poll = time.Second
+
+// Start has the call of a tool go on as a task, which is kept for ttl and does not end with
+// ctx.
+func (t *Tasks) Start(ctx context.Context, r call.Request, ttl time.Duration) (*mcp.Task, *call.Error) {
+	task, err := t.start(ctx, r, ttl)
+	return task, t.failure(r.Caller, err)
+}
+
+func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*mcp.Task, error) {
 	store, err := t.options.Store()
 	if err != nil {
-		return Task{}, err
+		return nil, err
+	}
+	leg := call.Request{Name: r.Name, Can: r.Can, Caller: r.Caller, Resume: r.Resume}
+	if len(r.Arguments) > 0 {
+		// A copy: the message that the arguments came in is not kept.
+		if leg.Arguments, err = json.Marshal(r.Arguments); err != nil {
+			return nil, fmt.Errorf("encode a call: %w", err)
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running.Draining() {
-		return Task{}, ErrDraining
+		return nil, errDraining
 	}
-	leg := Leg{Caller: caller, Tool: c.Tool, Body: c.Body, Resume: c.Resume}
 	if err := t.mayBegin(&leg); err != nil {
-		return Task{}, err
+		return nil, err
 	}
-	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(caller.Principal), Tool: c.Tool, TTL: c.TTL, Poll: poll})
+	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
 	if err != nil {
-		return Task{}, err
+		return nil, err
 	}
 	t.begin(ctx, store, made, leg, nil)
 	return seen(made)
 }
 
-// Watch calls fn with the id of each task that has changed, until stop is
+// WatchTasks calls fn with the id of each task that has changed, until stop is
 // called. fn must not block.
-func (t *Tasks) Watch(fn func(id string)) (stop func()) {
+func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
 	t.watching.Lock()
 	defer t.watching.Unlock()
 	id := t.nextID
@@ -208,11 +148,32 @@ func (t *Tasks) tell(id string) {
 	}
 }
 
-// seen returns what a client sees of a stored task.
-func seen(s state.Task) (Task, error) {
-	requests, err := openOf(s)
-	return Task{
-		ID: s.ID, Message: s.Message, Created: s.Created, Updated: s.Updated, TTL: s.TTL, Poll: s.Poll, Requests: requests,
-		Cancelled: s.Status == state.Cancelled, Ended: s.Status.Ended(), Result: s.Result,
-	}, err
+// errDraining is the error of what would run while the server shuts down.
+var errDraining = errors.New("the server is shutting down")
+
+// answerError says what is wrong with an answer of the client.
+type answerError struct{ error }
+
+// failure returns what a client is told of an error; nil for none. The error of a store may
+// hold what a disk said: it is for the operator alone.
+func (t *Tasks) failure(caller identity.Caller, err error) *call.Error {
+	var full *state.FullError
+	var answer answerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, state.ErrNotFound):
+		return &call.Error{Code: call.ToolNotFound, Message: err.Error()}
+	case errors.As(err, &answer):
+		return &call.Error{Code: call.InvalidInput, Message: answer.Error()}
+	case errors.Is(err, errDraining):
+		return &call.Error{Code: call.ExecutionError, Message: err.Error(), RetryAfter: time.Second, Overloaded: true}
+	case errors.As(err, &full):
+		return &call.Error{
+			Code: call.ExecutionError, RetryAfter: full.Wait, Overloaded: true,
+			Message: fmt.Sprintf("the server has no room for more %s; try again in %s", full.What, full.Wait),
+		}
+	}
+	t.options.Logger.Error("a task cannot be kept", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
+	return &call.Error{Code: call.ExecutionError, Message: "the server cannot keep its tasks"}
 }

@@ -1,10 +1,9 @@
 package tasks_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,34 +16,57 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
-// run is a runner whose calls all do the same.
-type run func(ctx context.Context, leg tasks.Leg) tasks.Outcome
+// run runs the legs of calls that all do the same.
+type run = func(ctx context.Context, leg call.Request) call.Result
 
-func (r run) Run(ctx context.Context, leg tasks.Leg) tasks.Outcome { return r(ctx, leg) }
-func (run) Unanswered(wait time.Duration) []byte                   { return []byte("unanswered in " + wait.String()) }
+// result is that of a call that ends well.
+func result(text string) call.Result {
+	content, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return call.Result{Content: content}
+}
 
-// result is the outcome of a call that ends well.
-func result(text string) tasks.Outcome { return tasks.Outcome{Result: []byte(text)} }
+// textOf returns the text of [result] that a task has ended with; empty for any other task.
+func textOf(t *mcp.Task) (text string) {
+	if t.Response != nil && t.Response.Err == nil {
+		_ = json.Unmarshal(t.Response.Content, &text) // what is no text is no result of these tests
+	}
+	return text
+}
+
+// failureOf returns the message of the error that a task has ended with; empty for any other
+// task.
+func failureOf(t *mcp.Task) string {
+	if t.Response == nil || t.Response.Err == nil {
+		return ""
+	}
+	return t.Response.Err.Message
+}
+
+func isOver(t *mcp.Task) bool { return t.Cancelled || t.Response != nil }
 
 // untilCut is a leg that never ends by itself.
-func untilCut(ctx context.Context, _ tasks.Leg) tasks.Outcome {
+func untilCut(ctx context.Context, _ call.Request) call.Result {
 	<-ctx.Done()
-	return tasks.Outcome{Cut: true}
+	return call.Result{Err: &call.Error{Code: call.ExecutionError, Cause: context.Cause(ctx)}}
 }
 
 // asks is the outcome of a call that asks for a name under each key.
-func asks(keys ...string) tasks.Outcome {
+func asks(keys ...string) call.Result {
 	a := &call.Ask{State: "sealed", Wait: time.Minute}
 	for _, key := range keys {
-		a.Requests = append(a.Requests, suspend.Request{
+		a.Requests = append(a.Requests, call.AskRequest{
 			Key: key, Method: suspend.Elicit,
 			Params: json.RawMessage(`{"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`),
 		})
 	}
-	return tasks.Outcome{Ask: a}
+	return call.Result{Ask: a}
 }
 
 func named(name string) json.RawMessage {
@@ -57,12 +79,12 @@ func caller(id string) identity.Caller { return identity.Caller{Principal: ident
 
 var (
 	ann    = caller("ann")
-	report = tasks.Call{Tool: "report", TTL: time.Hour, Body: json.RawMessage(`{"n":1}`)}
+	report = call.Request{Name: "report", Arguments: json.RawMessage(`{"n":1}`), Caller: ann}
 )
 
 // over returns tasks of a store, which end with the test.
 func over(t *testing.T, store tasks.Store, r run) *tasks.Tasks {
-	made := tasks.New(tasks.Options{Store: func() (tasks.Store, error) { return store, nil }, Runner: r})
+	made := tasks.New(tasks.Options{Store: func() (tasks.Store, error) { return store, nil }, Run: r})
 	t.Cleanup(func() { _ = made.Close(t.Context()) })
 	return made
 }
@@ -70,31 +92,33 @@ func over(t *testing.T, store tasks.Store, r run) *tasks.Tasks {
 // fresh returns tasks of a store in memory.
 func fresh(t *testing.T, r run) *tasks.Tasks { return over(t, state.NewMemory(state.Options{}), r) }
 
-func start(t *testing.T, of *tasks.Tasks) tasks.Task {
+func start(t *testing.T, of *tasks.Tasks) *mcp.Task {
 	t.Helper()
-	task, err := of.Start(t.Context(), ann, report)
+	task, err := of.Start(t.Context(), report, time.Hour)
 	check(t, err)
 	return task
 }
 
-func check(t *testing.T, err error) {
+// check wants no error, of whichever type.
+func check[E comparable](t *testing.T, err E) {
 	t.Helper()
-	if err != nil {
+	var none E
+	if err != none {
 		t.Fatal(err)
 	}
 }
 
 // settled returns a task when nothing runs any more.
-func settled(t *testing.T, of *tasks.Tasks, id string) tasks.Task {
+func settled(t *testing.T, of *tasks.Tasks, id string) *mcp.Task {
 	t.Helper()
 	synctest.Wait()
-	task, err := of.Task(ann.Principal, id)
+	task, err := of.Task(t.Context(), ann, id)
 	check(t, err)
 	return task
 }
 
 // keys returns what a task asks.
-func keys(t tasks.Task) (all []string) {
+func keys(t *mcp.Task) (all []string) {
 	for _, r := range t.Requests {
 		all = append(all, r.Key)
 	}
@@ -104,19 +128,19 @@ func keys(t tasks.Task) (all []string) {
 func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		of := fresh(t, func(_ context.Context, leg tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
 			<-goOn
-			return result(leg.Tool + " " + string(leg.Body) + " for " + leg.Caller.Principal.ID)
+			return result(leg.Name + " " + string(leg.Arguments) + " for " + leg.Caller.Principal.ID)
 		})
 		task := start(t, of)
 		working := settled(t, of, task.ID)
-		if diff := cmp.Diff(task, working); diff != "" || working.Ended {
+		if diff := cmp.Diff(task, working); diff != "" || isOver(working) {
 			t.Errorf("the task that was answered is not the one that works (-answered +works)\n%s", diff)
 		}
 		close(goOn)
-		want := task
-		want.Ended, want.Result = true, []byte(`report {"n":1} for ann`)
-		if diff := cmp.Diff(want, settled(t, of, task.ID)); diff != "" {
+		want, response := *task, result(`report {"n":1} for ann`)
+		want.Response = &response
+		if diff := cmp.Diff(&want, settled(t, of, task.ID)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
@@ -124,19 +148,19 @@ func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
 
 func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(ctx context.Context, _ tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(ctx context.Context, _ call.Request) call.Result {
 			time.Sleep(time.Minute)
 			if ctx.Err() != nil {
-				return tasks.Outcome{Cut: true}
+				return untilCut(ctx, call.Request{})
 			}
 			return result("done")
 		})
 		request, gone := context.WithCancel(t.Context())
-		task, err := of.Start(request, ann, report)
+		task, err := of.Start(request, report, time.Hour)
 		check(t, err)
 		gone()
 		time.Sleep(2 * time.Minute)
-		if got := settled(t, of, task.ID); string(got.Result) != "done" {
+		if got := settled(t, of, task.ID); textOf(got) != "done" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -144,20 +168,20 @@ func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
 
 func TestATaskIsItsPrincipals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome { return asks("name") })
+		of := fresh(t, func(context.Context, call.Request) call.Result { return asks("name") })
 		task := settled(t, of, start(t, of).ID)
 		bob := caller("bob")
-		_, err := of.Task(bob.Principal, task.ID)
-		for what, err := range map[string]error{
+		_, err := of.Task(t.Context(), bob, task.ID)
+		for what, err := range map[string]*call.Error{
 			"get":    err,
-			"update": of.Update(t.Context(), bob, task.ID, answers{"name": named("Bob")}),
-			"cancel": of.Cancel(bob.Principal, task.ID),
+			"update": of.UpdateTask(t.Context(), bob, task.ID, answers{"name": named("Bob")}),
+			"cancel": of.CancelTask(t.Context(), bob, task.ID),
 		} {
-			if !errors.Is(err, tasks.ErrNotFound) {
+			if err == nil || err.Code != call.ToolNotFound {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
-		if got := settled(t, of, task.ID); got.Ended || len(got.Requests) != 1 {
+		if got := settled(t, of, task.ID); isOver(got) || len(got.Requests) != 1 {
 			t.Errorf("somebody else changed the task to %+v", got)
 		}
 	})
@@ -166,7 +190,7 @@ func TestATaskIsItsPrincipals(t *testing.T) {
 // TestNobodyGuessesTheIDOfATask wants chance in each place of the ids.
 func TestNobodyGuessesTheIDOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome { return result("done") })
+		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		var places [26]map[byte]bool // of 5 bits each
 		for range 200 {
 			id := start(t, of).ID
@@ -191,25 +215,25 @@ func TestNobodyGuessesTheIDOfATask(t *testing.T) {
 func TestACancelledTaskStopsItsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
-		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
 			defer func() { ended = true }()
 			return untilCut(ctx, leg)
 		})
 		task := start(t, of)
-		check(t, of.Cancel(ann.Principal, task.ID))
-		if got := settled(t, of, task.ID); !ended || !got.Cancelled || !got.Ended || got.Result != nil {
+		check(t, of.CancelTask(t.Context(), ann, task.ID))
+		if got := settled(t, of, task.ID); !ended || !got.Cancelled || got.Response != nil {
 			t.Errorf("ended is %v, got %+v", ended, got)
 		}
-		check(t, of.Cancel(ann.Principal, task.ID))
+		check(t, of.CancelTask(t.Context(), ann, task.ID))
 	})
 }
 
 func TestWhatEndedIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, tasks.Leg) tasks.Outcome { return result("done") })
+		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		task := settled(t, of, start(t, of).ID)
-		check(t, of.Cancel(ann.Principal, task.ID))
-		if got := settled(t, of, task.ID); got.Cancelled || string(got.Result) != "done" {
+		check(t, of.CancelTask(t.Context(), ann, task.ID))
+		if got := settled(t, of, task.ID); got.Cancelled || textOf(got) != "done" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -218,14 +242,14 @@ func TestWhatEndedIsNotCancelled(t *testing.T) {
 func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
-		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
 			began := time.Now()
 			defer func() { took = time.Since(began) }()
 			return untilCut(ctx, leg)
 		})
 		task := start(t, of)
 		time.Sleep(2 * time.Hour)
-		if _, err := of.Task(ann.Principal, task.ID); !errors.Is(err, tasks.ErrNotFound) || took != time.Hour {
+		if _, err := of.Task(t.Context(), ann, task.ID); err == nil || err.Code != call.ToolNotFound || took != time.Hour {
 			t.Errorf("got %v after %s", err, took)
 		}
 	})
@@ -233,17 +257,17 @@ func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
 
 func TestWatchersAreToldOfEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(_ context.Context, leg tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
 			if leg.Resume == nil {
 				return asks("name")
 			}
 			return result("done")
 		})
 		told := map[string]int{}
-		stop := of.Watch(func(id string) { told[id]++ })
+		stop := of.WatchTasks(func(id string) { told[id]++ })
 		task := start(t, of)
 		synctest.Wait()
-		check(t, of.Update(t.Context(), ann, task.ID, answers{"name": named("Ann")}))
+		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"name": named("Ann")}))
 		synctest.Wait()
 		// The question, the answer, and the end.
 		if told[task.ID] != 3 {
@@ -263,7 +287,7 @@ func TestWatchersAreToldOfEachChange(t *testing.T) {
 func TestNoLegOutlivesACancelledTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
-		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
+		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
 			runs.Add(1)
 			defer runs.Add(-1)
 			if leg.Resume == nil {
@@ -279,12 +303,12 @@ func TestNoLegOutlivesACancelledTask(t *testing.T) {
 		var racers sync.WaitGroup
 		for _, id := range all {
 			racers.Go(func() {
-				if err := of.Update(t.Context(), ann, id, answers{"a": named("A")}); err != nil {
+				if err := of.UpdateTask(t.Context(), ann, id, answers{"a": named("A")}); err != nil {
 					t.Error(err)
 				}
 			})
 			racers.Go(func() {
-				if err := of.Cancel(ann.Principal, id); err != nil {
+				if err := of.CancelTask(t.Context(), ann, id); err != nil {
 					t.Error(err)
 				}
 			})
@@ -302,28 +326,32 @@ func TestNoLegOutlivesACancelledTask(t *testing.T) {
 	})
 }
 
-// large is a call of which two may run at once.
-var large = tasks.Call{Tool: "report", TTL: time.Hour, Body: append(bytes.Repeat([]byte(" "), 30<<20), "{}"...)}
-
-func isFull(err error) bool {
-	_, ok := errors.AsType[*tasks.FullError](err)
-	return ok
+// text returns a call with an argument of so many bytes.
+func text(bytes int) call.Request {
+	r := report
+	r.Arguments = json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)
+	return r
 }
+
+// large is a call of which two may run at once.
+var large = text(30 << 20)
+
+func isFull(err *call.Error) bool { return err != nil && err.Overloaded && err.RetryAfter > 0 }
 
 func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, untilCut)
-		first, err := of.Start(t.Context(), ann, large)
+		first, err := of.Start(t.Context(), large, time.Hour)
 		check(t, err)
-		_, err = of.Start(t.Context(), ann, large)
+		_, err = of.Start(t.Context(), large, time.Hour)
 		check(t, err)
-		if _, err := of.Start(t.Context(), ann, large); !isFull(err) {
+		if _, err := of.Start(t.Context(), large, time.Hour); !isFull(err) {
 			t.Errorf("a third call: got %v", err)
 		}
 		start(t, of)
-		check(t, of.Cancel(ann.Principal, first.ID))
+		check(t, of.CancelTask(t.Context(), ann, first.ID))
 		synctest.Wait()
-		_, err = of.Start(t.Context(), ann, large)
+		_, err = of.Start(t.Context(), large, time.Hour)
 		check(t, err)
 	})
 }
@@ -331,19 +359,17 @@ func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
 func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		of := fresh(t, func(ctx context.Context, leg tasks.Leg) tasks.Outcome {
-			if len(leg.Body) > 100 {
+		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+			if len(leg.Arguments) > 100 {
 				<-goOn
 				return result("made room")
 			}
 			return once("a")(ctx, leg)
 		})
 		task := settled(t, of, start(t, of).ID)
-		all := large
-		all.Body = append(bytes.Repeat([]byte(" "), 64<<20-2), "{}"...)
-		_, err := of.Start(t.Context(), ann, all)
+		_, err := of.Start(t.Context(), text(64<<20), time.Hour)
 		check(t, err)
-		if err := of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}); !isFull(err) {
+		if err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}); !isFull(err) {
 			t.Errorf("an answer beside the call: got %v", err)
 		}
 		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
@@ -351,8 +377,8 @@ func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
 		}
 		close(goOn)
 		synctest.Wait()
-		check(t, of.Update(t.Context(), ann, task.ID, answers{"a": named("A")}))
-		if got := settled(t, of, task.ID); !got.Ended || got.Result == nil {
+		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}))
+		if got := settled(t, of, task.ID); textOf(got) == "" {
 			t.Errorf("the task is %+v", got)
 		}
 	})

@@ -145,33 +145,6 @@ func fail(_ context.Context, r call.Request) call.Result {
 	return call.Result{Err: e}
 }
 
-// One block of each type, and the two that older revisions lack.
-const (
-	soundBlock = `{"type":"audio","data":"UklGRg==","mimeType":"audio/wav","annotations":{"priority":1}}`
-	linkBlock  = `{"type":"resource_link","uri":"file:///a.csv","name":"a.csv","description":"All rows."}`
-	allBlocks  = `[{"type":"text","text":"audio"},{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"},` +
-		`{"type":"resource","resource":{"uri":"test://readme","text":"Hello."}},` + soundBlock + `,` + linkBlock + `]`
-)
-
-// Blocks returns tools that return a block of each type, and that have a sound described.
-func Blocks() []Tool {
-	sound := call.AskRequest{Key: "sound", Method: "sampling/createMessage", Params: json.RawMessage(
-		`{"messages":[{"role":"user","content":` + soundBlock + `},{"role":"user","content":{"type":"text","text":"What is it?"}}],"maxTokens":100}`)}
-	all := func(context.Context, call.Request) call.Result {
-		return call.Result{Value: json.RawMessage("null"), Rich: true, Content: json.RawMessage(allBlocks)}
-	}
-	return []Tool{{ToolInfo: describe("blocks", noInput), Run: all}, {ToolInfo: describe("listen", noInput), Run: asks(sound)}}
-}
-
-// BlockItems returns a prompt that holds a sound and a link.
-func BlockItems() []Item {
-	prompt := func(context.Context, call.Request) call.Result {
-		return call.Result{Reply: json.RawMessage(
-			`{"description":"All.","messages":[{"role":"user","content":` + soundBlock + `},{"role":"assistant","content":` + linkBlock + `}]}`)}
-	}
-	return []Item{{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "blocks"})), Run: prompt}}
-}
-
 // Items returns what the transcripts read, get and complete: resources that
 // are text, binary, hidden or broken, a template, and prompts with and without
 // arguments.
@@ -277,12 +250,12 @@ func Asking() []Tool {
 	roots := call.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
 	elsewhere := call.AskRequest{Key: "door", Method: "elicitation/create", Params: json.RawMessage(door)}
 	return []Tool{
-		{ToolInfo: describe("ask", noInput), Run: asks(form)},
-		{ToolInfo: describe("ask_all", noInput), Run: asks(form, sample, roots)},
+		{ToolInfo: describe("ask", noInput), Run: Asks(form)},
+		{ToolInfo: describe("ask_all", noInput), Run: Asks(form, sample, roots)},
 		{ToolInfo: describe("ask_twice", noInput), Run: askTwice(form, sample)},
-		{ToolInfo: describe("ask_elsewhere", noInput), Run: asks(elsewhere)},
-		{ToolInfo: describe("ask_roots", noInput), Run: asks(roots)},
-		{ToolInfo: describe("ask_badly", noInput), Run: asks(call.AskRequest{Key: "x", Method: "ping"})},
+		{ToolInfo: describe("ask_elsewhere", noInput), Run: Asks(elsewhere)},
+		{ToolInfo: describe("ask_roots", noInput), Run: Asks(roots)},
+		{ToolInfo: describe("ask_badly", noInput), Run: Asks(call.AskRequest{Key: "x", Method: "ping"})},
 	}
 }
 
@@ -291,7 +264,7 @@ func AskingItems() []Item {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	tell := func(before, after string) Run {
 		return func(ctx context.Context, r call.Request) call.Result {
-			response := asks(form)(ctx, r)
+			response := Asks(form)(ctx, r)
 			response.Reply = json.RawMessage(before + string(response.Value) + after)
 			return response
 		}
@@ -304,8 +277,8 @@ func AskingItems() []Item {
 	}
 }
 
-// asks asks until everything is answered, and tells the answers.
-func asks(requests ...call.AskRequest) Run {
+// Asks returns a tool that asks until everything is answered, and tells the answers.
+func Asks(requests ...call.AskRequest) Run {
 	return func(_ context.Context, r call.Request) call.Result {
 		state := "state of " + r.Name
 		if r.Resume != nil && r.Resume.State != state {

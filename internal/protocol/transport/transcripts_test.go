@@ -1,6 +1,8 @@
-package mcptest
+// Package transport_test plays the transcripts in testdata/wire over every transport.
+package transport_test
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,12 +13,33 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// Link is a client's end of a transport.
-type Link interface {
+var update = flag.Bool("update", false, "write what the server says into the transcripts")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTranscripts(t *testing.T) {
+	for _, transport := range []struct {
+		name, kind string
+		dial       func(*testing.T, *mcp.Server) link
+	}{
+		{"streamable", "http", dialHTTP},
+		{"sse", "stream", dialSSE},
+		{"websocket", "stream", dialWebSocket},
+		{"stdio", "stream", dialStdio},
+	} {
+		t.Run(transport.name, func(t *testing.T) { play(t, transport.kind, transport.dial) })
+	}
+}
+
+// link is a client's end of a transport.
+type link interface {
 	// Send sends one text. Transports without headers ignore them.
 	Send(header http.Header, text string)
 	// Lines carries what the server sends, a message each; before the answer
@@ -27,26 +50,25 @@ type Link interface {
 }
 
 const (
-	// patience is how long Play waits for a line that does not come.
+	// patience is how long a player waits for a line that does not come.
 	patience = 10 * time.Second
 	// silence is how long nothing comes before an update takes it that the
 	// server has said all.
 	silence = 300 * time.Millisecond
 )
 
-// Play plays all transcripts in dir that are for the kind of transport, "http" or
-// "stream", each against a server of its own with [Tools] and [Items]. With update, what
-// the server says is written into the files, instead of being compared: by the
-// transport of kind "http" where a transcript is for both.
-func Play(t *testing.T, dir, kind string, update bool, dial func(t *testing.T, s *mcp.Server) Link) {
-	for _, script := range load(t, dir, kind) {
+// play plays all transcripts that are for the kind of transport, "http" or "stream", each
+// against a server of its own. With -update, what the server says is written into the files
+// instead of being compared: by the transport of kind "http" if a transcript is for both.
+func play(t *testing.T, kind string, dial func(*testing.T, *mcp.Server) link) {
+	for _, script := range load(t, "../../../testdata/wire", kind) {
 		name := strings.TrimSuffix(filepath.Base(script.path), ".txtar")
 		t.Run(name, func(t *testing.T) {
-			p := player{t: t, kind: kind, backend: New(Tools()...)}
-			p.backend.items = Items()
+			p := player{t: t, kind: kind, backend: mcptest.New(mcptest.Tools()...)}
+			p.backend.SetItems(mcptest.Items()...)
 			p.server = mcp.New(p.serve(script), mcp.Options{Quiet: time.Millisecond, PageSize: 5})
 			p.link = dial(t, p.server)
-			p.update = update && (kind == "http" || script.over == kind)
+			p.update = *update && (kind == "http" || script.over == kind)
 			got := p.play(script)
 			if err := p.server.Drain(t.Context()); err != nil {
 				t.Errorf("drain: %v", err)
@@ -63,10 +85,10 @@ func Play(t *testing.T, dir, kind string, update bool, dial func(t *testing.T, s
 type player struct {
 	t       *testing.T
 	kind    string
-	backend *Backend
-	tasks   *TaskBackend // nil when the transcript is about none
+	backend *mcptest.Backend
+	tasks   *taskBackend // nil when the transcript is about none
 	server  *mcp.Server
-	link    Link
+	link    link
 	update  bool
 	ids     ids
 }
@@ -76,7 +98,7 @@ func (p *player) serve(script transcript) mcp.Backend {
 	if !strings.Contains(script.prose, "\nWith: tasks\n") {
 		return p.backend
 	}
-	p.tasks = NewTaskBackend(p.backend, Tools()...)
+	p.tasks = newTaskBackend(p.backend)
 	return p.tasks
 }
 
@@ -92,11 +114,11 @@ func (p *player) play(script transcript) transcript {
 		case verb == "touch":
 			p.backend.Touch(name)
 		case verb == "finish":
-			p.tasks.Finish(name, Text("done"))
+			p.tasks.finish(name, mcptest.Text("done"))
 		case verb == "break":
-			p.tasks.Finish(name, call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "it broke"}})
+			p.tasks.finish(name, call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "it broke"}})
 		case verb == "lose":
-			p.tasks.Finish(name, call.Result{Err: &call.Error{RPC: &call.RPCError{Code: -32603, Message: "the server was restarted"}}})
+			p.tasks.finish(name, call.Result{Err: &call.Error{RPC: &call.RPCError{Code: -32603, Message: "the server was restarted"}}})
 		case turn.who == "drain":
 			draining := make(chan error, 1)
 			go func() { draining <- p.server.Drain(p.t.Context()) }()
@@ -159,15 +181,15 @@ func (p *player) expect(want []string) {
 func (p *player) publish(name string) {
 	switch name {
 	case "fewer":
-		p.backend.Publish(Tools()[:2]...)
+		p.backend.Publish(mcptest.Tools()[:2]...)
 	case "asking":
-		p.backend.Publish(append(Tools(), Asking()...)...)
-		p.backend.PublishItems(append(Items(), AskingItems()...)...)
+		p.backend.Publish(append(mcptest.Tools(), mcptest.Asking()...)...)
+		p.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
 	case "blocks":
-		p.backend.Publish(append(Tools(), Blocks()...)...)
-		p.backend.PublishItems(append(Items(), BlockItems()...)...)
+		p.backend.Publish(append(mcptest.Tools(), blockTools()...)...)
+		p.backend.PublishItems(append(mcptest.Items(), blockPrompt(p.t))...)
 	case "same":
-		p.backend.Publish(Tools()...)
+		p.backend.Publish(mcptest.Tools()...)
 	case "no resources":
 		p.backend.PublishItems(without(call.Resources)...)
 	case "no templates":
@@ -180,8 +202,8 @@ func (p *player) publish(name string) {
 }
 
 // without returns the items that are not of the kind.
-func without(k call.Kind) []Item {
-	return slices.DeleteFunc(Items(), func(i Item) bool { return i.Kind == k })
+func without(k call.Kind) []mcptest.Item {
+	return slices.DeleteFunc(mcptest.Items(), func(i mcptest.Item) bool { return i.Kind == k })
 }
 
 // transcript is one file of testdata/wire: prose, and then what the client and

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,15 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 )
 
-var update = flag.Bool("update", false, "write what the server says into the transcripts")
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestTranscripts(t *testing.T) {
-	mcptest.Play(t, "../../../../testdata/wire", "stream", *update, func(t *testing.T, s *mcp.Server) mcptest.Link {
-		return open(t, serve(t, s, sse.Options{}))
-	})
-}
 
 // serve serves both routes.
 func serve(t *testing.T, s *mcp.Server, o sse.Options) *httptest.Server {
@@ -133,24 +124,6 @@ func (l *link) post(text string) (int, string) {
 	}
 	response.Body.Close()
 	return response.StatusCode, string(body)
-}
-
-// Send shows what is refused in the response to the message as if the stream
-// had carried it.
-func (l *link) Send(_ http.Header, text string) {
-	if status, body := l.post(text); status >= 300 && status != http.StatusNotFound {
-		l.lines <- body
-	}
-}
-
-func (l *link) Lines() <-chan string { return l.lines }
-
-func (l *link) Close() {
-	l.stream.Body.Close()
-	for range l.lines {
-		// What comes late is not part of the transcript.
-	}
-	l.web.CloseClientConnections()
 }
 
 // FuzzMessages posts a body, and then a ping. The body gets the reply that

@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Report lists what confines a process, and what the system lacks for it.
+type Report []Facility
+
+// Facility is one means to confine a process.
+type Facility struct {
+	// Name is as its documentation has it, as in seccomp.
+	Name string `json:"name"`
+	// On reports whether the facility confines the process.
+	On bool `json:"on"`
+	// Detail is the version of a facility that is on, and otherwise why it is off.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Complete reports whether nothing is missing.
+func (r Report) Complete() bool {
+	for _, f := range r {
+		if !f.On {
+			return false
+		}
+	}
+	return len(r) > 0
+}
+
+// String returns one line, such as "rlimits, seccomp; without landlock: the
+// kernel has none".
+func (r Report) String() string {
+	parts := []string{r.Confining()}
+	for _, f := range r {
+		if !f.On {
+			parts = append(parts, "without "+f.missing())
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Confining names the facilities that confine the process, such as "rlimits,
+// landlock 6"; "nothing" if none does.
+func (r Report) Confining() string {
+	var on []string
+	for _, f := range r {
+		if f.On {
+			on = append(on, strings.TrimSpace(f.Name+" "+f.Detail))
+		}
+	}
+	if len(on) == 0 {
+		return "nothing"
+	}
+	return strings.Join(on, ", ")
+}
+
+// Missing names the facilities that do not confine the process, each with the reason,
+// such as "landlock: the kernel has none".
+func (r Report) Missing() string {
+	var off []string
+	for _, f := range r {
+		if !f.On {
+			off = append(off, f.missing())
+		}
+	}
+	return strings.Join(off, "; ")
+}
+
+func (f Facility) missing() string { return f.Name + ": " + f.Detail }
+
+// Report asks a process what confines it, which holds for all of them. The error says that
+// it cannot do its work: every call would fail as if it had brought its process down.
+// Report may be called once, before the first Run, which gets the process; later it fails.
+func (e *Executor) Report(ctx context.Context) (Report, error) {
+	e.mu.Lock()
+	p := e.asked // has perhaps ended, and is the spare no more
+	if p == nil || e.closed {
+		e.mu.Unlock()
+		return nil, errors.New("ask a worker what confines it: the first process has a call, has been asked, or has ended")
+	}
+	e.spare = nil
+	p.give(e.options.Memory, e.allowance)
+	e.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { p.end(endClosed) })()
+	report, err := p.report()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		p.end(endClosed)
+		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked = nil; !p.isDoomed() {
+		e.spare = p
+	}
+	return report, nil
+}
+
+// report asks a process without calls what confines it.
+func (p *peer) report() (report Report, err error) {
+	if _, ok := p.reader.acquire(); !ok {
+		return nil, p.death()
+	}
+	defer p.reader.release()
+	if err := writeFrame(p.stream, frameReport, nil); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(p.reader.in, maxName)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind != frameReport:
+		return nil, errFrame
+	}
+	if err := gated(content); err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(content, &report)
+	return report, err
+}
