@@ -21,8 +21,9 @@ type decoder struct {
 	at   int
 	// exact makes an integer of every number that is one.
 	exact bool
-	// lenient rounds what a float64 does not hold, and refuses nothing.
-	lenient bool
+	// lenient rounds what a float64 does not hold, and refuses nothing. whole keeps integers
+	// exact that are written in more digits than every float64 keeps.
+	lenient, whole bool
 	// numbers is what the reader of the arguments can hold.
 	numbers Numbers
 	// fill adds the defaults of members that are absent, as far as there is room.

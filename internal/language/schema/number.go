@@ -48,7 +48,7 @@ func (d *decoder) number(g *guide) (any, bool) {
 	if len(text) == 0 || text[0] == '+' || text[0] == '.' {
 		return nil, d.fail(notJSON)
 	}
-	if d.exact || g != nil && g.integer {
+	if d.exact || g != nil && g.integer || d.whole && isLongInteger(text) {
 		if i, ok := d.integer(text, g); ok {
 			return i, true
 		}
@@ -71,12 +71,18 @@ func (d *decoder) number(g *guide) (any, bool) {
 	return d.double(f, text, g), true
 }
 
+// isLongInteger reports whether a number is written in more digits than every float64
+// keeps, without a point or an exponent.
+func isLongInteger(text []byte) bool {
+	return len(text) > alwaysKept && !bytes.ContainsAny(text, ".eE")
+}
+
 // integer reads a number where an integer is wanted. It reports false when the number is
 // none, or is one that the place cannot hold.
 func (d *decoder) integer(text []byte, g *guide) (any, bool) {
 	i, ok := integral(text)
 	if !ok {
-		if !d.exact && !g.big {
+		if !d.exact && !d.whole && !g.big {
 			return nil, false
 		}
 		b := bigInteger(text)

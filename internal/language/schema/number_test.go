@@ -213,3 +213,34 @@ func TestMultiplesAreThoseOfDecimals(t *testing.T) {
 		}
 	}
 }
+
+func TestValue_integersBeyond2to53(t *testing.T) {
+	for _, row := range []struct {
+		name, schema, value, want string
+	}{
+		{"maximum", `{"maximum":9007199254740992}`, `9007199254740993`, "must be at most 9007199254740992"},
+		{"maximum of a number", `{"type":"number","maximum":9007199254740992}`, `9007199254740993`, "must be at most 9007199254740992"},
+		{"at the maximum", `{"type":"number","maximum":9007199254740993}`, `9007199254740993`, ""},
+		{"minimum", `{"minimum":-9007199254740992}`, `-9007199254740993`, "must be at least -9007199254740992"},
+		{"exclusive maximum", `{"exclusiveMaximum":9007199254740994}`, `9007199254740993`, ""},
+		{"multiple", `{"multipleOf":9007199254740993}`, `9007199254740993`, ""},
+		{"no multiple", `{"multipleOf":2}`, `9007199254740993`, "must be a multiple of 2"},
+		{"constant", `{"const":9007199254740993}`, `9007199254740993`, ""},
+		{"neighbor of a constant", `{"const":9007199254740992}`, `9007199254740993`, "must be 9007199254740992"},
+		{"distinct items", `{"uniqueItems":true}`, `[9007199254740992,9007199254740993]`, ""},
+		{"float64 with a fraction of zero", `{"const":9007199254740992}`, `9007199254740992.0`, ""},
+		{"maximum beyond int64", `{"maximum":100000000000000000000}`, `100000000000000000001`, "must be at most 100000000000000000000"},
+		{"maximum of an integer beyond int64", `{"type":"integer","maximum":100000000000000000000}`, `100000000000000000001`, "must be at most 100000000000000000000"},
+		{"exponent beyond int64", `{"const":1e22}`, `10000000000000000000000`, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, problems := Compile(json.RawMessage(row.schema), diag.Range{}, nil)
+			if s == nil {
+				t.Fatal(problems)
+			}
+			if got := Sentence(s.Value([]byte(row.value))); got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}

@@ -101,9 +101,9 @@ func (s *Schema) Raw() json.RawMessage { return s.raw }
 
 // Value validates any JSON value, such as the result of a tool, and returns at
 // most 50 violations, ordered by path; none means that the value is valid.
-// Defaults play no part, and integers may have any size.
+// Defaults play no part, and integers may have any size: they are compared exactly.
 func (s *Schema) Value(raw []byte) []Violation {
-	d := decoder{data: raw, lenient: true, path: make(location, 0, usualDepth)}
+	d := decoder{data: raw, lenient: true, whole: true, path: make(location, 0, usualDepth)}
 	v, ok := d.document(s.guide)
 	if !ok {
 		return []Violation{{Message: d.flaw}}
