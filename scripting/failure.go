@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // maxFrames bounds the stack of a failure.
@@ -123,7 +124,7 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 		failure.Stack = r.frames(r.stacks[o])
 	}
 	made, _ := r.states[o].(*scriptError)
-	if r.program.kind == Code && o.ClassName() == "Error" {
+	if r.program.Kind == Code && o.ClassName() == "Error" {
 		failure.Name = truncate.Start(textOf(o.Get("name")), maxName)
 	}
 	switch {
@@ -159,9 +160,9 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
-	wrote, err := e.encode(o.Get(made.member))
-	details := e.out
+	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.stopped)
+	wrote, err := e.Encode(o.Get(made.member))
+	details := e.Out
 	if err != nil || !wrote {
 		details = nil
 	}
@@ -180,11 +181,11 @@ func (r *run) brief(o *goja.Object) string {
 	if message, ok := o.Get("message").(goja.String); ok {
 		return message.String()
 	}
-	e := newEncoder(maxMessage, 16, r.stopped)
-	if wrote, err := e.encode(o); err != nil || !wrote {
+	e := jsvalue.NewEncoder(maxMessage, 16, r.stopped)
+	if wrote, err := e.Encode(o); err != nil || !wrote {
 		return "an object that is no error"
 	}
-	return string(e.out)
+	return string(e.Out)
 }
 
 // textOf returns a value as text. Symbols, which refuse to become text, are described.
@@ -198,19 +199,19 @@ func textOf(v goja.Value) string {
 // frames returns the frames that the author wrote, innermost first.
 func (r *run) frames(stack []goja.StackFrame) []Frame {
 	var frames []Frame
-	from := &r.program.origin
+	from := &r.program.Origin
 	for i := range stack {
 		f := &stack[i]
 		if len(frames) >= maxFrames {
 			break
 		}
-		at, ok := from.located(f.Position())
+		at, ok := from.Located(f.Position())
 		if !ok {
 			continue
 		}
 		frame := Frame{Function: functionName(f.FuncName()), Range: at.Range()}
 		if len(frames) == 0 {
-			frame.Excerpt = at.text.Excerpt(at.start, at.end)
+			frame.Excerpt = at.Text.Excerpt(at.Start, at.End)
 		}
 		frames = append(frames, frame)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/internal/base/wildcard"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // noSource keeps scripts from compiling text: eval, Function and their kin all
@@ -29,9 +31,9 @@ func refuse[T any](*T) {
 
 // arguments returns the values of the globals that the body's function takes.
 func (r *run) arguments() (values []goja.Value, failure *Failure) {
-	values = make([]goja.Value, len(r.program.parameters))
+	values = make([]goja.Value, len(r.program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
-		for i, name := range r.program.parameters {
+		for i, name := range r.program.Parameters {
 			if values[i], err = r.global(name); err != nil {
 				return err
 			}
@@ -45,19 +47,19 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
 func (r *run) secure() error {
-	for name, message := range r.program.missing {
+	for name, message := range r.program.Missing {
 		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value { panic(r.construct("ReferenceError", r.rt.ToValue(message))) })
 		_ = r.rt.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
 	r.guardPromises()
 	r.guardPrototypes()
 	r.guardProxies()
-	if r.program.patterns {
+	if r.program.Patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err
 		}
 	}
-	if !r.program.everything {
+	if !r.program.Everything {
 		return nil
 	}
 	// What is made of the engine's own global of that name is made first.
@@ -67,7 +69,7 @@ func (r *run) secure() error {
 			return err
 		}
 	}
-	for _, name := range r.program.globals() {
+	for _, name := range r.program.Globals() {
 		if name == "JSON" || name == "RegExp" {
 			continue
 		}
@@ -104,7 +106,7 @@ func (r *run) global(name string) (goja.Value, error) {
 		return o, nil
 	}
 	v, err := r.makeGlobal(name)
-	if o, ok := v.(*goja.Object); ok && (r.program.everything || !isData(name)) {
+	if o, ok := v.(*goja.Object); ok && (r.program.Everything || !isData(name)) {
 		if r.made == nil {
 			r.made = map[string]*goja.Object{}
 		}
@@ -119,8 +121,8 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		if len(r.call.Input) == 0 {
 			return r.rt.NewObject(), nil
 		}
-		d := decoder{rt: r.rt, src: string(r.call.Input), big: r.program.bigints}
-		return d.document()
+		d := jsvalue.Decoder{Runtime: r.rt, Src: string(r.call.Input), Big: r.program.BigInts}
+		return d.Document()
 	case "event":
 		return r.data(r.call.Input, true)
 	case "agent":
@@ -128,7 +130,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 	case "call":
 		return r.data(r.call.Info, true)
 	case "vars":
-		return r.data(r.program.vars, true)
+		return r.data(r.program.Vars, true)
 	case "uri", "value", "params":
 		return r.given(name)
 	case "env":
@@ -137,9 +139,9 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		switch {
 		case failure != nil:
 			r.abort(failure)
-			return nil, errStopped
+			return nil, jsvalue.ErrStopped
 		case a.refusal != nil && r.ctx.Err() != nil:
-			return nil, errStopped
+			return nil, jsvalue.ErrStopped
 		case a.refusal != nil:
 			return nil, a.refusal
 		}
@@ -181,7 +183,7 @@ func (r *run) needed(name string) *goja.Object {
 }
 
 func (r *run) makeObject(name string) *goja.Object {
-	if r.program.kind == Code {
+	if r.program.Kind == Code {
 		if o := r.makeOfCode(name); o != nil {
 			return o
 		}
@@ -189,7 +191,7 @@ func (r *run) makeObject(name string) *goja.Object {
 	switch name {
 	case "log":
 		o := r.rt.NewObject()
-		for _, level := range logLevels() {
+		for _, level := range compiler.LogLevels() {
 			r.method(o, level, func(c goja.FunctionCall) goja.Value {
 				r.tell("log", r.logRecord(level, c))
 				return goja.Undefined()
@@ -198,7 +200,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return o
 	case "console":
 		o := r.rt.NewObject()
-		for _, name := range consoleMethods() {
+		for _, name := range compiler.ConsoleMethods() {
 			r.method(o, name, func(c goja.FunctionCall) goja.Value {
 				r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 				return goja.Undefined()
@@ -221,7 +223,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.grants("kv", (*run).makeKept)
 	case "exec":
 		o := r.rt.NewObject()
-		for _, granted := range r.program.objects {
+		for _, granted := range r.program.Objects {
 			if granted.Kind == "exec" {
 				r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
 			}
@@ -231,12 +233,12 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.grants("sql", (*run).makeDatabase)
 	case "tools":
 		var patterns []string
-		for _, granted := range r.program.objects {
+		for _, granted := range r.program.Objects {
 			if granted.Kind == "tools" {
 				patterns = append(patterns, granted.Name)
 			}
 		}
-		covered := func(name string) (string, bool) { return name, coversTool(patterns, name) }
+		covered := func(name string) (string, bool) { return name, compiler.CoversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
 		return r.nameless(toolSet{r, covered, names}, "tools is no text; write tools.NAME(args)")
 	case "modules":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // hung is a host that answers only when its context ends.
@@ -227,7 +228,7 @@ func TestNativeLoopsOverTextEndWithTheCall(t *testing.T) {
 					r.abort(limitFailure("test", "over"))
 				}
 				thrown := r.rt.Try(func() { call() })
-				if got := thrown != nil && strings.Contains(thrown.Error(), errStopped.Error()); got != over {
+				if got := thrown != nil && strings.Contains(thrown.Error(), jsvalue.ErrStopped.Error()); got != over {
 					t.Errorf("over: %v, but it threw %v", over, thrown)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // setter is the name of the functions and traps that set prototypes, and protoName that of the
@@ -23,7 +24,7 @@ const maxPrototypes = 10_000
 // it is reached, and it costs nothing where the body has no such object. Chains that are long
 // and have an end are not bounded, but where a prototype is set.
 func (r *run) guardPrototypes() {
-	if !r.program.proxies && !r.program.hosted {
+	if !r.program.Proxies && !r.program.Hosted {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
@@ -48,9 +49,9 @@ func (r *run) guardPrototypes() {
 		return goja.Undefined()
 	}), kept, hidden)
 	// Reflect is dear, and nothing but its name leads to it.
-	if p := r.program; p.proxies || p.mentioned["Reflect"] {
+	if p := r.program; p.Proxies || p.Mentioned["Reflect"] {
 		reflect := r.builtin("Reflect")
-		r.engineSets, _ = callable(reflect.Get(setter))
+		r.engineSets, _ = jsvalue.Callable(reflect.Get(setter))
 		_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
 			o, ok := c.Argument(0).(*goja.Object)
 			if !ok {
@@ -74,7 +75,7 @@ func (r *run) prototypeOf(v goja.Value) *goja.Object {
 // behind the other, or takes no other prototype, keeps its own. What traps throw is thrown. Of
 // a proxy without a trap it is its [handler] that sets the one of the target.
 func (r *run) setPrototype(o, proto *goja.Object) bool {
-	if o.ExportType() != proxyType {
+	if o.ExportType() != jsvalue.ProxyType {
 		return !r.isBehind(o, proto) && o.SetPrototype(proto) == nil
 	}
 	to := goja.Null()
@@ -123,7 +124,7 @@ func (w *walk) step() {
 // behind returns the object behind proxies, without running user code; of one that is
 // revoked it is the proxy.
 func (w *walk) behind(o *goja.Object) *goja.Object {
-	for o.ExportType() == proxyType {
+	for o.ExportType() == jsvalue.ProxyType {
 		target := o.Export().(goja.Proxy).Target()
 		if target == nil {
 			return o
@@ -142,13 +143,13 @@ const maxTraps = 1000
 // between, so that no interrupt ends a loop over what such traps return, and nothing bounds
 // how deep they call each other. It costs nothing where the body cannot make a proxy.
 func (r *run) guardProxies() {
-	if !r.program.proxies {
+	if !r.program.Proxies {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
 	proxy := r.builtin("Proxy")
 	construct, _ := goja.AssertConstructor(proxy)
-	revocable, _ := callable(proxy.Get("revocable"))
+	revocable, _ := jsvalue.Callable(proxy.Get("revocable"))
 	_ = proxy.DefineDataProperty("revocable", r.function("revocable", func(c goja.FunctionCall) goja.Value {
 		return revocable(c.This, r.handled(c.Arguments)...)
 	}), kept, kept, hidden)
@@ -194,7 +195,7 @@ func (h *handler) Get(name string) goja.Value {
 		}
 		return goja.Undefined()
 	}
-	call, ok := callable(trap)
+	call, ok := jsvalue.Callable(trap)
 	if !ok {
 		return trap // which the engine throws for
 	}
@@ -242,7 +243,7 @@ func (r *run) function(name string, f native) *goja.Object {
 // method adds a function to an object, unless the body cannot reach it: a
 // function that nobody calls would cost as much as one that somebody does.
 func (r *run) method(o *goja.Object, name string, f native) {
-	if r.program.mentions(name) {
+	if r.program.Mentions(name) {
 		r.implicit(o, name, f)
 	}
 }
@@ -251,8 +252,8 @@ func (r *run) method(o *goja.Object, name string, f native) {
 // body cannot reach it.
 func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
 	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == kind && r.program.mentions(granted.Name) {
+	for _, granted := range r.program.Objects {
+		if granted.Kind == kind && r.program.Mentions(granted.Name) {
 			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
 		}
 	}
@@ -266,7 +267,7 @@ func (r *run) implicit(o *goja.Object, name string, f native) {
 
 // accessor adds an accessor to an object. A nil set makes it read-only.
 func (r *run) accessor(o *goja.Object, name string, get native, set native) {
-	if !r.program.mentions(name) {
+	if !r.program.Mentions(name) {
 		return
 	}
 	var setter goja.Value
@@ -315,11 +316,11 @@ func (r *run) data(json []byte, frozen bool) (goja.Value, error) {
 	if len(json) == 0 {
 		return r.rt.NewObject(), nil
 	}
-	d := decoder{rt: r.rt, src: string(json)}
+	d := jsvalue.Decoder{Runtime: r.rt, Src: string(json)}
 	if frozen {
-		d.freeze = r.freeze()
+		d.Freeze = r.freeze()
 	}
-	return d.document()
+	return d.Document()
 }
 
 func (r *run) freeze() goja.Callable {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
@@ -61,7 +62,7 @@ func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *
 	made := errorOf(name)
 	message, value := c.Argument(0), option(c.Argument(1), made.member)
 	if name == "RpcError" {
-		code, ok := number(c.Argument(0))
+		code, ok := jsvalue.Finite(c.Argument(0))
 		if !ok || code != float64(int32(code)) {
 			panic(r.typeError("RpcError(code, message, data): code must be an integer"))
 		}
@@ -160,10 +161,10 @@ func (r *run) checkedPattern(v goja.Value) goja.Value {
 func (r *run) boundPatterns() error {
 	prototype := r.builtin("String").Get("prototype").(*goja.Object)
 	for _, name := range []string{"match", "matchAll", "search"} {
-		if !r.program.mentions(name) {
+		if !r.program.Mentions(name) {
 			continue
 		}
-		original, _ := callable(prototype.Get(name))
+		original, _ := jsvalue.Callable(prototype.Get(name))
 		err := prototype.DefineDataProperty(name, r.function(name, func(c goja.FunctionCall) goja.Value {
 			args := slices.Clone(c.Arguments)
 			if _, object := c.Argument(0).(*goja.Object); len(args) > 0 && !object {

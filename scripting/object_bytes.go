@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // bytesOf returns the bytes of an ArrayBuffer or a typed array. They are
@@ -16,12 +17,12 @@ func (r *run) bytesOf(v goja.Value) ([]byte, bool) {
 		return nil, false
 	}
 	switch o.ExportType() {
-	case bufferType:
+	case jsvalue.BufferType:
 		return o.Export().(goja.ArrayBuffer).Bytes(), true
-	case bytesType:
+	case jsvalue.BytesType:
 		return o.Export().([]byte), true
 	}
-	if kindOf(o) != kindTyped {
+	if jsvalue.KindOf(o) != jsvalue.TypedArray {
 		return nil, false
 	}
 	buffer, ok := o.Get("buffer").Export().(goja.ArrayBuffer)

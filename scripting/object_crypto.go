@@ -26,7 +26,7 @@ func (r *run) makeCrypto() *goja.Object {
 		r.fill(data)
 		return c.Argument(0)
 	})
-	if r.program.mentions("subtle") {
+	if r.program.Mentions("subtle") {
 		_ = o.DefineDataProperty("subtle", r.makeSubtle(), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	return o

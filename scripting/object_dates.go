@@ -7,6 +7,7 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/mcpd/mcpd/internal/js/dates"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeDates makes dates. They read no clock.
@@ -71,10 +72,10 @@ func (r *run) dateOf(what string, v, options goja.Value) time.Time {
 		}
 		return t.In(zone)
 	}
-	if o, ok := v.(*goja.Object); ok && kindOf(o) == kindDate {
+	if o, ok := v.(*goja.Object); ok && jsvalue.KindOf(o) == jsvalue.Date {
 		v = o.ToNumber()
 	}
-	ms, ok := number(v)
+	ms, ok := jsvalue.Finite(v)
 	if !ok || math.Abs(ms) > longestDate {
 		panic(r.typeError(what + ": the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601"))
 	}
@@ -161,7 +162,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 		if goja.IsUndefined(v) {
 			continue
 		}
-		n, ok := number(v)
+		n, ok := jsvalue.Finite(v)
 		if !ok || n != math.Trunc(n) || math.Abs(n) > maxAmount && unit != "milliseconds" || math.Abs(n) > longestDate {
 			panic(r.typeError(what + ": " + unit + " must be a whole number of at most a billion"))
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 func (r *run) makeNumbers() *goja.Object {
@@ -27,7 +28,7 @@ func (r *run) makeNumbers() *goja.Object {
 
 // finite returns an argument that must be a number, and neither NaN nor infinite.
 func (r *run) finite(what string, v goja.Value) float64 {
-	f, ok := number(v)
+	f, ok := jsvalue.Finite(v)
 	if !ok {
 		panic(r.typeError(what + ": a finite number is needed"))
 	}
@@ -54,7 +55,7 @@ func (r *run) decimals(what string, options goja.Value, otherwise int) int {
 	if goja.IsUndefined(v) {
 		return otherwise
 	}
-	f, ok := number(v)
+	f, ok := jsvalue.Finite(v)
 	if !ok || f != math.Trunc(f) || f < 0 || f > 20 {
 		panic(r.typeError(what + ": decimals must be a whole number from 0 to 20"))
 	}
@@ -93,7 +94,7 @@ func (r *run) formatBytes(c goja.FunctionCall) goja.Value {
 	options := r.options(what, c.Argument(1), "decimals", "base")
 	units := binaryUnits()
 	if base := option(options, "base"); !goja.IsUndefined(base) {
-		switch n, _ := number(base); n {
+		switch n, _ := jsvalue.Finite(base); n {
 		case 1000:
 			units = decimalUnits()
 		case 1024:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
@@ -232,7 +233,7 @@ func hexValue(c byte) int {
 	if c >= 'A' && c <= 'F' {
 		c |= 0x20
 	}
-	return strings.IndexByte(hexDigits, c)
+	return strings.IndexByte(jsvalue.HexDigits, c)
 }
 
 func (r *run) isSearchParams(v goja.Value) bool {
@@ -260,7 +261,7 @@ func (r *run) pairs(v goja.Value) [][2]string {
 	for _, key := range o.Keys() {
 		r.proceed()
 		value := o.Get(key)
-		if pair, ok := value.(*goja.Object); ok && kindOf(o) == kindArray {
+		if pair, ok := value.(*goja.Object); ok && jsvalue.KindOf(o) == jsvalue.Array {
 			pairs = append(pairs, [2]string{textOf(pair.Get("0")), textOf(pair.Get("1"))})
 			continue
 		}
@@ -355,7 +356,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 				items = append(items, pick(pair))
 			}
 			array := r.rt.NewArray(items...)
-			values, _ := callable(array.GetSymbol(goja.SymIterator))
+			values, _ := jsvalue.Callable(array.GetSymbol(goja.SymIterator))
 			return values(array)
 		}
 	}
@@ -365,7 +366,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 	r.method(prototype, "values", list(func(pair [2]string) any { return pair[1] }))
 	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, r.function("entries", entries), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	r.method(prototype, "forEach", func(c goja.FunctionCall) goja.Value {
-		visit, ok := callable(c.Argument(0))
+		visit, ok := jsvalue.Callable(c.Argument(0))
 		if !ok {
 			panic(r.typeError("URLSearchParams.forEach needs a function"))
 		}

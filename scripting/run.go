@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // run is one call in the making. Everything in it belongs to the goroutine
@@ -15,7 +17,7 @@ type run struct {
 	// fixed at creation
 	ctx     context.Context
 	rt      *goja.Runtime
-	program *compiledProgram
+	program *compiler.Program
 	call    Call
 	limits  Limits
 	host    Host
@@ -67,10 +69,10 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	r.call.Seed = r.book.seed(c.Seed)
 	r.rt.SetMaxCallStackSize(r.limits.CallStack)
 	r.rt.SetParserOptions(noSource...)
-	if r.program.mentions("random") {
+	if r.program.Mentions("random") {
 		r.rt.SetRandSource(rand.New(r.call.Seed.public()).Float64)
 	}
-	if r.program.mentions("Date") {
+	if r.program.Mentions("Date") {
 		r.rt.SetTimeSource(r.now)
 	}
 	r.rt.SetPromiseRejectionTracker(r.trackRejection)
@@ -100,7 +102,7 @@ func (r *run) Look() bool {
 // functions at their next step.
 func (r *run) interrupt() {
 	r.ended.Store(true)
-	r.rt.Interrupt(errStopped)
+	r.rt.Interrupt(jsvalue.ErrStopped)
 }
 
 // stopped reports whether the call is over, for long work outside the engine.
@@ -111,7 +113,7 @@ func (r *run) stopped() bool { return r.ended.Load() || r.failure != nil }
 // a script made asks it at each step.
 func (r *run) proceed() {
 	if r.stopped() {
-		panic(r.throwable(errStopped))
+		panic(r.throwable(jsvalue.ErrStopped))
 	}
 }
 
@@ -148,6 +150,6 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 }
 
 func (r *run) decode(text string) (goja.Value, error) {
-	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
-	return d.document()
+	d := jsvalue.Decoder{Runtime: r.rt, Src: text, Stopped: r.stopped}
+	return d.Document()
 }

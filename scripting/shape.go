@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
@@ -57,7 +59,7 @@ func (s shape) only(what string, required int, names ...string) shape {
 // fit is the script's mistake. Members that are undefined or null are left out.
 func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
 	o, ok := v.(*goja.Object)
-	if !ok || kindOf(o) != kindPlain {
+	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
 		panic(r.typeError(s.what + ": an object is needed, with " + s.names()))
 	}
 	found := map[string]goja.Value{}
@@ -111,7 +113,7 @@ func (s shape) unknown(name string) string {
 	if meant, ok := s.meant[name]; ok {
 		return message + "; write " + meant
 	}
-	if guess := didYouMean(name, s.list()); guess != "" {
+	if guess := compiler.DidYouMean(name, s.list()); guess != "" {
 		return message + "; " + guess
 	}
 	return message + "; there is " + s.names()
@@ -139,7 +141,7 @@ func enumerated(names []string) string {
 
 // fits reports whether a member is what it must be.
 func (r *run) fits(v goja.Value, kind memberKind) bool {
-	f, numeric := number(v)
+	f, numeric := jsvalue.Finite(v)
 	o, object := v.(*goja.Object)
 	switch kind {
 	case isText:
@@ -155,18 +157,18 @@ func (r *run) fits(v goja.Value, kind memberKind) bool {
 	case isCount:
 		return numeric && f >= 1 && f == float64(int32(f))
 	case isObject:
-		return object && kindOf(o) == kindPlain
+		return object && jsvalue.KindOf(o) == jsvalue.Plain
 	case isList:
-		return object && kindOf(o) == kindArray && lengthOf(o) > 0
+		return object && jsvalue.KindOf(o) == jsvalue.Array && jsvalue.LengthOf(o) > 0
 	case isTexts:
-		return object && kindOf(o) == kindArray && r.onlyTexts(o)
+		return object && jsvalue.KindOf(o) == jsvalue.Array && r.onlyTexts(o)
 	case isRole:
 		return among(v, "user", "assistant")
 	case isContext:
 		return among(v, "none", "thisServer", "allServers")
 	case isContent:
 		_, text := v.(goja.String)
-		return text || object && (kindOf(o) == kindPlain || kindOf(o) == kindArray)
+		return text || object && (jsvalue.KindOf(o) == jsvalue.Plain || jsvalue.KindOf(o) == jsvalue.Array)
 	}
 	return false
 }
@@ -190,7 +192,7 @@ func (r *run) link(v goja.Value) (string, bool) {
 }
 
 func (r *run) onlyTexts(o *goja.Object) bool {
-	for i := range lengthOf(o) {
+	for i := range jsvalue.LengthOf(o) {
 		r.proceed()
 		if _, ok := o.Get(index(i)).(goja.String); !ok {
 			return false
