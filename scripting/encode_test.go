@@ -163,7 +163,8 @@ func never() bool { return false }
 // roundTrip decodes JSON into a runtime and encodes it again.
 func roundTrip(t testing.TB, text string) (string, error) {
 	t.Helper()
-	v, err := (&run{rt: goja.New()}).decode(text)
+	d := jsvalue.Decoder{Runtime: goja.New(), Src: text}
+	v, err := d.Document()
 	if err != nil {
 		return "", err
 	}

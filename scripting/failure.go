@@ -78,7 +78,7 @@ func (r *run) causedAt(o *goja.Object) []Frame {
 // thrownAt makes a failure of what was thrown. Of a call that is over it is that: loops of the
 // engine end by throwing then.
 func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
-	if r.failure == nil && r.stopped() {
+	if r.failure == nil && r.Stopped() {
 		if over := Over(r.ctx); over != nil {
 			over.Stack = r.frames(stack)
 			return over
@@ -160,7 +160,7 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.stopped)
+	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.Stopped)
 	wrote, err := e.Encode(o.Get(made.member))
 	details := e.Out
 	if err != nil || !wrote {
@@ -181,19 +181,11 @@ func (r *run) brief(o *goja.Object) string {
 	if message, ok := o.Get("message").(goja.String); ok {
 		return message.String()
 	}
-	e := jsvalue.NewEncoder(maxMessage, 16, r.stopped)
+	e := jsvalue.NewEncoder(maxMessage, 16, r.Stopped)
 	if wrote, err := e.Encode(o); err != nil || !wrote {
 		return "an object that is no error"
 	}
 	return string(e.Out)
-}
-
-// textOf returns a value as text. Symbols, which refuse to become text, are described.
-func textOf(v goja.Value) string {
-	if v == nil {
-		return ""
-	}
-	return v.String()
 }
 
 // frames returns the frames that the author wrote, innermost first.

@@ -65,7 +65,7 @@ func (r *run) secure() error {
 	// What is made of the engine's own global of that name is made first.
 	global := r.rt.GlobalObject()
 	for _, name := range []string{"JSON", "RegExp"} {
-		if err := global.Set(name, r.needed(name)); err != nil {
+		if err := global.Set(name, r.Needed(name)); err != nil {
 			return err
 		}
 	}
@@ -176,8 +176,8 @@ func isData(name string) bool {
 	return false
 }
 
-// needed returns a global that other globals are made of.
-func (r *run) needed(name string) *goja.Object {
+// Needed returns a global that other globals are made of.
+func (r *run) Needed(name string) *goja.Object {
 	v, _ := r.global(name) // none of them is made of data
 	return v.(*goja.Object)
 }
@@ -259,61 +259,28 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, true) })
 	case "clearTimeout", "clearInterval":
 		return r.function(name, r.clearTimer)
-	case "queueMicrotask":
-		return r.function(name, r.queueMicrotask)
-	}
-	return r.makeStandard(name)
-}
-
-// makeStandard makes what other JavaScript hosts have too.
-func (r *run) makeStandard(name string) *goja.Object {
-	switch name {
-	case "JSON":
-		return r.format(r.parse, "stringify", r.stringify)
-	case "RegExp":
-		return r.makeRegExp()
-	case "URL":
-		return r.makeURL()
-	case "URLSearchParams":
-		class, prototype := r.class("URLSearchParams", func(this *goja.Object, c goja.ConstructorCall) {
-			r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0)), proceed: r.proceed})
-		})
-		r.readParams(prototype)
-		r.writeParams(prototype)
-		r.walkParams(prototype)
-		return class
-	case "TextEncoder":
-		return r.makeTextEncoder()
-	case "TextDecoder":
-		return r.makeTextDecoder()
-	case "atob":
-		return r.function(name, r.atob)
-	case "btoa":
-		return r.function(name, r.btoa)
-	case "crypto":
-		return r.makeCrypto()
-	case "structuredClone":
-		return r.function(name, r.structuredClone)
-	case "dates":
-		return r.makeDates()
-	case "numbers":
-		return r.makeNumbers()
-	case "toml":
-		return r.makeTOML()
-	case "yaml":
-		return r.format(r.parseYAML, "print", r.printYAML)
-	case "csv":
-		return r.format(r.parseCSV, "print", r.printCSV)
 	case "AbortController":
 		class, prototype := r.class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) { r.bind(this, r.newSignal()) })
-		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](r, c.This).object }, nil)
+		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](&r.realm, c.This).object }, nil)
 		r.method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
-			r.abortSignal(self[*abortSignal](r, c.This), r.abortReason(c.Argument(0)))
+			r.abortSignal(self[*abortSignal](&r.realm, c.This), r.abortReason(c.Argument(0)))
 			return goja.Undefined()
 		})
 		return class
 	case "AbortSignal":
 		return r.makeAbortSignal()
 	}
-	return nil
+	return r.makeStandard(name)
+}
+
+// grants returns an object with one member for each grant of a kind, unless the
+// body cannot reach it.
+func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.Objects {
+		if granted.Kind == kind && r.program.Mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
 }

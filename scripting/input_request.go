@@ -198,7 +198,7 @@ type params struct {
 }
 
 func (r *run) newParams(what string) *params {
-	p := &params{r: r, what: what, e: jsvalue.NewEncoder(maxAskBytes, maxAskDepth, r.stopped)}
+	p := &params{r: r, what: what, e: jsvalue.NewEncoder(maxAskBytes, maxAskDepth, r.Stopped)}
 	p.e.Out = append(p.e.Out, '{')
 	return p
 }

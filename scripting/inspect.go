@@ -3,19 +3,43 @@ package scripting
 import (
 	"math"
 	"math/big"
+	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // maxShownDepth bounds how deep the objects in an object are shown.
 const maxShownDepth = 10
 
+// inspectLine returns values as console shows them, side by side, in a little more
+// than so many bytes.
+func (r *realm) inspectLine(values []goja.Value, most int) string {
+	in := inspector{r: r, most: most}
+	for i, v := range values {
+		r.proceed()
+		if i > 0 {
+			in.out = append(in.out, ' ')
+		}
+		if _, text := v.(goja.String); text {
+			in.shown(v)
+		} else {
+			in.value(v)
+		}
+		if in.full() {
+			break
+		}
+	}
+	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
+}
+
 // inspector shows values as people read them: what JSON can hold as JSON on one
 // line, and the rest as consoles show it. It reads no more of a value than there
 // is room for.
 type inspector struct {
-	r     *run
+	r     *realm
 	most  int // about the most bytes that out may have
 	out   []byte
 	outer []*goja.Object // around the present value

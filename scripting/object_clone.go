@@ -15,7 +15,7 @@ const (
 
 // cloner copies a value within one runtime, with cycles and shared parts.
 type cloner struct {
-	r      *run
+	r      *realm
 	copies map[*goja.Object]*goja.Object
 	values int
 	depth  int
@@ -24,7 +24,7 @@ type cloner struct {
 // structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors,
 // ArrayBuffer, typed arrays and boxed primitives. Functions, symbols and other
 // objects are refused, as everywhere.
-func (r *run) structuredClone(c goja.FunctionCall) goja.Value {
+func (r *realm) structuredClone(c goja.FunctionCall) goja.Value {
 	copying := cloner{r: r, copies: map[*goja.Object]*goja.Object{}}
 	return copying.value(c.Argument(0))
 }
@@ -148,7 +148,7 @@ func (c *cloner) collection(o *goja.Object, class string) goja.Value {
 }
 
 // queueMicrotask calls a function after the present one.
-func (r *run) queueMicrotask(c goja.FunctionCall) goja.Value {
+func (r *realm) queueMicrotask(c goja.FunctionCall) goja.Value {
 	function, ok := jsvalue.Callable(c.Argument(0))
 	if !ok {
 		panic(r.typeError("queueMicrotask needs a function"))

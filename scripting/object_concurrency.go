@@ -41,16 +41,16 @@ func (r *run) makeAbortSignal() *goja.Object {
 	r.method(class, "timeout", r.signalTimeout)
 	r.method(class, "any", r.anySignal)
 	r.accessor(prototype, "aborted", func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(self[*abortSignal](r, c.This).reason != nil)
+		return r.rt.ToValue(self[*abortSignal](&r.realm, c.This).reason != nil)
 	}, nil)
 	r.accessor(prototype, "reason", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](r, c.This).reason; reason != nil {
+		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
 			return reason
 		}
 		return goja.Undefined()
 	}, nil)
 	r.method(prototype, "throwIfAborted", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](r, c.This).reason; reason != nil {
+		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
 			panic(reason)
 		}
 		return goja.Undefined()
@@ -62,7 +62,7 @@ func (r *run) makeAbortSignal() *goja.Object {
 
 func (r *run) newSignal() *abortSignal {
 	s := &abortSignal{object: r.rt.NewObject()}
-	_ = s.object.SetPrototype(r.needed("AbortSignal").Get("prototype").(*goja.Object))
+	_ = s.object.SetPrototype(r.Needed("AbortSignal").Get("prototype").(*goja.Object))
 	r.bind(s.object, s)
 	return s
 }
@@ -129,7 +129,7 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 
 // listen is signal.addEventListener("abort", function, { once }).
 func (r *run) listen(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](r, c.This)
+	s := self[*abortSignal](&r.realm, c.This)
 	if _, ok := jsvalue.Callable(c.Argument(1)); !ok || textOf(c.Argument(0)) != "abort" {
 		panic(r.typeError(`a signal has addEventListener("abort", function)`))
 	}
@@ -148,7 +148,7 @@ func (r *run) listen(c goja.FunctionCall) goja.Value {
 const maxListeners = 1_000
 
 func (r *run) unlisten(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](r, c.This)
+	s := self[*abortSignal](&r.realm, c.This)
 	s.listeners = slices.DeleteFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
 	return goja.Undefined()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // parseCSV is csv.parse(text, { header, separator }).
-func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
+func (r *realm) parseCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.parse"
 	text := r.textArgument(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "header", "separator")
@@ -28,7 +28,7 @@ func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
 }
 
 // separator returns the character that stands between fields.
-func (r *run) separator(what string, options goja.Value) string {
+func (r *realm) separator(what string, options goja.Value) string {
 	v := option(options, "separator")
 	if goja.IsUndefined(v) {
 		return ","
@@ -42,7 +42,7 @@ func (r *run) separator(what string, options goja.Value) string {
 }
 
 type csvTable struct {
-	r      *run
+	r      *realm
 	reader *csvReader
 	// names are those of the columns, and order is how their members are
 	// defined: in that of the columns, behind array indexes in ascending order.
@@ -111,7 +111,7 @@ func (t *csvTable) row() goja.Value {
 }
 
 // printCSV is csv.print(rows, { header, separator }).
-func (r *run) printCSV(c goja.FunctionCall) goja.Value {
+func (r *realm) printCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.print"
 	options := r.options(what, c.Argument(1), "header", "separator")
 	p := csvPrinter{r: r, separator: r.separator(what, options)}
@@ -124,7 +124,7 @@ func (r *run) printCSV(c goja.FunctionCall) goja.Value {
 	return r.rt.ToValue(string(p.out))
 }
 
-func (r *run) listOf(what string, v goja.Value) *goja.Object {
+func (r *realm) listOf(what string, v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok || jsvalue.KindOf(o) != jsvalue.Array {
 		panic(r.typeError(what + " must be an array"))
@@ -133,7 +133,7 @@ func (r *run) listOf(what string, v goja.Value) *goja.Object {
 }
 
 type csvPrinter struct {
-	r         *run
+	r         *realm
 	separator string
 	names     []string // nil where rows are arrays
 	out       []byte

@@ -11,7 +11,7 @@ import (
 )
 
 // makeDates makes dates. They read no clock.
-func (r *run) makeDates() *goja.Object {
+func (r *realm) makeDates() *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "parse", r.parseDate)
 	r.method(o, "format", r.formatDate)
@@ -33,7 +33,7 @@ func (r *run) makeDates() *goja.Object {
 // longestDate is how far a Date reaches from 1970, in milliseconds.
 const longestDate = 8.64e15
 
-func (r *run) newDate(what string, t time.Time) goja.Value {
+func (r *realm) newDate(what string, t time.Time) goja.Value {
 	// A year is looked at first: milliseconds of far ones overflow.
 	if t.Year() < -271_821 || t.Year() > 275_760 || math.Abs(float64(t.UnixMilli())) > longestDate {
 		panic(r.rangeError(what + ": the date is farther away than a Date can be"))
@@ -41,7 +41,7 @@ func (r *run) newDate(what string, t time.Time) goja.Value {
 	return r.construct("Date", r.rt.ToValue(t.UnixMilli()))
 }
 
-func (r *run) zone(what string, options goja.Value) *time.Location {
+func (r *realm) zone(what string, options goja.Value) *time.Location {
 	v := option(r.options(what, options, "zone"), "zone")
 	if goja.IsUndefined(v) {
 		return time.UTC
@@ -63,7 +63,7 @@ func (r *run) zone(what string, options goja.Value) *time.Location {
 }
 
 // dateOf returns an argument that must be a date, in the zone of the options.
-func (r *run) dateOf(what string, v, options goja.Value) time.Time {
+func (r *realm) dateOf(what string, v, options goja.Value) time.Time {
 	zone := r.zone(what, options)
 	if text, ok := v.(goja.String); ok {
 		t, err := dates.ParseISO(r.bounded(text).String(), zone)
@@ -82,7 +82,7 @@ func (r *run) dateOf(what string, v, options goja.Value) time.Time {
 	return time.UnixMilli(int64(ms)).In(zone)
 }
 
-func (r *run) pattern(what string, v goja.Value) string {
+func (r *realm) pattern(what string, v goja.Value) string {
 	if isNothing(v) {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (r *run) pattern(what string, v goja.Value) string {
 const maxDatePattern = 256
 
 // parseDate is dates.parse(text, pattern, { zone }).
-func (r *run) parseDate(c goja.FunctionCall) goja.Value {
+func (r *realm) parseDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.parse"
 	text, pattern, zone := r.textArgument(what, c.Argument(0)), r.pattern(what, c.Argument(1)), r.zone(what, c.Argument(2))
 	var t time.Time
@@ -113,7 +113,7 @@ func (r *run) parseDate(c goja.FunctionCall) goja.Value {
 }
 
 // formatDate is dates.format(date, pattern, { zone }).
-func (r *run) formatDate(c goja.FunctionCall) goja.Value {
+func (r *realm) formatDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.format"
 	t, pattern := r.dateOf(what, c.Argument(0), c.Argument(2)), r.pattern(what, c.Argument(1))
 	if pattern == "" {
@@ -130,7 +130,7 @@ func (r *run) formatDate(c goja.FunctionCall) goja.Value {
 }
 
 // dateParts is dates.parts(date, { zone }).
-func (r *run) dateParts(c goja.FunctionCall) goja.Value {
+func (r *realm) dateParts(c goja.FunctionCall) goja.Value {
 	t := r.dateOf("dates.parts", c.Argument(0), c.Argument(1))
 	_, offset := t.Zone()
 	o := r.rt.NewObject()
@@ -147,12 +147,12 @@ func (r *run) dateParts(c goja.FunctionCall) goja.Value {
 }
 
 // dateUnit returns a unit as it is called, of one or of many.
-func (r *run) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
+func (r *realm) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
 
 const maxAmount = 1e9
 
 // addToDate is dates.add(date, amounts, { zone }). Larger units come first.
-func (r *run) addToDate(c goja.FunctionCall) goja.Value {
+func (r *realm) addToDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.add"
 	t := r.dateOf(what, c.Argument(0), c.Argument(2))
 	units := []string{"years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds"}
@@ -173,7 +173,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 }
 
 // diffDates is dates.diff(from, to, unit, { zone }).
-func (r *run) diffDates(c goja.FunctionCall) goja.Value {
+func (r *realm) diffDates(c goja.FunctionCall) goja.Value {
 	const what = "dates.diff"
 	from, to := r.dateOf(what, c.Argument(0), c.Argument(3)), r.dateOf(what, c.Argument(1), c.Argument(3))
 	n, ok := dates.Diff(from, to, r.dateUnit(c.Argument(2)))

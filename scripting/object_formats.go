@@ -14,7 +14,7 @@ import (
 )
 
 // parseYAML is yaml.parse(text, { all }).
-func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
+func (r *realm) parseYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.parse"
 	text := r.textArgument(what, c.Argument(0))
 	all := option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
@@ -32,7 +32,7 @@ func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
 }
 
 // printYAML is yaml.print(value), of what JSON.stringify would write.
-func (r *run) printYAML(c goja.FunctionCall) goja.Value {
+func (r *realm) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
 	return r.printed(c.Argument(0), func(text []byte) string {
 		if text == nil {
@@ -48,7 +48,7 @@ func (r *run) printYAML(c goja.FunctionCall) goja.Value {
 }
 
 // refused throws why a text cannot be read or written.
-func (r *run) refused(what string, err error) {
+func (r *realm) refused(what string, err error) {
 	var mistake *yaml.Error
 	switch {
 	case err == nil:
@@ -60,7 +60,7 @@ func (r *run) refused(what string, err error) {
 }
 
 // makeTOML makes toml: parse(text) and print(value).
-func (r *run) makeTOML() *goja.Object {
+func (r *realm) makeTOML() *goja.Object {
 	parse := func(c goja.FunctionCall) goja.Value {
 		const what = "toml.parse"
 		table, err := toml.Parse(r.textArgument(what, c.Argument(0)))
@@ -85,7 +85,7 @@ func (r *run) makeTOML() *goja.Object {
 }
 
 // format returns the global of a text format: parse, and what writes a value.
-func (r *run) format(parse native, printer string, print native) *goja.Object {
+func (r *realm) format(parse native, printer string, print native) *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "parse", parse)
 	r.method(o, printer, print)
@@ -93,8 +93,8 @@ func (r *run) format(parse native, printer string, print native) *goja.Object {
 }
 
 // going ends the work of other packages on what a script made when the call is over.
-func (r *run) going() error {
-	if r.stopped() {
+func (r *realm) going() error {
+	if r.caller.Stopped() {
 		return jsvalue.ErrStopped
 	}
 	return nil
@@ -102,7 +102,7 @@ func (r *run) going() error {
 
 // printed returns the text that a printer makes of what JSON.stringify would write
 // of a value, which is nil for what it leaves out.
-func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Value {
+func (r *realm) printed(value goja.Value, print func(text []byte) string) goja.Value {
 	text, err := r.json(value)
 	if err != nil {
 		panic(r.throwable(err))
@@ -114,7 +114,7 @@ func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Val
 	return r.rt.ToValue(out)
 }
 
-func (r *run) plain(v any) goja.Value {
+func (r *realm) plain(v any) goja.Value {
 	r.proceed()
 	switch v := v.(type) {
 	case nil:
@@ -134,7 +134,7 @@ func (r *run) plain(v any) goja.Value {
 }
 
 // object returns an object. Names that are array indexes are defined first.
-func (r *run) object(names []string, values []any) goja.Value {
+func (r *realm) object(names []string, values []any) goja.Value {
 	o := r.rt.NewObject()
 	var indexed []jsvalue.IndexedMember
 	for i, name := range names {
@@ -165,7 +165,7 @@ const (
 )
 
 // parse is JSON.parse(text, reviver).
-func (r *run) parse(c goja.FunctionCall) goja.Value {
+func (r *realm) parse(c goja.FunctionCall) goja.Value {
 	v, err := r.decode(c.Argument(0).String())
 	if err != nil {
 		panic(r.syntaxError("JSON.parse: " + err.Error()))
@@ -181,7 +181,7 @@ func (r *run) parse(c goja.FunctionCall) goja.Value {
 
 // revive is InternalizeJSONProperty of ECMA-262. A reviver may nest the value
 // deeper than the decoder allows; the depth is bounded here too.
-func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
+func (r *realm) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
 	if depth > 2*jsvalue.MaxDecodeDepth {
 		panic(r.construct("RangeError", r.rt.ToValue("JSON.parse: the reviver nests the value too deep")))
 	}
@@ -204,8 +204,8 @@ func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(go
 }
 
 // stringify is JSON.stringify(value, replacer, space).
-func (r *run) stringify(c goja.FunctionCall) goja.Value {
-	e := jsvalue.NewEncoder(maxStringifyBytes, maxStringifyDepth, r.stopped)
+func (r *realm) stringify(c goja.FunctionCall) goja.Value {
+	e := jsvalue.NewEncoder(maxStringifyBytes, maxStringifyDepth, r.caller.Stopped)
 	e.Awaited = r.program.Kind == Code
 	e.Layout = r.layout(c.Argument(1), c.Argument(2))
 	wrote, err := e.Encode(c.Argument(0))
@@ -220,7 +220,7 @@ func (r *run) stringify(c goja.FunctionCall) goja.Value {
 	return r.rt.ToValue(string(e.Out))
 }
 
-func (r *run) layout(replacer, space goja.Value) jsvalue.Layout {
+func (r *realm) layout(replacer, space goja.Value) jsvalue.Layout {
 	l := jsvalue.Layout{Gap: gap(space)}
 	if f, ok := jsvalue.Callable(replacer); ok {
 		l.Replacer = f
@@ -254,6 +254,6 @@ func gap(space goja.Value) string {
 	return ""
 }
 
-func (r *run) syntaxError(message string) *goja.Object {
+func (r *realm) syntaxError(message string) *goja.Object {
 	return r.construct("SyntaxError", r.rt.ToValue(message))
 }

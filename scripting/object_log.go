@@ -17,8 +17,8 @@ const maxLogMessage = 64 << 10
 // maxTraces bounds the errors of one record whose places are told.
 const maxTraces = 4
 
-// warn tells the operator of something that the script should do otherwise.
-func (r *run) warn(message string) {
+// Warn tells the operator of something that the script should do otherwise.
+func (r *run) Warn(message string) {
 	r.tell(opConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
 
@@ -49,7 +49,7 @@ func (r *run) traces(values []goja.Value) string {
 // payload returns the JSON of a value that a script hands to its host, within
 // the bounds of a log record. What JSON cannot hold is the script's mistake.
 func (r *run) payload(v goja.Value) []byte {
-	e := jsvalue.NewEncoder(maxLogMessage, 16, r.stopped)
+	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
 	e.BigInts = true
 	wrote, err := e.Encode(v)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) shown(v goja.Value) string {
 	if o.ClassName() == "Error" {
 		return textOf(o.Get("name")) + ": " + textOf(o.Get("message"))
 	}
-	e := jsvalue.NewEncoder(maxLogMessage, 16, r.stopped)
+	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
 	e.BigInts = true
 	if wrote, err := e.Encode(o); err != nil || !wrote {
 		return "[" + o.ClassName() + "]"
@@ -172,25 +172,4 @@ func (r *run) print(method string, values []goja.Value) goja.Value {
 // cutMark is what the last line ends with when there is no room for more.
 func cutMark(most int) string {
 	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", most)
-}
-
-// inspectLine returns values as console shows them, side by side, in a little more
-// than so many bytes.
-func (r *run) inspectLine(values []goja.Value, most int) string {
-	in := inspector{r: r, most: most}
-	for i, v := range values {
-		r.proceed()
-		if i > 0 {
-			in.out = append(in.out, ' ')
-		}
-		if _, text := v.(goja.String); text {
-			in.shown(v)
-		} else {
-			in.value(v)
-		}
-		if in.full() {
-			break
-		}
-	}
-	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
 }

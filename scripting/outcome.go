@@ -332,20 +332,6 @@ func (r *run) read(value goja.Value) (*Result, error) {
 	return &Result{Kind: Value, JSON: out}, nil
 }
 
-// json returns the value as JSON, nil for undefined.
-func (r *run) json(value goja.Value) ([]byte, error) { return r.encoded(value, false) }
-
-// encoded is [run.json] where a BigInt may be an integer.
-func (r *run) encoded(value goja.Value, bigints bool) ([]byte, error) {
-	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.stopped)
-	e.Awaited, e.BigInts = true, bigints
-	wrote, err := e.Encode(value)
-	if err != nil || !wrote {
-		return nil, err
-	}
-	return e.Out, nil
-}
-
 // richOf returns the content that the value is: what content.structured
 // returned, one block, or an array of blocks.
 func (r *run) richOf(value goja.Value) (structured, bool) {

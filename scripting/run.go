@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
-	"github.com/mcpd/mcpd/internal/js/compiler"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -15,13 +14,12 @@ import (
 // that called Run, but for the channels and what Interrupt touches.
 type run struct {
 	// fixed at creation
-	ctx     context.Context
-	rt      *goja.Runtime
-	program *compiler.Program
-	call    Call
-	limits  Limits
-	host    Host
-	began   time.Time
+	realm
+	ctx    context.Context
+	call   Call
+	limits Limits
+	host   Host
+	began  time.Time
 
 	book   book
 	loop   loop
@@ -46,22 +44,14 @@ type run struct {
 	input *goja.Object
 	// made are the globals that exist once and are needed by others.
 	made map[string]*goja.Object
-	// engineSets is Reflect.setPrototypeOf of the engine, where the body may have proxies, and
-	// traps how deep it is in them.
-	engineSets func(this goja.Value, args ...goja.Value) goja.Value
-	traps      int
-	// states are the Go halves of objects such as URLs.
-	states map[*goja.Object]any
-	random *rand.ChaCha8
-	// zones are the time zones that were asked for.
-	zones map[string]*time.Location
 }
 
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
-		ctx: ctx, rt: goja.New(), program: c.Program.compiled, call: c, host: h,
-		limits: c.limits(), began: time.Now(),
+		realm: realm{rt: goja.New(), program: c.Program.compiled},
+		ctx:   ctx, call: c, host: h, limits: c.limits(), began: time.Now(),
 	}
+	r.caller, r.maxOutput, r.maxDepth = r, r.limits.Output, r.limits.Depth
 	if c.Start.IsZero() {
 		r.call.Start = r.began
 	}
@@ -105,17 +95,9 @@ func (r *run) interrupt() {
 	r.rt.Interrupt(jsvalue.ErrStopped)
 }
 
-// stopped reports whether the call is over, for long work outside the engine.
+// Stopped reports whether the call is over, for long work outside the engine.
 // It costs next to nothing.
-func (r *run) stopped() bool { return r.ended.Load() || r.failure != nil }
-
-// proceed ends a native function of a call that is over. Every loop over what
-// a script made asks it at each step.
-func (r *run) proceed() {
-	if r.stopped() {
-		panic(r.throwable(jsvalue.ErrStopped))
-	}
-}
+func (r *run) Stopped() bool { return r.ended.Load() || r.failure != nil }
 
 // abort ends the call with a failure at the next instruction of the script,
 // which cannot catch it.
@@ -149,7 +131,5 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 	}
 }
 
-func (r *run) decode(text string) (goja.Value, error) {
-	d := jsvalue.Decoder{Runtime: r.rt, Src: text, Stopped: r.stopped}
-	return d.Document()
-}
+// Secret returns the randomness of the object crypto.
+func (r *run) Secret() *rand.ChaCha8 { return r.call.Seed.secret() }
