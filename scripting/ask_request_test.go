@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 func TestMistakesInAnAskAreToldAtOnce(t *testing.T) {
@@ -80,9 +81,9 @@ func TestMistakesInAnAskAreToldAtOnce(t *testing.T) {
 
 // mustJSONText quotes text as JSON.stringify does.
 func mustJSONText(text string) []byte {
-	e := newEncoder(1<<20, 1, func() bool { return false })
-	e.quote(text)
-	return e.out
+	e := jsvalue.NewEncoder(1<<20, 1, func() bool { return false })
+	e.Quote(text)
+	return e.Out
 }
 
 func TestAMistakeInAnAskAsksNothing(t *testing.T) {
@@ -173,8 +174,8 @@ func TestWhatIsNotGrantedDoesNotExist(t *testing.T) {
 		want    []string
 	}{
 		{`await elicit({})`, nil, []string{`tools.d/t.hcl:5:7 "elicit": error: elicit is not defined`, `grant it: allow { ask { elicit = true } }`}},
-		{`await roots()`, []Object{{"ask", "elicit"}}, []string{`tools.d/t.hcl:5:7 "roots": error: roots is not defined`, `grant it: allow { ask { roots = true } }`}},
-		{`await ask({})`, []Object{{"http", "ask"}}, []string{`tools.d/t.hcl:5:7 "ask": error: ask is not defined`, `grant what it asks for: allow { ask { elicit = true } } makes elicit and ask`}},
+		{`await roots()`, []Object{{Kind: "ask", Name: "elicit"}}, []string{`tools.d/t.hcl:5:7 "roots": error: roots is not defined`, `grant it: allow { ask { roots = true } }`}},
+		{`await ask({})`, []Object{{Kind: "http", Name: "ask"}}, []string{`tools.d/t.hcl:5:7 "ask": error: ask is not defined`, `grant what it asks for: allow { ask { elicit = true } } makes elicit and ask`}},
 		{`return typeof sample`, nil, nil},
 		{`const roots = [1]; return roots`, nil, nil},
 	} {
@@ -190,7 +191,7 @@ func TestWhatIsNotGrantedDoesNotExist(t *testing.T) {
 		}
 	}
 	src := tool(`return ["elicit", "sample", "roots", "ask", "AskDenied"].map(n => typeof globalThis[n])`)
-	src.Objects = []Object{{"ask", "sample"}}
+	src.Objects = []Object{{Kind: "ask", Name: "sample"}}
 	if got := shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{})); got != `["undefined","function","undefined","undefined","function"]` {
 		t.Errorf("globals by computed names: %s", got)
 	}

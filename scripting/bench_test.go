@@ -71,7 +71,7 @@ func BenchmarkCompileTypeScript(b *testing.B) {
 func BenchmarkCompileCode(b *testing.B) {
 	src := codeOf(codeOfAKilobyte)
 	for i := range 50 {
-		src.Objects = append(src.Objects, Object{"tools", fmt.Sprintf("tool_%d", i)})
+		src.Objects = append(src.Objects, Object{Kind: "tools", Name: fmt.Sprintf("tool_%d", i)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,10 +19,10 @@ import (
 func codeOf(text string) Source {
 	src := Source{
 		Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New(),
-		Members: []Member{{"crm", "get_customer", "crm_get_customer"}, {"crm", "list", "crm_list"}, {"crm", "gone", "crm_gone"}, {"console", "log", "crm_list"}},
+		Members: []Member{{Group: "crm", Name: "get_customer", Tool: "crm_get_customer"}, {Group: "crm", Name: "list", Tool: "crm_list"}, {Group: "crm", Name: "gone", Tool: "crm_gone"}, {Group: "console", Name: "log", Tool: "crm_list"}},
 	}
 	for _, name := range []string{"search_web", "read_file", "crm_get_customer", "crm_list", "any-name", "JSON", "delete", "screenshot", "fail", "print", "crm"} {
-		src.Objects = append(src.Objects, Object{"tools", name})
+		src.Objects = append(src.Objects, Object{Kind: "tools", Name: name})
 	}
 	return src
 }
@@ -201,7 +202,7 @@ func TestOnlyWhatShadowsNothingIsACodeName(t *testing.T) {
 		"search_web": true, "$x": true, "a1": true, "fetch": true, "type": true, "of": true,
 		"": false, "1a": false, "any-name": false, "a.b": false, "ä": false, "JSON": false, "tools": false, "print": false, "parallel": false,
 		"console": false, "delete": false, "await": false, "let": false, "undefined": false, "globalThis": false, "require": false,
-		"HostError": false, "arguments": false, "eval": false, bodyMarker: false, "async": false,
+		"HostError": false, "arguments": false, "eval": false, "$mcpd$body$": false, "async": false,
 	} {
 		if got := IsCodeName(name); got != want {
 			t.Errorf("%q: got %t, want %t", name, got, want)
@@ -383,6 +384,112 @@ func TestOnlyBlocksOfMCPAreContent(t *testing.T) {
 		out := runWith(t, call(compiled(t, codeOf("await crm.list()")), ``), &staticHost{[]byte(c.answer)})
 		if got := out.Result != nil && out.Result.Kind == Content; got != c.want {
 			t.Errorf("%s: content %t", c.answer, got)
+		}
+	}
+}
+
+// TestImports_runAndKeepPlaces runs code with imports of every form: none keeps it from
+// being run, and what is wrong further on is told at its place.
+func TestImports_runAndKeepPlaces(t *testing.T) {
+	for _, statement := range []string{
+		"import os", "import os as x", "import os # x", "import os as x # it's `x", "import a.b as c", "from x import (a, # b\n  b)", "from x import a, \\\n  b", "import 'x';", "import type { A } from 'y'",
+		"import('os')", "await import(\"os\")", "const os = await import('os')", "const { a } = await import('os'), b = require('b')", "const n = 'x', m = await import(n)",
+		"await Promise.all([import('a'), import('b')])", "if (await import('x')) { }", "let os; try { os = await import('os') } catch {}", "let s: import('fs').Stats", "f = import.meta.url", "import ü from 'ß'",
+		"const t = require('fs')?.readFileSync('x')", "try { require('fs').readFileSync('x') } catch {}", "let name = 'x', r = [require(name)]",
+		"async function g() {\n  import os\n  return await import('ß')\n}",
+	} {
+		if got := runCode(t, statement+"\nawait search_web({ query: 'a' })").Ended; !strings.HasPrefix(got, `[{"title":"a"}`) {
+			t.Errorf("%q: %s", statement, got)
+		}
+		lines := strings.Count(statement, "\n")
+		for _, row := range []struct{ code, want string }{
+			{statement + "\n  const b = ;", fmt.Sprintf("%d:13", lines+2)},
+			{statement + "\n  nothing_there", fmt.Sprintf("%d:3", lines+2)},
+		} {
+			src := codeOf(row.code)
+			p, list := Compile(src)
+			got := ""
+			for _, d := range list {
+				if d.Severity == diag.Error {
+					got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
+				}
+			}
+			if p != nil {
+				if f := runWith(t, call(p, ``), toolHost()).Failure; f != nil && len(f.Stack) > 0 {
+					got = fmt.Sprintf("%d:%d", f.Stack[0].Range.Start.Line, f.Stack[0].Range.Start.Column)
+				}
+			}
+			if got != row.want {
+				t.Errorf("%q: the mistake is told at %s, want %s", row.code, got, row.want)
+			}
+		}
+	}
+	for code, want := range map[string]string{
+		"import os; const b = ;":                           "1:22",
+		"import ü from 'ß'; const b = ;":                   "1:30",
+		"f(import('ß')); const b = ;":                      "1:27",
+		"import os; # c\nawait import('x'); ;;const b = ;": "2:32",
+	} {
+		_, list := Compile(codeOf(code))
+		got := ""
+		for _, d := range list {
+			if d.Severity == diag.Error {
+				got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: the mistake is told at %s, want %s", code, got, want)
+		}
+	}
+}
+
+// Compiling code ends, whatever it is, and tells of places that are in it.
+func FuzzCode(f *testing.F) {
+	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		src := codeOf(text)
+		p, list := Compile(src)
+		if (p == nil) != list.HasErrors() {
+			t.Fatalf("%q: a program %t, and %v", text, p != nil, list)
+		}
+		for _, d := range list {
+			if start, end := d.Range.Start.Byte, d.Range.End.Byte; start < 0 || end < start || end > len(text) {
+				t.Fatalf("%q: %v is at %d to %d", text, d, start, end)
+			}
+		}
+		_ = Explain(src.Text, list)
+		if p == nil {
+			return
+		}
+		data, err := p.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := UnmarshalProgram(data, src.Transpiler); err != nil || again.Hash() != p.Hash() {
+			t.Fatalf("%q in another process: %v", text, err)
+		}
+	})
+}
+
+func TestTheFenceAroundAProgramIsLeftOut(t *testing.T) {
+	for _, c := range []struct{ code, want string }{
+		{"```js\n1 + 1\n```", "2"},
+		{"\n ```javascript \r\n1 + 1\r\n```\r\n\n", "2"},
+		{"~~~\nreturn 5\n~~~", "5"},
+		{"````typescript\nconst n: number = 5\nn\n````", "5"},
+		{"```python\nimport os\nprint(1)\n```", "nothing"},
+		{"```\n`${1}`\n```", `"1"`},
+		{"```js\n\n```", "nothing"},
+		{"~~~js\nconst t = `\n~~~js\nx\n~~~\n`;\nt.length\n~~~", "13"},
+		{"```js\nserch_web({})\n```", "throws ReferenceError: serch_web is not defined; did you mean search_web?"},
+		{"```js\nconst x = ;\n```", "refused: 2:11: error: unexpected token ;; a value is missing between = and ;"},
+		{"const t = `\n~~~js\nx\n~~~\n`\nt.length", "13"},
+		{"'```js\\nx\\n```'", `"` + "```js\\nx\\n```" + `"`},
+	} {
+		if got := runCode(t, c.code).Ended; got != c.want {
+			t.Errorf("%q:\ngot  %s\nwant %s", c.code, got, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -311,7 +312,7 @@ func codes(list diag.List) (codes []string) {
 }
 
 func TestCompile_trial(t *testing.T) {
-	space := strings.Repeat(" ", maxUnproven)
+	space := strings.Repeat(" ", 4<<10)
 	for _, c := range []struct {
 		name string
 		src  Source
@@ -347,11 +348,11 @@ func TestCompile_syntaxErrorAlone(t *testing.T) {
 		"as an export":       "export const a = vars.typo; export const b = 1;",
 		"two of them":        "const a = ; const b = ;",
 		"a private name":     "class A { a() { return [this.#b, this.#c, vars.typo] } }",
-		"in a large body":    "class A { a() { return [this.#b, this.#c, vars.typo] } }" + strings.Repeat(" ", maxThorough),
+		"in a large body":    "class A { a() { return [this.#b, this.#c, vars.typo] } }" + strings.Repeat(" ", 16<<10),
 		"behind an import":   "import { x } from './good.js'; return vars.typo + x +;",
 		"twice in one file":  "import x from './bad.js'; return vars.typo + x;",
 		"a declaration":      "let a = 1; let a = 2; let a = 3; return vars.typo",
-		"in a larger body":   "let a = 1; let a = 2; let a = 3; return vars.typo" + strings.Repeat(" ", maxUnproven),
+		"in a larger body":   "let a = 1; let a = 2; let a = 3; return vars.typo" + strings.Repeat(" ", 4<<10),
 		"a getter parameter": "return { get a(b) { return vars.typo } }",
 	} {
 		for _, language := range []Language{JS, TS} {
@@ -430,4 +431,9 @@ func TestPatternRanges_folded(t *testing.T) {
 			t.Errorf("%.60s… of %d bytes: %.200v", body, len(body), problems)
 		}
 	}
+}
+
+// mistakes are what is told of a body and refuses it.
+func mistakes(src Source, list diag.List) []string {
+	return told(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }

@@ -32,7 +32,7 @@ func guarded(allowed *bool) *fakeHost {
 func granted(t *testing.T, host *fakeHost, answer string) (result string, calls []string) {
 	t.Helper()
 	src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)
-	src.Objects = append(src.Objects, Object{"http", "crm"})
+	src.Objects = append(src.Objects, Object{Kind: "http", Name: "crm"})
 	c := call(compiled(t, src), `{}`)
 	c.Journal = NewJournal()
 	out := runWith(t, c, host)
@@ -99,7 +99,7 @@ func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
 				return []byte(`{"status":200,"headers":{},"body":"welcome","url":"https://x"}`), nil
 			}}
 			src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)
-			src.Objects = append(src.Objects, Object{"http", "crm"})
+			src.Objects = append(src.Objects, Object{Kind: "http", Name: "crm"})
 			c := call(compiled(t, src), `{}`)
 			c.Journal = NewJournal()
 			out := runWith(t, c, host)

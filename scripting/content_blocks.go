@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeContent makes content, whose functions return MCP content blocks:
@@ -75,7 +76,7 @@ func (r *run) copyMembers(to *goja.Object, from goja.Value) {
 	}
 	for _, key := range o.Keys() {
 		r.proceed()
-		_ = define(to, key, o.Get(key))
+		_ = jsvalue.Define(to, key, o.Get(key))
 	}
 }
 
@@ -157,11 +158,11 @@ func (r *run) base64(v goja.Value) goja.Value {
 // content blocks of MCP, so that code can return them as what they are.
 func (r *run) markBlocks(answer goja.Value) {
 	list, ok := answer.(*goja.Object)
-	if !ok || kindOf(list) != kindArray {
+	if !ok || jsvalue.KindOf(list) != jsvalue.Array {
 		return
 	}
-	blocks := make([]*goja.Object, 0, min(lengthOf(list), 16))
-	for i := range lengthOf(list) {
+	blocks := make([]*goja.Object, 0, min(jsvalue.LengthOf(list), 16))
+	for i := range jsvalue.LengthOf(list) {
 		block, ok := list.Get(index(i)).(*goja.Object)
 		if !ok || !isBlock(block) {
 			return
@@ -207,16 +208,16 @@ func isBlock(o *goja.Object) bool {
 // is its place among them. Text stays where it is.
 func (r *run) lift(value goja.Value) (structured, bool) {
 	o, ok := value.(*goja.Object)
-	if !ok || r.program.kind != Code || len(r.blocks) == 0 {
+	if !ok || r.program.Kind != Code || len(r.blocks) == 0 {
 		return structured{}, false
 	}
 	l := lifting{r: r, blocks: r.rt.NewArray()}
 	var copied *goja.Object
-	switch kindOf(o) {
-	case kindArray:
+	switch jsvalue.KindOf(o) {
+	case jsvalue.Array:
 		copied = l.array(o, l.member)
-	case kindPlain:
-		if promiseOf(o) != nil {
+	case jsvalue.Plain:
+		if jsvalue.PromiseOf(o) != nil {
 			return structured{}, false
 		}
 		copied = r.rt.NewObject()
@@ -261,7 +262,7 @@ func (l *lifting) element(v goja.Value) goja.Value {
 // are bounded by the size of a result.
 func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
 	copied := l.r.rt.NewArray()
-	length := lengthOf(o)
+	length := jsvalue.LengthOf(o)
 	if length > int64(l.r.limits.Output) {
 		return o
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 func TestResultsMeanWhatJSONStringifyMeans(t *testing.T) {
@@ -162,15 +163,16 @@ func never() bool { return false }
 // roundTrip decodes JSON into a runtime and encodes it again.
 func roundTrip(t testing.TB, text string) (string, error) {
 	t.Helper()
-	v, err := (&run{rt: goja.New()}).decode(text)
+	d := jsvalue.Decoder{Runtime: goja.New(), Src: text}
+	v, err := d.Document()
 	if err != nil {
 		return "", err
 	}
-	e := newEncoder(1<<20, maxDecodeDepth, never)
-	if wrote, err := e.encode(v); err != nil || !wrote {
+	e := jsvalue.NewEncoder(1<<20, jsvalue.MaxDecodeDepth, never)
+	if wrote, err := e.Encode(v); err != nil || !wrote {
 		t.Fatalf("encode %q: %v %v", text, wrote, err)
 	}
-	return string(e.out), nil
+	return string(e.Out), nil
 }
 
 func TestJSONGoesThroughARuntimeUnchanged(t *testing.T) {
@@ -214,7 +216,7 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 		`{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{'a':1}`, `{"a" 1}`, `{,}`, `1 2`, `[] x`, `01`, `-`, `+1`, `1.`, `.5`, `1e`, `1e+`,
 		`0x1`, `1e999`, `"`, `"a`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\u+123"`, "\"\n\"", "\"\x00\"", "\"\xff\"", "\xff", `/**/1`, `'a'`, "\ufeff1",
 		strings.Repeat("[", 513), strings.Repeat(`{"a":`, 513), strings.Repeat("[", 1e6),
-		"[" + strings.Repeat("1,", maxDecodeValues) + "1]",
+		"[" + strings.Repeat("1,", jsvalue.MaxDecodeValues) + "1]",
 	} {
 		if got, err := roundTrip(t, text); err == nil {
 			t.Errorf("%.40q was read as %.40q", text, got)

@@ -106,7 +106,7 @@ func (l Limits) withDefaults() Limits {
 // limits returns the bounds of the call. Bodies that are no code print nothing.
 func (c Call) limits() Limits {
 	l := c.Limits.withDefaults()
-	if c.Program == nil || c.Program.compiled.kind != Code {
+	if c.Program == nil || c.Program.compiled.Kind != Code {
 		l.Stdout = 0
 	}
 	return l
@@ -215,7 +215,7 @@ func (r *run) recovered(bug any) (Outcome, error) {
 			return Outcome{Failure: failure}, nil
 		}
 	}
-	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.program.name, bug)
+	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.program.Name, bug)
 }
 
 // Over says why a call whose context is done has no result; nil when it is not done.
@@ -262,7 +262,7 @@ func (r *run) outcome() Outcome {
 
 // body calls the body's function and returns what it returns.
 func (r *run) body() (goja.Value, *Failure) {
-	compiled, err := r.rt.RunProgram(r.program.code)
+	compiled, err := r.rt.RunProgram(r.program.Code)
 	if err != nil {
 		return nil, r.failed(err)
 	}

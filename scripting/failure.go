@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // maxFrames bounds the stack of a failure.
@@ -77,7 +78,7 @@ func (r *run) causedAt(o *goja.Object) []Frame {
 // thrownAt makes a failure of what was thrown. Of a call that is over it is that: loops of the
 // engine end by throwing then.
 func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
-	if r.failure == nil && r.stopped() {
+	if r.failure == nil && r.Stopped() {
 		if over := Over(r.ctx); over != nil {
 			over.Stack = r.frames(stack)
 			return over
@@ -123,7 +124,7 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 		failure.Stack = r.frames(r.stacks[o])
 	}
 	made, _ := r.states[o].(*scriptError)
-	if r.program.kind == Code && o.ClassName() == "Error" {
+	if r.program.Kind == Code && o.ClassName() == "Error" {
 		failure.Name = truncate.Start(textOf(o.Get("name")), maxName)
 	}
 	switch {
@@ -159,9 +160,9 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
-	wrote, err := e.encode(o.Get(made.member))
-	details := e.out
+	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.Stopped)
+	wrote, err := e.Encode(o.Get(made.member))
+	details := e.Out
 	if err != nil || !wrote {
 		details = nil
 	}
@@ -180,37 +181,29 @@ func (r *run) brief(o *goja.Object) string {
 	if message, ok := o.Get("message").(goja.String); ok {
 		return message.String()
 	}
-	e := newEncoder(maxMessage, 16, r.stopped)
-	if wrote, err := e.encode(o); err != nil || !wrote {
+	e := jsvalue.NewEncoder(maxMessage, 16, r.Stopped)
+	if wrote, err := e.Encode(o); err != nil || !wrote {
 		return "an object that is no error"
 	}
-	return string(e.out)
-}
-
-// textOf returns a value as text. Symbols, which refuse to become text, are described.
-func textOf(v goja.Value) string {
-	if v == nil {
-		return ""
-	}
-	return v.String()
+	return string(e.Out)
 }
 
 // frames returns the frames that the author wrote, innermost first.
 func (r *run) frames(stack []goja.StackFrame) []Frame {
 	var frames []Frame
-	from := &r.program.origin
+	from := &r.program.Origin
 	for i := range stack {
 		f := &stack[i]
 		if len(frames) >= maxFrames {
 			break
 		}
-		at, ok := from.located(f.Position())
+		at, ok := from.Located(f.Position())
 		if !ok {
 			continue
 		}
 		frame := Frame{Function: functionName(f.FuncName()), Range: at.Range()}
 		if len(frames) == 0 {
-			frame.Excerpt = at.text.Excerpt(at.start, at.end)
+			frame.Excerpt = at.Text.Excerpt(at.Start, at.End)
 		}
 		frames = append(frames, frame)
 	}

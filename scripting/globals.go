@@ -8,6 +8,8 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/internal/base/wildcard"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // noSource keeps scripts from compiling text: eval, Function and their kin all
@@ -29,9 +31,9 @@ func refuse[T any](*T) {
 
 // arguments returns the values of the globals that the body's function takes.
 func (r *run) arguments() (values []goja.Value, failure *Failure) {
-	values = make([]goja.Value, len(r.program.parameters))
+	values = make([]goja.Value, len(r.program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
-		for i, name := range r.program.parameters {
+		for i, name := range r.program.Parameters {
 			if values[i], err = r.global(name); err != nil {
 				return err
 			}
@@ -45,29 +47,29 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
 func (r *run) secure() error {
-	for name, message := range r.program.missing {
+	for name, message := range r.program.Missing {
 		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value { panic(r.construct("ReferenceError", r.rt.ToValue(message))) })
 		_ = r.rt.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
 	r.guardPromises()
 	r.guardPrototypes()
 	r.guardProxies()
-	if r.program.patterns {
+	if r.program.Patterns {
 		if err := r.boundPatterns(); err != nil {
 			return err
 		}
 	}
-	if !r.program.everything {
+	if !r.program.Everything {
 		return nil
 	}
 	// What is made of the engine's own global of that name is made first.
 	global := r.rt.GlobalObject()
 	for _, name := range []string{"JSON", "RegExp"} {
-		if err := global.Set(name, r.needed(name)); err != nil {
+		if err := global.Set(name, r.Needed(name)); err != nil {
 			return err
 		}
 	}
-	for _, name := range r.program.globals() {
+	for _, name := range r.program.Globals() {
 		if name == "JSON" || name == "RegExp" {
 			continue
 		}
@@ -104,7 +106,7 @@ func (r *run) global(name string) (goja.Value, error) {
 		return o, nil
 	}
 	v, err := r.makeGlobal(name)
-	if o, ok := v.(*goja.Object); ok && (r.program.everything || !isData(name)) {
+	if o, ok := v.(*goja.Object); ok && (r.program.Everything || !isData(name)) {
 		if r.made == nil {
 			r.made = map[string]*goja.Object{}
 		}
@@ -119,8 +121,8 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		if len(r.call.Input) == 0 {
 			return r.rt.NewObject(), nil
 		}
-		d := decoder{rt: r.rt, src: string(r.call.Input), big: r.program.bigints}
-		return d.document()
+		d := jsvalue.Decoder{Runtime: r.rt, Src: string(r.call.Input), Big: r.program.BigInts}
+		return d.Document()
 	case "event":
 		return r.data(r.call.Input, true)
 	case "agent":
@@ -128,7 +130,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 	case "call":
 		return r.data(r.call.Info, true)
 	case "vars":
-		return r.data(r.program.vars, true)
+		return r.data(r.program.Vars, true)
 	case "uri", "value", "params":
 		return r.given(name)
 	case "env":
@@ -137,9 +139,9 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		switch {
 		case failure != nil:
 			r.abort(failure)
-			return nil, errStopped
+			return nil, jsvalue.ErrStopped
 		case a.refusal != nil && r.ctx.Err() != nil:
-			return nil, errStopped
+			return nil, jsvalue.ErrStopped
 		case a.refusal != nil:
 			return nil, a.refusal
 		}
@@ -174,14 +176,14 @@ func isData(name string) bool {
 	return false
 }
 
-// needed returns a global that other globals are made of.
-func (r *run) needed(name string) *goja.Object {
+// Needed returns a global that other globals are made of.
+func (r *run) Needed(name string) *goja.Object {
 	v, _ := r.global(name) // none of them is made of data
 	return v.(*goja.Object)
 }
 
 func (r *run) makeObject(name string) *goja.Object {
-	if r.program.kind == Code {
+	if r.program.Kind == Code {
 		if o := r.makeOfCode(name); o != nil {
 			return o
 		}
@@ -189,7 +191,7 @@ func (r *run) makeObject(name string) *goja.Object {
 	switch name {
 	case "log":
 		o := r.rt.NewObject()
-		for _, level := range logLevels() {
+		for _, level := range compiler.LogLevels() {
 			r.method(o, level, func(c goja.FunctionCall) goja.Value {
 				r.tell("log", r.logRecord(level, c))
 				return goja.Undefined()
@@ -198,7 +200,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return o
 	case "console":
 		o := r.rt.NewObject()
-		for _, name := range consoleMethods() {
+		for _, name := range compiler.ConsoleMethods() {
 			r.method(o, name, func(c goja.FunctionCall) goja.Value {
 				r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 				return goja.Undefined()
@@ -221,7 +223,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.grants("kv", (*run).makeKept)
 	case "exec":
 		o := r.rt.NewObject()
-		for _, granted := range r.program.objects {
+		for _, granted := range r.program.Objects {
 			if granted.Kind == "exec" {
 				r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
 			}
@@ -231,12 +233,12 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.grants("sql", (*run).makeDatabase)
 	case "tools":
 		var patterns []string
-		for _, granted := range r.program.objects {
+		for _, granted := range r.program.Objects {
 			if granted.Kind == "tools" {
 				patterns = append(patterns, granted.Name)
 			}
 		}
-		covered := func(name string) (string, bool) { return name, coversTool(patterns, name) }
+		covered := func(name string) (string, bool) { return name, compiler.CoversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
 		return r.nameless(toolSet{r, covered, names}, "tools is no text; write tools.NAME(args)")
 	case "modules":
@@ -257,61 +259,28 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, true) })
 	case "clearTimeout", "clearInterval":
 		return r.function(name, r.clearTimer)
-	case "queueMicrotask":
-		return r.function(name, r.queueMicrotask)
-	}
-	return r.makeStandard(name)
-}
-
-// makeStandard makes what other JavaScript hosts have too.
-func (r *run) makeStandard(name string) *goja.Object {
-	switch name {
-	case "JSON":
-		return r.format(r.parse, "stringify", r.stringify)
-	case "RegExp":
-		return r.makeRegExp()
-	case "URL":
-		return r.makeURL()
-	case "URLSearchParams":
-		class, prototype := r.class("URLSearchParams", func(this *goja.Object, c goja.ConstructorCall) {
-			r.bind(this, &searchParams{pairs: r.pairs(c.Argument(0)), proceed: r.proceed})
-		})
-		r.readParams(prototype)
-		r.writeParams(prototype)
-		r.walkParams(prototype)
-		return class
-	case "TextEncoder":
-		return r.makeTextEncoder()
-	case "TextDecoder":
-		return r.makeTextDecoder()
-	case "atob":
-		return r.function(name, r.atob)
-	case "btoa":
-		return r.function(name, r.btoa)
-	case "crypto":
-		return r.makeCrypto()
-	case "structuredClone":
-		return r.function(name, r.structuredClone)
-	case "dates":
-		return r.makeDates()
-	case "numbers":
-		return r.makeNumbers()
-	case "toml":
-		return r.makeTOML()
-	case "yaml":
-		return r.format(r.parseYAML, "print", r.printYAML)
-	case "csv":
-		return r.format(r.parseCSV, "print", r.printCSV)
 	case "AbortController":
 		class, prototype := r.class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) { r.bind(this, r.newSignal()) })
-		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](r, c.This).object }, nil)
+		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](&r.realm, c.This).object }, nil)
 		r.method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
-			r.abortSignal(self[*abortSignal](r, c.This), r.abortReason(c.Argument(0)))
+			r.abortSignal(self[*abortSignal](&r.realm, c.This), r.abortReason(c.Argument(0)))
 			return goja.Undefined()
 		})
 		return class
 	case "AbortSignal":
 		return r.makeAbortSignal()
 	}
-	return nil
+	return r.makeStandard(name)
+}
+
+// grants returns an object with one member for each grant of a kind, unless the
+// body cannot reach it.
+func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
+	o := r.rt.NewObject()
+	for _, granted := range r.program.Objects {
+		if granted.Kind == kind && r.program.Mentions(granted.Name) {
+			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
+		}
+	}
+	return o
 }

@@ -94,7 +94,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 	if r.loop.asked == nil {
 		r.loop.asked = map[int]hostCall{}
 	}
-	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.program.kind, op, payload)}
+	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.program.Kind, op, payload)}
 	past, failure := r.book.note(question)
 	if failure != nil {
 		r.abort(failure)

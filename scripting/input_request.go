@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // The methods of MCP that a body can ask with.
@@ -171,7 +172,7 @@ func (r *run) sampling(what string, v goja.Value) *askRequest {
 
 // messages writes the messages to a model. Content that is a string becomes text.
 func (r *run) messages(p *params, list *goja.Object) {
-	length := lengthOf(list)
+	length := jsvalue.LengthOf(list)
 	if length > maxAskMessages {
 		panic(r.typeError(p.what + ": there are more than " + strconv.Itoa(maxAskMessages) + " messages"))
 	}
@@ -191,20 +192,20 @@ func (r *run) messages(p *params, list *goja.Object) {
 type params struct {
 	r    *run
 	what string
-	e    *encoder
+	e    *jsvalue.Encoder
 	// last is what the last value was written as.
 	last []byte
 }
 
 func (r *run) newParams(what string) *params {
-	p := &params{r: r, what: what, e: newEncoder(maxAskBytes, maxAskDepth, r.stopped)}
-	p.e.out = append(p.e.out, '{')
+	p := &params{r: r, what: what, e: jsvalue.NewEncoder(maxAskBytes, maxAskDepth, r.Stopped)}
+	p.e.Out = append(p.e.Out, '{')
 	return p
 }
 
 func (p *params) end() []byte {
-	p.e.out = append(p.e.out, '}')
-	return p.e.out
+	p.e.Out = append(p.e.Out, '}')
+	return p.e.Out
 }
 
 func (p *params) value(name string, v goja.Value) {
@@ -213,62 +214,62 @@ func (p *params) value(name string, v goja.Value) {
 }
 
 func (p *params) name(name string) {
-	if p.e.out[len(p.e.out)-1] != '{' {
-		p.e.out = append(p.e.out, ',')
+	if p.e.Out[len(p.e.Out)-1] != '{' {
+		p.e.Out = append(p.e.Out, ',')
 	}
-	p.e.quote(name)
-	p.e.out = append(p.e.out, ':')
+	p.e.Quote(name)
+	p.e.Out = append(p.e.Out, ':')
 }
 
 func (p *params) json(name string, v goja.Value) {
-	start := len(p.e.out)
-	wrote, err := p.e.encode(v)
+	start := len(p.e.Out)
+	wrote, err := p.e.Encode(v)
 	switch {
 	case err != nil:
 		panic(p.r.typeError(p.what + ": " + name + ": " + err.Error()))
 	case !wrote:
 		panic(p.r.typeError(p.what + ": " + name + " cannot be written as JSON"))
 	}
-	p.last = p.e.out[start:]
+	p.last = p.e.Out[start:]
 }
 
 // object writes a member that is an object of a known shape.
 func (p *params) object(name string, s shape, v goja.Value) {
 	found := p.r.members(s, v)
 	p.name(name)
-	p.e.out = append(p.e.out, '{')
+	p.e.Out = append(p.e.Out, '{')
 	for _, m := range s.members {
 		if value := found[m.name]; value != nil {
 			p.value(m.name, value)
 		}
 	}
-	p.e.out = append(p.e.out, '}')
+	p.e.Out = append(p.e.Out, '}')
 }
 
 // list writes a member that is an array, each item of which item writes.
 func (p *params) list(name string, length int, item func(i int)) {
 	p.name(name)
-	p.e.out = append(p.e.out, '[')
+	p.e.Out = append(p.e.Out, '[')
 	for i := range length {
 		if i > 0 {
-			p.e.out = append(p.e.out, ',')
+			p.e.Out = append(p.e.Out, ',')
 		}
 		item(i)
 	}
-	p.e.out = append(p.e.out, ']')
+	p.e.Out = append(p.e.Out, ']')
 }
 
 func (p *params) message(role, content goja.Value) {
-	p.e.out = append(p.e.out, '{')
+	p.e.Out = append(p.e.Out, '{')
 	p.value("role", role)
 	if _, text := content.(goja.String); text {
 		p.name("content")
-		p.e.out = append(p.e.out, '{')
+		p.e.Out = append(p.e.Out, '{')
 		p.value("type", p.r.rt.ToValue("text"))
 		p.value("text", content)
-		p.e.out = append(p.e.out, '}')
+		p.e.Out = append(p.e.Out, '}')
 	} else {
 		p.value("content", content)
 	}
-	p.e.out = append(p.e.out, '}')
+	p.e.Out = append(p.e.Out, '}')
 }

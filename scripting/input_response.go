@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // opAsk is the operation that asks whoever is behind the call.
@@ -86,7 +87,7 @@ func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
 func (r *run) decodeObject(text json.RawMessage) (*goja.Object, bool) {
 	v, err := r.decode(string(text))
 	o, ok := v.(*goja.Object)
-	return o, ok && err == nil && kindOf(o) == kindPlain
+	return o, ok && err == nil && jsvalue.KindOf(o) == jsvalue.Plain
 }
 
 func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
@@ -132,10 +133,10 @@ func (r *run) acceptance(request *askRequest, result *goja.Object) (reply, bool)
 }
 
 func (r *run) onlyRoots(list *goja.Object) bool {
-	if kindOf(list) != kindArray {
+	if jsvalue.KindOf(list) != jsvalue.Array {
 		return false
 	}
-	for i := range lengthOf(list) {
+	for i := range jsvalue.LengthOf(list) {
 		r.proceed()
 		root, ok := list.Get(index(i)).(*goja.Object)
 		if !ok {

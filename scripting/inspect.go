@@ -3,18 +3,43 @@ package scripting
 import (
 	"math"
 	"math/big"
+	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // maxShownDepth bounds how deep the objects in an object are shown.
 const maxShownDepth = 10
 
+// inspectLine returns values as console shows them, side by side, in a little more
+// than so many bytes.
+func (r *realm) inspectLine(values []goja.Value, most int) string {
+	in := inspector{r: r, most: most}
+	for i, v := range values {
+		r.proceed()
+		if i > 0 {
+			in.out = append(in.out, ' ')
+		}
+		if _, text := v.(goja.String); text {
+			in.shown(v)
+		} else {
+			in.value(v)
+		}
+		if in.full() {
+			break
+		}
+	}
+	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
+}
+
 // inspector shows values as people read them: what JSON can hold as JSON on one
 // line, and the rest as consoles show it. It reads no more of a value than there
 // is room for.
 type inspector struct {
-	r     *run
+	r     *realm
 	most  int // about the most bytes that out may have
 	out   []byte
 	outer []*goja.Object // around the present value
@@ -40,9 +65,9 @@ func (in *inspector) value(v goja.Value) {
 	case *goja.Object:
 		in.object(v)
 	case goja.String:
-		e := encoder{out: in.out, bytes: math.MaxInt}
-		_ = e.text(in.fitting(v)) // which cannot be too large
-		in.out = e.out
+		e := jsvalue.Encoder{Out: in.out, MaxBytes: math.MaxInt}
+		_ = e.Text(in.fitting(v)) // which cannot be too large
+		in.out = e.Out
 	case *goja.Symbol:
 		in.add("Symbol(" + v.String() + ")")
 	default:
@@ -76,7 +101,7 @@ func (in *inspector) object(o *goja.Object) {
 			return
 		}
 	}
-	kind := kindOf(o)
+	kind := jsvalue.KindOf(o)
 	if in.named(o, kind) {
 		return
 	}
@@ -86,9 +111,9 @@ func (in *inspector) object(o *goja.Object) {
 	}
 	in.outer = append(in.outer, o)
 	switch kind {
-	case kindArray, kindTyped:
+	case jsvalue.Array, jsvalue.TypedArray:
 		in.elements(o)
-	case kindMap, kindSet:
+	case jsvalue.Map, jsvalue.Set:
 		in.collection(o, kind)
 	default:
 		in.members(o)
@@ -98,28 +123,28 @@ func (in *inspector) object(o *goja.Object) {
 
 // named shows an object that is no collection of values, and reports whether it is
 // one.
-func (in *inspector) named(o *goja.Object, kind objectKind) bool {
+func (in *inspector) named(o *goja.Object, kind jsvalue.Kind) bool {
 	switch kind {
-	case kindFunction:
+	case jsvalue.Function:
 		in.add("[Function")
 		if name, ok := o.Get("name").(goja.String); ok && name.Length() > 0 {
 			in.add(": " + in.fitting(name).String())
 		}
 		in.add("]")
-	case kindError:
+	case jsvalue.Error:
 		in.part(o, "name")
 		in.add(": ")
 		in.part(o, "message")
-	case kindDate:
+	case jsvalue.Date:
 		if o.Export() == nil {
 			in.add("Invalid Date")
 			break
 		}
 		in.called(o, "toISOString")
-	case kindRegExp, kindNumber, kindString, kindBoolean:
+	case jsvalue.RegExp, jsvalue.Number, jsvalue.String, jsvalue.Boolean:
 		in.called(o, "toString")
 	default:
-		promise := promiseOf(o)
+		promise := jsvalue.PromiseOf(o)
 		if promise == nil {
 			return false
 		}
@@ -133,7 +158,7 @@ func (in *inspector) named(o *goja.Object, kind objectKind) bool {
 }
 
 func (in *inspector) called(o *goja.Object, method string) {
-	if call, ok := callable(o.Get(method)); ok {
+	if call, ok := jsvalue.Callable(o.Get(method)); ok {
 		in.shown(call(o))
 	}
 }
@@ -148,7 +173,7 @@ func (in *inspector) shown(v goja.Value) {
 
 func (in *inspector) elements(o *goja.Object) {
 	in.add("[")
-	for i := range lengthOf(o) {
+	for i := range jsvalue.LengthOf(o) {
 		if i > 0 {
 			in.add(",")
 		}
@@ -161,7 +186,7 @@ func (in *inspector) elements(o *goja.Object) {
 }
 
 func (in *inspector) members(o *goja.Object) {
-	if made := toJSON("", o); made != goja.Value(o) {
+	if made := jsvalue.ToJSON("", o); made != goja.Value(o) {
 		in.value(made)
 		return
 	}
@@ -180,8 +205,8 @@ func (in *inspector) members(o *goja.Object) {
 	in.add("}")
 }
 
-func (in *inspector) collection(o *goja.Object, kind objectKind) {
-	in.add(map[objectKind]string{kindMap: "Map [", kindSet: "Set ["}[kind])
+func (in *inspector) collection(o *goja.Object, kind jsvalue.Kind) {
+	in.add(map[jsvalue.Kind]string{jsvalue.Map: "Map [", jsvalue.Set: "Set ["}[kind])
 	first := true
 	in.r.rt.ForOf(o, func(v goja.Value) bool {
 		if !first {

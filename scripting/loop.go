@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 type loop struct {
@@ -41,7 +42,7 @@ func (l *loop) held() int {
 // value of the promise that the body returned, or the value that it returned.
 // There is none when the run is suspended.
 func (r *run) settle(value goja.Value) (goja.Value, *Failure) {
-	promise := promiseOf(value)
+	promise := jsvalue.PromiseOf(value)
 	for r.failure == nil {
 		if promise != nil && promise.State() == goja.PromiseStateRejected {
 			return nil, r.thrown(promise.Result())
@@ -260,7 +261,7 @@ func (r *run) schedule(new *timer, delay time.Duration) goja.Value {
 }
 
 func (r *run) clearTimer(call goja.FunctionCall) goja.Value {
-	if id, ok := number(call.Argument(0)); ok {
+	if id, ok := jsvalue.Finite(call.Argument(0)); ok {
 		r.loop.timers.remove(int(id))
 	}
 	return goja.Undefined()

@@ -29,7 +29,7 @@ func inFile(body string) diag.Text {
 // tool returns the source of a tool with one grant and two variables.
 func tool(body string) Source {
 	return Source{
-		Name: "t", Text: inFile(body), Objects: []Object{{"http", "crm"}},
+		Name: "t", Text: inFile(body), Objects: []Object{{Kind: "http", Name: "crm"}},
 		Transpiler: esbuild.New(),
 		Vars:       json.RawMessage(`{"stage":"dev","nested":{"list":[1]}}`),
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // setter is the name of the functions and traps that set prototypes, and protoName that of the
@@ -22,8 +23,8 @@ const maxPrototypes = 10_000
 // other objects it finds out itself. Whatever sets a prototype is guarded, by whichever name
 // it is reached, and it costs nothing where the body has no such object. Chains that are long
 // and have an end are not bounded, but where a prototype is set.
-func (r *run) guardPrototypes() {
-	if !r.program.proxies && !r.program.hosted {
+func (r *realm) guardPrototypes() {
+	if !r.program.Proxies && !r.program.Hosted {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
@@ -48,9 +49,9 @@ func (r *run) guardPrototypes() {
 		return goja.Undefined()
 	}), kept, hidden)
 	// Reflect is dear, and nothing but its name leads to it.
-	if p := r.program; p.proxies || p.mentioned["Reflect"] {
+	if p := r.program; p.Proxies || p.Mentioned["Reflect"] {
 		reflect := r.builtin("Reflect")
-		r.engineSets, _ = callable(reflect.Get(setter))
+		r.engineSets, _ = jsvalue.Callable(reflect.Get(setter))
 		_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
 			o, ok := c.Argument(0).(*goja.Object)
 			if !ok {
@@ -62,7 +63,7 @@ func (r *run) guardPrototypes() {
 }
 
 // prototypeOf returns what a value is as a prototype, nil for null.
-func (r *run) prototypeOf(v goja.Value) *goja.Object {
+func (r *realm) prototypeOf(v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok && !goja.IsNull(v) {
 		panic(r.typeError("a prototype is an object or null"))
@@ -73,8 +74,8 @@ func (r *run) prototypeOf(v goja.Value) *goja.Object {
 // setPrototype sets the prototype of an object, and reports whether it could: an object that is
 // behind the other, or takes no other prototype, keeps its own. What traps throw is thrown. Of
 // a proxy without a trap it is its [handler] that sets the one of the target.
-func (r *run) setPrototype(o, proto *goja.Object) bool {
-	if o.ExportType() != proxyType {
+func (r *realm) setPrototype(o, proto *goja.Object) bool {
+	if o.ExportType() != jsvalue.ProxyType {
 		return !r.isBehind(o, proto) && o.SetPrototype(proto) == nil
 	}
 	to := goja.Null()
@@ -84,7 +85,7 @@ func (r *run) setPrototype(o, proto *goja.Object) bool {
 	return r.engineSets(goja.Undefined(), o, to).ToBoolean()
 }
 
-func (r *run) mustSetPrototype(o, proto *goja.Object) {
+func (r *realm) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
 	case r.isBehind(o, proto):
@@ -96,7 +97,7 @@ func (r *run) mustSetPrototype(o, proto *goja.Object) {
 
 // isBehind reports whether an object is another one, or among what is behind that. It runs no
 // user code, so that nothing changes meanwhile.
-func (r *run) isBehind(o, other *goja.Object) bool {
+func (r *realm) isBehind(o, other *goja.Object) bool {
 	w := &walk{r: r}
 	o = w.behind(o)
 	for p := other; p != nil; p = p.Prototype() {
@@ -110,7 +111,7 @@ func (r *run) isBehind(o, other *goja.Object) bool {
 
 // walk goes from object to object, which takes a bounded number of steps.
 type walk struct {
-	r     *run
+	r     *realm
 	steps int
 }
 
@@ -123,7 +124,7 @@ func (w *walk) step() {
 // behind returns the object behind proxies, without running user code; of one that is
 // revoked it is the proxy.
 func (w *walk) behind(o *goja.Object) *goja.Object {
-	for o.ExportType() == proxyType {
+	for o.ExportType() == jsvalue.ProxyType {
 		target := o.Export().(goja.Proxy).Target()
 		if target == nil {
 			return o
@@ -141,14 +142,14 @@ const maxTraps = 1000
 // whose traps are native functions, or that is behind its own proxy, without any instruction
 // between, so that no interrupt ends a loop over what such traps return, and nothing bounds
 // how deep they call each other. It costs nothing where the body cannot make a proxy.
-func (r *run) guardProxies() {
-	if !r.program.proxies {
+func (r *realm) guardProxies() {
+	if !r.program.Proxies {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
 	proxy := r.builtin("Proxy")
 	construct, _ := goja.AssertConstructor(proxy)
-	revocable, _ := callable(proxy.Get("revocable"))
+	revocable, _ := jsvalue.Callable(proxy.Get("revocable"))
 	_ = proxy.DefineDataProperty("revocable", r.function("revocable", func(c goja.FunctionCall) goja.Value {
 		return revocable(c.This, r.handled(c.Arguments)...)
 	}), kept, kept, hidden)
@@ -165,7 +166,7 @@ func (r *run) guardProxies() {
 }
 
 // handled returns the arguments that make a proxy, with a handler of ours.
-func (r *run) handled(args []goja.Value) []goja.Value {
+func (r *realm) handled(args []goja.Value) []goja.Value {
 	if len(args) < 2 {
 		return args
 	}
@@ -179,7 +180,7 @@ func (r *run) handled(args []goja.Value) []goja.Value {
 // handler stands between a proxy and the object that the script gave it as its handler. No
 // script ever sees it: traps are called as methods of that object.
 type handler struct {
-	r   *run
+	r   *realm
 	its *goja.Object
 }
 
@@ -194,7 +195,7 @@ func (h *handler) Get(name string) goja.Value {
 		}
 		return goja.Undefined()
 	}
-	call, ok := callable(trap)
+	call, ok := jsvalue.Callable(trap)
 	if !ok {
 		return trap // which the engine throws for
 	}
@@ -220,7 +221,7 @@ func (*handler) Delete(string) bool          { return true }
 func (*handler) Keys() []string              { return nil }
 
 // deeper goes one step deeper into proxies, and returns what goes back.
-func (r *run) deeper() (back func()) {
+func (r *realm) deeper() (back func()) {
 	if r.traps == maxTraps {
 		panic(r.construct("RangeError", r.rt.ToValue("proxies ask each other without end")))
 	}
@@ -228,12 +229,12 @@ func (r *run) deeper() (back func()) {
 	return r.shallower
 }
 
-func (r *run) shallower() { r.traps-- }
+func (r *realm) shallower() { r.traps-- }
 
 // native is a function of a script that is written in Go.
 type native = func(goja.FunctionCall) goja.Value
 
-func (r *run) function(name string, f native) *goja.Object {
+func (r *realm) function(name string, f native) *goja.Object {
 	o := r.rt.ToValue(f).(*goja.Object)
 	_ = o.DefineDataProperty("name", r.rt.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return o
@@ -241,32 +242,20 @@ func (r *run) function(name string, f native) *goja.Object {
 
 // method adds a function to an object, unless the body cannot reach it: a
 // function that nobody calls would cost as much as one that somebody does.
-func (r *run) method(o *goja.Object, name string, f native) {
-	if r.program.mentions(name) {
+func (r *realm) method(o *goja.Object, name string, f native) {
+	if r.program.Mentions(name) {
 		r.implicit(o, name, f)
 	}
 }
 
-// grants returns an object with one member for each grant of a kind, unless the
-// body cannot reach it.
-func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
-		if granted.Kind == kind && r.program.mentions(granted.Name) {
-			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
-		}
-	}
-	return o
-}
-
 // implicit adds a function that the language calls without naming it, such as toString.
-func (r *run) implicit(o *goja.Object, name string, f native) {
+func (r *realm) implicit(o *goja.Object, name string, f native) {
 	_ = o.DefineDataProperty(name, r.function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
 // accessor adds an accessor to an object. A nil set makes it read-only.
-func (r *run) accessor(o *goja.Object, name string, get native, set native) {
-	if !r.program.mentions(name) {
+func (r *realm) accessor(o *goja.Object, name string, get native, set native) {
+	if !r.program.Mentions(name) {
 		return
 	}
 	var setter goja.Value
@@ -278,7 +267,7 @@ func (r *run) accessor(o *goja.Object, name string, get native, set native) {
 
 // class returns a constructor and its prototype. construct gets the new
 // object; the engine makes one also where new was forgotten.
-func (r *run) class(name string, construct func(self *goja.Object, args goja.ConstructorCall)) (constructor, prototype *goja.Object) {
+func (r *realm) class(name string, construct func(self *goja.Object, args goja.ConstructorCall)) (constructor, prototype *goja.Object) {
 	constructor = r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		construct(c.This, c)
 		return nil
@@ -288,7 +277,7 @@ func (r *run) class(name string, construct func(self *goja.Object, args goja.Con
 }
 
 // bind keeps the Go half of an object.
-func (r *run) bind(o *goja.Object, state any) {
+func (r *realm) bind(o *goja.Object, state any) {
 	if r.states == nil {
 		r.states = map[*goja.Object]any{}
 	}
@@ -296,7 +285,7 @@ func (r *run) bind(o *goja.Object, state any) {
 }
 
 // self returns the Go half of the object that a method was called on.
-func self[T any](r *run, this goja.Value) T {
+func self[T any](r *realm, this goja.Value) T {
 	o, _ := this.(*goja.Object)
 	state, ok := r.states[o].(T)
 	if !ok {
@@ -305,31 +294,31 @@ func self[T any](r *run, this goja.Value) T {
 	return state
 }
 
-func (r *run) typeError(message string) *goja.Object { return r.rt.NewTypeError("%s", message) }
+func (r *realm) typeError(message string) *goja.Object { return r.rt.NewTypeError("%s", message) }
 
 // throwable returns an error to panic with for an error of Go.
-func (r *run) throwable(err error) *goja.Object { return r.typeError(err.Error()) }
+func (r *realm) throwable(err error) *goja.Object { return r.typeError(err.Error()) }
 
 // data returns the value that JSON stands for. Frozen data never changes.
-func (r *run) data(json []byte, frozen bool) (goja.Value, error) {
+func (r *realm) data(json []byte, frozen bool) (goja.Value, error) {
 	if len(json) == 0 {
 		return r.rt.NewObject(), nil
 	}
-	d := decoder{rt: r.rt, src: string(json)}
+	d := jsvalue.Decoder{Runtime: r.rt, Src: string(json)}
 	if frozen {
-		d.freeze = r.freeze()
+		d.Freeze = r.freeze()
 	}
-	return d.document()
+	return d.Document()
 }
 
-func (r *run) freeze() goja.Callable {
+func (r *realm) freeze() goja.Callable {
 	call, _ := goja.AssertFunction(r.builtin("Object").Get("freeze"))
 	return call
 }
 
 // builtin returns one of the engine's own objects, unless the script has put
 // something else in its place.
-func (r *run) builtin(name string) *goja.Object {
+func (r *realm) builtin(name string) *goja.Object {
 	o, ok := r.rt.GlobalObject().Get(name).(*goja.Object)
 	if !ok {
 		panic(r.typeError(name + " was replaced"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
@@ -134,7 +135,7 @@ func (r *run) askAlone(name, key string, request *askRequest) goja.Value {
 // askTogether is ask({ key: request, … }), whose answer has the same keys.
 func (r *run) askTogether(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
-	if !ok || kindOf(from) != kindPlain {
+	if !ok || jsvalue.KindOf(from) != jsvalue.Plain {
 		panic(r.typeError("ask({ key: request, … }): an object is needed"))
 	}
 	var requests []keyed
@@ -156,7 +157,7 @@ func (r *run) askTogether(c goja.FunctionCall) goja.Value {
 	return r.send("ask", requests, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
 		o := r.rt.NewObject()
 		for i, request := range requests {
-			_ = define(o, request.key, r.replyObject(replies[i]))
+			_ = jsvalue.Define(o, request.key, r.replyObject(replies[i]))
 		}
 		return o, nil
 	})

@@ -12,7 +12,7 @@ import (
 
 // askGrants grants everything that asks.
 func askGrants() []Object {
-	return []Object{{"ask", "elicit"}, {"ask", "sample"}, {"ask", "roots"}, {"ask", "ask"}}
+	return []Object{{Kind: "ask", Name: "elicit"}, {Kind: "ask", Name: "sample"}, {Kind: "ask", Name: "roots"}, {Kind: "ask", Name: "ask"}}
 }
 
 // asker returns the source of a tool that may ask.

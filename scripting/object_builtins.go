@@ -4,83 +4,9 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
-
-// scriptError says what an error object is to the caller.
-type scriptError struct {
-	kind FailureKind
-	code int
-	// member is what the constructor's options hold.
-	member string
-	// details says that the member is the details of the failure, and within,
-	// unless empty, as which member of them.
-	details bool
-	within  string
-	// tool is whose call failed by the error, and refusal the code of that.
-	tool, refusal string
-}
-
-func errorOf(name string) *scriptError {
-	switch name {
-	case "ToolError":
-		return &scriptError{kind: ToolError, member: "details", details: true}
-	case "RpcError":
-		return &scriptError{kind: RPCError, member: "data", details: true}
-	case "CapabilityError":
-		return &scriptError{kind: CapabilityError, member: "required", details: true, within: requiredCapabilities}
-	case "AskDenied":
-		return &scriptError{kind: AskDenied, member: "reason", details: true, within: "reason"}
-	default:
-		return &scriptError{kind: Thrown, member: "code"}
-	}
-}
-
-// requiredCapabilities is what MCP calls the capabilities that a client lacks.
-const requiredCapabilities = "requiredCapabilities"
-
-// makeError makes the class of errors of that name. Their objects are made by
-// the engine's own Error, so that they have a stack.
-func (r *run) makeError(name string) *goja.Object {
-	base := r.builtin("Error")
-	class := r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
-		return r.newError(name, base, c)
-	}).(*goja.Object)
-	prototype := class.Get("prototype").(*goja.Object)
-	text := r.rt.ToValue(name)
-	_ = class.DefineDataProperty("name", text, goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	_ = prototype.DefineDataProperty("name", text, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	_ = prototype.SetPrototype(base.Get("prototype").(*goja.Object))
-	_ = class.SetPrototype(base)
-	return class
-}
-
-// newError makes an error: RpcError(code, message, data), or of the others
-// NAME(message, options), where options hold the one member that it has.
-func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
-	made := errorOf(name)
-	message, value := c.Argument(0), option(c.Argument(1), made.member)
-	if name == "RpcError" {
-		code, ok := number(c.Argument(0))
-		if !ok || code != float64(int32(code)) {
-			panic(r.typeError("RpcError(code, message, data): code must be an integer"))
-		}
-		made.code, message, value = int(code), c.Argument(1), c.Argument(2)
-	}
-	o, err := r.rt.New(base, message)
-	if err != nil {
-		panic(err)
-	}
-	if name == "RpcError" {
-		_ = o.Set("code", made.code)
-	}
-	if !goja.IsUndefined(value) {
-		_ = o.Set(made.member, value)
-	}
-	_ = o.SetPrototype(c.This.Prototype())
-	r.bind(o, made)
-	return o
-}
 
 // option returns a member of an options object, undefined when there is none.
 func option(options goja.Value, name string) goja.Value {
@@ -94,30 +20,10 @@ func option(options goja.Value, name string) goja.Value {
 	return goja.Undefined()
 }
 
-// failing makes the error of that name that a host call ended with, caused at
-// stack. value is the one member that it has.
-func (r *run) failing(name, message string, value any, stack []goja.StackFrame) *goja.Object {
-	class, made := r.needed(name), errorOf(name)
-	o := r.construct("Error", r.rt.ToValue(message))
-	_ = o.Set(made.member, value)
-	_ = o.SetPrototype(class.Get("prototype").(*goja.Object))
-	r.bind(o, made)
-	if r.stacks == nil {
-		r.stacks = map[*goja.Object][]goja.StackFrame{}
-	}
-	r.stacks[o] = stack
-	return o
-}
-
-// hostError makes the error that a script sees of a refusal, caused at stack.
-func (r *run) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
-	return r.failing("HostError", refused.Message, refused.Code, stack)
-}
-
 // makeRegExp makes RegExp for a body that names it: the engine's class behind
 // a check of the pattern, because compiling a hostile one can overflow the
 // stack of the process. Matching is as slow as the pattern makes it.
-func (r *run) makeRegExp() *goja.Object {
+func (r *realm) makeRegExp() *goja.Object {
 	original := r.builtin("RegExp")
 	prototype := original.Get("prototype").(*goja.Object)
 	class := r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
@@ -144,7 +50,7 @@ func (r *run) makeRegExp() *goja.Object {
 
 // checkedPattern returns what a regular expression may be made of, as text
 // unless it is a RegExp already.
-func (r *run) checkedPattern(v goja.Value) goja.Value {
+func (r *realm) checkedPattern(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() == "RegExp" || goja.IsUndefined(v) {
 		return v
 	}
@@ -157,13 +63,13 @@ func (r *run) checkedPattern(v goja.Value) goja.Value {
 
 // boundPatterns checks the text that match, matchAll and search compile to a
 // regular expression.
-func (r *run) boundPatterns() error {
+func (r *realm) boundPatterns() error {
 	prototype := r.builtin("String").Get("prototype").(*goja.Object)
 	for _, name := range []string{"match", "matchAll", "search"} {
-		if !r.program.mentions(name) {
+		if !r.program.Mentions(name) {
 			continue
 		}
-		original, _ := callable(prototype.Get(name))
+		original, _ := jsvalue.Callable(prototype.Get(name))
 		err := prototype.DefineDataProperty(name, r.function(name, func(c goja.FunctionCall) goja.Value {
 			args := slices.Clone(c.Arguments)
 			if _, object := c.Argument(0).(*goja.Object); len(args) > 0 && !object {

@@ -6,22 +6,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // bytesOf returns the bytes of an ArrayBuffer or a typed array. They are
 // shared with the script.
-func (r *run) bytesOf(v goja.Value) ([]byte, bool) {
+func (r *realm) bytesOf(v goja.Value) ([]byte, bool) {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		return nil, false
 	}
 	switch o.ExportType() {
-	case bufferType:
+	case jsvalue.BufferType:
 		return o.Export().(goja.ArrayBuffer).Bytes(), true
-	case bytesType:
+	case jsvalue.BytesType:
 		return o.Export().([]byte), true
 	}
-	if kindOf(o) != kindTyped {
+	if jsvalue.KindOf(o) != jsvalue.TypedArray {
 		return nil, false
 	}
 	buffer, ok := o.Get("buffer").Export().(goja.ArrayBuffer)
@@ -37,15 +38,15 @@ func (r *run) bytesOf(v goja.Value) ([]byte, bool) {
 }
 
 // newBytes returns a Uint8Array of the data, which then belongs to the script.
-func (r *run) newBytes(data []byte) goja.Value {
+func (r *realm) newBytes(data []byte) goja.Value {
 	return r.construct("Uint8Array", r.newBuffer(data))
 }
 
-func (r *run) newBuffer(data []byte) goja.Value {
+func (r *realm) newBuffer(data []byte) goja.Value {
 	return r.rt.ToValue(r.rt.NewArrayBuffer(data))
 }
 
-func (r *run) construct(class string, args ...goja.Value) *goja.Object {
+func (r *realm) construct(class string, args ...goja.Value) *goja.Object {
 	o, err := r.rt.New(r.builtin(class), args...)
 	if err != nil {
 		panic(err)
@@ -57,7 +58,7 @@ func (r *run) construct(class string, args ...goja.Value) *goja.Object {
 // units: nothing can interrupt it before it has read all.
 const maxText = 16 << 20
 
-func (r *run) bounded(v goja.Value) goja.String {
+func (r *realm) bounded(v goja.Value) goja.String {
 	text, ok := v.ToString().(goja.String)
 	if !ok { // numbers and booleans are their own text to the engine
 		text = r.rt.ToValue(v.String()).(goja.String)
@@ -68,12 +69,12 @@ func (r *run) bounded(v goja.Value) goja.String {
 	return text
 }
 
-func (r *run) tooLong() *goja.Object {
+func (r *realm) tooLong() *goja.Object {
 	return r.rangeError("the text is longer than 16 MiB")
 }
 
 // atob decodes base64 to a string of one character a byte.
-func (r *run) atob(c goja.FunctionCall) goja.Value {
+func (r *realm) atob(c goja.FunctionCall) goja.Value {
 	text := strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \t\n\f\r", c) {
 			return -1
@@ -95,7 +96,7 @@ func (r *run) atob(c goja.FunctionCall) goja.Value {
 }
 
 // btoa encodes a string of one character a byte as base64.
-func (r *run) btoa(c goja.FunctionCall) goja.Value {
+func (r *realm) btoa(c goja.FunctionCall) goja.Value {
 	text := r.bounded(c.Argument(0))
 	data := make([]byte, text.Length())
 	for i := range data {
@@ -109,7 +110,7 @@ func (r *run) btoa(c goja.FunctionCall) goja.Value {
 }
 
 // makeTextEncoder makes TextEncoder, with encode alone.
-func (r *run) makeTextEncoder() *goja.Object {
+func (r *realm) makeTextEncoder() *goja.Object {
 	class, prototype := r.class("TextEncoder", func(*goja.Object, goja.ConstructorCall) {})
 	r.accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.rt.ToValue("utf-8") }, nil)
 	r.method(prototype, "encode", func(c goja.FunctionCall) goja.Value {
@@ -125,7 +126,7 @@ func (r *run) makeTextEncoder() *goja.Object {
 type textDecoder struct{ fatal, keepBOM bool }
 
 // makeTextDecoder makes TextDecoder for UTF-8, without streaming.
-func (r *run) makeTextDecoder() *goja.Object {
+func (r *realm) makeTextDecoder() *goja.Object {
 	class, prototype := r.class("TextDecoder", func(this *goja.Object, c goja.ConstructorCall) {
 		if label := c.Argument(0); !goja.IsUndefined(label) {
 			switch strings.ToLower(strings.TrimSpace(label.String())) {
@@ -146,7 +147,7 @@ func (r *run) makeTextDecoder() *goja.Object {
 	return class
 }
 
-func (r *run) decodeText(d *textDecoder, v goja.Value) goja.Value {
+func (r *realm) decodeText(d *textDecoder, v goja.Value) goja.Value {
 	var data []byte
 	if !goja.IsUndefined(v) {
 		var ok bool

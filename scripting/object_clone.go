@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // The bounds of structuredClone.
@@ -14,7 +15,7 @@ const (
 
 // cloner copies a value within one runtime, with cycles and shared parts.
 type cloner struct {
-	r      *run
+	r      *realm
 	copies map[*goja.Object]*goja.Object
 	values int
 	depth  int
@@ -23,7 +24,7 @@ type cloner struct {
 // structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors,
 // ArrayBuffer, typed arrays and boxed primitives. Functions, symbols and other
 // objects are refused, as everywhere.
-func (r *run) structuredClone(c goja.FunctionCall) goja.Value {
+func (r *realm) structuredClone(c goja.FunctionCall) goja.Value {
 	copying := cloner{r: r, copies: map[*goja.Object]*goja.Object{}}
 	return copying.value(c.Argument(0))
 }
@@ -55,27 +56,27 @@ func (c *cloner) value(v goja.Value) goja.Value {
 }
 
 func (c *cloner) object(o *goja.Object) goja.Value {
-	switch kindOf(o) {
-	case kindFunction:
+	switch jsvalue.KindOf(o) {
+	case jsvalue.Function:
 		c.refuse("a function cannot be copied")
-	case kindArray:
+	case jsvalue.Array:
 		return c.array(o)
-	case kindTyped:
+	case jsvalue.TypedArray:
 		return c.typed(o)
-	case kindBuffer:
+	case jsvalue.Buffer:
 		data, _ := c.r.bytesOf(o)
 		return c.keep(o, c.r.newBuffer(append([]byte(nil), data...)).(*goja.Object))
-	case kindNumber, kindString, kindBoolean:
+	case jsvalue.Number, jsvalue.String, jsvalue.Boolean:
 		return c.keep(o, c.r.construct(o.ClassName(), c.r.rt.ToValue(o.Export())))
-	case kindDate:
+	case jsvalue.Date:
 		return c.keep(o, c.r.construct("Date", o))
-	case kindRegExp:
+	case jsvalue.RegExp:
 		return c.keep(o, c.r.construct("RegExp", o))
-	case kindError:
+	case jsvalue.Error:
 		return c.failure(o)
-	case kindMap:
+	case jsvalue.Map:
 		return c.collection(o, "Map")
-	case kindSet:
+	case jsvalue.Set:
 		return c.collection(o, "Set")
 	}
 	return c.members(o, c.keep(o, c.r.rt.NewObject()))
@@ -89,20 +90,20 @@ func (c *cloner) keep(o, made *goja.Object) *goja.Object {
 
 func (c *cloner) members(from, to *goja.Object) *goja.Object {
 	for _, key := range from.Keys() {
-		_ = define(to, key, c.value(from.Get(key)))
+		_ = jsvalue.Define(to, key, c.value(from.Get(key)))
 	}
 	return to
 }
 
 func (c *cloner) array(o *goja.Object) goja.Value {
 	made := c.keep(o, c.r.rt.NewArray())
-	length := lengthOf(o)
+	length := jsvalue.LengthOf(o)
 	_ = made.Set("length", length)
 	return c.members(o, made)
 }
 
 func (c *cloner) typed(o *goja.Object) goja.Value {
-	if c.values += typedLength(o) / 8; c.values > maxCloneValues*8 {
+	if c.values += jsvalue.TypedLength(o) / 8; c.values > maxCloneValues*8 {
 		c.refuse("the typed array is too large")
 	}
 	data, ok := c.r.bytesOf(o)
@@ -133,7 +134,7 @@ func (c *cloner) collection(o *goja.Object, class string) goja.Value {
 	if class == "Set" {
 		method = "add"
 	}
-	add, _ := callable(made.Get(method))
+	add, _ := jsvalue.Callable(made.Get(method))
 	c.r.rt.ForOf(o, func(item goja.Value) bool {
 		if class == "Set" {
 			add(made, c.value(item))
@@ -147,13 +148,13 @@ func (c *cloner) collection(o *goja.Object, class string) goja.Value {
 }
 
 // queueMicrotask calls a function after the present one.
-func (r *run) queueMicrotask(c goja.FunctionCall) goja.Value {
-	function, ok := callable(c.Argument(0))
+func (r *realm) queueMicrotask(c goja.FunctionCall) goja.Value {
+	function, ok := jsvalue.Callable(c.Argument(0))
 	if !ok {
 		panic(r.typeError("queueMicrotask needs a function"))
 	}
 	promise, resolve, _ := r.rt.NewPromise()
-	then, _ := callable(r.rt.ToValue(promise).(*goja.Object).Get("then"))
+	then, _ := jsvalue.Callable(r.rt.ToValue(promise).(*goja.Object).Get("then"))
 	then(r.rt.ToValue(promise), r.function("", func(goja.FunctionCall) goja.Value { return function(goja.Undefined()) }))
 	if err := resolve(goja.Undefined()); err != nil {
 		panic(err)

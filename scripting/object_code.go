@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/compiler"
 )
 
 // makeOfCode makes a global that code alone has, nil for others.
@@ -12,7 +13,7 @@ func (r *run) makeOfCode(name string) *goja.Object {
 	switch {
 	case name == "console":
 		o := r.rt.NewObject()
-		for _, name := range consoleMethods() {
+		for _, name := range compiler.ConsoleMethods() {
 			r.method(o, name, func(c goja.FunctionCall) goja.Value { return r.print(name, c.Arguments) })
 		}
 		return o
@@ -20,11 +21,11 @@ func (r *run) makeOfCode(name string) *goja.Object {
 		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.print("log", c.Arguments) })
 	case name == "parallel":
 		return r.makeParallel()
-	case name == "tools" || r.program.names.members[name] != nil:
-		names := r.program.names
-		return r.nameless(toolSet{r, func(member string) (string, bool) { tool := names.of(name, member); return tool, tool != "" }, func() []string { return names.in(name) }}, name+" is no text; write "+name+".NAME({ … })")
-	case slices.Contains(r.program.names.bare, name):
-		return r.toolFunction(r.program.names.tool(name))
+	case name == "tools" || r.program.Names.Members[name] != nil:
+		names := r.program.Names
+		return r.nameless(toolSet{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
+	case slices.Contains(r.program.Names.Bare, name):
+		return r.toolFunction(r.program.Names.Tool(name))
 	}
 	return nil
 }
@@ -36,7 +37,7 @@ func (r *run) toolFunction(tool string) *goja.Object {
 		return f
 	}
 	f := r.function(tool, func(c goja.FunctionCall) goja.Value {
-		if r.program.kind != Code {
+		if r.program.Kind != Code {
 			return r.askValue(opCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
 		}
 		if len(c.Arguments) > 1 {
@@ -131,7 +132,7 @@ func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame
 // of that is a forgotten await, and would go on with nothing. Members that code gives a
 // promise itself are there.
 func (r *run) guardPromises() {
-	if r.program.kind != Code {
+	if r.program.Kind != Code {
 		return
 	}
 	prototype, _ := r.builtin("Promise").Get("prototype").(*goja.Object)
@@ -143,15 +144,15 @@ func (r *run) guardPromises() {
 			panic(r.typeError(wrong + "; write await in front of what returns it"))
 		})
 	}
-	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(promiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, refuse(promiseAsList), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(compiler.PromiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, refuse(compiler.PromiseAsList), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	for _, name := range slices.Concat(ofLists, []string{"length", "slice", "toString"}) {
-		if r.program.mentions(name) {
+		if r.program.Mentions(name) {
 			r.guardMember(prototype, name, refuse("a promise has no member \""+name+"\""))
 		}
 	}
 	for i := range int64(firstElements) {
-		r.guardMember(prototype, index(i), refuse(promiseAsList))
+		r.guardMember(prototype, index(i), refuse(compiler.PromiseAsList))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 type abortSignal struct {
@@ -40,16 +41,16 @@ func (r *run) makeAbortSignal() *goja.Object {
 	r.method(class, "timeout", r.signalTimeout)
 	r.method(class, "any", r.anySignal)
 	r.accessor(prototype, "aborted", func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(self[*abortSignal](r, c.This).reason != nil)
+		return r.rt.ToValue(self[*abortSignal](&r.realm, c.This).reason != nil)
 	}, nil)
 	r.accessor(prototype, "reason", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](r, c.This).reason; reason != nil {
+		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
 			return reason
 		}
 		return goja.Undefined()
 	}, nil)
 	r.method(prototype, "throwIfAborted", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](r, c.This).reason; reason != nil {
+		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
 			panic(reason)
 		}
 		return goja.Undefined()
@@ -61,7 +62,7 @@ func (r *run) makeAbortSignal() *goja.Object {
 
 func (r *run) newSignal() *abortSignal {
 	s := &abortSignal{object: r.rt.NewObject()}
-	_ = s.object.SetPrototype(r.needed("AbortSignal").Get("prototype").(*goja.Object))
+	_ = s.object.SetPrototype(r.Needed("AbortSignal").Get("prototype").(*goja.Object))
 	r.bind(s.object, s)
 	return s
 }
@@ -113,7 +114,7 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 	var thrown *goja.Exception
 	for _, l := range listeners {
 		r.proceed()
-		call, _ := callable(l.function)
+		call, _ := jsvalue.Callable(l.function)
 		if call == nil {
 			continue
 		}
@@ -128,8 +129,8 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 
 // listen is signal.addEventListener("abort", function, { once }).
 func (r *run) listen(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](r, c.This)
-	if _, ok := callable(c.Argument(1)); !ok || textOf(c.Argument(0)) != "abort" {
+	s := self[*abortSignal](&r.realm, c.This)
+	if _, ok := jsvalue.Callable(c.Argument(1)); !ok || textOf(c.Argument(0)) != "abort" {
 		panic(r.typeError(`a signal has addEventListener("abort", function)`))
 	}
 	known := slices.ContainsFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
@@ -147,7 +148,7 @@ func (r *run) listen(c goja.FunctionCall) goja.Value {
 const maxListeners = 1_000
 
 func (r *run) unlisten(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](r, c.This)
+	s := self[*abortSignal](&r.realm, c.This)
 	s.listeners = slices.DeleteFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
 	return goja.Undefined()
 }
@@ -155,7 +156,7 @@ func (r *run) unlisten(c goja.FunctionCall) goja.Value {
 // signalTimeout is AbortSignal.timeout(milliseconds). The call does not wait
 // for the timer alone.
 func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
-	ms, ok := number(c.Argument(0))
+	ms, ok := jsvalue.Finite(c.Argument(0))
 	if !ok || ms < 0 {
 		panic(r.typeError("AbortSignal.timeout(milliseconds): a number of at least 0 is needed"))
 	}
@@ -217,8 +218,8 @@ type joint struct {
 
 func (r *run) makeParallel() *goja.Object {
 	class := r.builtin("Promise")
-	promised, _ := callable(class.Get("resolve"))
-	then, _ := callable(option(class.Get("prototype"), "then"))
+	promised, _ := jsvalue.Callable(class.Get("resolve"))
+	then, _ := jsvalue.Callable(option(class.Get("prototype"), "then"))
 	if promised == nil || then == nil {
 		panic(r.typeError("Promise was changed"))
 	}
@@ -233,10 +234,10 @@ func (r *run) makeParallel() *goja.Object {
 // first, but not before everything has ended.
 func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 	list, ok := c.Argument(0).(*goja.Object)
-	if !ok || len(c.Arguments) != 1 || kindOf(list) != kindArray {
+	if !ok || len(c.Arguments) != 1 || jsvalue.KindOf(list) != jsvalue.Array {
 		panic(r.typeError("parallel([…]): an array of promises, or of functions that return them, is needed"))
 	}
-	length := lengthOf(list)
+	length := jsvalue.LengthOf(list)
 	if length > int64(r.limits.HostCalls) {
 		panic(r.rangeError("parallel([…]): the array has more than " + strconv.Itoa(r.limits.HostCalls) + " elements"))
 	}
@@ -260,7 +261,7 @@ func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 }
 
 func (r *run) join(j *joint, i int, item goja.Value) {
-	if call, ok := callable(item); ok {
+	if call, ok := jsvalue.Callable(item); ok {
 		if thrown := r.rt.Try(func() { item = call(goja.Undefined()) }); thrown != nil {
 			j.ended(i, nil, thrown.Value())
 			return

@@ -15,7 +15,7 @@ import (
 
 // makeCrypto makes crypto: randomUUID, getRandomValues and subtle. All
 // randomness comes from the call's seed, so that a replay repeats it.
-func (r *run) makeCrypto() *goja.Object {
+func (r *realm) makeCrypto() *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "randomUUID", func(goja.FunctionCall) goja.Value { return r.rt.ToValue(r.uuid()) })
 	r.method(o, "getRandomValues", func(c goja.FunctionCall) goja.Value {
@@ -26,21 +26,21 @@ func (r *run) makeCrypto() *goja.Object {
 		r.fill(data)
 		return c.Argument(0)
 	})
-	if r.program.mentions("subtle") {
+	if r.program.Mentions("subtle") {
 		_ = o.DefineDataProperty("subtle", r.makeSubtle(), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	return o
 }
 
-func (r *run) fill(data []byte) {
+func (r *realm) fill(data []byte) {
 	if r.random == nil {
-		r.random = r.call.Seed.secret()
+		r.random = r.caller.Secret()
 	}
 	_, _ = r.random.Read(data)
 }
 
 // uuid returns a random UUID of version 4 (RFC 9562, section 5.4).
-func (r *run) uuid() string {
+func (r *realm) uuid() string {
 	var id [16]byte
 	r.fill(id[:])
 	id[6] = id[6]&0x0f | 0x40
@@ -50,7 +50,7 @@ func (r *run) uuid() string {
 }
 
 // makeSubtle makes crypto.subtle: digest, and importKey, sign and verify for HMAC.
-func (r *run) makeSubtle() *goja.Object {
+func (r *realm) makeSubtle() *goja.Object {
 	o := r.rt.NewObject()
 	r.promising(o, "digest", r.digest)
 	r.promising(o, "importKey", r.importKey)
@@ -68,7 +68,7 @@ func (r *run) makeSubtle() *goja.Object {
 }
 
 // promising adds a method that returns a promise of what f returns or throws.
-func (r *run) promising(o *goja.Object, name string, f native) {
+func (r *realm) promising(o *goja.Object, name string, f native) {
 	r.method(o, name, func(c goja.FunctionCall) goja.Value {
 		promise, resolve, reject := r.rt.NewPromise()
 		var v goja.Value
@@ -85,7 +85,7 @@ func (r *run) promising(o *goja.Object, name string, f native) {
 	})
 }
 
-func (r *run) digest(c goja.FunctionCall) goja.Value {
+func (r *realm) digest(c goja.FunctionCall) goja.Value {
 	data, ok := r.bytesOf(c.Argument(1))
 	if !ok {
 		panic(r.typeError("crypto.subtle.digest(algorithm, data): data must be bytes, as TextEncoder makes them"))
@@ -95,7 +95,7 @@ func (r *run) digest(c goja.FunctionCall) goja.Value {
 	return r.newBuffer(h.Sum(nil))
 }
 
-func (r *run) feed(h hash.Hash, data []byte) {
+func (r *realm) feed(h hash.Hash, data []byte) {
 	for piece := range slices.Chunk(data, 64<<10) {
 		r.proceed()
 		h.Write(piece)
@@ -103,7 +103,7 @@ func (r *run) feed(h hash.Hash, data []byte) {
 }
 
 // hash returns the hash that an algorithm names: "SHA-256" or { name: "SHA-256" }.
-func (r *run) hash(algorithm goja.Value) func() hash.Hash {
+func (r *realm) hash(algorithm goja.Value) func() hash.Hash {
 	if o, ok := algorithm.(*goja.Object); ok {
 		algorithm = option(o, "name")
 	}
@@ -126,7 +126,7 @@ type hmacKey struct {
 }
 
 // importKey is importKey("raw", bytes, { name: "HMAC", hash }, extractable, usages).
-func (r *run) importKey(c goja.FunctionCall) goja.Value {
+func (r *realm) importKey(c goja.FunctionCall) goja.Value {
 	algorithm := c.Argument(2)
 	if textOf(c.Argument(0)) != "raw" || !strings.EqualFold(textOf(option(algorithm, "name")), "HMAC") {
 		panic(r.typeError(`crypto.subtle.importKey knows importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"])`))
@@ -141,7 +141,7 @@ func (r *run) importKey(c goja.FunctionCall) goja.Value {
 	return key
 }
 
-func (r *run) mac(key, data goja.Value) []byte {
+func (r *realm) mac(key, data goja.Value) []byte {
 	k := self[*hmacKey](r, key)
 	message, ok := r.bytesOf(data)
 	if !ok {

@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // parseCSV is csv.parse(text, { header, separator }).
-func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
+func (r *realm) parseCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.parse"
 	text := r.textArgument(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "header", "separator")
@@ -27,7 +28,7 @@ func (r *run) parseCSV(c goja.FunctionCall) goja.Value {
 }
 
 // separator returns the character that stands between fields.
-func (r *run) separator(what string, options goja.Value) string {
+func (r *realm) separator(what string, options goja.Value) string {
 	v := option(options, "separator")
 	if goja.IsUndefined(v) {
 		return ","
@@ -41,7 +42,7 @@ func (r *run) separator(what string, options goja.Value) string {
 }
 
 type csvTable struct {
-	r      *run
+	r      *realm
 	reader *csvReader
 	// names are those of the columns, and order is how their members are
 	// defined: in that of the columns, behind array indexes in ascending order.
@@ -54,7 +55,7 @@ func (t *csvTable) cells() []string {
 	var cells []string
 	for {
 		t.r.proceed()
-		if t.fields++; t.fields > maxDecodeValues {
+		if t.fields++; t.fields > jsvalue.MaxDecodeValues {
 			panic(t.r.rangeError("csv.parse: more than 1,000,000 fields"))
 		}
 		text, last, err := t.reader.field()
@@ -83,7 +84,7 @@ func (t *csvTable) head() {
 
 // rank puts array indexes in ascending order in front of all other names.
 func rank(name string) uint64 {
-	if index, ok := arrayIndex(name); ok {
+	if index, ok := jsvalue.ArrayIndex(name); ok {
 		return uint64(index)
 	}
 	return 1 << 32
@@ -104,35 +105,35 @@ func (t *csvTable) row() goja.Value {
 	}
 	o := t.r.rt.NewObject()
 	for _, i := range t.order {
-		_ = define(o, t.names[i], t.r.rt.ToValue(cells[i]))
+		_ = jsvalue.Define(o, t.names[i], t.r.rt.ToValue(cells[i]))
 	}
 	return o
 }
 
 // printCSV is csv.print(rows, { header, separator }).
-func (r *run) printCSV(c goja.FunctionCall) goja.Value {
+func (r *realm) printCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.print"
 	options := r.options(what, c.Argument(1), "header", "separator")
 	p := csvPrinter{r: r, separator: r.separator(what, options)}
 	rows := r.listOf(what+": rows", c.Argument(0))
 	p.columns(option(options, "header"), rows)
-	for i := range lengthOf(rows) {
+	for i := range jsvalue.LengthOf(rows) {
 		r.proceed()
 		p.row(rows.Get(index(i)))
 	}
 	return r.rt.ToValue(string(p.out))
 }
 
-func (r *run) listOf(what string, v goja.Value) *goja.Object {
+func (r *realm) listOf(what string, v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
-	if !ok || kindOf(o) != kindArray {
+	if !ok || jsvalue.KindOf(o) != jsvalue.Array {
 		panic(r.typeError(what + " must be an array"))
 	}
 	return o
 }
 
 type csvPrinter struct {
-	r         *run
+	r         *realm
 	separator string
 	names     []string // nil where rows are arrays
 	out       []byte
@@ -148,11 +149,11 @@ func (p *csvPrinter) columns(header goja.Value, rows *goja.Object) {
 	case listed:
 		list := p.r.listOf("csv.print: header", header)
 		p.names = []string{}
-		for i := range lengthOf(list) {
+		for i := range jsvalue.LengthOf(list) {
 			p.r.proceed()
 			p.names = append(p.names, p.cell(list.Get(index(i))))
 		}
-	case first != nil && kindOf(first) == kindPlain:
+	case first != nil && jsvalue.KindOf(first) == jsvalue.Plain:
 		p.names = first.Keys()
 	default:
 		return
@@ -166,9 +167,9 @@ func (p *csvPrinter) row(v goja.Value) {
 	p.rows++
 	o, ok := v.(*goja.Object)
 	switch {
-	case ok && kindOf(o) == kindArray:
-		p.line(int(lengthOf(o)), func(i int) string { return p.cell(o.Get(index(int64(i)))) })
-	case ok && kindOf(o) == kindPlain && p.names != nil:
+	case ok && jsvalue.KindOf(o) == jsvalue.Array:
+		p.line(int(jsvalue.LengthOf(o)), func(i int) string { return p.cell(o.Get(index(int64(i)))) })
+	case ok && jsvalue.KindOf(o) == jsvalue.Plain && p.names != nil:
 		p.line(len(p.names), func(i int) string { return p.cell(o.Get(p.names[i])) })
 	default:
 		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d must be an array, or an object like the first", p.rows)))

@@ -7,10 +7,11 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/mcpd/mcpd/internal/js/dates"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeDates makes dates. They read no clock.
-func (r *run) makeDates() *goja.Object {
+func (r *realm) makeDates() *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "parse", r.parseDate)
 	r.method(o, "format", r.formatDate)
@@ -32,7 +33,7 @@ func (r *run) makeDates() *goja.Object {
 // longestDate is how far a Date reaches from 1970, in milliseconds.
 const longestDate = 8.64e15
 
-func (r *run) newDate(what string, t time.Time) goja.Value {
+func (r *realm) newDate(what string, t time.Time) goja.Value {
 	// A year is looked at first: milliseconds of far ones overflow.
 	if t.Year() < -271_821 || t.Year() > 275_760 || math.Abs(float64(t.UnixMilli())) > longestDate {
 		panic(r.rangeError(what + ": the date is farther away than a Date can be"))
@@ -40,7 +41,7 @@ func (r *run) newDate(what string, t time.Time) goja.Value {
 	return r.construct("Date", r.rt.ToValue(t.UnixMilli()))
 }
 
-func (r *run) zone(what string, options goja.Value) *time.Location {
+func (r *realm) zone(what string, options goja.Value) *time.Location {
 	v := option(r.options(what, options, "zone"), "zone")
 	if goja.IsUndefined(v) {
 		return time.UTC
@@ -62,7 +63,7 @@ func (r *run) zone(what string, options goja.Value) *time.Location {
 }
 
 // dateOf returns an argument that must be a date, in the zone of the options.
-func (r *run) dateOf(what string, v, options goja.Value) time.Time {
+func (r *realm) dateOf(what string, v, options goja.Value) time.Time {
 	zone := r.zone(what, options)
 	if text, ok := v.(goja.String); ok {
 		t, err := dates.ParseISO(r.bounded(text).String(), zone)
@@ -71,17 +72,17 @@ func (r *run) dateOf(what string, v, options goja.Value) time.Time {
 		}
 		return t.In(zone)
 	}
-	if o, ok := v.(*goja.Object); ok && kindOf(o) == kindDate {
+	if o, ok := v.(*goja.Object); ok && jsvalue.KindOf(o) == jsvalue.Date {
 		v = o.ToNumber()
 	}
-	ms, ok := number(v)
+	ms, ok := jsvalue.Finite(v)
 	if !ok || math.Abs(ms) > longestDate {
 		panic(r.typeError(what + ": the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601"))
 	}
 	return time.UnixMilli(int64(ms)).In(zone)
 }
 
-func (r *run) pattern(what string, v goja.Value) string {
+func (r *realm) pattern(what string, v goja.Value) string {
 	if isNothing(v) {
 		return ""
 	}
@@ -95,7 +96,7 @@ func (r *run) pattern(what string, v goja.Value) string {
 const maxDatePattern = 256
 
 // parseDate is dates.parse(text, pattern, { zone }).
-func (r *run) parseDate(c goja.FunctionCall) goja.Value {
+func (r *realm) parseDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.parse"
 	text, pattern, zone := r.textArgument(what, c.Argument(0)), r.pattern(what, c.Argument(1)), r.zone(what, c.Argument(2))
 	var t time.Time
@@ -112,7 +113,7 @@ func (r *run) parseDate(c goja.FunctionCall) goja.Value {
 }
 
 // formatDate is dates.format(date, pattern, { zone }).
-func (r *run) formatDate(c goja.FunctionCall) goja.Value {
+func (r *realm) formatDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.format"
 	t, pattern := r.dateOf(what, c.Argument(0), c.Argument(2)), r.pattern(what, c.Argument(1))
 	if pattern == "" {
@@ -129,7 +130,7 @@ func (r *run) formatDate(c goja.FunctionCall) goja.Value {
 }
 
 // dateParts is dates.parts(date, { zone }).
-func (r *run) dateParts(c goja.FunctionCall) goja.Value {
+func (r *realm) dateParts(c goja.FunctionCall) goja.Value {
 	t := r.dateOf("dates.parts", c.Argument(0), c.Argument(1))
 	_, offset := t.Zone()
 	o := r.rt.NewObject()
@@ -146,12 +147,12 @@ func (r *run) dateParts(c goja.FunctionCall) goja.Value {
 }
 
 // dateUnit returns a unit as it is called, of one or of many.
-func (r *run) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
+func (r *realm) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
 
 const maxAmount = 1e9
 
 // addToDate is dates.add(date, amounts, { zone }). Larger units come first.
-func (r *run) addToDate(c goja.FunctionCall) goja.Value {
+func (r *realm) addToDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.add"
 	t := r.dateOf(what, c.Argument(0), c.Argument(2))
 	units := []string{"years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds"}
@@ -161,7 +162,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 		if goja.IsUndefined(v) {
 			continue
 		}
-		n, ok := number(v)
+		n, ok := jsvalue.Finite(v)
 		if !ok || n != math.Trunc(n) || math.Abs(n) > maxAmount && unit != "milliseconds" || math.Abs(n) > longestDate {
 			panic(r.typeError(what + ": " + unit + " must be a whole number of at most a billion"))
 		}
@@ -172,7 +173,7 @@ func (r *run) addToDate(c goja.FunctionCall) goja.Value {
 }
 
 // diffDates is dates.diff(from, to, unit, { zone }).
-func (r *run) diffDates(c goja.FunctionCall) goja.Value {
+func (r *realm) diffDates(c goja.FunctionCall) goja.Value {
 	const what = "dates.diff"
 	from, to := r.dateOf(what, c.Argument(0), c.Argument(3)), r.dateOf(what, c.Argument(1), c.Argument(3))
 	n, ok := dates.Diff(from, to, r.dateUnit(c.Argument(2)))

@@ -47,7 +47,7 @@ func TestTheEnvironmentIsReadOnceBeforeTheBody(t *testing.T) {
 
 func TestTheEnvironmentIsTheSameInEveryLeg(t *testing.T) {
 	src := files(`const text = await fs.logs.readText(env.LANG); await roots(); return [text, env.LANG]`)
-	src.Objects = append(src.Objects, Object{"ask", "roots"})
+	src.Objects = append(src.Objects, Object{Kind: "ask", Name: "roots"})
 	program := compiled(t, src)
 	c := call(program, `{}`)
 	c.Journal = NewJournal()
@@ -106,7 +106,7 @@ func TestAnEnvironmentThatCannotBeHadEndsTheCall(t *testing.T) {
 // programs is the source of a tool that may run exec.git.
 func programs(body string) Source {
 	src := tool(body)
-	src.Objects = []Object{{"exec", "git"}}
+	src.Objects = []Object{{Kind: "exec", Name: "git"}}
 	return src
 }
 

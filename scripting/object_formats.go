@@ -10,10 +10,11 @@ import (
 
 	"github.com/mcpd/mcpd/internal/base/toml"
 	"github.com/mcpd/mcpd/internal/base/yaml"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // parseYAML is yaml.parse(text, { all }).
-func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
+func (r *realm) parseYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.parse"
 	text := r.textArgument(what, c.Argument(0))
 	all := option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
@@ -31,7 +32,7 @@ func (r *run) parseYAML(c goja.FunctionCall) goja.Value {
 }
 
 // printYAML is yaml.print(value), of what JSON.stringify would write.
-func (r *run) printYAML(c goja.FunctionCall) goja.Value {
+func (r *realm) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
 	return r.printed(c.Argument(0), func(text []byte) string {
 		if text == nil {
@@ -47,7 +48,7 @@ func (r *run) printYAML(c goja.FunctionCall) goja.Value {
 }
 
 // refused throws why a text cannot be read or written.
-func (r *run) refused(what string, err error) {
+func (r *realm) refused(what string, err error) {
 	var mistake *yaml.Error
 	switch {
 	case err == nil:
@@ -59,7 +60,7 @@ func (r *run) refused(what string, err error) {
 }
 
 // makeTOML makes toml: parse(text) and print(value).
-func (r *run) makeTOML() *goja.Object {
+func (r *realm) makeTOML() *goja.Object {
 	parse := func(c goja.FunctionCall) goja.Value {
 		const what = "toml.parse"
 		table, err := toml.Parse(r.textArgument(what, c.Argument(0)))
@@ -84,7 +85,7 @@ func (r *run) makeTOML() *goja.Object {
 }
 
 // format returns the global of a text format: parse, and what writes a value.
-func (r *run) format(parse native, printer string, print native) *goja.Object {
+func (r *realm) format(parse native, printer string, print native) *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "parse", parse)
 	r.method(o, printer, print)
@@ -92,16 +93,16 @@ func (r *run) format(parse native, printer string, print native) *goja.Object {
 }
 
 // going ends the work of other packages on what a script made when the call is over.
-func (r *run) going() error {
-	if r.stopped() {
-		return errStopped
+func (r *realm) going() error {
+	if r.caller.Stopped() {
+		return jsvalue.ErrStopped
 	}
 	return nil
 }
 
 // printed returns the text that a printer makes of what JSON.stringify would write
 // of a value, which is nil for what it leaves out.
-func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Value {
+func (r *realm) printed(value goja.Value, print func(text []byte) string) goja.Value {
 	text, err := r.json(value)
 	if err != nil {
 		panic(r.throwable(err))
@@ -113,7 +114,7 @@ func (r *run) printed(value goja.Value, print func(text []byte) string) goja.Val
 	return r.rt.ToValue(out)
 }
 
-func (r *run) plain(v any) goja.Value {
+func (r *realm) plain(v any) goja.Value {
 	r.proceed()
 	switch v := v.(type) {
 	case nil:
@@ -133,18 +134,18 @@ func (r *run) plain(v any) goja.Value {
 }
 
 // object returns an object. Names that are array indexes are defined first.
-func (r *run) object(names []string, values []any) goja.Value {
+func (r *realm) object(names []string, values []any) goja.Value {
 	o := r.rt.NewObject()
-	var indexed []indexedMember
+	var indexed []jsvalue.IndexedMember
 	for i, name := range names {
 		v := r.plain(values[i])
-		if n, ok := arrayIndex(name); ok {
-			indexed = append(indexed, indexedMember{n, name, v})
+		if n, ok := jsvalue.ArrayIndex(name); ok {
+			indexed = append(indexed, jsvalue.IndexedMember{Index: n, Name: name, Value: v})
 		} else {
-			_ = define(o, name, v)
+			_ = jsvalue.Define(o, name, v)
 		}
 	}
-	_ = defineIndexed(o, indexed)
+	_ = jsvalue.DefineIndexed(o, indexed)
 	return o
 }
 
@@ -164,12 +165,12 @@ const (
 )
 
 // parse is JSON.parse(text, reviver).
-func (r *run) parse(c goja.FunctionCall) goja.Value {
+func (r *realm) parse(c goja.FunctionCall) goja.Value {
 	v, err := r.decode(c.Argument(0).String())
 	if err != nil {
 		panic(r.syntaxError("JSON.parse: " + err.Error()))
 	}
-	reviver, ok := callable(c.Argument(1))
+	reviver, ok := jsvalue.Callable(c.Argument(1))
 	if !ok {
 		return v
 	}
@@ -180,8 +181,8 @@ func (r *run) parse(c goja.FunctionCall) goja.Value {
 
 // revive is InternalizeJSONProperty of ECMA-262. A reviver may nest the value
 // deeper than the decoder allows; the depth is bounded here too.
-func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
-	if depth > 2*maxDecodeDepth {
+func (r *realm) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
+	if depth > 2*jsvalue.MaxDecodeDepth {
 		panic(r.construct("RangeError", r.rt.ToValue("JSON.parse: the reviver nests the value too deep")))
 	}
 	value := holder.Get(key)
@@ -192,7 +193,7 @@ func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(go
 			if goja.IsUndefined(v) {
 				_ = o.Delete(name)
 			} else {
-				_ = define(o, name, v)
+				_ = jsvalue.Define(o, name, v)
 			}
 		}
 	}
@@ -203,40 +204,40 @@ func (r *run) revive(holder *goja.Object, key string, depth int, reviver func(go
 }
 
 // stringify is JSON.stringify(value, replacer, space).
-func (r *run) stringify(c goja.FunctionCall) goja.Value {
-	e := newEncoder(maxStringifyBytes, maxStringifyDepth, r.stopped)
-	e.awaited = r.program.kind == Code
-	e.layout = r.layout(c.Argument(1), c.Argument(2))
-	wrote, err := e.encode(c.Argument(0))
+func (r *realm) stringify(c goja.FunctionCall) goja.Value {
+	e := jsvalue.NewEncoder(maxStringifyBytes, maxStringifyDepth, r.caller.Stopped)
+	e.Awaited = r.program.Kind == Code
+	e.Layout = r.layout(c.Argument(1), c.Argument(2))
+	wrote, err := e.Encode(c.Argument(0))
 	switch {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, jsvalue.ErrStopped):
 		return goja.Undefined() // the interrupt follows
 	case err != nil:
 		panic(r.throwable(err))
 	case !wrote:
 		return goja.Undefined()
 	}
-	return r.rt.ToValue(string(e.out))
+	return r.rt.ToValue(string(e.Out))
 }
 
-func (r *run) layout(replacer, space goja.Value) layout {
-	l := layout{gap: gap(space)}
-	if f, ok := callable(replacer); ok {
-		l.replacer = f
+func (r *realm) layout(replacer, space goja.Value) jsvalue.Layout {
+	l := jsvalue.Layout{Gap: gap(space)}
+	if f, ok := jsvalue.Callable(replacer); ok {
+		l.Replacer = f
 		return l
 	}
 	list, ok := replacer.(*goja.Object)
-	if !ok || kindOf(list) != kindArray {
+	if !ok || jsvalue.KindOf(list) != jsvalue.Array {
 		return l
 	}
-	l.only = []string{}
+	l.Only = []string{}
 	seen := map[string]bool{}
-	for i := range min(lengthOf(list), maxDecodeValues) {
+	for i := range min(jsvalue.LengthOf(list), jsvalue.MaxDecodeValues) {
 		r.proceed()
 		name := textOf(list.Get(index(i)))
 		if !seen[name] {
 			seen[name] = true
-			l.only = append(l.only, name)
+			l.Only = append(l.Only, name)
 		}
 	}
 	return l
@@ -244,7 +245,7 @@ func (r *run) layout(replacer, space goja.Value) layout {
 
 // gap returns the indent that the third argument of JSON.stringify means.
 func gap(space goja.Value) string {
-	if n, ok := number(space); ok {
+	if n, ok := jsvalue.Finite(space); ok {
 		return strings.Repeat(" ", int(max(0, min(10, n))))
 	}
 	if s, ok := space.(goja.String); ok {
@@ -253,6 +254,6 @@ func gap(space goja.Value) string {
 	return ""
 }
 
-func (r *run) syntaxError(message string) *goja.Object {
+func (r *realm) syntaxError(message string) *goja.Object {
 	return r.construct("SyntaxError", r.rt.ToValue(message))
 }

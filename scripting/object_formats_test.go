@@ -135,20 +135,3 @@ func FuzzCSV(f *testing.F) {
 		}
 	})
 }
-
-// Whatever the text, its fields are read once.
-func TestCSVIsReadOnce(t *testing.T) {
-	for _, text := range []string{"\"", "\"\"", ",", "\n", "\r", "a", "\"a\"\"b\",\n"} {
-		reader := newCSVReader(strings.Repeat(text, 1<<20/len(text)), ",")
-		before := reader.at
-		for reader.more() {
-			if _, _, err := reader.field(); err != nil {
-				break
-			}
-			if reader.at < before {
-				t.Fatalf("%q: from %d back to %d", text, before, reader.at)
-			}
-			before = reader.at
-		}
-	}
-}

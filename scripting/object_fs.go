@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeFolder makes fs.NAME, without what writes where the grant does not let it.
@@ -17,7 +18,7 @@ func (r *run) makeFolder(grant string) *goja.Object {
 	r.fileMethod(o, grant, "lines", (*run).readLines, "from", "max")
 	r.fileMethod(o, grant, "list", (*run).readEntries)
 	r.fileMethod(o, grant, "stat", (*run).readStat)
-	if !slices.Contains(r.program.objects, Object{"fs.write", grant}) {
+	if !slices.Contains(r.program.Objects, Object{Kind: "fs.write", Name: grant}) {
 		return o
 	}
 	nothing := func(*run, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
@@ -120,7 +121,7 @@ func (r *run) fileOptions(request *fileRequest, what string, v goja.Value, names
 		if !slices.Contains(names, key) {
 			panic(r.typeError(what + ": there is no option " + key + "; " + fileOptionsAdvice(names)))
 		}
-		n, ok := whole(value)
+		n, ok := jsvalue.Whole(value)
 		if !ok || n < 1 {
 			panic(r.typeError(what + ": " + key + " must be a whole number from 1 on"))
 		}

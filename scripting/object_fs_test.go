@@ -10,7 +10,7 @@ import (
 // files is the source of a tool that may read fs.logs and write to fs.out.
 func files(body string) Source {
 	src := tool(body)
-	src.Objects = []Object{{"fs", "logs"}, {"fs", "out"}, {"fs.write", "out"}, {"env", "LANG"}, {"env", "TZ"}}
+	src.Objects = []Object{{Kind: "fs", Name: "logs"}, {Kind: "fs", Name: "out"}, {Kind: "fs.write", Name: "out"}, {Kind: "env", Name: "LANG"}, {Kind: "env", Name: "TZ"}}
 	return src
 }
 

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeClient makes http.NAME: get, post, put, patch and delete(url, options),
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {
 	o := r.rt.NewObject()
-	for _, name := range httpMethods() {
+	for _, name := range compiler.HttpMethods() {
 		r.method(o, name, func(c goja.FunctionCall) goja.Value {
 			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
 		})
@@ -113,7 +115,7 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 		case "body":
 			r.setBody(request, value)
 		case "timeout":
-			ms, ok := number(value)
+			ms, ok := jsvalue.Finite(value)
 			if !ok || ms <= 0 {
 				panic(r.typeError(what + ": timeout must be a number of milliseconds"))
 			}
@@ -185,7 +187,7 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	}
 	o, headers := r.rt.NewObject(), r.rt.NewObject()
 	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {
-		_ = define(headers, name, r.rt.ToValue(answer.Headers[name]))
+		_ = jsvalue.Define(headers, name, r.rt.ToValue(answer.Headers[name]))
 	}
 	_ = o.Set("status", answer.Status)
 	_ = o.Set("ok", answer.Status >= 200 && answer.Status < 300)

@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // kvRequest is the payload of the operations kv.*; each uses some of its members.
@@ -35,13 +36,13 @@ func (r *run) makeKept(grant string) *goja.Object {
 	// Text is taken as it is: nothing is made a key that only looks like one.
 	text := func(what string, v goja.Value) string {
 		text, ok := v.(goja.String)
-		if !ok || lone(text) {
+		if !ok || jsvalue.HasLoneSurrogate(text) {
 			panic(r.typeError(object + ": " + what + " must be a string of whole characters"))
 		}
 		return text.String()
 	}
 	integer := func(what string, v goja.Value) int64 {
-		n, ok := whole(v)
+		n, ok := jsvalue.Whole(v)
 		if !ok {
 			panic(r.typeError(object + ": " + what + " must be a whole number"))
 		}
@@ -66,7 +67,7 @@ func (r *run) makeKept(grant string) *goja.Object {
 				request.IfAbsent = v.ToBoolean()
 				return
 			}
-			ms, ok := number(v)
+			ms, ok := jsvalue.Finite(v)
 			if !ok || ms < 1 {
 				panic(r.typeError(object + ": ttl must be a number of milliseconds"))
 			}

@@ -10,7 +10,7 @@ import (
 // keeper returns the source of a tool that may keep values.
 func keeper(body string) Source {
 	src := tool(body)
-	src.Objects = append(src.Objects, Object{"kv", "notes"})
+	src.Objects = append(src.Objects, Object{Kind: "kv", Name: "notes"})
 	return src
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // maxLogMessage bounds the message and the fields of one log record, in bytes each.
@@ -16,8 +17,8 @@ const maxLogMessage = 64 << 10
 // maxTraces bounds the errors of one record whose places are told.
 const maxTraces = 4
 
-// warn tells the operator of something that the script should do otherwise.
-func (r *run) warn(message string) {
+// Warn tells the operator of something that the script should do otherwise.
+func (r *run) Warn(message string) {
 	r.tell(opConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
 
@@ -48,16 +49,16 @@ func (r *run) traces(values []goja.Value) string {
 // payload returns the JSON of a value that a script hands to its host, within
 // the bounds of a log record. What JSON cannot hold is the script's mistake.
 func (r *run) payload(v goja.Value) []byte {
-	e := newEncoder(maxLogMessage, 16, r.stopped)
-	e.bigints = true
-	wrote, err := e.encode(v)
+	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
+	e.BigInts = true
+	wrote, err := e.Encode(v)
 	if err != nil {
 		panic(r.throwable(err))
 	}
 	if !wrote {
 		return []byte("null")
 	}
-	return e.out
+	return e.Out
 }
 
 func consoleLevel(name string) string {
@@ -95,17 +96,17 @@ func (r *run) shown(v goja.Value) string {
 	if o.ClassName() == "Error" {
 		return textOf(o.Get("name")) + ": " + textOf(o.Get("message"))
 	}
-	e := newEncoder(maxLogMessage, 16, r.stopped)
-	e.bigints = true
-	if wrote, err := e.encode(o); err != nil || !wrote {
+	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
+	e.BigInts = true
+	if wrote, err := e.Encode(o); err != nil || !wrote {
 		return "[" + o.ClassName() + "]"
 	}
-	return string(e.out)
+	return string(e.Out)
 }
 
 // progress is progress(done, total, message).
 func (r *run) progress(c goja.FunctionCall) goja.Value {
-	done, ok := number(c.Argument(0))
+	done, ok := jsvalue.Finite(c.Argument(0))
 	if !ok {
 		panic(r.typeError("progress(done, total, message): done must be a number"))
 	}
@@ -114,7 +115,7 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 		Total   *float64 `json:"total,omitempty"`
 		Message string   `json:"message,omitempty"`
 	}{Done: done}
-	if total, ok := number(c.Argument(1)); ok {
+	if total, ok := jsvalue.Finite(c.Argument(1)); ok {
 		report.Total = &total
 	}
 	if message := c.Argument(2); !isNothing(message) {
@@ -171,25 +172,4 @@ func (r *run) print(method string, values []goja.Value) goja.Value {
 // cutMark is what the last line ends with when there is no room for more.
 func cutMark(most int) string {
 	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", most)
-}
-
-// inspectLine returns values as console shows them, side by side, in a little more
-// than so many bytes.
-func (r *run) inspectLine(values []goja.Value, most int) string {
-	in := inspector{r: r, most: most}
-	for i, v := range values {
-		r.proceed()
-		if i > 0 {
-			in.out = append(in.out, ' ')
-		}
-		if _, text := v.(goja.String); text {
-			in.shown(v)
-		} else {
-			in.value(v)
-		}
-		if in.full() {
-			break
-		}
-	}
-	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
 }

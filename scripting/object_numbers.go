@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-func (r *run) makeNumbers() *goja.Object {
+func (r *realm) makeNumbers() *goja.Object {
 	o := r.rt.NewObject()
 	r.method(o, "format", r.formatNumber)
 	r.method(o, "parse", r.parseNumber)
@@ -26,8 +27,8 @@ func (r *run) makeNumbers() *goja.Object {
 }
 
 // finite returns an argument that must be a number, and neither NaN nor infinite.
-func (r *run) finite(what string, v goja.Value) float64 {
-	f, ok := number(v)
+func (r *realm) finite(what string, v goja.Value) float64 {
+	f, ok := jsvalue.Finite(v)
 	if !ok {
 		panic(r.typeError(what + ": a finite number is needed"))
 	}
@@ -35,7 +36,7 @@ func (r *run) finite(what string, v goja.Value) float64 {
 }
 
 // signs returns what stands between groups of digits and in front of decimals.
-func (r *run) signs(what string, options goja.Value) (group, point string) {
+func (r *realm) signs(what string, options goja.Value) (group, point string) {
 	group, point = ",", "."
 	if v := option(options, "group"); !goja.IsUndefined(v) {
 		group = textOf(v)
@@ -49,12 +50,12 @@ func (r *run) signs(what string, options goja.Value) (group, point string) {
 	return group, point
 }
 
-func (r *run) decimals(what string, options goja.Value, otherwise int) int {
+func (r *realm) decimals(what string, options goja.Value, otherwise int) int {
 	v := option(options, "decimals")
 	if goja.IsUndefined(v) {
 		return otherwise
 	}
-	f, ok := number(v)
+	f, ok := jsvalue.Finite(v)
 	if !ok || f != math.Trunc(f) || f < 0 || f > 20 {
 		panic(r.typeError(what + ": decimals must be a whole number from 0 to 20"))
 	}
@@ -62,7 +63,7 @@ func (r *run) decimals(what string, options goja.Value, otherwise int) int {
 }
 
 // formatNumber is numbers.format(number, { decimals, group, point }).
-func (r *run) formatNumber(c goja.FunctionCall) goja.Value {
+func (r *realm) formatNumber(c goja.FunctionCall) goja.Value {
 	const what = "numbers.format"
 	f := r.finite(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "decimals", "group", "point")
@@ -71,14 +72,14 @@ func (r *run) formatNumber(c goja.FunctionCall) goja.Value {
 }
 
 // parseNumber is numbers.parse(text, { group, point }).
-func (r *run) parseNumber(c goja.FunctionCall) goja.Value {
+func (r *realm) parseNumber(c goja.FunctionCall) goja.Value {
 	const what = "numbers.parse"
 	group, point := r.signs(what, r.options(what, c.Argument(1), "group", "point"))
 	read := func(text string) (float64, bool) { return ungrouped(text, group, point) }
 	return r.measured(what, c.Argument(0), read, "a number with these signs")
 }
 
-func (r *run) measured(what string, v goja.Value, read func(string) (float64, bool), wanted string) goja.Value {
+func (r *realm) measured(what string, v goja.Value, read func(string) (float64, bool), wanted string) goja.Value {
 	f, ok := read(r.textArgument(what, v))
 	if !ok || math.IsInf(f, 0) {
 		panic(r.syntaxError(what + ": the text is not " + wanted))
@@ -87,13 +88,13 @@ func (r *run) measured(what string, v goja.Value, read func(string) (float64, bo
 }
 
 // formatBytes is numbers.formatBytes(bytes, { decimals, base }).
-func (r *run) formatBytes(c goja.FunctionCall) goja.Value {
+func (r *realm) formatBytes(c goja.FunctionCall) goja.Value {
 	const what = "numbers.formatBytes"
 	f := r.finite(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "decimals", "base")
 	units := binaryUnits()
 	if base := option(options, "base"); !goja.IsUndefined(base) {
-		switch n, _ := number(base); n {
+		switch n, _ := jsvalue.Finite(base); n {
 		case 1000:
 			units = decimalUnits()
 		case 1024:

@@ -26,7 +26,7 @@ func vault(values string) *fakeHost {
 // revealing is a body that is granted two secrets.
 func revealing(body string) Source {
 	src := files(body)
-	src.Objects = append(src.Objects, Object{"secrets", "key"}, Object{"secrets", "other"})
+	src.Objects = append(src.Objects, Object{Kind: "secrets", Name: "key"}, Object{Kind: "secrets", Name: "other"})
 	return src
 }
 
@@ -107,7 +107,7 @@ func TestASecretIsNotMistakenForWhatCameMeanwhile(t *testing.T) {
 func TestAJournalLeavesWithoutItsSecrets(t *testing.T) {
 	program := compiled(t, func() Source {
 		src := revealing(`const k = secrets.key; await roots(); return [k, secrets.key]`)
-		src.Objects = append(src.Objects, Object{"ask", "roots"})
+		src.Objects = append(src.Objects, Object{Kind: "ask", Name: "roots"})
 		return src
 	}())
 	c := call(program, `{}`)

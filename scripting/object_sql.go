@@ -9,13 +9,14 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
 // what runs statements elsewhere.
 func (r *run) makeDatabase(grant string) *goja.Object {
 	o := r.rt.NewObject()
-	if !slices.Contains(r.program.objects, Object{"sql.open", grant}) {
+	if !slices.Contains(r.program.Objects, Object{Kind: "sql.open", Name: grant}) {
 		r.statements(o, grant, nil)
 		return o
 	}
@@ -42,7 +43,7 @@ func (r *run) statements(o *goja.Object, grant string, path *string) {
 		})
 	}
 	add("query", (*run).readRows)
-	if slices.Contains(r.program.objects, Object{"sql.write", grant}) {
+	if slices.Contains(r.program.Objects, Object{Kind: "sql.write", Name: grant}) {
 		add("exec", (*run).readChanges)
 	}
 }
@@ -61,7 +62,7 @@ func (r *run) sqlParams(what string, v goja.Value) map[string]any {
 		return nil
 	}
 	o, ok := v.(*goja.Object)
-	if !ok || kindOf(o) == kindArray {
+	if !ok || jsvalue.KindOf(o) == jsvalue.Array {
 		panic(r.typeError(what + ": the params must be an object, with the name of each parameter"))
 	}
 	params := map[string]any{}
@@ -79,7 +80,7 @@ func (r *run) sqlParam(what string, v goja.Value) any {
 		return nil
 	}
 	if text, ok := v.(goja.String); ok {
-		if lone(text) {
+		if jsvalue.HasLoneSurrogate(text) {
 			panic(r.typeError(what + " must be a string of whole characters"))
 		}
 		return text.String()

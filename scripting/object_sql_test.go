@@ -10,7 +10,7 @@ import (
 // querier returns the source of a tool with databases.
 func querier(body string) Source {
 	src := tool(body)
-	src.Objects = append(src.Objects, Object{"sql", "shop"}, Object{"sql.write", "shop"}, Object{"sql", "files"}, Object{"sql.open", "files"}, Object{"sql", "ro"})
+	src.Objects = append(src.Objects, Object{Kind: "sql", Name: "shop"}, Object{Kind: "sql.write", Name: "shop"}, Object{Kind: "sql", Name: "files"}, Object{Kind: "sql.open", Name: "files"}, Object{Kind: "sql", Name: "ro"})
 	return src
 }
 

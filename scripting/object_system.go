@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // demand asks the host and waits for the answer, while the body does nothing else.
@@ -51,7 +52,7 @@ const OpSecret = "secret"
 // them, so that nothing is read or shown that the body does not name.
 func (r *run) makeSecrets() *goja.Object {
 	o := r.rt.NewObject()
-	for _, granted := range r.program.objects {
+	for _, granted := range r.program.Objects {
 		if granted.Kind == "secrets" {
 			var value goja.Value
 			r.accessor(o, granted.Name, func(goja.FunctionCall) goja.Value {
@@ -78,7 +79,7 @@ func (r *run) readSecret(name string) goja.Value {
 	switch {
 	case failure != nil:
 		r.abort(failure)
-		panic(r.throwable(errStopped))
+		panic(r.throwable(jsvalue.ErrStopped))
 	case given.refusal != nil:
 		panic(r.hostError(given.refusal, r.at()))
 	case json.Unmarshal(given.data, &read) != nil || read.Value == nil:
@@ -115,7 +116,7 @@ func (r *run) execParams(grant string, v goja.Value) map[string]string {
 		return params
 	}
 	o, ok := v.(*goja.Object)
-	if !ok || kindOf(o) != kindPlain {
+	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
 		panic(r.typeError("exec." + grant + ": the parameters must be an object, such as { name: value }"))
 	}
 	for _, name := range o.Keys() {
@@ -127,12 +128,12 @@ func (r *run) execParams(grant string, v goja.Value) map[string]string {
 
 func (r *run) execParam(grant, name string, v goja.Value) string {
 	if text, ok := v.(goja.String); ok {
-		if lone(text) {
+		if jsvalue.HasLoneSurrogate(text) {
 			panic(r.typeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
 		}
 		return text.String()
 	}
-	n, ok := whole(v)
+	n, ok := jsvalue.Whole(v)
 	if !ok {
 		panic(r.typeError("exec." + grant + ": " + name + " must be a string or a whole number"))
 	}

@@ -105,7 +105,7 @@ type moduleRequest struct {
 
 func (r *run) makeModule(name string) *goja.Object {
 	o := r.rt.NewObject()
-	for _, f := range r.program.objects {
+	for _, f := range r.program.Objects {
 		if f.Kind != "modules."+name {
 			continue
 		}

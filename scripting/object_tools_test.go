@@ -11,7 +11,7 @@ import (
 func calling(body string, granted ...string) Source {
 	src := tool(body)
 	for _, name := range granted {
-		src.Objects = append(src.Objects, Object{"tools", name})
+		src.Objects = append(src.Objects, Object{Kind: "tools", Name: name})
 	}
 	return src
 }
@@ -138,7 +138,7 @@ func TestAProgramReachesTheToolsThatItMayName(t *testing.T) {
 		{`return tools[input.name]()`, "erp_*", true}, {`return 1`, "*", false},
 	} {
 		p := compiled(t, calling(c.body, c.pattern, "crm_get"))
-		if got := p.Reaches(Object{"tools", c.pattern}); got != c.reached {
+		if got := p.Reaches(Object{Kind: "tools", Name: c.pattern}); got != c.reached {
 			t.Errorf("%s and %s: %v, want %v", c.body, c.pattern, got, c.reached)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
@@ -15,7 +16,7 @@ type urlObject struct {
 	params *goja.Object
 }
 
-func (r *run) makeURL() *goja.Object {
+func (r *realm) makeURL() *goja.Object {
 	class, prototype := r.class("URL", func(this *goja.Object, c goja.ConstructorCall) {
 		u, err := r.parseArguments(c.Argument(0), c.Argument(1))
 		if err != nil {
@@ -37,7 +38,7 @@ func (r *run) makeURL() *goja.Object {
 	return class
 }
 
-func (r *run) parseArguments(text, base goja.Value) (*weburl.URL, error) {
+func (r *realm) parseArguments(text, base goja.Value) (*weburl.URL, error) {
 	if isNothing(base) {
 		return weburl.Parse(r.bounded(text).String(), nil)
 	}
@@ -115,7 +116,7 @@ func setHash(u *weburl.URL, v string) error {
 	return nil
 }
 
-func (r *run) urlPart(prototype *goja.Object, part urlPart) {
+func (r *realm) urlPart(prototype *goja.Object, part urlPart) {
 	get := func(c goja.FunctionCall) goja.Value {
 		return r.rt.ToValue(part.get(self[*urlObject](r, c.This).url))
 	}
@@ -139,10 +140,10 @@ func (r *run) urlPart(prototype *goja.Object, part urlPart) {
 }
 
 // urlSearchParams returns the URLSearchParams that shows and changes the query.
-func (r *run) urlSearchParams(c goja.FunctionCall) goja.Value {
+func (r *realm) urlSearchParams(c goja.FunctionCall) goja.Value {
 	o := self[*urlObject](r, c.This)
 	if o.params == nil {
-		class := r.needed("URLSearchParams")
+		class := r.caller.Needed("URLSearchParams")
 		made, err := r.rt.New(class)
 		if err != nil {
 			panic(err)
@@ -159,7 +160,7 @@ func (r *run) urlSearchParams(c goja.FunctionCall) goja.Value {
 	return o.params
 }
 
-func (r *run) refreshParams(o *urlObject) {
+func (r *realm) refreshParams(o *urlObject) {
 	if o.params != nil {
 		r.states[o.params].(*searchParams).pairs = r.parseQuery(o.url.Search(false))
 	}
@@ -200,7 +201,7 @@ var formSigns = strings.NewReplacer("~", "%7E", "%2A", "*")
 func formEncoded(s string) string { return formSigns.Replace(url.QueryEscape(s)) }
 
 // parseQuery reads application/x-www-form-urlencoded text.
-func (r *run) parseQuery(query string) [][2]string {
+func (r *realm) parseQuery(query string) [][2]string {
 	var pairs [][2]string
 	for part := range strings.SplitSeq(strings.TrimPrefix(query, "?"), "&") {
 		r.proceed()
@@ -232,10 +233,10 @@ func hexValue(c byte) int {
 	if c >= 'A' && c <= 'F' {
 		c |= 0x20
 	}
-	return strings.IndexByte(hexDigits, c)
+	return strings.IndexByte(jsvalue.HexDigits, c)
 }
 
-func (r *run) isSearchParams(v goja.Value) bool {
+func (r *realm) isSearchParams(v goja.Value) bool {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		return false
@@ -246,7 +247,7 @@ func (r *run) isSearchParams(v goja.Value) bool {
 
 // pairs reads what a URLSearchParams is made of: text, another one, an array
 // of pairs, or an object.
-func (r *run) pairs(v goja.Value) [][2]string {
+func (r *realm) pairs(v goja.Value) [][2]string {
 	o, ok := v.(*goja.Object)
 	switch {
 	case isNothing(v):
@@ -260,7 +261,7 @@ func (r *run) pairs(v goja.Value) [][2]string {
 	for _, key := range o.Keys() {
 		r.proceed()
 		value := o.Get(key)
-		if pair, ok := value.(*goja.Object); ok && kindOf(o) == kindArray {
+		if pair, ok := value.(*goja.Object); ok && jsvalue.KindOf(o) == jsvalue.Array {
 			pairs = append(pairs, [2]string{textOf(pair.Get("0")), textOf(pair.Get("1"))})
 			continue
 		}
@@ -269,7 +270,7 @@ func (r *run) pairs(v goja.Value) [][2]string {
 	return pairs
 }
 
-func (r *run) readParams(prototype *goja.Object) {
+func (r *realm) readParams(prototype *goja.Object) {
 	find := func(c goja.FunctionCall) (values []any) {
 		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
 		for _, pair := range p.pairs {
@@ -296,7 +297,7 @@ func (r *run) readParams(prototype *goja.Object) {
 	}, nil)
 }
 
-func (r *run) writeParams(prototype *goja.Object) {
+func (r *realm) writeParams(prototype *goja.Object) {
 	r.method(prototype, "append", func(c goja.FunctionCall) goja.Value {
 		p := self[*searchParams](r, c.This)
 		p.update(append(p.pairs, [2]string{c.Argument(0).String(), c.Argument(1).String()}))
@@ -346,7 +347,7 @@ func (p *searchParams) replaced(name, value string) [][2]string {
 	return out
 }
 
-func (r *run) walkParams(prototype *goja.Object) {
+func (r *realm) walkParams(prototype *goja.Object) {
 	list := func(pick func(pair [2]string) any) native {
 		return func(c goja.FunctionCall) goja.Value {
 			var items []any
@@ -355,7 +356,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 				items = append(items, pick(pair))
 			}
 			array := r.rt.NewArray(items...)
-			values, _ := callable(array.GetSymbol(goja.SymIterator))
+			values, _ := jsvalue.Callable(array.GetSymbol(goja.SymIterator))
 			return values(array)
 		}
 	}
@@ -365,7 +366,7 @@ func (r *run) walkParams(prototype *goja.Object) {
 	r.method(prototype, "values", list(func(pair [2]string) any { return pair[1] }))
 	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, r.function("entries", entries), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	r.method(prototype, "forEach", func(c goja.FunctionCall) goja.Value {
-		visit, ok := callable(c.Argument(0))
+		visit, ok := jsvalue.Callable(c.Argument(0))
 		if !ok {
 			panic(r.typeError("URLSearchParams.forEach needs a function"))
 		}

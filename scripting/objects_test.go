@@ -234,7 +234,7 @@ func TestErrorsOfAsksAreErrors(t *testing.T) {
 // modular returns the source of a tool that has a module with two functions.
 func modular(body string) Source {
 	src := tool(body)
-	src.Objects = append(src.Objects, Object{"modules", "ledger"}, Object{"modules.ledger", "balance"}, Object{"modules.ledger", "post"}, Object{"modules", "bare"})
+	src.Objects = append(src.Objects, Object{Kind: "modules", Name: "ledger"}, Object{Kind: "modules.ledger", Name: "balance"}, Object{Kind: "modules.ledger", Name: "post"}, Object{Kind: "modules", Name: "bare"})
 	return src
 }
 

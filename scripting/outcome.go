@@ -12,6 +12,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // Outcome is how a call ended: exactly one of Result, Failure and Suspended is set.
@@ -289,7 +290,7 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	failure := r.safely(func() {
 		thrown = r.rt.Try(func() { err = f() })
 	})
-	var unfit *encodeError
+	var unfit *jsvalue.EncodeError
 	switch {
 	case failure != nil:
 		return failure
@@ -297,9 +298,9 @@ func (r *run) guarded(what string, f func() error) *Failure {
 		return r.thrownAt(thrown.Value(), thrown.Stack())
 	case r.failure != nil:
 		return r.failure
-	case errors.As(err, &unfit) && unfit.limit != "":
-		return limitFailure(unfit.limit, "the result is too large: "+unfit.message)
-	case errors.Is(err, errStopped):
+	case errors.As(err, &unfit) && unfit.Limit != "":
+		return limitFailure(unfit.Limit, "the result is too large: "+unfit.Message)
+	case errors.Is(err, jsvalue.ErrStopped):
 		return Over(r.ctx)
 	case err != nil:
 		return &Failure{Kind: Thrown, Message: what + ": " + err.Error()}
@@ -318,7 +319,7 @@ func (r *run) read(value goja.Value) (*Result, error) {
 		// As JSON it would be an object with a member for each byte.
 		return nil, errBytes
 	}
-	out, err := r.encoded(value, r.program.source.BigIntResult)
+	out, err := r.encoded(value, r.program.Source.BigIntResult)
 	if err != nil {
 		return nil, err
 	}
@@ -329,20 +330,6 @@ func (r *run) read(value goja.Value) (*Result, error) {
 		return &Result{Kind: Text, JSON: out}, nil
 	}
 	return &Result{Kind: Value, JSON: out}, nil
-}
-
-// json returns the value as JSON, nil for undefined.
-func (r *run) json(value goja.Value) ([]byte, error) { return r.encoded(value, false) }
-
-// encoded is [run.json] where a BigInt may be an integer.
-func (r *run) encoded(value goja.Value, bigints bool) ([]byte, error) {
-	e := newEncoder(r.limits.Output, r.limits.Depth, r.stopped)
-	e.awaited, e.bigints = true, bigints
-	wrote, err := e.encode(value)
-	if err != nil || !wrote {
-		return nil, err
-	}
-	return e.out, nil
 }
 
 // richOf returns the content that the value is: what content.structured
@@ -363,10 +350,10 @@ func (r *run) richOf(value goja.Value) (structured, bool) {
 
 // onlyBlocks reports whether o is an array of blocks, and not empty.
 func (r *run) onlyBlocks(o *goja.Object) bool {
-	if kindOf(o) != kindArray {
+	if jsvalue.KindOf(o) != jsvalue.Array {
 		return false
 	}
-	length := lengthOf(o)
+	length := jsvalue.LengthOf(o)
 	if length == 0 || length > int64(r.limits.Output) {
 		return false
 	}
@@ -383,7 +370,7 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 // isOwnBlock reports whether an object is a block that the body made, or that a tool
 // has answered and code has left one.
 func (r *run) isOwnBlock(o *goja.Object) bool {
-	return r.blocks[o] && (r.program.kind != Code || isBlock(o))
+	return r.blocks[o] && (r.program.Kind != Code || isBlock(o))
 }
 
 func (r *run) readRich(rich structured) (*Result, error) {
@@ -397,12 +384,12 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	if content[0] == '{' {
 		content = append(append([]byte{'['}, content...), ']')
 	}
-	if r.program.kind == Code && !areTyped(content) {
+	if r.program.Kind == Code && !areTyped(content) {
 		return nil, errBlocks
 	}
 	result := &Result{Kind: Content, Content: content}
 	if rich.value != nil {
-		result.JSON, err = r.encoded(rich.value, r.program.source.BigIntResult)
+		result.JSON, err = r.encoded(rich.value, r.program.Source.BigIntResult)
 	}
 	return result, err
 }

@@ -7,12 +7,13 @@ import (
 	"io/fs"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/compiler"
 )
 
 // Program is a compiled body. It is immutable and may run any number of times
 // at once.
 type Program struct {
-	compiled *compiledProgram
+	compiled *compiler.Program
 }
 
 // Compile checks and compiles src. It returns a program unless the list holds
@@ -20,7 +21,7 @@ type Program struct {
 // nothing about the meaning of the rest. All ranges are in the file of src.Text,
 // or in an imported file.
 func Compile(src Source) (*Program, diag.List) {
-	compiled, list := compileSource(src)
+	compiled, list := compiler.Compile(src)
 	if compiled == nil {
 		return nil, list
 	}
@@ -31,31 +32,31 @@ func Compile(src Source) (*Program, diag.List) {
 // name alone: it is an identifier of ASCII letters, no word of the language, and
 // the name of no global. A tool that shares its name with a group is reached as a
 // member of tools all the same, as is one of any other name.
-func IsCodeName(name string) bool { return isCodeName(name) }
+func IsCodeName(name string) bool { return compiler.IsCodeName(name) }
 
 // Name returns what the definition is called in messages.
-func (p *Program) Name() string { return p.compiled.name }
+func (p *Program) Name() string { return p.compiled.Name }
 
 // Kind returns what the program is for.
-func (p *Program) Kind() Kind { return p.compiled.kind }
+func (p *Program) Kind() Kind { return p.compiled.Kind }
 
 // Uses reports whether the body can reach the global name, so that callers
 // need not encode what no body reads.
-func (p *Program) Uses(name string) bool { return p.compiled.canUse(name) }
+func (p *Program) Uses(name string) bool { return p.compiled.CanUse(name) }
 
 // Reaches reports whether the body can reach a granted object.
-func (p *Program) Reaches(o Object) bool { return p.compiled.reaches(o) }
+func (p *Program) Reaches(o Object) bool { return p.compiled.Reaches(o) }
 
 // Hash returns a hash of everything that Compile was given, imported files included.
-func (p *Program) Hash() [32]byte { return p.compiled.hash }
+func (p *Program) Hash() [32]byte { return p.compiled.Hash }
 
 // Meaning returns a hash of what the program does: of everything that Compile
 // was given but for where the body stands.
-func (p *Program) Meaning() [32]byte { return p.compiled.meaning }
+func (p *Program) Meaning() [32]byte { return p.compiled.Meaning }
 
 // Size returns how many bytes the program is made of: the body, what it imports,
 // and its variables.
-func (p *Program) Size() int { return p.compiled.size }
+func (p *Program) Size() int { return p.compiled.Size }
 
 // wireProgram is what another process needs to compile a program once more.
 type wireProgram struct {
@@ -77,9 +78,9 @@ type wireProgram struct {
 
 // MarshalBinary returns the program as bytes, for another process.
 func (p *Program) MarshalBinary() ([]byte, error) {
-	s := p.compiled.source
-	w := wireProgram{p.compiled.hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, map[string]string{}}
-	for path, text := range p.compiled.imported {
+	s := p.compiled.Source
+	w := wireProgram{p.compiled.Hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, map[string]string{}}
+	for path, text := range p.compiled.Imported {
 		w.Files[path] = text.Body()
 	}
 	data, err := json.Marshal(w)

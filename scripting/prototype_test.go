@@ -70,10 +70,10 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 		{"const f = (globalThis) => 0; return { globalThis }", true, true, true},
 	} {
 		src := tool(c.body)
-		src.Objects = append(src.Objects, Object{"tools", "search"})
+		src.Objects = append(src.Objects, Object{Kind: "tools", Name: "search"})
 		p := compiled(t, src)
-		if p.compiled.everything != c.everything || p.compiled.proxies != c.proxies || p.compiled.hosted != c.hosted {
-			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.compiled.everything, p.compiled.proxies, p.compiled.hosted)
+		if p.compiled.Everything != c.everything || p.compiled.Proxies != c.proxies || p.compiled.Hosted != c.hosted {
+			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.compiled.Everything, p.compiled.Proxies, p.compiled.Hosted)
 		}
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // run is one call in the making. Everything in it belongs to the goroutine
 // that called Run, but for the channels and what Interrupt touches.
 type run struct {
 	// fixed at creation
-	ctx     context.Context
-	rt      *goja.Runtime
-	program *compiledProgram
-	call    Call
-	limits  Limits
-	host    Host
-	began   time.Time
+	realm
+	ctx    context.Context
+	call   Call
+	limits Limits
+	host   Host
+	began  time.Time
 
 	book   book
 	loop   loop
@@ -44,22 +44,14 @@ type run struct {
 	input *goja.Object
 	// made are the globals that exist once and are needed by others.
 	made map[string]*goja.Object
-	// engineSets is Reflect.setPrototypeOf of the engine, where the body may have proxies, and
-	// traps how deep it is in them.
-	engineSets func(this goja.Value, args ...goja.Value) goja.Value
-	traps      int
-	// states are the Go halves of objects such as URLs.
-	states map[*goja.Object]any
-	random *rand.ChaCha8
-	// zones are the time zones that were asked for.
-	zones map[string]*time.Location
 }
 
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
-		ctx: ctx, rt: goja.New(), program: c.Program.compiled, call: c, host: h,
-		limits: c.limits(), began: time.Now(),
+		realm: realm{rt: goja.New(), program: c.Program.compiled},
+		ctx:   ctx, call: c, host: h, limits: c.limits(), began: time.Now(),
 	}
+	r.caller, r.maxOutput, r.maxDepth = r, r.limits.Output, r.limits.Depth
 	if c.Start.IsZero() {
 		r.call.Start = r.began
 	}
@@ -67,10 +59,10 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	r.call.Seed = r.book.seed(c.Seed)
 	r.rt.SetMaxCallStackSize(r.limits.CallStack)
 	r.rt.SetParserOptions(noSource...)
-	if r.program.mentions("random") {
+	if r.program.Mentions("random") {
 		r.rt.SetRandSource(rand.New(r.call.Seed.public()).Float64)
 	}
-	if r.program.mentions("Date") {
+	if r.program.Mentions("Date") {
 		r.rt.SetTimeSource(r.now)
 	}
 	r.rt.SetPromiseRejectionTracker(r.trackRejection)
@@ -100,20 +92,12 @@ func (r *run) Look() bool {
 // functions at their next step.
 func (r *run) interrupt() {
 	r.ended.Store(true)
-	r.rt.Interrupt(errStopped)
+	r.rt.Interrupt(jsvalue.ErrStopped)
 }
 
-// stopped reports whether the call is over, for long work outside the engine.
+// Stopped reports whether the call is over, for long work outside the engine.
 // It costs next to nothing.
-func (r *run) stopped() bool { return r.ended.Load() || r.failure != nil }
-
-// proceed ends a native function of a call that is over. Every loop over what
-// a script made asks it at each step.
-func (r *run) proceed() {
-	if r.stopped() {
-		panic(r.throwable(errStopped))
-	}
-}
+func (r *run) Stopped() bool { return r.ended.Load() || r.failure != nil }
 
 // abort ends the call with a failure at the next instruction of the script,
 // which cannot catch it.
@@ -147,7 +131,5 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 	}
 }
 
-func (r *run) decode(text string) (goja.Value, error) {
-	d := decoder{rt: r.rt, src: text, stopped: r.stopped}
-	return d.document()
-}
+// Secret returns the randomness of the object crypto.
+func (r *run) Secret() *rand.ChaCha8 { return r.call.Seed.secret() }

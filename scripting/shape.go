@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
@@ -55,9 +57,9 @@ func (s shape) only(what string, required int, names ...string) shape {
 
 // members reads each member of an object once, and checks it. What does not
 // fit is the script's mistake. Members that are undefined or null are left out.
-func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
+func (r *realm) members(s shape, v goja.Value) map[string]goja.Value {
 	o, ok := v.(*goja.Object)
-	if !ok || kindOf(o) != kindPlain {
+	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
 		panic(r.typeError(s.what + ": an object is needed, with " + s.names()))
 	}
 	found := map[string]goja.Value{}
@@ -79,7 +81,7 @@ func (r *run) members(s shape, v goja.Value) map[string]goja.Value {
 			panic(r.typeError(s.what + ": " + name + " is given twice, by two names of it"))
 		}
 		if old != name {
-			r.warn(s.what + ": " + old + " is deprecated; write " + name)
+			r.caller.Warn(s.what + ": " + old + " is deprecated; write " + name)
 		}
 		if kind := s.members[i].kind; !r.fits(member, kind) {
 			panic(r.typeError(s.what + ": " + name + " must be " + string(kind)))
@@ -111,7 +113,7 @@ func (s shape) unknown(name string) string {
 	if meant, ok := s.meant[name]; ok {
 		return message + "; write " + meant
 	}
-	if guess := didYouMean(name, s.list()); guess != "" {
+	if guess := compiler.DidYouMean(name, s.list()); guess != "" {
 		return message + "; " + guess
 	}
 	return message + "; there is " + s.names()
@@ -138,8 +140,8 @@ func enumerated(names []string) string {
 }
 
 // fits reports whether a member is what it must be.
-func (r *run) fits(v goja.Value, kind memberKind) bool {
-	f, numeric := number(v)
+func (r *realm) fits(v goja.Value, kind memberKind) bool {
+	f, numeric := jsvalue.Finite(v)
 	o, object := v.(*goja.Object)
 	switch kind {
 	case isText:
@@ -155,18 +157,18 @@ func (r *run) fits(v goja.Value, kind memberKind) bool {
 	case isCount:
 		return numeric && f >= 1 && f == float64(int32(f))
 	case isObject:
-		return object && kindOf(o) == kindPlain
+		return object && jsvalue.KindOf(o) == jsvalue.Plain
 	case isList:
-		return object && kindOf(o) == kindArray && lengthOf(o) > 0
+		return object && jsvalue.KindOf(o) == jsvalue.Array && jsvalue.LengthOf(o) > 0
 	case isTexts:
-		return object && kindOf(o) == kindArray && r.onlyTexts(o)
+		return object && jsvalue.KindOf(o) == jsvalue.Array && r.onlyTexts(o)
 	case isRole:
 		return among(v, "user", "assistant")
 	case isContext:
 		return among(v, "none", "thisServer", "allServers")
 	case isContent:
 		_, text := v.(goja.String)
-		return text || object && (kindOf(o) == kindPlain || kindOf(o) == kindArray)
+		return text || object && (jsvalue.KindOf(o) == jsvalue.Plain || jsvalue.KindOf(o) == jsvalue.Array)
 	}
 	return false
 }
@@ -177,7 +179,7 @@ func among(v goja.Value, texts ...string) bool {
 }
 
 // link returns the address of a page, which is text or a URL, in its normal form.
-func (r *run) link(v goja.Value) (string, bool) {
+func (r *realm) link(v goja.Value) (string, bool) {
 	o, object := v.(*goja.Object)
 	if _, ok := r.states[o].(*urlObject); object && !ok {
 		return "", false
@@ -189,8 +191,8 @@ func (r *run) link(v goja.Value) (string, bool) {
 	return u.String(), true
 }
 
-func (r *run) onlyTexts(o *goja.Object) bool {
-	for i := range lengthOf(o) {
+func (r *realm) onlyTexts(o *goja.Object) bool {
+	for i := range jsvalue.LengthOf(o) {
 		r.proceed()
 		if _, ok := o.Get(index(i)).(goja.String); !ok {
 			return false
@@ -201,7 +203,7 @@ func (r *run) onlyTexts(o *goja.Object) bool {
 
 // options checks the options of a function: an object with no members but the
 // names, or nothing.
-func (r *run) options(what string, v goja.Value, names ...string) goja.Value {
+func (r *realm) options(what string, v goja.Value, names ...string) goja.Value {
 	if isNothing(v) {
 		return goja.Undefined()
 	}
@@ -220,7 +222,7 @@ func (r *run) options(what string, v goja.Value, names ...string) goja.Value {
 
 // eachOption calls read with each member of an options object that is neither undefined nor
 // null.
-func (r *run) eachOption(what string, v goja.Value, known []string, read func(name string, v goja.Value)) {
+func (r *realm) eachOption(what string, v goja.Value, known []string, read func(name string, v goja.Value)) {
 	if isNothing(v) {
 		return
 	}
@@ -242,7 +244,7 @@ func (r *run) eachOption(what string, v goja.Value, known []string, read func(na
 }
 
 // stringArgument returns an argument that must be a string, or throws the message.
-func (r *run) stringArgument(v goja.Value, message string) string {
+func (r *realm) stringArgument(v goja.Value, message string) string {
 	if _, ok := v.(goja.String); !ok {
 		panic(r.typeError(message))
 	}
@@ -250,13 +252,13 @@ func (r *run) stringArgument(v goja.Value, message string) string {
 }
 
 // textArgument returns an argument that must be text, of at most 16 MiB.
-func (r *run) textArgument(what string, v goja.Value) string {
+func (r *realm) textArgument(what string, v goja.Value) string {
 	if _, ok := v.(goja.String); !ok {
 		panic(r.typeError(what + ": the text must be a string"))
 	}
 	return r.bounded(v).String()
 }
 
-func (r *run) rangeError(message string) *goja.Object {
+func (r *realm) rangeError(message string) *goja.Object {
 	return r.construct("RangeError", r.rt.ToValue(message))
 }

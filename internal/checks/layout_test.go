@@ -22,8 +22,9 @@ var layout = map[string][]string{
 	"call":                     {"identity"},
 	"identity":                 {},
 	"diag":                     {},
-	"scripting":                {"diag", "internal/base/...", "internal/js/...", "scripting/transpile"},
+	"scripting":                {"diag", "internal/base/...", "internal/js/...", "scripting/source"},
 	"scripting/hosttest":       {"scripting"},
+	"scripting/source":         {"diag", "scripting/transpile"},
 	"scripting/transpile":      {"diag"},
 	"scripting/worker":         {"diag", "scripting", "internal/base/...", "internal/process/..."},
 	"policylang":               {"diag", "identity", "internal/base/..."},
@@ -35,7 +36,7 @@ var layout = map[string][]string{
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/..."},
 	"internal/language/...":    {"diag", "internal/base/...", "internal/execution/suspend"},
 	"internal/ops/...":         {"call", "identity", "diag", "policylang", "internal/base/...", "internal/language/...", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
-	"internal/js/...":          {"diag", "scripting/transpile"},
+	"internal/js/...":          {"diag", "internal/base/...", "scripting/source", "scripting/transpile"},
 	"internal/process/...":     {},
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker"},
@@ -49,7 +50,7 @@ var layout = map[string][]string{
 // doors names the only packages that may import a dependency; a prefix covers
 // every package of that module. Tests may also use what testDoors lists.
 var doors = map[string][]string{
-	"github.com/dop251/goja":              {"scripting", "internal/js/syntax"},
+	"github.com/dop251/goja":              {"scripting", "internal/js/compiler", "internal/js/jsvalue", "internal/js/syntax"},
 	"github.com/evanw/esbuild":            {"internal/js/esbuild"},
 	"github.com/google/cel-go":            {"policylang"},
 	"github.com/hashicorp/hcl":            {"internal/language/hclfile"},

@@ -78,7 +78,7 @@ type dateFields struct {
 	zone                                           *time.Location
 }
 
-// parseDate reads a date by a pattern, in a zone unless the text names another.
+// Parse reads a date by a pattern, in a zone unless the text names another.
 func Parse(text, pattern string, zone *time.Location) (time.Time, error) {
 	f := dateFields{year: 1970, month: 1, day: 1, zone: zone}
 	for pattern != "" {
@@ -184,7 +184,7 @@ func (f *dateFields) time() (time.Time, error) {
 	return time.Date(f.year, time.Month(f.month), f.day, f.hour, f.minute, f.second, f.millis*1e6, f.zone), nil
 }
 
-// parseISO reads a date as ISO 8601 and RFC 3339 have it.
+// ParseISO reads a date as ISO 8601 and RFC 3339 have it.
 func ParseISO(text string, zone *time.Location) (time.Time, error) {
 	if len(text) > 10 && text[10] == ' ' {
 		text = text[:10] + "T" + text[11:]
@@ -208,7 +208,7 @@ func addMonths(t time.Time, months int) time.Time {
 	return time.Date(first.Year(), first.Month(), day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 }
 
-// addUnits adds calendar units, of days and more, or exact ones below.
+// Add adds calendar units, of days and more, or exact ones below.
 func Add(t time.Time, unit string, n int) (time.Time, bool) {
 	switch unit {
 	case "year":
@@ -227,7 +227,7 @@ func Add(t time.Time, unit string, n int) (time.Time, bool) {
 // exactUnits are always as long.
 var exactUnits = map[string]time.Duration{"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond}
 
-// diffUnits returns how many whole units lie between two dates, by which later
+// Diff returns how many whole units lie between two dates, by which later
 // ones come behind earlier ones.
 func Diff(from, to time.Time, unit string) (int, bool) {
 	apart := to.UnixMilli() - from.UnixMilli()
@@ -254,7 +254,7 @@ func Diff(from, to time.Time, unit string) (int, bool) {
 	}
 }
 
-// startOf returns when the unit began that the date is in. Weeks begin on Monday.
+// StartOf returns when the unit began that the date is in. Weeks begin on Monday.
 func StartOf(t time.Time, unit string) (time.Time, bool) {
 	year, month, day := t.Date()
 	midnight := func(month time.Month, day int) time.Time {

@@ -108,7 +108,7 @@ func (g *gate) bound(name string) (constant, ok bool) {
 
 func step(operator string) bool { return operator == "++" || operator == "--" }
 
-// assigns reports whether an operator is =, += or their like.
+// Assigns reports whether an operator is =, += or their like.
 func Assigns(operator string) bool {
 	switch operator {
 	case "==", "===", "!=", "!==", "<=", ">=":
@@ -146,7 +146,7 @@ func (n *names) bind(name string, constant bool) {
 	n.bound[name] = constant
 }
 
-// declares reports whether the token is followed by a list of names.
+// Declares reports whether the token is followed by a list of names.
 func Declares(t Token) bool {
 	return !t.Member && (t.Text == "let" || t.Text == "const" || t.Text == "var")
 }

@@ -52,23 +52,23 @@ const maxArrows = 3
 // => d. They are parsed twice at every level.
 const maxDoubts = 2
 
-// wrapperStart is the front of the function around a body. The body stands in a block of the
+// WrapperStart is the front of the function around a body. The body stands in a block of the
 // function, so that its declarations may take the names of globals, which are the function's
 // parameters.
 const WrapperStart = "(async function(){{"
 
-// features are the constructs of a text that decide how it is compiled.
+// Features are the constructs of a text that decide how it is compiled.
 type Features struct {
 	Await    bool // the word await stands somewhere
 	Lowering bool // for await or an async generator stands somewhere
 	Lowered  Span // the first of them
-	// indents are the bytes of white space in front of statements that lowering makes.
+	// Indents are the bytes of white space in front of statements that lowering makes.
 	Indents int
 	Modules []Span
 	Exports []Span // the words export outside of all brackets
 }
 
-// module is the place of an import declaration, or of the word export.
+// Span is the place of an import declaration, or of the word export.
 type Span struct{ Start, End int }
 
 // gate bounds a text before any parser sees it, without recursion and in one
@@ -99,7 +99,7 @@ type gate struct {
 	importing importState
 }
 
-// inspect returns the features of text, or why it is refused.
+// Check returns the features of text, or why it is refused.
 func Check(text string, ts bool) (Features, *Error) {
 	g := gate{Lexer: Lexer{Src: text, TypeScript: ts}}
 	if at := invalidUTF8(text); at >= 0 {

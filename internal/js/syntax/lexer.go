@@ -25,9 +25,9 @@ type Token struct {
 	Kind       tokenKind
 	Start, End int
 	Text       string
-	// newline says that a line ends between the token before and this one.
+	// Newline says that a line ends between the token before and this one.
 	Newline bool
-	// member says that the word follows a dot, so that it is a name and nothing else.
+	// Member says that the word follows a dot, so that it is a name and nothing else.
 	Member bool
 }
 
@@ -38,7 +38,7 @@ type Error struct {
 	unmatched bool
 }
 
-// lexer cuts JavaScript or TypeScript into tokens without parsing it. It is
+// Lexer cuts JavaScript or TypeScript into tokens without parsing it. It is
 // exact on every valid text: where only a parser could tell a division from a
 // regular expression, it refuses the text instead of guessing.
 type Lexer struct {
@@ -46,7 +46,7 @@ type Lexer struct {
 	At         int
 	TypeScript bool
 	Prev       Token
-	// braces are the open brackets; a template's hole is a '$'.
+	// Brackets are the open brackets; a template's hole is a '$'.
 	Brackets []bracket
 	// patterns is the size of all regular expressions so far.
 	patterns int
@@ -70,7 +70,7 @@ const controlEnd = "control)"
 
 const maxBrackets = 128
 
-// next returns the next token. After an error it returns tokenEnd.
+// Next returns the next token. After an error it returns tokenEnd.
 func (l *Lexer) Next() Token {
 	newline := l.skipSpace()
 	if l.Err != nil || l.At >= len(l.Src) {
@@ -367,7 +367,7 @@ func wordRune(s string) bool {
 		unicode.Is(unicode.Nl, r) || unicode.Is(unicode.Pc, r) || r == '\u200c' || r == '\u200d'
 }
 
-// lineLength returns the length of the first line of s, without its end.
+// LineLength returns the length of the first line of s, without its end.
 func LineLength(s string) int {
 	for i, r := range s {
 		if r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' {
@@ -403,7 +403,7 @@ func controls(keyword string) bool {
 	return false
 }
 
-// reserved reports whether a word can never be an identifier.
+// IsReserved reports whether a word can never be an identifier.
 func IsReserved(word string) bool {
 	switch word {
 	case "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do", "else",

@@ -180,7 +180,7 @@ const (
 
 const whyRanges = "the ranges in classes of regular expressions, such as [a-z], may add up to 4,194,304 characters"
 
-// patternSize estimates the atoms of a regular expression with its repetitions
+// PatternSize estimates the atoms of a regular expression with its repetitions
 // written out, and says why it is refused, "" when it is not. It may count too
 // much, because it knows neither escapes nor classes, but never too little.
 func PatternSize(pattern string) (size int, refused string) {

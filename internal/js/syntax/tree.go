@@ -15,7 +15,7 @@ func eachNode[N interface {
 	}
 }
 
-// children calls visit for each node directly below n, in source order. The
+// Children calls visit for each node directly below n, in source order. The
 // names of plain properties and labels are not nodes; keys are.
 func Children(n ast.Node, visit func(ast.Node)) {
 	switch n := n.(type) {

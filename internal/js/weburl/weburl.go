@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// webURL is a URL as the WHATWG URL standard has it. Hosts beyond ASCII are refused.
+// URL is a URL as the WHATWG URL standard has it. Hosts beyond ASCII are refused.
 type URL struct {
 	Scheme, Username, Password string
 	Host, Port                 string
@@ -22,7 +22,7 @@ type URL struct {
 
 var errInvalidURL = errors.New("invalid URL")
 
-// special returns the default port of the schemes that the standard treats specially.
+// IsSpecial returns the default port of the schemes that the standard treats specially.
 func IsSpecial(scheme string) (port string, ok bool) {
 	switch scheme {
 	case "http", "ws":
@@ -42,7 +42,7 @@ func (u *URL) special() bool {
 	return ok
 }
 
-// parseURL parses text, relative to base if that is not nil.
+// Parse parses text, relative to base if that is not nil.
 func Parse(text string, base *URL) (*URL, error) {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
@@ -180,7 +180,7 @@ func (u *URL) SetHostPort(text string) error {
 	return u.SetPort(port)
 }
 
-// setPath sets the path, without . and .. segments.
+// SetPath sets the path, without . and .. segments.
 func (u *URL) SetPath(path string) {
 	if u.special() {
 		path = strings.ReplaceAll(path, `\`, "/")
@@ -244,7 +244,7 @@ func (u *URL) HostPort() string {
 	return u.Host + ":" + u.Port
 }
 
-// search returns the query with its question mark; an empty one only when asked for.
+// Search returns the query with its question mark; an empty one only when asked for.
 func (u *URL) Search(empty bool) string {
 	if u.Query == nil || *u.Query == "" && !empty {
 		return ""
@@ -252,7 +252,7 @@ func (u *URL) Search(empty bool) string {
 	return "?" + *u.Query
 }
 
-// hash returns the fragment with its number sign; an empty one only when asked for.
+// Hash returns the fragment with its number sign; an empty one only when asked for.
 func (u *URL) Hash(empty bool) string {
 	if u.Fragment == nil || *u.Fragment == "" && !empty {
 		return ""
@@ -260,7 +260,7 @@ func (u *URL) Hash(empty bool) string {
 	return "#" + *u.Fragment
 }
 
-// origin returns the origin, "null" for schemes that have none.
+// Origin returns the origin, "null" for schemes that have none.
 func (u *URL) Origin() string {
 	if u.special() && u.Scheme != "file" {
 		return u.Scheme + "://" + u.HostPort()
@@ -268,7 +268,7 @@ func (u *URL) Origin() string {
 	return "null"
 }
 
-// setHost sets the host, in lower case and with numbers as IP addresses.
+// SetHost sets the host, in lower case and with numbers as IP addresses.
 func (u *URL) SetHost(host string) error {
 	if strings.HasPrefix(host, "[") {
 		address, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -374,7 +374,7 @@ func parsePart(label string) (uint64, error) {
 	return strconv.ParseUint(label, 10, 64)
 }
 
-// setPort sets the port, none for the scheme's default.
+// SetPort sets the port, none for the scheme's default.
 func (u *URL) SetPort(port string) error {
 	u.Port = ""
 	if port == "" {
@@ -402,7 +402,7 @@ const (
 	InUserinfo     = inPath + "/:;=@[\\]|"
 )
 
-// encoded returns text with what must be percent-encoded encoded.
+// Escape returns text with what must be percent-encoded encoded.
 func Escape(text, set string) *string {
 	var b strings.Builder
 	for i := range len(text) {

@@ -1,7 +1,6 @@
-package scripting
+package compiler
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -131,61 +130,6 @@ func TestAnImportThatIsLeftOutIsReported(t *testing.T) {
 	}
 }
 
-// TestImports_runAndKeepPlaces runs code with imports of every form: none keeps it from
-// being run, and what is wrong further on is told at its place.
-func TestImports_runAndKeepPlaces(t *testing.T) {
-	for _, statement := range []string{
-		"import os", "import os as x", "import os # x", "import os as x # it's `x", "import a.b as c", "from x import (a, # b\n  b)", "from x import a, \\\n  b", "import 'x';", "import type { A } from 'y'",
-		"import('os')", "await import(\"os\")", "const os = await import('os')", "const { a } = await import('os'), b = require('b')", "const n = 'x', m = await import(n)",
-		"await Promise.all([import('a'), import('b')])", "if (await import('x')) { }", "let os; try { os = await import('os') } catch {}", "let s: import('fs').Stats", "f = import.meta.url", "import ü from 'ß'",
-		"const t = require('fs')?.readFileSync('x')", "try { require('fs').readFileSync('x') } catch {}", "let name = 'x', r = [require(name)]",
-		"async function g() {\n  import os\n  return await import('ß')\n}",
-	} {
-		if got := runCode(t, statement+"\nawait search_web({ query: 'a' })").Ended; !strings.HasPrefix(got, `[{"title":"a"}`) {
-			t.Errorf("%q: %s", statement, got)
-		}
-		lines := strings.Count(statement, "\n")
-		for _, row := range []struct{ code, want string }{
-			{statement + "\n  const b = ;", fmt.Sprintf("%d:13", lines+2)},
-			{statement + "\n  nothing_there", fmt.Sprintf("%d:3", lines+2)},
-		} {
-			src := codeOf(row.code)
-			p, list := Compile(src)
-			got := ""
-			for _, d := range list {
-				if d.Severity == diag.Error {
-					got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
-				}
-			}
-			if p != nil {
-				if f := runWith(t, call(p, ``), toolHost()).Failure; f != nil && len(f.Stack) > 0 {
-					got = fmt.Sprintf("%d:%d", f.Stack[0].Range.Start.Line, f.Stack[0].Range.Start.Column)
-				}
-			}
-			if got != row.want {
-				t.Errorf("%q: the mistake is told at %s, want %s", row.code, got, row.want)
-			}
-		}
-	}
-	for code, want := range map[string]string{
-		"import os; const b = ;":                           "1:22",
-		"import ü from 'ß'; const b = ;":                   "1:30",
-		"f(import('ß')); const b = ;":                      "1:27",
-		"import os; # c\nawait import('x'); ;;const b = ;": "2:32",
-	} {
-		_, list := Compile(codeOf(code))
-		got := ""
-		for _, d := range list {
-			if d.Severity == diag.Error {
-				got = fmt.Sprintf("%d:%d", d.Range.Start.Line, d.Range.Start.Column)
-			}
-		}
-		if got != want {
-			t.Errorf("%q: the mistake is told at %s, want %s", code, got, want)
-		}
-	}
-}
-
 // What is left out keeps its place: no other byte changes, and no line moves.
 func FuzzImports(f *testing.F) {
 	for _, seed := range []string{
@@ -215,36 +159,6 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-// Compiling code ends, whatever it is, and tells of places that are in it.
-func FuzzCode(f *testing.F) {
-	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		src := codeOf(text)
-		p, list := Compile(src)
-		if (p == nil) != list.HasErrors() {
-			t.Fatalf("%q: a program %t, and %v", text, p != nil, list)
-		}
-		for _, d := range list {
-			if start, end := d.Range.Start.Byte, d.Range.End.Byte; start < 0 || end < start || end > len(text) {
-				t.Fatalf("%q: %v is at %d to %d", text, d, start, end)
-			}
-		}
-		_ = Explain(src.Text, list)
-		if p == nil {
-			return
-		}
-		data, err := p.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again, err := UnmarshalProgram(data, src.Transpiler); err != nil || again.Hash() != p.Hash() {
-			t.Fatalf("%q in another process: %v", text, err)
-		}
-	})
-}
-
 func TestAnObjectAtTheEndOfCodeThatIsABlockIsTold(t *testing.T) {
 	const why = "this is a block of statements, and no object; " + asObject
 	for _, c := range []struct {
@@ -270,27 +184,6 @@ func TestAnObjectAtTheEndOfCodeThatIsABlockIsTold(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.code, diff)
-		}
-	}
-}
-
-func TestTheFenceAroundAProgramIsLeftOut(t *testing.T) {
-	for _, c := range []struct{ code, want string }{
-		{"```js\n1 + 1\n```", "2"},
-		{"\n ```javascript \r\n1 + 1\r\n```\r\n\n", "2"},
-		{"~~~\nreturn 5\n~~~", "5"},
-		{"````typescript\nconst n: number = 5\nn\n````", "5"},
-		{"```python\nimport os\nprint(1)\n```", "nothing"},
-		{"```\n`${1}`\n```", `"1"`},
-		{"```js\n\n```", "nothing"},
-		{"~~~js\nconst t = `\n~~~js\nx\n~~~\n`;\nt.length\n~~~", "13"},
-		{"```js\nserch_web({})\n```", "throws ReferenceError: serch_web is not defined; did you mean search_web?"},
-		{"```js\nconst x = ;\n```", "refused: 2:11: error: unexpected token ;; a value is missing between = and ;"},
-		{"const t = `\n~~~js\nx\n~~~\n`\nt.length", "13"},
-		{"'```js\\nx\\n```'", `"` + "```js\\nx\\n```" + `"`},
-	} {
-		if got := runCode(t, c.code).Ended; got != c.want {
-			t.Errorf("%q:\ngot  %s\nwant %s", c.code, got, c.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // maxRequired bounds the names of one declaration that call require.
@@ -54,7 +55,7 @@ const (
 // its place. What cannot be cut into tokens is left to others to tell.
 func withoutImports(text string) (string, *leftOut) {
 	found := &leftOut{names: map[string]bool{}}
-	if len(text) > MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
+	if len(text) > source.MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
 		return text, found
 	}
 	found.tokens, found.comments = importTokens(text)
@@ -446,7 +447,7 @@ func (i *leftOut) tellRemoved(text diag.Text) diag.List {
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {
 		shown := truncate.Start(strings.Join(strings.Fields(text.Body()[m.Start:m.End]), " "), maxShownImport)
 		list = append(list, diag.Diagnostic{
-			Severity: diag.Warning, Code: ImportRemoved, Range: text.Range(m.Start, m.End),
+			Severity: diag.Warning, Code: source.ImportRemoved, Range: text.Range(m.Start, m.End),
 			Summary: fmt.Sprintf("import statements are not needed: removed line %d: %s", text.Pos(m.Start).Line, diag.Printable(shown)),
 			Detail:  "the tools are there already, and nothing else can be imported",
 		})

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // noReturn is the code of the warning about a body that returns nothing.
@@ -16,7 +17,7 @@ const noReturn = "no-return"
 // checkReturns warns of a body that returns no value although it must, or whose last
 // statement is a value that nothing takes. A body that has an effect may return nothing.
 func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysis) {
-	if c.src.Kind == Hook || c.src.Kind == Code || c.list.HasErrors() {
+	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
 	}
 	statements := written(function)
@@ -80,11 +81,11 @@ func declaresValue(s ast.Statement) bool {
 
 func (c *compilation) mustBe() string {
 	switch c.src.Kind {
-	case Resource:
+	case source.Resource:
 		return "the content of the resource"
-	case Prompt:
+	case source.Prompt:
 		return "the messages of the prompt"
-	case Complete:
+	case source.Complete:
 		return "the list of what fits"
 	}
 	return "an object with the declared outputs"

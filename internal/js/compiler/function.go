@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"encoding/binary"
@@ -16,7 +16,9 @@ import (
 	"github.com/dop251/goja/unistring"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // wrapperEnd follows a body whose front is [wrapperStart].
@@ -33,7 +35,7 @@ func (c *compilation) verbatim(async bool) {
 	if line := text.Pos(0).Line; line > 1 {
 		start = strings.Repeat("\n", line-2) + start + "\n"
 	}
-	c.origin = origin{
+	c.origin = Origin{
 		src: start + c.text + wrapperEnd, text: text,
 		body: segment{to: len(start), length: len(c.text)},
 	}
@@ -41,7 +43,7 @@ func (c *compilation) verbatim(async bool) {
 
 // finish hands the source to the engine. A bug of the engine becomes a
 // diagnostic.
-func (c *compilation) finish() (p *compiledProgram) {
+func (c *compilation) finish() (p *Program) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
@@ -93,12 +95,12 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 }
 
 // program finishes a tree that is known to be sound.
-func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *compiledProgram {
+func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
 		return nil
 	}
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		c.complete(function)
 	}
 	function.Async = awaits(function)
@@ -108,30 +110,30 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}
-	p := &compiledProgram{
-		name: c.src.Name, kind: c.src.Kind, objects: c.src.Objects, vars: c.src.Vars, bigints: bigintsAt(c.src.BigInts),
-		names: c.names(), uses: map[string]bool{}, mentioned: found.names, computed: found.computed,
-		patterns: found.patterns, origin: c.origin, source: c.src, imported: c.files, size: c.read + len(c.src.Vars),
+	p := &Program{
+		Name: c.src.Name, Kind: c.src.Kind, Objects: c.src.Objects, Vars: c.src.Vars, BigInts: jsvalue.BigIntsAt(c.src.BigInts),
+		Names: c.names(), uses: map[string]bool{}, Mentioned: found.names, computed: found.computed,
+		Patterns: found.patterns, Origin: c.origin, Source: c.src, Imported: c.files, Size: c.read + len(c.src.Vars),
 	}
 	// A name that is bound somewhere may mean the global elsewhere.
-	p.everything = found.reads("globalThis")
-	p.proxies = p.everything || found.reads("Proxy")
-	p.hosted = p.everything || found.reads("tools") || slices.ContainsFunc(c.names().groups, found.reads)
+	p.Everything = found.reads("globalThis")
+	p.Proxies = p.Everything || found.reads("Proxy")
+	p.Hosted = p.Everything || found.reads("tools") || slices.ContainsFunc(c.names().groups, found.reads)
 	for _, name := range globalsOf(&c.src, c.names()) {
 		if _, ok := found.refs[name]; ok {
 			p.uses[name] = true
-			p.parameters = append(p.parameters, name)
+			p.Parameters = append(p.Parameters, name)
 		}
 	}
-	if c.src.Kind == Code {
-		p.missing = c.missing(found)
+	if c.src.Kind == source.Code {
+		p.Missing = c.missing(found)
 		c.declareAssigned(function, found.undeclared)
 	}
 	unfold(function.Body)
-	takes(function, p.parameters)
-	p.code = c.code(tree)
-	c.digest.Sum(p.hash[:0])
-	c.meant.Sum(p.meaning[:0])
+	takes(function, p.Parameters)
+	p.Code = c.code(tree)
+	c.digest.Sum(p.Hash[:0])
+	c.meant.Sum(p.Meaning[:0])
 	return p
 }
 

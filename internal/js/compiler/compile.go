@@ -1,4 +1,11 @@
-package scripting
+// Package compiler checks the body of a tool, a hook or agent code, and makes a program of it.
+//
+// [Compile] takes a source and returns a [Program] for goja, or what is wrong with the source. Package
+// syntax bounds the text first; transpile.go lowers TypeScript and imports; function.go wraps and
+// parses the body; check.go and the files beside it check names, members, promises and results.
+// The files code_*.go hold what agent code needs beyond that: tool names, fences, imports and an
+// implicit result. The package runs nothing and asks no host.
+package compiler
 
 import (
 	"cmp"
@@ -16,18 +23,19 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// compileSource checks and compiles src. It returns a program unless the list holds
+// Compile checks and compiles src. It returns a program unless the list holds
 // an error. Of a body with a syntax error the list holds the first one and
 // nothing about the meaning of the rest. All ranges are in the file of src.Text,
 // or in an imported file.
-func compileSource(src Source) (*compiledProgram, diag.List) {
+func Compile(src source.Source) (*Program, diag.List) {
 	src = tryingOnce(src)
 	text := src.Text.Body()
 	var removed *leftOut
-	if src.Kind == Code {
+	if src.Kind == source.Code {
 		around := fenced(text)
 		text, removed = withoutImports(around.without(text))
 		removed.fence = around
@@ -35,8 +43,8 @@ func compileSource(src Source) (*compiledProgram, diag.List) {
 	c := newCompilation(src, text, removed)
 	program := c.run()
 	switch {
-	case !c.broken || program != nil || src.Language != JS: // what can be parsed is JavaScript
-	case src.Kind == Code && src.Transpiler != nil:
+	case !c.broken || program != nil || src.Language != source.JS: // what can be parsed is JavaScript
+	case src.Kind == source.Code && src.Transpiler != nil:
 		c, program = c.typed()
 	default:
 		c.suggestTypeScript()
@@ -53,45 +61,45 @@ func compileSource(src Source) (*compiledProgram, diag.List) {
 
 // tryingOnce returns the source with a trial that runs once, however often the
 // body is compiled.
-func tryingOnce(src Source) Source {
+func tryingOnce(src source.Source) source.Source {
 	if src.Trial == nil {
 		return src
 	}
 	given := src
 	tried := sync.OnceValue(func() error { return given.Trial(given) })
-	src.Trial = func(Source) error { return tried() }
+	src.Trial = func(source.Source) error { return tried() }
 	return src
 }
 
 type compilation struct {
-	src  Source
+	src  source.Source
 	list diag.List
 	// broken says that list holds a syntax error and nothing else.
 	broken bool
 	// text is the body. In agent code, white space replaces what was removed.
 	text    string
 	removed *leftOut          // of agent code
-	tools   *toolNames        // see [compilation.names]
+	tools   *ToolNames        // see [compilation.names]
 	defined map[string]bool   // see [compilation.isDefined]
 	guesses map[string]string // see [compilation.guess]
 	// digest and meant become the hashes of the program.
 	digest, meant hash.Hash
-	origin        origin
+	origin        Origin
 	// files are the imported files that were read; read is their size and that
 	// of the body.
 	files map[string]diag.Text
 	read  int
 }
 
-func newCompilation(src Source, text string, removed *leftOut) *compilation {
+func newCompilation(src source.Source, text string, removed *leftOut) *compilation {
 	return &compilation{src: src, text: text, removed: removed, digest: sha256.New(), meant: sha256.New()}
 }
 
 // typed compiles agent code that is not JavaScript as TypeScript: the agent does
 // not say which it writes. If it is neither, it is what can be read for more lines.
-func (c *compilation) typed() (*compilation, *compiledProgram) {
+func (c *compilation) typed() (*compilation, *Program) {
 	src := c.src
-	src.Language = TS
+	src.Language = source.TS
 	typed := newCompilation(src, c.text, c.removed)
 	program := typed.run()
 	if typed.broken && typed.list[0].Range.Start.Line <= c.list[0].Range.Start.Line {
@@ -100,21 +108,21 @@ func (c *compilation) typed() (*compilation, *compiledProgram) {
 	return typed, program
 }
 
-func (c *compilation) run() *compiledProgram {
-	if size := len(c.text); size > MaxBody {
+func (c *compilation) run() *Program {
+	if size := len(c.text); size > source.MaxBody {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
-		if c.src.Kind == Code {
+		if c.src.Kind == source.Code {
 			detail = "do it in several programs, of which each returns what the next one needs"
 		}
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.what(), size, MaxBody), detail)
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.what(), size, source.MaxBody), detail)
 		return nil
 	}
 	c.hashSource()
 	c.read = len(c.text)
-	features, refused := syntax.Check(c.text, c.src.Language == TS)
+	features, refused := syntax.Check(c.text, c.src.Language == source.TS)
 	if refused != nil {
 		d := refused.Diagnostic(c.src.Text)
-		if c.src.Kind == Code && strings.Contains(d.Summary, "import") {
+		if c.src.Kind == source.Code && strings.Contains(d.Summary, "import") {
 			d.Detail, _ = absentOfCode("require")
 		}
 		c.reject(d)
@@ -144,14 +152,14 @@ func (c *compilation) reject(errors ...diag.Diagnostic) {
 	c.list, c.broken = errors, true
 }
 
-func (c *compilation) names() *toolNames {
+func (c *compilation) names() *ToolNames {
 	if c.tools == nil {
 		c.tools = newToolNames(&c.src)
 	}
 	return c.tools
 }
 
-// guess is [toolNames.meant], which looks at every tool, once for each name.
+// guess is [ToolNames.meant], which looks at every tool, once for each name.
 func (c *compilation) guess(name string) string {
 	guess, known := c.guesses[name]
 	if !known {
@@ -181,7 +189,7 @@ func (c *compilation) isDefined(name string) bool {
 func (c *compilation) exporting(word syntax.Span) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
 	summary := "a body exports nothing"
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
 	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
@@ -248,7 +256,7 @@ func (c *compilation) endsEarly() diag.Diagnostic {
 
 // advise says what to do about a compiler's message about an offset in a text.
 func (c *compilation) advise(message, text string, at int) string {
-	if unread(message) && c.src.Kind == Code {
+	if unread(message) && c.src.Kind == source.Code {
 		if advice := ofPython(settingOf(text, at, message)); advice != "" {
 			return advice
 		}
@@ -268,7 +276,7 @@ const maxGuess = 8 << 10
 // suggestTypeScript makes the hint of a syntax error in a JavaScript body that
 // the body is TypeScript, if it is that and not JavaScript.
 func (c *compilation) suggestTypeScript() {
-	if !c.broken || c.src.Language != JS || c.src.Transpiler == nil || len(c.text) > maxGuess || !c.parses(TS) || c.parses(JS) {
+	if !c.broken || c.src.Language != source.JS || c.src.Transpiler == nil || len(c.text) > maxGuess || !c.parses(source.TS) || c.parses(source.JS) {
 		return
 	}
 	first := &c.list[0]
@@ -278,11 +286,11 @@ func (c *compilation) suggestTypeScript() {
 	}
 }
 
-func (c *compilation) parses(language Language) bool {
-	found, refused := syntax.Check(c.text, language == TS)
+func (c *compilation) parses(language source.Language) bool {
+	found, refused := syntax.Check(c.text, language == source.TS)
 	if refused != nil || !c.tried(found) {
 		return false
 	}
-	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.Modules).src, TypeScript: language == TS, Check: true, MaxErrors: 1}
+	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.Modules).src, TypeScript: language == source.TS, Check: true, MaxErrors: 1}
 	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

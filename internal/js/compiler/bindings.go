@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 func (a *analysis) name(id *ast.Identifier) {
@@ -157,7 +158,7 @@ func (c *compilation) nearName(found *analysis, name string, at file.Idx, global
 	if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
 		return guess
 	}
-	if input := diag.Suggest(name, c.src.Inputs); input != "" && c.src.Kind != Hook {
+	if input := diag.Suggest(name, c.src.Inputs); input != "" && c.src.Kind != source.Hook {
 		return `did you mean "` + c.subject() + "." + input + `"?`
 	}
 	return diag.DidYouMean(name, globals)

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // isKeyword reports whether an argument is written as name=value.
@@ -31,7 +32,7 @@ const maxCallShown = 400
 // checkKeywords tells calls of code with arguments as Python writes them, and
 // shows how to write them.
 func (c *compilation) checkKeywords(found *analysis) {
-	if c.src.Kind != Code {
+	if c.src.Kind != source.Code {
 		return
 	}
 	for _, call := range found.keywords {
@@ -62,7 +63,7 @@ func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	switch n := callee.(type) {
 	case *ast.Identifier:
 		_, free := found.free(n.Name.String())
-		return free && slices.Contains(c.names().bare, n.Name.String())
+		return free && slices.Contains(c.names().Bare, n.Name.String())
 	case *ast.DotExpression:
 		object = n.Left
 	case *ast.BracketExpression:
@@ -118,11 +119,11 @@ func (c *compilation) sourceOf(n ast.Expression) string {
 
 // isGroup reports whether a name is tools, or a group of them.
 func (c *compilation) isGroup(name string) bool {
-	return name == "tools" || c.names().members[name] != nil
+	return name == "tools" || c.names().Members[name] != nil
 }
 
 func (c *compilation) checkToolOfCode(m member) {
-	if c.names().of(m.object, m.name) != "" {
+	if c.names().Of(m.object, m.name) != "" {
 		return
 	}
 	detail := c.instead(m)
@@ -145,7 +146,7 @@ func (c *compilation) instead(m member) string {
 	if advice := ofKin(m.name); advice != "" {
 		return advice
 	}
-	guess := closest(m.name, names.in(m.object))
+	guess := closest(m.name, names.In(m.object))
 	switch {
 	case guess == "":
 		return names.meant(m.name)
@@ -158,7 +159,7 @@ func (c *compilation) instead(m member) string {
 // ownTool asks whether a name that nothing has, and that stands at a place, is the name of a
 // tool that is written otherwise.
 func (c *compilation) ownTool(name string, at file.Idx) string {
-	if c.src.Kind != Code {
+	if c.src.Kind != source.Code {
 		return ""
 	}
 	if text, at, ok := c.origin.trace(int(at) - 1); ok {
@@ -177,7 +178,7 @@ func (c *compilation) calling(name string) (call string, ok bool) {
 		return "parallel([…])", true
 	case c.isGroup(name):
 		return name + ".NAME({ … })", true
-	case slices.Contains(c.names().bare, name):
+	case slices.Contains(c.names().Bare, name):
 		return name + "({ … })", true
 	}
 	return "", false
@@ -241,7 +242,7 @@ func ofKin(name string) string {
 
 // checkGroups tells calls of a group of tools as if it were one.
 func (c *compilation) checkGroups(found *analysis) {
-	if c.src.Kind != Code {
+	if c.src.Kind != source.Code {
 		return
 	}
 	for _, call := range found.grouped {
@@ -250,7 +251,7 @@ func (c *compilation) checkGroups(found *analysis) {
 			continue
 		}
 		written := group + ".NAME"
-		if in := c.names().in(group); group != "tools" && (len(in) == 1 || slices.Contains(in, group)) {
+		if in := c.names().In(group); group != "tools" && (len(in) == 1 || slices.Contains(in, group)) {
 			written = c.names().written(group, in[max(0, slices.Index(in, group))])
 		}
 		c.report(diag.Diagnostic{

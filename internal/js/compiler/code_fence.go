@@ -1,9 +1,10 @@
-package scripting
+package compiler
 
 import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
@@ -62,7 +63,7 @@ func (f *fence) tellRemoved(text diag.Text) diag.List {
 		return nil
 	}
 	return diag.List{{
-		Severity: diag.Warning, Code: FenceRemoved, Range: text.Range(f.opens.start, f.opens.end),
+		Severity: diag.Warning, Code: source.FenceRemoved, Range: text.Range(f.opens.start, f.opens.end),
 		Summary: "code needs no fence of Markdown: removed the one around it", Detail: "send the program alone",
 	}}
 }

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
@@ -38,7 +39,7 @@ func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 	switch {
 	case len(f.Modules) > 0:
 		at, what = c.src.Text.Range(f.Modules[0].Start, f.Modules[0].End), "import declarations"
-	case c.src.Language == TS:
+	case c.src.Language == source.TS:
 		at, what = c.src.Text.Range(0, 0), "TypeScript"
 	case f.Lowering:
 		at, what = c.src.Text.Range(f.Lowered.Start, f.Lowered.End), "async generators and for await"
@@ -46,7 +47,7 @@ func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 		return false, true
 	}
 	if c.src.Transpiler == nil {
-		c.fail(at, MissingExtension, "this program cannot compile "+what,
+		c.fail(at, source.MissingExtension, "this program cannot compile "+what,
 			"import github.com/mcpd/mcpd/extensions/typescript into the program, and add typescript.New() to engine.Options.Extensions and typescript.Transpiler() to the arguments of worker.Main")
 	}
 	return true, c.src.Transpiler != nil
@@ -60,7 +61,7 @@ func (c *compilation) lower(f syntax.Features) bool {
 		return false
 	}
 	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, f.Modules)}
-	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == TS, MaxErrors: maxReports}
+	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == source.TS, MaxErrors: maxReports}
 	out := transpile.Output{}
 	if len(f.Modules) == 0 {
 		out = c.src.Transpiler.Transpile(in)
@@ -89,7 +90,7 @@ func (c *compilation) tooLarge() {
 }
 
 func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
-	c.origin = origin{src: syntax.WrapperStart + code + wrapperEnd, lowered: true}
+	c.origin = Origin{src: syntax.WrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "its source map is damaged: "+err.Error())
@@ -249,21 +250,21 @@ func (m *modules) Load(name string) (string, transpile.Format, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if _, refused := syntax.Check(text.Body(), language == TS); refused != nil {
+	if _, refused := syntax.Check(text.Body(), language == source.TS); refused != nil {
 		return "", 0, &transpile.Refused{Diagnostic: refused.Diagnostic(text)}
 	}
 	return text.Body(), format, nil
 }
 
 // formatOf returns how a file is compiled, by the end of its name.
-func formatOf(name string) (transpile.Format, Language, error) {
+func formatOf(name string) (transpile.Format, source.Language, error) {
 	switch path.Ext(name) {
 	case ".js", ".mjs":
-		return transpile.JavaScript, JS, nil
+		return transpile.JavaScript, source.JS, nil
 	case ".ts", ".mts":
-		return transpile.TypeScript, TS, nil
+		return transpile.TypeScript, source.TS, nil
 	case ".json":
-		return transpile.JSON, JS, nil
+		return transpile.JSON, source.JS, nil
 	}
 	return 0, 0, errors.New("only .js, .mjs, .ts, .mts and .json files can be imported, with their full name")
 }
@@ -348,7 +349,7 @@ func (m *modules) report(problems []transpile.Error) {
 				d.Detail = plain(note.Text)
 			}
 		}
-		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, at.text.Body(), at.start))
+		d.Detail = cmp.Or(d.Detail, c.advise(p.Text, at.Text.Body(), at.Start))
 		list = append(list, d)
 	}
 	c.reject(list...)
@@ -358,7 +359,7 @@ func (m *modules) report(problems []transpile.Error) {
 // and false if the author did not write it.
 func (m *modules) place(at *transpile.Location) (place, bool) {
 	if at == nil {
-		return place{text: m.compilation.src.Text}, false
+		return place{Text: m.compilation.src.Text}, false
 	}
 	if text, ok := m.files[at.File]; ok {
 		offset := byteOffset(text.Body(), at)

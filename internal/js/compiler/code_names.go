@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"slices"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// isCodeName reports whether code can reach a tool, or a group of tools, by that
+// IsCodeName reports whether code can reach a tool, or a group of tools, by that
 // name alone: it is an identifier of ASCII letters, no word of the language, and
 // the name of no global. A tool that shares its name with a group is reached as a
 // member of tools all the same, as is one of any other name.
-func isCodeName(name string) bool {
+func IsCodeName(name string) bool {
 	return isIdentifier(name) && !syntax.IsReserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
 }
 
@@ -38,28 +39,28 @@ func restricted(name string) bool {
 	return false
 }
 
-// toolNames are the names by which code reaches its tools. They are immutable.
-type toolNames struct {
+// ToolNames are the names by which code reaches its tools. They are immutable.
+type ToolNames struct {
 	// tools are those that it may call, in the order of the source.
 	tools   []string
 	granted map[string]bool
 	// groups are the groups that it can reach, and members what each has: the name of
 	// each member, and of its tool.
 	groups  []string
-	members map[string][]Member
-	// bare are the names by which it can call tools alone: their own, and those that the
+	Members map[string][]source.Member
+	// Bare are the names by which it can call tools alone: their own, and those that the
 	// source gives them, which aliases maps to their tools.
-	bare    []string
+	Bare    []string
 	aliases map[string]string
 	// spelled is spellings, made once.
 	spelled func() []spelling
 }
 
 // newToolNames returns the names of a source, which are none unless it is code.
-func newToolNames(s *Source) *toolNames {
-	n := &toolNames{granted: map[string]bool{}, members: map[string][]Member{}, aliases: map[string]string{}}
+func newToolNames(s *source.Source) *ToolNames {
+	n := &ToolNames{granted: map[string]bool{}, Members: map[string][]source.Member{}, aliases: map[string]string{}}
 	n.spelled = sync.OnceValue(n.spellings)
-	if s.Kind != Code {
+	if s.Kind != source.Code {
 		return n
 	}
 	for _, o := range s.Objects {
@@ -69,45 +70,45 @@ func newToolNames(s *Source) *toolNames {
 		}
 	}
 	for _, m := range s.Members {
-		if !n.granted[m.Tool] || !isCodeName(m.Group) || m.Name == "" {
+		if !n.granted[m.Tool] || !IsCodeName(m.Group) || m.Name == "" {
 			continue
 		}
-		if n.members[m.Group] == nil {
+		if n.Members[m.Group] == nil {
 			n.groups = append(n.groups, m.Group)
 		}
-		n.members[m.Group] = append(n.members[m.Group], m)
+		n.Members[m.Group] = append(n.Members[m.Group], m)
 	}
 	for _, tool := range n.tools {
-		if n.members[tool] == nil && isCodeName(tool) {
-			n.bare = append(n.bare, tool)
+		if n.Members[tool] == nil && IsCodeName(tool) {
+			n.Bare = append(n.Bare, tool)
 		}
 	}
 	for _, m := range s.Members {
-		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.members[m.Name] == nil && n.aliases[m.Name] == "" && isCodeName(m.Name) {
-			n.bare, n.aliases[m.Name] = append(n.bare, m.Name), m.Tool
+		if m.Group == "" && n.granted[m.Tool] && !n.granted[m.Name] && n.Members[m.Name] == nil && n.aliases[m.Name] == "" && IsCodeName(m.Name) {
+			n.Bare, n.aliases[m.Name] = append(n.Bare, m.Name), m.Tool
 		}
 	}
 	return n
 }
 
-// tool returns the tool that code calls by a name alone.
-func (n *toolNames) tool(bare string) string {
+// Tool returns the tool that code calls by a name alone.
+func (n *ToolNames) Tool(bare string) string {
 	if tool := n.aliases[bare]; tool != "" {
 		return tool
 	}
 	return bare
 }
 
-// of returns the tool that is a member of a group, or of tools when the group is
+// Of returns the tool that is a member of a group, or of tools when the group is
 // that; nothing where none is.
-func (n *toolNames) of(group, member string) string {
+func (n *ToolNames) Of(group, member string) string {
 	if group == "tools" {
 		if n.granted[member] {
 			return member
 		}
 		return ""
 	}
-	for _, m := range n.members[group] {
+	for _, m := range n.Members[group] {
 		if m.Name == member {
 			return m.Tool
 		}
@@ -115,13 +116,13 @@ func (n *toolNames) of(group, member string) string {
 	return ""
 }
 
-// in returns the names of the members of a group, or of tools.
-func (n *toolNames) in(group string) []string {
+// In returns the names of the members of a group, or of tools.
+func (n *ToolNames) In(group string) []string {
 	if group == "tools" {
 		return n.tools
 	}
 	var names []string
-	for _, m := range n.members[group] {
+	for _, m := range n.Members[group] {
 		if !slices.Contains(names, m.Name) {
 			names = append(names, m.Name)
 		}
@@ -133,15 +134,15 @@ func (n *toolNames) in(group string) []string {
 // write instead.
 type spelling struct{ name, written string }
 
-func (n *toolNames) spellings() []spelling {
+func (n *ToolNames) spellings() []spelling {
 	var all []spelling
 	short := map[string]bool{}
-	for _, name := range slices.Concat(n.bare, n.groups) {
+	for _, name := range slices.Concat(n.Bare, n.groups) {
 		all = append(all, spelling{name, name})
 		short[name] = true
 	}
 	for _, group := range n.groups {
-		for _, m := range n.members[group] {
+		for _, m := range n.Members[group] {
 			all = append(all, spelling{asIdentifier(m.Name), n.written(group, m.Name)})
 		}
 	}
@@ -164,7 +165,7 @@ func asIdentifier(name string) string {
 }
 
 // written returns how code writes a member of a group, or of tools.
-func (n *toolNames) written(group, member string) string {
+func (n *ToolNames) written(group, member string) string {
 	if group != "tools" && isIdentifier(member) {
 		return group + "." + member
 	}
@@ -176,7 +177,7 @@ const maxNamesakes = 3
 
 // own asks whether a tool was meant whose name alone that is, without its group or with
 // _ for other signs; nothing where none is.
-func (n *toolNames) own(name string) string {
+func (n *ToolNames) own(name string) string {
 	var written []string
 	identifier := asIdentifier(name)
 	for _, s := range n.spelled() {
@@ -192,7 +193,7 @@ func (n *toolNames) own(name string) string {
 
 // meant asks whether a tool was meant by a name that is none; nothing where none
 // is alike.
-func (n *toolNames) meant(name string) string {
+func (n *ToolNames) meant(name string) string {
 	if own := n.own(name); own != "" {
 		return own
 	}
@@ -209,7 +210,7 @@ func (n *toolNames) meant(name string) string {
 
 // signed asks whether a tool was meant whose name stands at a place of a text as none can be
 // written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
-func (n *toolNames) signed(text string, at int) string {
+func (n *ToolNames) signed(text string, at int) string {
 	part := func(r rune) bool {
 		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && syntax.IsAlnum(byte(r))
 	}
@@ -224,7 +225,7 @@ func (n *toolNames) signed(text string, at int) string {
 		return "did you mean " + n.written(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
 	}
 	for _, group := range n.groups {
-		for _, m := range n.members[group] {
+		for _, m := range n.Members[group] {
 			if !isIdentifier(m.Name) && (stands == m.Name || stands == group+"."+m.Name || stands == m.Tool) {
 				return ask(group, m.Name)
 			}

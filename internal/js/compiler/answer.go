@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // unawaited notices a member of a promise that a host object answers with, or
@@ -118,7 +119,7 @@ func (c *compilation) checkUse(found *analysis, m member, root string) {
 
 // checkAnswers tells members that no answer of a granted object has.
 func (c *compilation) checkAnswers(found *analysis) {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return // what tools answer is not known
 	}
 	for _, m := range found.answered {
@@ -173,7 +174,7 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 		return "", false
 	}
 	switch {
-	case c.src.Kind == Code:
+	case c.src.Kind == source.Code:
 		return c.calling(object)
 	case object == "http":
 		return "http.NAME.get(url)", true
@@ -197,7 +198,7 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 
 // unawaited is how bad a forgotten await is: code is told before anything is done.
 func (c *compilation) unawaited() diag.Severity {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return diag.Error
 	}
 	return diag.Warning
@@ -215,8 +216,8 @@ func (c *compilation) checkPromise(m member, detail string) {
 
 // What is wrong with a promise where its value was meant.
 const (
-	promiseAsText    = "as text a promise is [object Promise]"
-	promiseAsList    = "a promise is no list"
+	PromiseAsText    = "as text a promise is [object Promise]"
+	PromiseAsList    = "a promise is no list"
 	promiseAsJSON    = "as JSON a promise is {}"
 	promiseAsObject  = "a promise has no members of its own"
 	promiseUnfolded  = "there is nothing in a promise to unfold"
@@ -245,16 +246,16 @@ func (a *analysis) use(n ast.Node) {
 	case *ast.TemplateLiteral:
 		if n.Tag == nil {
 			for _, part := range n.Expressions {
-				a.used(part, promiseAsText)
+				a.used(part, PromiseAsText)
 			}
 		}
 	case *ast.BinaryExpression:
 		if n.Operator == token.PLUS {
-			a.used(n.Left, promiseAsText)
-			a.used(n.Right, promiseAsText)
+			a.used(n.Left, PromiseAsText)
+			a.used(n.Right, PromiseAsText)
 		}
 	case *ast.ForOfStatement:
-		a.used(n.Source, promiseAsList)
+		a.used(n.Source, PromiseAsList)
 	case *ast.SpreadElement:
 		a.used(n.Expression, promiseUnfolded)
 	}
@@ -265,7 +266,7 @@ func (a *analysis) unpack(target, source ast.Node) {
 	value, _ := source.(ast.Expression)
 	switch target := target.(type) {
 	case *ast.ArrayPattern:
-		a.used(value, promiseAsList)
+		a.used(value, PromiseAsList)
 	case *ast.ObjectPattern:
 		if root := a.answering(value); root != "" {
 			a.unpacked = append(a.unpacked, taken(root, target)...)
@@ -282,9 +283,9 @@ func (a *analysis) pass(n *ast.CallExpression) {
 	case "JSON.stringify":
 		wrong = promiseAsJSON
 	case "String":
-		wrong = promiseAsText
+		wrong = PromiseAsText
 	case "Array.from":
-		wrong = promiseAsList
+		wrong = PromiseAsList
 	case "Object.keys", "Object.values", "Object.entries":
 		wrong = promiseAsObject
 	case "print", "console.log", "console.info", "console.debug", "console.warn", "console.error":

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"fmt"
@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // absent returns what to do about a name that other JavaScript hosts have, or
 // that exists only when it is granted.
 func (c *compilation) absent(name string) (advice string, ok bool) {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return absentOfCode(name)
 	}
 	switch name {
 	case "input":
 		switch c.src.Kind {
-		case Resource:
+		case source.Resource:
 			return "a resource sees uri, and the variables of its template as params", true
-		case Complete:
+		case source.Complete:
 			return "a completion sees value, and what is filled in already as params", true
 		}
 		return "a hook sees what happened as event", true
@@ -59,7 +60,7 @@ var ofBodies = byName([]meaning{
 
 // elsewhere says what to write for what other languages have, or nothing.
 func (c *compilation) elsewhere(name string) string {
-	if c.src.Kind == Code && ofPythonNames[name] != "" {
+	if c.src.Kind == source.Code && ofPythonNames[name] != "" {
 		return ofPythonNames[name]
 	}
 	return ofOtherLanguages[name]
@@ -144,9 +145,9 @@ func byName(hints []meaning) map[string]string {
 func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	switch object {
 	case "log":
-		return logLevels(), true
+		return LogLevels(), true
 	case "console":
-		return consoleMethods(), true
+		return ConsoleMethods(), true
 	case "progress":
 		return []string{"disconnect"}, c.sees(object)
 	case "content":
@@ -176,12 +177,12 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	return names, names != nil
 }
 
-func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
-func consoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
+func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
 
-// httpMethods are the methods of http.NAME, but for request.
-func httpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }
+// HttpMethods are the methods of http.NAME, but for request.
+func HttpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }
 
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
@@ -190,16 +191,16 @@ func eventMembers() []string {
 	}
 }
 
-// didYouMean asks for the name that is alike, or else for the one that the
+// DidYouMean asks for the name that is alike, or else for the one that the
 // author shortened or lengthened: log.err, log.warning.
-func didYouMean(name string, names []string) string {
+func DidYouMean(name string, names []string) string {
 	if guess := closest(name, names); guess != "" {
 		return fmt.Sprintf("did you mean %q?", guess)
 	}
 	return ""
 }
 
-// closest returns the name that [didYouMean] asks for, or nothing.
+// closest returns the name that [DidYouMean] asks for, or nothing.
 func closest(name string, names []string) string {
 	if guess := diag.Suggest(name, names); guess != "" {
 		return guess
@@ -223,10 +224,10 @@ func isGranting(global string) bool {
 }
 
 // grantsOf returns the globals of this sort that objects make.
-func grantsOf(objects []Object) []string {
+func grantsOf(objects []source.Object) []string {
 	var names []string
 	for _, global := range grantingGlobals() {
-		if slices.ContainsFunc(objects, func(o Object) bool { return o.Kind == global }) {
+		if slices.ContainsFunc(objects, func(o source.Object) bool { return o.Kind == global }) {
 			names = append(names, global)
 		}
 	}
@@ -245,7 +246,7 @@ func (c *compilation) grantMembers(object string) []string {
 	writes, opens := slices.Contains(c.granted(global+".write"), name), slices.Contains(c.granted(global+".open"), name)
 	switch {
 	case global == "http":
-		return append(httpMethods(), "request")
+		return append(HttpMethods(), "request")
 	case global == "kv":
 		return kvMethods()
 	case global == "fs" && writes:
@@ -267,7 +268,7 @@ func (c *compilation) grantMembers(object string) []string {
 // grantAdvice says how to make a member of such a global work. A name that is a
 // method shows that the grant was left out.
 func (c *compilation) grantAdvice(global, name string) string {
-	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, httpMethods(), "requests are made"
+	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HttpMethods(), "requests are made"
 	switch global {
 	case "env":
 		advice, methods = "add it to the allow block: env { names = [%q] }", nil

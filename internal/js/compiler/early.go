@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // maxThorough is the size of a body of which everything is told at once,
@@ -45,11 +46,11 @@ func (c *compilation) early(f syntax.Features) (refused bool) {
 // scan returns what the tokens of the body say about names, or nil if it cannot
 // be read. Positions are those in the body itself.
 func (c *compilation) scan() *scan {
-	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
+	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
 	if !s.run() {
 		return nil
 	}
-	c.origin = origin{text: c.src.Text, body: segment{length: len(c.text)}}
+	c.origin = Origin{text: c.src.Text, body: segment{length: len(c.text)}}
 	return s
 }
 

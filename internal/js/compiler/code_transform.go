@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"maps"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // complete has code return the value of its last statement, if that is an expression, or
@@ -113,7 +114,7 @@ func objectAtEnd(text string) (begins, ends int, found bool) {
 // adviseObject returns what is told of a mistake of syntax within what is meant to be an
 // object; "" of any other.
 func (c *compilation) adviseObject(at diag.Range) string {
-	if c.src.Kind != Code {
+	if c.src.Kind != source.Code {
 		return ""
 	}
 	begins, ends, found := objectAtEnd(c.text)
@@ -126,7 +127,7 @@ func (c *compilation) adviseObject(at diag.Range) string {
 // analyse walks the tree of a body. Names to which code gives values without
 // declaring them count as declared.
 func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
-	if c.src.Kind != Code {
+	if c.src.Kind != source.Code {
 		return analyse(function.Body)
 	}
 	a := newAnalysis()

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/wildcard"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // maxReports bounds what is told about one body.
@@ -41,9 +42,9 @@ func (c *compilation) check(found *analysis) {
 // subject is the global that holds what the body works on.
 func (c *compilation) subject() string {
 	switch c.src.Kind {
-	case Hook:
+	case source.Hook:
 		return "event"
-	case Resource, Complete:
+	case source.Resource, source.Complete:
 		return "params"
 	}
 	return "input"
@@ -51,7 +52,7 @@ func (c *compilation) subject() string {
 
 // what is how messages call the text.
 func (c *compilation) what() string {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return "code"
 	}
 	return "body"
@@ -59,7 +60,7 @@ func (c *compilation) what() string {
 
 // argumentsAre says, behind other advice, where the arguments of a body are.
 func (c *compilation) argumentsAre() string {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return ""
 	}
 	return "; arguments are members of " + c.subject()
@@ -92,7 +93,7 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 // uncalled tells that the body is a function, which begins at start.
 func (c *compilation) uncalled(start file.Idx) {
 	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.argumentsAre()
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		detail = "write its statements alone, or call it at the end: main()"
 	}
 	c.report(diag.Diagnostic{
@@ -153,7 +154,7 @@ func (c *compilation) checkMembers(found *analysis) {
 		case m.object == "vars" && known:
 			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
 				"variables are declared by variable blocks in mcpd.hcl")
-		case m.object == c.subject() && c.src.Kind != Hook && c.src.Inputs != nil:
+		case m.object == c.subject() && c.src.Kind != source.Hook && c.src.Inputs != nil:
 			what, advice := c.declares()
 			if what == "parameter" && len(c.src.Inputs) > 0 {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
@@ -163,7 +164,7 @@ func (c *compilation) checkMembers(found *analysis) {
 				severity = diag.Error
 			}
 			c.checkMember(m, c.src.Inputs, severity, "unknown-input", "there is no "+what+" %q", advice)
-		case c.src.Kind == Code && c.isGroup(m.object):
+		case c.src.Kind == source.Code && c.isGroup(m.object):
 			c.checkToolOfCode(m)
 		case m.object == "tools":
 			c.checkTool(m)
@@ -181,11 +182,11 @@ func (c *compilation) checkMembers(found *analysis) {
 // declares says what the members of the subject are, and how one is declared.
 func (c *compilation) declares() (what, advice string) {
 	switch c.src.Kind {
-	case Resource:
+	case source.Resource:
 		return "parameter", "parameters are the {variables} of the uri_template"
-	case Complete:
+	case source.Complete:
 		return "parameter", "parameters are the variables or arguments of what is completed"
-	case Prompt:
+	case source.Prompt:
 		return "argument", "declare it with an argument block"
 	}
 	return "input", "declare it with an input block"
@@ -195,7 +196,7 @@ func (c *compilation) checkMember(m member, names []string, severity diag.Severi
 	if len(names) == 0 && isGranting(m.object) || slices.Contains(names, m.name) {
 		return // without any grant the object itself is reported
 	}
-	if guess := didYouMean(m.name, names); guess != "" {
+	if guess := DidYouMean(m.name, names); guess != "" {
 		detail = guess + " " + detail
 	}
 	c.report(diag.Diagnostic{
@@ -219,7 +220,7 @@ func (c *compilation) granted(kind string) []string {
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	severity := diag.Error
-	if c.src.Kind == Code || found.reads("globalThis") {
+	if c.src.Kind == source.Code || found.reads("globalThis") {
 		severity = diag.Warning
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
@@ -233,18 +234,18 @@ func (c *compilation) checkNames(found *analysis) {
 		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.ownTool(name, at); tool != "" {
 			d.Detail = tool // told where it is called
-		} else if found.targets[name] && c.src.Kind != Code {
+		} else if found.targets[name] && c.src.Kind != source.Code {
 			d.Detail = "declare it with let or const"
 			if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
 				d.Detail = guess + " Else declare it with let or const"
 			}
-		} else if c.src.Kind != Hook && slices.Contains(c.src.Inputs, name) {
+		} else if c.src.Kind != source.Hook && slices.Contains(c.src.Inputs, name) {
 			d.Detail = "write " + c.subject() + "." + name
 		} else if advice, ok := c.absent(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
 		} else if meant := c.elsewhere(name); meant != "" {
 			d.Detail = meant
-			if c.src.Kind == Code {
+			if c.src.Kind == source.Code {
 				d.Severity = diag.Error // before anything is done
 			}
 		} else if guess := c.guess(name); guess != "" {
@@ -258,7 +259,7 @@ func (c *compilation) checkNames(found *analysis) {
 
 // checkLocales warns of methods that format by locale, which the engine has not.
 func (c *compilation) checkLocales(found *analysis) {
-	if c.src.Kind == Code {
+	if c.src.Kind == source.Code {
 		return
 	}
 	for _, method := range found.locales {
@@ -285,11 +286,11 @@ func memberNames(object json.RawMessage) (names []string, ok bool) {
 
 func (c *compilation) checkTool(m member) {
 	granted := c.granted("tools")
-	if len(granted) == 0 || coversTool(granted, m.name) {
+	if len(granted) == 0 || CoversTool(granted, m.name) {
 		return // without any grant the object itself is reported
 	}
 	detail := fmt.Sprintf("granted is %s; add %q to the tools of the call block", strings.Join(granted, ", "), m.name)
-	if guess := didYouMean(m.name, slices.DeleteFunc(granted, wildcard.Is)); guess != "" {
+	if guess := DidYouMean(m.name, slices.DeleteFunc(granted, wildcard.Is)); guess != "" {
 		detail = guess + " " + detail
 	}
 	c.report(diag.Diagnostic{
@@ -297,10 +298,10 @@ func (c *compilation) checkTool(m member) {
 	}, m.start, m.end)
 }
 
-// coversTool reports whether one of the names and patterns of a grant covers a
+// CoversTool reports whether one of the names and patterns of a grant covers a
 // tool. What the language itself looks for on every object is covered by its
 // name alone: await tools, or `${tools}`, must not call a tool by accident.
-func coversTool(patterns []string, name string) bool {
+func CoversTool(patterns []string, name string) bool {
 	if slices.Contains(patterns, name) && !wildcard.Is(name) {
 		return true
 	}

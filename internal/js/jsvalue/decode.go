@@ -1,4 +1,4 @@
-package scripting
+package jsvalue
 
 import (
 	"cmp"
@@ -14,25 +14,25 @@ import (
 
 // The bounds of JSON that enters a runtime.
 const (
-	maxDecodeDepth  = 512
-	maxDecodeValues = 1_000_000
+	MaxDecodeDepth  = 512
+	MaxDecodeValues = 1_000_000
 )
 
-// decoder turns JSON text into values of one runtime, without running any
+// Decoder turns JSON text into values of one runtime, without running any
 // script. It is strict JSON, reads each byte once, and recurses no deeper than
 // its bound.
-type decoder struct {
-	rt     *goja.Runtime
-	src    string
-	at     int
-	depth  int
-	values int
-	// freeze makes every object and array immutable; nil leaves them as they are.
-	freeze goja.Callable
-	// big says where a number is a BigInt, of the value that is being read.
-	big *bigints
-	// stopped reports whether the call is over; nil means that there is none.
-	stopped func() bool
+type Decoder struct {
+	Runtime *goja.Runtime
+	Src     string
+	at      int
+	depth   int
+	values  int
+	// Freeze makes every object and array immutable; nil leaves them as they are.
+	Freeze goja.Callable
+	// Big says where a number is a BigInt, of the value that is being read.
+	Big *BigInts
+	// Stopped reports whether the call is over; nil means that there is none.
+	Stopped func() bool
 }
 
 // decodeError says why text is not JSON, or exceeds a bound. It repeats none of the text.
@@ -45,30 +45,30 @@ func (e *decodeError) Error() string {
 	return fmt.Sprintf("%s at byte %d of the JSON text", e.message, e.at)
 }
 
-func (d *decoder) document() (goja.Value, error) {
+func (d *Decoder) Document() (goja.Value, error) {
 	v, err := d.value()
 	if err != nil {
 		return nil, err
 	}
-	if d.space(); d.at < len(d.src) {
+	if d.space(); d.at < len(d.Src) {
 		return nil, d.fail("unexpected text after the value")
 	}
 	return v, nil
 }
 
-func (d *decoder) fail(message string) error { return &decodeError{d.at, message} }
+func (d *Decoder) fail(message string) error { return &decodeError{d.at, message} }
 
 // unexpected tells the end of the text and a wrong byte apart.
-func (d *decoder) unexpected() error {
-	if d.at >= len(d.src) {
+func (d *Decoder) unexpected() error {
+	if d.at >= len(d.Src) {
 		return d.fail("unexpected end")
 	}
 	return d.fail("unexpected character")
 }
 
-func (d *decoder) space() {
-	for d.at < len(d.src) {
-		switch d.src[d.at] {
+func (d *Decoder) space() {
+	for d.at < len(d.Src) {
+		switch d.Src[d.at] {
 		case ' ', '\n', '\r', '\t':
 			d.at++
 		default:
@@ -78,20 +78,20 @@ func (d *decoder) space() {
 }
 
 // peek returns the next byte after white space, 0 at the end.
-func (d *decoder) peek() byte {
+func (d *Decoder) peek() byte {
 	d.space()
-	if d.at >= len(d.src) {
+	if d.at >= len(d.Src) {
 		return 0
 	}
-	return d.src[d.at]
+	return d.Src[d.at]
 }
 
-func (d *decoder) value() (goja.Value, error) {
-	if d.values++; d.values > maxDecodeValues {
+func (d *Decoder) value() (goja.Value, error) {
+	if d.values++; d.values > MaxDecodeValues {
 		return nil, d.fail("more than 1,000,000 values")
 	}
-	if d.stopped != nil && d.stopped() {
-		return nil, errStopped
+	if d.Stopped != nil && d.Stopped() {
+		return nil, ErrStopped
 	}
 	switch c := d.peek(); c {
 	case '{':
@@ -103,15 +103,15 @@ func (d *decoder) value() (goja.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		raw := d.src[start : d.at-1]
+		raw := d.Src[start : d.at-1]
 		if !escaped {
-			return d.rt.ToValue(raw), nil
+			return d.Runtime.ToValue(raw), nil
 		}
 		return goja.StringFromUTF16(unescape(raw)), nil
 	case 't':
-		return d.literal("true", d.rt.ToValue(true))
+		return d.literal("true", d.Runtime.ToValue(true))
 	case 'f':
-		return d.literal("false", d.rt.ToValue(false))
+		return d.literal("false", d.Runtime.ToValue(false))
 	case 'n':
 		return d.literal("null", goja.Null())
 	default:
@@ -119,16 +119,16 @@ func (d *decoder) value() (goja.Value, error) {
 	}
 }
 
-func (d *decoder) literal(word string, v goja.Value) (goja.Value, error) {
-	if !strings.HasPrefix(d.src[d.at:], word) {
+func (d *Decoder) literal(word string, v goja.Value) (goja.Value, error) {
+	if !strings.HasPrefix(d.Src[d.at:], word) {
 		return nil, d.unexpected()
 	}
 	d.at += len(word)
 	return v, nil
 }
 
-func (d *decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) {
-	if d.depth++; d.depth > maxDecodeDepth {
+func (d *Decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) {
+	if d.depth++; d.depth > MaxDecodeDepth {
 		return nil, d.fail("nested deeper than 512")
 	}
 	d.at++
@@ -137,8 +137,8 @@ func (d *decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) 
 	if err != nil {
 		return nil, err
 	}
-	if d.freeze != nil {
-		if _, err := d.freeze(nil, o); err != nil {
+	if d.Freeze != nil {
+		if _, err := d.Freeze(nil, o); err != nil {
 			return nil, err
 		}
 	}
@@ -148,21 +148,21 @@ func (d *decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) 
 // object parses the members of an object. Those whose names are array indexes
 // are defined first and in ascending order, which is how JavaScript shows them
 // anyway: goja moves all of them for each that comes out of order.
-func (d *decoder) object() (*goja.Object, error) {
-	o := d.rt.NewObject()
+func (d *Decoder) object() (*goja.Object, error) {
+	o := d.Runtime.NewObject()
 	if d.peek() == '}' {
 		d.at++
 		return o, nil
 	}
-	var indexed []indexedMember
+	var indexed []IndexedMember
 	for {
 		name, v, err := d.member()
 		if err != nil {
 			return nil, err
 		}
-		if index, ok := arrayIndex(name); ok {
-			indexed = append(indexed, indexedMember{index, name, v})
-		} else if err := define(o, name, v); err != nil {
+		if index, ok := ArrayIndex(name); ok {
+			indexed = append(indexed, IndexedMember{index, name, v})
+		} else if err := Define(o, name, v); err != nil {
 			return nil, err
 		}
 		switch d.peek() {
@@ -170,14 +170,14 @@ func (d *decoder) object() (*goja.Object, error) {
 			d.at++
 		case '}':
 			d.at++
-			return o, defineIndexed(o, indexed)
+			return o, DefineIndexed(o, indexed)
 		default:
 			return nil, d.unexpected()
 		}
 	}
 }
 
-func (d *decoder) member() (string, goja.Value, error) {
+func (d *Decoder) member() (string, goja.Value, error) {
 	if d.peek() != '"' {
 		return "", nil, d.unexpected()
 	}
@@ -189,32 +189,32 @@ func (d *decoder) member() (string, goja.Value, error) {
 		return "", nil, d.unexpected()
 	}
 	d.at++
-	outer := d.big
-	d.big = outer.member(name)
+	outer := d.Big
+	d.Big = outer.member(name)
 	v, err := d.value()
-	d.big = outer
+	d.Big = outer
 	return name, v, err
 }
 
-type indexedMember struct {
-	index uint32
-	name  string
-	value goja.Value
+type IndexedMember struct {
+	Index uint32
+	Name  string
+	Value goja.Value
 }
 
-func defineIndexed(o *goja.Object, members []indexedMember) error {
-	slices.SortFunc(members, func(a, b indexedMember) int { return cmp.Compare(a.index, b.index) })
+func DefineIndexed(o *goja.Object, members []IndexedMember) error {
+	slices.SortFunc(members, func(a, b IndexedMember) int { return cmp.Compare(a.Index, b.Index) })
 	for _, m := range members {
-		if err := define(o, m.name, m.value); err != nil {
+		if err := Define(o, m.Name, m.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// arrayIndex reports whether a name is an array index in canonical form
+// ArrayIndex reports whether a name is an array index in canonical form
 // (ECMA-262 section 6.1.7).
-func arrayIndex(name string) (uint32, bool) {
+func ArrayIndex(name string) (uint32, bool) {
 	if name == "" || len(name) > 10 || name[0] < '0' || name[0] > '9' || name[0] == '0' && len(name) > 1 {
 		return 0, false
 	}
@@ -222,24 +222,24 @@ func arrayIndex(name string) (uint32, bool) {
 	return uint32(n), err == nil && n < 1<<32-1
 }
 
-// define sets a member of a plain object. The one name that would change the
+// Define sets a member of a plain object. The one name that would change the
 // object itself becomes a member like any other.
-func define(o *goja.Object, name string, v goja.Value) error {
+func Define(o *goja.Object, name string, v goja.Value) error {
 	if name == "__proto__" {
 		return o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	return o.Set(name, v)
 }
 
-func (d *decoder) array() (*goja.Object, error) {
+func (d *Decoder) array() (*goja.Object, error) {
 	if d.peek() == ']' {
 		d.at++
-		return d.rt.NewArray(), nil
+		return d.Runtime.NewArray(), nil
 	}
 	var items []any
-	outer := d.big
-	d.big = outer.item()
-	defer func() { d.big = outer }()
+	outer := d.Big
+	d.Big = outer.item()
+	defer func() { d.Big = outer }()
 	for {
 		v, err := d.value()
 		if err != nil {
@@ -251,20 +251,20 @@ func (d *decoder) array() (*goja.Object, error) {
 			d.at++
 		case ']':
 			d.at++
-			return d.rt.NewArray(items...), nil
+			return d.Runtime.NewArray(items...), nil
 		default:
 			return nil, d.unexpected()
 		}
 	}
 }
 
-func (d *decoder) number() (goja.Value, error) {
+func (d *Decoder) number() (goja.Value, error) {
 	start := d.at
 	if !d.scanNumber() {
 		return nil, d.unexpected()
 	}
-	text := d.src[start:d.at]
-	if d.big != nil && d.big.here {
+	text := d.Src[start:d.at]
+	if d.Big != nil && d.Big.here {
 		if v, ok := d.bigint(text); ok {
 			return v, nil
 		}
@@ -272,18 +272,18 @@ func (d *decoder) number() (goja.Value, error) {
 	}
 	if len(text) < 16 && !strings.ContainsAny(text, ".eE") && text != "-0" {
 		n, err := strconv.ParseInt(text, 10, 64)
-		return d.rt.ToValue(n), err
+		return d.Runtime.ToValue(n), err
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		d.at = start
 		return nil, d.fail("number out of range")
 	}
-	return d.rt.ToValue(f), nil
+	return d.Runtime.ToValue(f), nil
 }
 
 // scanNumber moves behind a number as RFC 8259 writes it, and reports whether there is one.
-func (d *decoder) scanNumber() bool {
+func (d *Decoder) scanNumber() bool {
 	if d.byteIs("-") {
 		d.at++
 	}
@@ -307,25 +307,25 @@ func (d *decoder) scanNumber() bool {
 	return d.digits()
 }
 
-func (d *decoder) byteIs(set string) bool {
-	return d.at < len(d.src) && strings.IndexByte(set, d.src[d.at]) >= 0
+func (d *Decoder) byteIs(set string) bool {
+	return d.at < len(d.Src) && strings.IndexByte(set, d.Src[d.at]) >= 0
 }
 
-func (d *decoder) digits() bool {
+func (d *Decoder) digits() bool {
 	start := d.at
-	for d.at < len(d.src) && d.src[d.at] >= '0' && d.src[d.at] <= '9' {
+	for d.at < len(d.Src) && d.Src[d.at] >= '0' && d.Src[d.at] <= '9' {
 		d.at++
 	}
 	return d.at > start
 }
 
 // text reads a string that becomes a name. A lone surrogate becomes U+FFFD in it.
-func (d *decoder) text() (string, error) {
+func (d *Decoder) text() (string, error) {
 	start, escaped, err := d.scanString()
 	if err != nil {
 		return "", err
 	}
-	raw := d.src[start : d.at-1]
+	raw := d.Src[start : d.at-1]
 	if !escaped {
 		return raw, nil
 	}
@@ -334,11 +334,11 @@ func (d *decoder) text() (string, error) {
 
 // scanString moves behind a string, checking its escapes, and returns where
 // its inside begins.
-func (d *decoder) scanString() (start int, escaped bool, err error) {
+func (d *Decoder) scanString() (start int, escaped bool, err error) {
 	d.at++
 	start = d.at
-	for d.at < len(d.src) {
-		switch c := d.src[d.at]; {
+	for d.at < len(d.Src) {
+		switch c := d.Src[d.at]; {
 		case c == '"':
 			d.at++
 			return start, escaped, nil
@@ -352,7 +352,7 @@ func (d *decoder) scanString() (start int, escaped bool, err error) {
 		case c < utf8.RuneSelf:
 			d.at++
 		default:
-			r, size := utf8.DecodeRuneInString(d.src[d.at:])
+			r, size := utf8.DecodeRuneInString(d.Src[d.at:])
 			if r == utf8.RuneError && size == 1 {
 				return 0, false, d.fail("invalid UTF-8")
 			}
@@ -363,8 +363,8 @@ func (d *decoder) scanString() (start int, escaped bool, err error) {
 }
 
 // escape moves behind the escape that begins here.
-func (d *decoder) escape() bool {
-	rest := d.src[d.at+1:]
+func (d *Decoder) escape() bool {
+	rest := d.Src[d.at+1:]
 	if rest == "" {
 		return false
 	}

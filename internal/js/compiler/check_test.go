@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"slices"
@@ -9,60 +9,61 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 func TestMembersThatDoNotExistAreTold(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
-		kind       Kind
+		kind       source.Kind
 		want       []string // where, what, and what to do
 	}{
-		{"a level of the log", "log.err('x')", Tool, []string{
+		{"a level of the log", "log.err('x')", source.Tool, []string{
 			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `did you mean "error"? there is debug, info, warn, error`}},
-		{"a method of console", "console.table([1])", Tool, []string{
+		{"a method of console", "console.table([1])", source.Tool, []string{
 			`tools.d/t.hcl:5:9 "table": warning: console has no member "table"`, `there is debug, error, info, log, trace, warn`}},
-		{"content", "return content.texts('x')", Tool, []string{
+		{"content", "return content.texts('x')", source.Tool, []string{
 			`tools.d/t.hcl:5:16 "texts": warning: content has no member "texts"`, `did you mean "text"? there is text, image, audio, resource, link, structured`}},
-		{"crypto", "return crypto.randomUuid()", Tool, []string{
+		{"crypto", "return crypto.randomUuid()", source.Tool, []string{
 			`tools.d/t.hcl:5:15 "randomUuid": warning: crypto has no member "randomUuid"`, `did you mean "randomUUID"? there is randomUUID, getRandomValues, subtle`}},
-		{"crypto.subtle", "return crypto.subtle.encrypt()", Tool, []string{
+		{"crypto.subtle", "return crypto.subtle.encrypt()", source.Tool, []string{
 			`tools.d/t.hcl:5:22 "encrypt": warning: crypto.subtle has no member "encrypt"`, `there is digest, importKey, sign, verify`}},
-		{"the agent", "return agent.id", Tool, []string{
+		{"the agent", "return agent.id", source.Tool, []string{
 			`tools.d/t.hcl:5:14 "id": warning: agent has no member "id"`, `there is agent_id, model, request_id, metadata, verified`}},
-		{"the call", "const { tol } = call; return tol", Tool, []string{
+		{"the call", "const { tol } = call; return tol", source.Tool, []string{
 			`tools.d/t.hcl:5:9 "tol": warning: call has no member "tol"`, `did you mean "tool"? there is id, tool, via, deadline, depth, parent`}},
-		{"the event of a hook", "log.warn(event.err.code)", Hook, []string{
+		{"the event of a hook", "log.warn(event.err.code)", source.Hook, []string{
 			`tools.d/t.hcl:5:16 "err": warning: event has no member "err"`,
 			`did you mean "error"? there is kind, phase, tool, uri, call_id, root_id, leg, outcome, cached, via, depth, parent, parent_id, principal, agent, arguments, result, error, cancelled_by, cancel_reason, duration_ms, revision`}},
-		{"a request without its grant", "return http.get('/x')", Tool, []string{
+		{"a request without its grant", "return http.get('/x')", source.Tool, []string{
 			`tools.d/t.hcl:5:13 "get": error: http.get is not granted`,
 			`requests are made through a grant: write http.crm.get(...); granted is crm`}},
-		{"a method of a grant", "return http.crm.fetch('/x')", Tool, []string{
+		{"a method of a grant", "return http.crm.fetch('/x')", source.Tool, []string{
 			`tools.d/t.hcl:5:17 "fetch": warning: http.crm has no member "fetch"`, `did you mean "patch"? there is get, post, put, patch, delete, request`}},
-		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", Tool, nil},
-		{"a member of a response", "const r = await http.crm.get('/x'); return r.ok && r.data", Tool, []string{
+		{"members that exist", "log.info(call.id, agent.metadata.team, JSON.stringify({})); return crypto.subtle.digest('SHA-1', input.x)", source.Tool, nil},
+		{"a member of a response", "const r = await http.crm.get('/x'); return r.ok && r.data", source.Tool, []string{
 			`tools.d/t.hcl:5:54 "data": warning: a response has no member "data"`, `there is status, ok, url, headers, text, json, bytes`}},
-		{"a method of headers", "const r = await http.crm.get('/x'); return r.headers.get('date') ?? r.headers.date", Tool, []string{
+		{"a method of headers", "const r = await http.crm.get('/x'); return r.headers.get('date') ?? r.headers.date", source.Tool, []string{
 			`tools.d/t.hcl:5:54 "get": warning: the headers of a response have no method "get"`, `they are an object with names in lower case: write r.headers["content-type"]`}},
-		{"headers of something else", "const r = { headers: new Map() }; return r.headers.get('date')", Tool, nil},
-		{"a member of a form", "const r = await elicit({ message: 'a', schema: {} }); return r.ok", Tool, []string{
+		{"headers of something else", "const r = { headers: new Map() }; return r.headers.get('date')", source.Tool, nil},
+		{"a member of a form", "const r = await elicit({ message: 'a', schema: {} }); return r.ok", source.Tool, []string{
 			`tools.d/t.hcl:5:64 "ok": warning: what elicit answers has no member "ok"`, `there is action, content`}},
-		{"a member of what a model writes", "return (await sample({ prompt: 'a' })).text", Tool, []string{
+		{"a member of what a model writes", "return (await sample({ prompt: 'a' })).text", source.Tool, []string{
 			`tools.d/t.hcl:5:40 "text": warning: what sample answers has no member "text"`, `there is role, content, model, stopReason, _meta`}},
-		{"a member of an answer that is taken apart", "const { contents } = await elicit({ message: 'a', schema: {} }); return contents", Tool, []string{
+		{"a member of an answer that is taken apart", "const { contents } = await elicit({ message: 'a', schema: {} }); return contents", source.Tool, []string{
 			`tools.d/t.hcl:5:9 "contents": warning: what elicit answers has no member "contents"`, `did you mean "content"? there is action, content`}},
-		{"answers of many forms", "const r = await ask({ ok: elicit.form({ message: 'a', schema: {} }) }); const l = await roots(); return r.ok && l.length", Tool, nil},
-		{"a variable that is no answer any more", "let r = await elicit({ message: 'a', schema: {} }); r = { ok: 1 }; return r.ok", Tool, nil},
-		{"a second variable of the name", "const r = await elicit({ message: 'a', schema: {} }); return [r.content].map((r) => r.ok)", Tool, nil},
-		{"a member that the body gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", Tool, nil},
-		{"a member that the body makes", "console.table = console.log; console.table(1)", Tool, nil},
-		{"an object of its own", "const log = { err() {} }; log.err()", Tool, nil},
-		{"what every object has", "return log.toString()", Tool, nil},
+		{"answers of many forms", "const r = await ask({ ok: elicit.form({ message: 'a', schema: {} }) }); const l = await roots(); return r.ok && l.length", source.Tool, nil},
+		{"a variable that is no answer any more", "let r = await elicit({ message: 'a', schema: {} }); r = { ok: 1 }; return r.ok", source.Tool, nil},
+		{"a second variable of the name", "const r = await elicit({ message: 'a', schema: {} }); return [r.content].map((r) => r.ok)", source.Tool, nil},
+		{"a member that the body gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", source.Tool, nil},
+		{"a member that the body makes", "console.table = console.log; console.table(1)", source.Tool, nil},
+		{"an object of its own", "const log = { err() {} }; log.err()", source.Tool, nil},
+		{"what every object has", "return log.toString()", source.Tool, nil},
 	} {
 		src := tool(c.body)
 		src.Kind = c.kind
 		for _, asked := range []string{"ask", "elicit", "sample", "roots"} {
-			src.Objects = append(src.Objects, Object{"ask", asked})
+			src.Objects = append(src.Objects, source.Object{Kind: "ask", Name: asked})
 		}
 		_, list := Compile(src)
 		got := told(src, list)
@@ -149,23 +150,23 @@ func TestTextThatGrowsInALoopIsTold(t *testing.T) {
 }
 
 // typed returns the source of a TypeScript body, with as much space behind it.
-func typed(body string, space int) Source {
+func typed(body string, space int) source.Source {
 	src := tool(body + strings.Repeat(" ", space))
-	src.Language = TS
+	src.Language = source.TS
 	return src
 }
 
 // mistakes are what is told of a body and refuses it.
-func mistakes(src Source, list diag.List) []string {
+func mistakes(src source.Source, list diag.List) []string {
 	return told(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }
 
 // early returns what the tokens of a large body tell before it is lowered.
-func early(body string, language Language) []string {
+func early(body string, language source.Language) []string {
 	src := typed(body, maxThorough)
 	src.Language = language
 	c := newCompilation(src, src.Text.Body(), nil)
-	found, refused := syntax.Check(c.src.Text.Body(), language == TS)
+	found, refused := syntax.Check(c.src.Text.Body(), language == source.TS)
 	if refused != nil || !c.early(found) {
 		return nil
 	}
@@ -179,7 +180,7 @@ func TestTheTokensTellWhatTheTreeTells(t *testing.T) {
 		"process.exit()", "return http.nope.get('x')", "vars.stage; vars.nope", "return Buffer.from('x'); vars.nope", "vars.stage.nope; return vars.nope",
 		"function* f(a) { yield 1 }", "async function f() {}", "async function* f() { yield 1 }", "async a => { return 1 }", "() => { return 1 }",
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := typed(body, 0)
 			src.Language = language
 			_, list := Compile(src)
@@ -199,7 +200,7 @@ func TestTheTokensTellPrivateNamesThatNoClassDeclares(t *testing.T) {
 		src := typed(body, 0)
 		_, list := Compile(src)
 		want := mistakes(src, list)
-		if diff := cmp.Diff(want, early(body, TS)); diff != "" || len(want) == 0 {
+		if diff := cmp.Diff(want, early(body, source.TS)); diff != "" || len(want) == 0 {
 			t.Errorf("%s (-tree +tokens):\n%s", body, diff)
 		}
 	}
@@ -219,7 +220,7 @@ func TestTheTokensTellNothingThatMayBeRight(t *testing.T) {
 		"return a.fetch('x')", "return input.vars.nope", "log.info(`${vars.stage}`)", "type A = `${vars.B}`; return 1",
 		"function f() {} return 1", "function f() {}\nf()", "async\nfunction f() {}", "() => ({})",
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			if got := early(body, language); got != nil {
 				t.Errorf("%s: told %q", body, got)
 			}

@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// origin leads from places in compiled source back to the author's files.
-type origin struct {
+// Origin leads from places in compiled source back to the author's files.
+type Origin struct {
 	src string // the compiled source
 	// body is where the author's text stands in src, when it stands there verbatim.
 	body segment
@@ -40,7 +40,7 @@ type mapping struct {
 
 // at returns the range of the token that the byte at offset of the compiled
 // source came from, and false when the author did not write it.
-func (o *origin) at(offset int) (diag.Range, bool) {
+func (o *Origin) at(offset int) (diag.Range, bool) {
 	text, from, ok := o.trace(offset)
 	if !ok {
 		return diag.Range{}, false
@@ -49,12 +49,12 @@ func (o *origin) at(offset int) (diag.Range, bool) {
 }
 
 type place struct {
-	text       diag.Text
-	start, end int
+	Text       diag.Text
+	Start, End int
 }
 
 // Range returns the range of the place in its file.
-func (p place) Range() diag.Range { return p.text.Range(p.start, p.end) }
+func (p place) Range() diag.Range { return p.Text.Range(p.Start, p.End) }
 
 // callee returns the word at offset or, of a parenthesis, the word in front of it.
 func callee(text diag.Text, offset int) place {
@@ -68,7 +68,7 @@ func callee(text diag.Text, offset int) place {
 
 // between returns the range that the bytes from start up to end of the
 // compiled source came from, at least one token.
-func (o *origin) between(start, end int) (diag.Range, bool) {
+func (o *Origin) between(start, end int) (diag.Range, bool) {
 	text, from, ok := o.trace(start)
 	if !ok {
 		return diag.Range{}, false
@@ -81,7 +81,7 @@ func (o *origin) between(start, end int) (diag.Range, bool) {
 }
 
 // trace returns the text and the offset in it that a byte of the compiled source came from.
-func (o *origin) trace(at int) (text diag.Text, offset int, ok bool) {
+func (o *Origin) trace(at int) (text diag.Text, offset int, ok bool) {
 	if !o.lowered {
 		from := at - o.body.to
 		return o.text, from, from >= 0 && from <= o.body.length
@@ -97,9 +97,9 @@ func (o *origin) trace(at int) (text diag.Text, offset int, ok bool) {
 // compiledName is what the engine calls every compiled source.
 const compiledName = "body"
 
-// located returns what the author wrote at a place of compiled source, which is
+// Located returns what the author wrote at a place of compiled source, which is
 // one line to the engine.
-func (o *origin) located(at file.Position) (place, bool) {
+func (o *Origin) Located(at file.Position) (place, bool) {
 	if at.Filename != compiledName {
 		return place{}, false
 	}
@@ -143,7 +143,7 @@ func wordEnd(body string, offset int) int {
 
 // offset returns the place of a line and a column as goja counts them: lines
 // from 1, ended by any line terminator of the language, columns in bytes from 1.
-func (o *origin) offset(line, column int) int {
+func (o *Origin) offset(line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
 		n := syntax.LineLength(o.src[at:])

@@ -1,17 +1,20 @@
-package scripting
+package compiler
 
-import "slices"
+import (
+	"github.com/mcpd/mcpd/scripting/source"
+	"slices"
+)
 
-func globalsOf(s *Source, tools *toolNames) []string {
-	if s.Kind == Code {
-		return slices.Concat(codeGlobals(), tools.groups, tools.bare)
+func globalsOf(s *source.Source, tools *ToolNames) []string {
+	if s.Kind == source.Code {
+		return slices.Concat(codeGlobals(), tools.groups, tools.Bare)
 	}
 	return globals(s.Kind, s.Objects)
 }
 
 // globals returns the names that a body of this kind may use beside what the
 // engine defines. JSON, RegExp and String are the engine's own, with bounds.
-func globals(kind Kind, objects []Object) []string {
+func globals(kind source.Kind, objects []source.Object) []string {
 	names := []string{
 		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
 		"AskDenied", "CapabilityError", "HostError", "RpcError", "ToolError",
@@ -21,7 +24,7 @@ func globals(kind Kind, objects []Object) []string {
 	names = append(names, subjects(kind)...)
 	names = append(names, grantsOf(objects)...)
 	for _, name := range []string{"elicit", "sample", "roots", "ask"} {
-		if slices.Contains(objects, Object{"ask", name}) {
+		if slices.Contains(objects, source.Object{Kind: "ask", Name: name}) {
 			names = append(names, name)
 		}
 	}
@@ -29,15 +32,15 @@ func globals(kind Kind, objects []Object) []string {
 }
 
 // subjects returns the globals that bodies of this kind see and others may not.
-func subjects(kind Kind) []string {
+func subjects(kind source.Kind) []string {
 	switch kind {
-	case Hook:
+	case source.Hook:
 		return []string{"event"}
-	case Resource:
+	case source.Resource:
 		return []string{"uri", "params", "agent", "call", "content", "progress"}
-	case Complete:
+	case source.Complete:
 		return []string{"value", "params", "agent", "call"}
-	case Code:
+	case source.Code:
 		return nil
 	default:
 		return []string{"input", "agent", "call", "content", "progress"}

@@ -1,4 +1,9 @@
-package scripting
+// Package jsvalue tells values of a JavaScript runtime apart, and reads and writes them as JSON.
+//
+// [KindOf] says what an object is without running user code. [Decoder] makes values of JSON text,
+// and [Encoder] writes values as JSON.stringify does; both have bounds. The package knows no
+// globals, no calls and no hosts.
+package jsvalue
 
 import (
 	"math"
@@ -10,32 +15,32 @@ import (
 	"github.com/dop251/goja"
 )
 
-// objectKind sorts objects by how they are written and copied.
-type objectKind int
+// Kind sorts objects by how they are written and copied.
+type Kind int
 
 const (
-	kindPlain objectKind = iota
-	kindArray
-	kindFunction
-	kindTyped
-	kindBuffer
-	kindNumber
-	kindString
-	kindBoolean
-	kindDate
-	kindRegExp
-	kindError
-	kindMap
-	kindSet
+	Plain Kind = iota
+	Array
+	Function
+	TypedArray
+	Buffer
+	Number
+	String
+	Boolean
+	Date
+	RegExp
+	Error
+	Map
+	Set
 )
 
 // The types that goja exports objects as. Telling the type of an object runs
 // no user code; exporting most objects does.
 var (
-	proxyType   = reflect.TypeFor[goja.Proxy]()
+	ProxyType   = reflect.TypeFor[goja.Proxy]()
 	promiseType = reflect.TypeFor[*goja.Promise]()
-	bufferType  = reflect.TypeFor[goja.ArrayBuffer]()
-	bytesType   = reflect.TypeFor[[]byte]()
+	BufferType  = reflect.TypeFor[goja.ArrayBuffer]()
+	BytesType   = reflect.TypeFor[[]byte]()
 	dateType    = reflect.TypeFor[time.Time]()
 	mapType     = reflect.TypeFor[[][2]any]()
 	setType     = reflect.TypeFor[[]any]()
@@ -44,63 +49,63 @@ var (
 // maxProxies bounds how many proxies of proxies are looked through.
 const maxProxies = 100
 
-// kindOf sorts an object without running user code. Of a proxy it looks at the
+// KindOf sorts an object without running user code. Of a proxy it looks at the
 // target, as Array.isArray does; a revoked one panics with a TypeError.
-func kindOf(o *goja.Object) objectKind {
+func KindOf(o *goja.Object) Kind {
 	for range maxProxies {
 		t := o.ExportType()
-		if t != proxyType {
+		if t != ProxyType {
 			return kindOfClass(o.ClassName(), t)
 		}
 		if o.ClassName() == "Function" {
-			return kindFunction
+			return Function
 		}
 		o = o.Export().(goja.Proxy).Target()
 	}
-	return kindPlain
+	return Plain
 }
 
-func kindOfClass(class string, t reflect.Type) objectKind {
+func kindOfClass(class string, t reflect.Type) Kind {
 	switch class {
 	case "Array":
-		return kindArray
+		return Array
 	case "Function":
-		return kindFunction
+		return Function
 	case "Number":
-		return kindNumber
+		return Number
 	case "String":
-		return kindString
+		return String
 	case "Boolean":
-		return kindBoolean
+		return Boolean
 	case "RegExp":
-		return kindRegExp
+		return RegExp
 	case "Error":
-		return kindError
+		return Error
 	}
 	switch t {
 	case dateType:
-		return kindDate
+		return Date
 	case mapType:
-		return kindMap
+		return Map
 	case setType:
-		return kindSet
-	case bufferType:
-		return kindBuffer
+		return Set
+	case BufferType:
+		return Buffer
 	}
 	switch {
 	case t == nil:
-		return kindPlain
+		return Plain
 	case t.Kind() == reflect.Func:
-		return kindFunction
+		return Function
 	case t.Kind() == reflect.Slice:
-		return kindTyped
+		return TypedArray
 	}
-	return kindPlain
+	return Plain
 }
 
-// typedLength returns the number of elements of a typed array, whatever its
+// TypedLength returns the number of elements of a typed array, whatever its
 // length property says.
-func typedLength(o *goja.Object) int {
+func TypedLength(o *goja.Object) int {
 	v := reflect.ValueOf(o.Export())
 	if v.Kind() != reflect.Slice {
 		return 0
@@ -108,8 +113,8 @@ func typedLength(o *goja.Object) int {
 	return v.Len()
 }
 
-// lengthOf returns the length of an array or of what behaves like one.
-func lengthOf(o *goja.Object) int64 {
+// LengthOf returns the length of an array or of what behaves like one.
+func LengthOf(o *goja.Object) int64 {
 	v := o.Get("length")
 	if v == nil {
 		return 0
@@ -118,9 +123,9 @@ func lengthOf(o *goja.Object) int64 {
 	return max(0, min(n, 1<<53-1))
 }
 
-// callable returns v as a function that panics with what it throws, as
+// Callable returns v as a function that panics with what it throws, as
 // functions in the midst of a script must. It allocates nothing else.
-func callable(v goja.Value) (func(this goja.Value, args ...goja.Value) goja.Value, bool) {
+func Callable(v goja.Value) (func(this goja.Value, args ...goja.Value) goja.Value, bool) {
 	call, ok := goja.AssertFunction(v)
 	if !ok {
 		return nil, false
@@ -134,8 +139,8 @@ func callable(v goja.Value) (func(this goja.Value, args ...goja.Value) goja.Valu
 	}, true
 }
 
-// number returns v as a finite number, or ok false.
-func number(v goja.Value) (f float64, ok bool) {
+// Finite returns v as a finite number, or ok false.
+func Finite(v goja.Value) (f float64, ok bool) {
 	switch x := v.Export().(type) {
 	case int64:
 		return float64(x), true
@@ -145,35 +150,35 @@ func number(v goja.Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// whole returns v as an integer of which a number holds all digits, or ok false.
-func whole(v goja.Value) (n int64, ok bool) {
-	f, ok := number(v)
+// Whole returns v as an integer of which a number holds all digits, or ok false.
+func Whole(v goja.Value) (n int64, ok bool) {
+	f, ok := Finite(v)
 	return int64(f), ok && f == math.Trunc(f) && math.Abs(f) <= 1<<53-1
 }
 
-// bigints says where in decoded JSON a number is a BigInt. Nil is nowhere.
-type bigints struct {
+// BigInts says where in decoded JSON a number is a BigInt. Nil is nowhere.
+type BigInts struct {
 	here bool
 	// members are those within members of an object; "*" is for those of every other
 	// member, and for the items of an array.
-	members map[string]*bigints
+	members map[string]*BigInts
 }
 
-// bigintsAt returns the places that pointers name (see [Source.BigInts]).
-func bigintsAt(pointers []string) *bigints {
+// BigIntsAt returns the places that pointers name (see [Source.BigInts]).
+func BigIntsAt(pointers []string) *BigInts {
 	if len(pointers) == 0 {
 		return nil
 	}
-	root := &bigints{}
+	root := &BigInts{}
 	for _, pointer := range pointers {
 		at := root
 		for _, name := range strings.Split(pointer, "/")[1:] {
 			inner := at.members[name]
 			if inner == nil {
 				if at.members == nil {
-					at.members = map[string]*bigints{}
+					at.members = map[string]*BigInts{}
 				}
-				inner = &bigints{}
+				inner = &BigInts{}
 				at.members[name] = inner
 			}
 			at = inner
@@ -183,7 +188,7 @@ func bigintsAt(pointers []string) *bigints {
 	return root
 }
 
-func (b *bigints) member(name string) *bigints {
+func (b *BigInts) member(name string) *BigInts {
 	if b == nil {
 		return nil
 	}
@@ -193,7 +198,7 @@ func (b *bigints) member(name string) *bigints {
 	return b.members["*"]
 }
 
-func (b *bigints) item() *bigints {
+func (b *BigInts) item() *BigInts {
 	if b == nil {
 		return nil
 	}
@@ -206,7 +211,7 @@ const maxBigInt = 308
 // maxBigIntBits is how many bits no BigInt of so many digits exceeds.
 const maxBigIntBits = 1024
 
-func (d *decoder) bigint(text string) (goja.Value, bool) {
+func (d *Decoder) bigint(text string) (goja.Value, bool) {
 	if len(strings.TrimPrefix(text, "-")) > maxBigInt {
 		return nil, false
 	}
@@ -214,11 +219,11 @@ func (d *decoder) bigint(text string) (goja.Value, bool) {
 	if !ok {
 		return nil, false
 	}
-	return d.rt.ToValue(b), true
+	return d.Runtime.ToValue(b), true
 }
 
-// promiseOf returns the promise that v is, nil when it is none.
-func promiseOf(v goja.Value) *goja.Promise {
+// PromiseOf returns the promise that v is, nil when it is none.
+func PromiseOf(v goja.Value) *goja.Promise {
 	o, ok := v.(*goja.Object)
 	if !ok || o.ExportType() != promiseType {
 		return nil
