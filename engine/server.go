@@ -261,7 +261,10 @@ func (s *Server) Close(ctx context.Context) error {
 		s.upstreams.Close()
 		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
 		s.tell(Stopped, 0)
-		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
+		if log := s.audit.Load(); log != nil {
+			s.closeErr = errors.Join(s.closeErr, log.Close())
+		}
+		s.closeErr = errors.Join(s.closeErr, s.observed.close(ctx))
 	})
 	return s.closeErr
 }
