@@ -25,6 +25,8 @@ const (
 	maxPackages  = 10
 )
 
+const module = "github.com/mcpd/mcpd/"
+
 // gatedVerb has this program run bodies, and stop reading in the midst of arguments that
 // repeat gateMark.
 const (
@@ -59,14 +61,48 @@ func gatedWorker(socket string) error {
 	return worker.Main(&gate{os.Stdin, test}, os.Stdout)
 }
 
-const echoTool = `
-tool "echo" {
-  input "text" { type = string }
+const countTool = `
+tool "count" {
+  input "words" { type = list(string) }
   output "length" { type = integer }
   limits { timeout = "1m" }
-  run = "return { length: input.text.length }"
+  run = "return { length: input.words.length }"
 }
 `
+
+// counting returns a function that calls the tool over HTTP, with words that run in an
+// executor, and returns the size of the request.
+func counting(t *testing.T, x *worker.Executor) func(words []string) (size int) {
+	t.Helper()
+	s := load(t, engine.Options{
+		Files:   engine.Files{Tools: fstest.MapFS{"count.hcl": {Data: []byte(countTool), Mode: 0o644}}},
+		Scripts: engine.Scripts{Executor: x},
+	})
+	front := httptest.NewServer(handlerOf(t, s))
+	t.Cleanup(front.Close)
+	return func(words []string) int {
+		body := modern("tools/call", `"name":"count","arguments":{"words":["`+strings.Join(words, `","`)+`"]},`)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		request.Header = http.Header{
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"count"},
+		}
+		response, err := front.Client().Do(request)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer response.Body.Close()
+		if text, err := io.ReadAll(response.Body); err != nil || !bytes.Contains(text, fmt.Appendf(nil, `{"length":%d}`, len(words))) {
+			t.Errorf("the call returned %.300s, %v", text, err)
+		}
+		return len(body)
+	}
+}
 
 // gated returns an executor whose workers stop reading at the mark, and what to wait for
 // until one of them has; open has it read on.
@@ -110,39 +146,13 @@ func gated(t *testing.T) (x *worker.Executor, wait func() (open func())) {
 // that has stopped reading: its goroutine is in the write of them.
 func TestCall_pathToTheWorker(t *testing.T) {
 	x, wait := gated(t)
-	s := load(t, engine.Options{
-		Files:   engine.Files{Tools: fstest.MapFS{"echo.hcl": {Data: []byte(echoTool), Mode: 0o644}}},
-		Scripts: engine.Scripts{Executor: x},
-	})
-	front := httptest.NewServer(handlerOf(t, s))
-	defer front.Close()
-	const size = 512 << 10
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/mcp",
-		strings.NewReader(modern("tools/call", `"name":"echo","arguments":{"text":"`+strings.Repeat(gateMark, size/len(gateMark))+`"},`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = http.Header{
-		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"},
-	}
-	answered := make(chan string)
-	go func() {
-		response, err := front.Client().Do(request)
-		if err != nil {
-			answered <- err.Error()
-			return
-		}
-		defer response.Body.Close()
-		text, _ := io.ReadAll(response.Body)
-		answered <- string(text)
-	}()
+	call := counting(t, x)
+	done := make(chan int)
+	go func() { done <- call([]string{strings.Repeat(gateMark, 128<<10)}) }()
 	open := wait()
 	functions, packages := path(t)
 	open()
-	if text := <-answered; !strings.Contains(text, fmt.Sprintf(`"length":%d`, size)) {
-		t.Errorf("the call returned %.300s", text)
-	}
+	<-done
 	t.Logf("a call passes %d functions in %d packages", len(functions), len(packages))
 	if len(functions) > maxFunctions || len(packages) > maxPackages {
 		t.Errorf("a call passes more than %d functions or %d packages:\n%s\n%s", maxFunctions, maxPackages, strings.Join(functions, "\n"), strings.Join(packages, "\n"))
@@ -153,7 +163,6 @@ func TestCall_pathToTheWorker(t *testing.T) {
 // one first, and their packages.
 func path(t *testing.T) (functions, packages []string) {
 	t.Helper()
-	const module = "github.com/mcpd/mcpd/"
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
@@ -166,9 +175,7 @@ func path(t *testing.T) (functions, packages []string) {
 				continue
 			}
 			functions = append(functions, strings.TrimSpace(function))
-			name, _, _ := strings.Cut(function, "(")
-			last := strings.LastIndexByte(name, '/') + 1
-			packages = append(packages, name[:last+strings.IndexByte(name[last:], '.')])
+			packages = append(packages, packageOf(function))
 		}
 	}
 	if functions == nil {
@@ -176,4 +183,80 @@ func path(t *testing.T) (functions, packages []string) {
 	}
 	slices.Sort(packages)
 	return functions, slices.Compact(packages)
+}
+
+// TestCall_parsesArgumentsOnce shows what handles the arguments of a call over HTTP in this
+// process, by what allocates in proportion to them: the body is read, the schema decodes the
+// arguments, and they are sent to the worker. The JSON guard scans them and allocates nothing;
+// whatever else parsed or copied them would be another package here.
+func TestCall_parsesArgumentsOnce(t *testing.T) {
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 1
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := worker.NewExecutor(worker.Options{}, program, "mcpd", workerVerb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := counting(t, x)
+	call([]string{"the first call starts a worker"})
+	words := make([]string, 40_000) // the guard takes 50,000 values
+	for i := range words {
+		words[i] = fmt.Sprint("this is the word number ", i)
+	}
+	before := allocated()
+	size := call(words)
+	after := allocated()
+	var got []string
+	for name, bytes := range after {
+		if times := float64(bytes-before[name]) / float64(size); times > 0.5 {
+			got = append(got, name)
+			t.Logf("%s allocates %.1f times the size of the request", name, times)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"internal/language/schema", "internal/protocol/transport/httpstream", "scripting/worker"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the arguments are handled by %q, want %q", got, want)
+	}
+	if sent := float64(after["scripting/worker"]-before["scripting/worker"]) / float64(size); sent > 2 {
+		t.Errorf("what is sent to the worker is copied %.1f times", sent)
+	}
+}
+
+// allocated returns how many bytes have been allocated since the program began, by the package
+// of ours that called for them. Tests and what they call are left out.
+func allocated() map[string]int64 {
+	runtime.GC()
+	runtime.GC() // a profile has what the collection before the last one has seen
+	var records []runtime.MemProfileRecord
+	n, ok := runtime.MemProfile(nil, true)
+	for !ok {
+		records = make([]runtime.MemProfileRecord, n+100)
+		n, ok = runtime.MemProfile(records, true)
+	}
+	by := map[string]int64{}
+	for _, r := range records[:n] {
+		frames := runtime.CallersFrames(r.Stack())
+		for more := true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			if function, ours := strings.CutPrefix(frame.Function, module); ours {
+				if name := packageOf(function); name != "bench" {
+					by[name] += r.AllocBytes
+				}
+				break
+			}
+		}
+	}
+	return by
+}
+
+// packageOf returns the package of a function as stacks name it, without the module.
+func packageOf(function string) string {
+	name, _, _ := strings.Cut(function, "(")
+	last := strings.LastIndexByte(name, '/') + 1
+	return name[:last+strings.IndexByte(name[last:], '.')]
 }

@@ -155,11 +155,3 @@ func (s *Server) writeEvent(event string, attributes map[string]string) error {
 	}
 	return log.Event(audit.Event{Name: event, Attributes: attributes})
 }
-
-// closeAudit ends the log.
-func (s *Server) closeAudit() error {
-	if log := s.audit.Load(); log != nil {
-		return log.Close()
-	}
-	return nil
-}

@@ -41,18 +41,13 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 		return nil, err
 	}
 	tests := snap.catalog
-	s.stage(tests)
+	s.loading.Lock()
+	s.builder.Staged(tests, s.registered)
+	s.loading.Unlock()
 	return s.runTests(ctx, tests, func(i int) bool {
 		_, target := catalog.TargetOf(&tests.Tests[i])
 		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
-}
-
-// stage has a catalog that serves have the stages of its tests.
-func (s *Server) stage(c *catalog.Catalog) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	s.builder.Staged(c, s.registered)
 }
 
 // runTests runs the tests of a catalog that are wanted.

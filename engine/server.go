@@ -67,38 +67,48 @@ type Server struct {
 	limits    ratelimit.Store
 	observed  observed
 	upstreams federation.Federation
-	// clients counts those of the front; nil before it says how.
-	clients atomic.Pointer[func() []Clients]
-	// judge adds what the front knows to a status; nil before there is one.
-	judge atomic.Pointer[func(Status) Status]
 
 	// current is what serves. It is stored once per load, and loaded once per call.
 	current  atomic.Pointer[Snapshot]
 	watchdog gofunc.Watchdog
+	reloader
+	auditing
+	front
+	audience pubsub.Audience // hears of each snapshot that is published
+	closing  sync.Once
+	closeErr error
+}
 
-	// Guarded by loading: one load at a time.
+// reloader makes snapshots, one load at a time.
+type reloader struct {
+	// Guarded by loading.
 	loading    sync.Mutex
 	builder    *catalog.Builder
 	registered []*catalog.Item
 	loads      uint64
 	failed     uint64
 
+	// Guarded by mu.
+	mu   sync.Mutex
+	last lastLoad
+}
+
+// auditing is the log that calls and events are written to.
+type auditing struct {
+	// audit is nil before the first load, and where there is no log.
+	audit atomic.Pointer[audit.Log]
 	// audited is the block that audit was opened by. It is set before the first snapshot
 	// is stored, and never again.
 	audited *definition.Audit
 
-	// audit is the log that calls are written to, from the first load on; nil for none.
-	audit atomic.Pointer[audit.Log]
+	telling sync.Mutex // events are told one at a time
+	begun   bool       // the log is told of events; guarded by telling
+}
 
-	// Guarded by mu.
-	mu   sync.Mutex
-	last lastLoad
-
-	audience pubsub.Audience // hears of each snapshot that is published
-	telling  sync.Mutex      // events are told one at a time
-	begun    bool            // the audit log is told of events; guarded by telling
-	closing  sync.Once
-	closeErr error
+// front is what the front knows of the server; a function is nil before the front gives it.
+type front struct {
+	clients atomic.Pointer[func() []Clients]    // counts them
+	judge   atomic.Pointer[func(Status) Status] // adds to a status
 }
 
 // New returns a server. It reads no files: [Server.Load] does.
@@ -140,7 +150,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
-	s := &Server{options: o, observed: watch, begun: !o.Pending}
+	s := &Server{options: o, observed: watch, auditing: auditing{begun: !o.Pending}}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState
@@ -251,7 +261,10 @@ func (s *Server) Close(ctx context.Context) error {
 		s.upstreams.Close()
 		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
 		s.tell(Stopped, 0)
-		s.closeErr = errors.Join(s.closeErr, s.closeAudit(), s.observed.close(ctx))
+		if log := s.audit.Load(); log != nil {
+			s.closeErr = errors.Join(s.closeErr, log.Close())
+		}
+		s.closeErr = errors.Join(s.closeErr, s.observed.close(ctx))
 	})
 	return s.closeErr
 }

@@ -127,7 +127,7 @@ func (s *Server) Visible(ctx context.Context, k call.Kind, caller identity.Calle
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.visible(ctx, k, s.looking(caller))
+	return *snap.list(k, snap.catalog.Hidden(ctx, k, s.looking(caller)))
 }
 
 // Find returns the tool with a name when the caller may see it, and nil otherwise.
@@ -160,11 +160,6 @@ func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, ca
 // looking is what policies know of a caller who looks at what there is.
 func (s *Server) looking(caller identity.Caller) policylang.Input {
 	return catalog.Looking(caller, s.options.Now())
-}
-
-// visible returns what a caller may see of a kind.
-func (s *Snapshot) visible(ctx context.Context, k call.Kind, facts policylang.Input) *Visible {
-	return s.list(k, s.catalog.Hidden(ctx, k, facts))
 }
 
 // list returns the list without the items that are hidden, each marked by a one.

@@ -29,7 +29,7 @@ var layout = map[string][]string{
 	"scripting/worker":         {"diag", "scripting", "internal/base/...", "internal/process/..."},
 	"policylang":               {"diag", "identity", "internal/base/..."},
 	"internal/codemode/...":    {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/language/..."},
-	"internal/federation/...":  {"diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
+	"internal/federation/...":  {"call", "diag", "scripting", "internal/base/...", "internal/execution/...", "internal/host/...", "internal/language/...", "internal/process/..."},
 	"internal/execution/...":   {"call", "identity", "diag", "scripting", "policylang", "internal/auth/idp", "internal/base/...", "internal/federation", "internal/host/...", "internal/language/...", "internal/ops/audit"},
 	"internal/protocol/...":    {"call", "identity", "internal/auth/...", "internal/base/...", "internal/execution/suspend"},
 	"internal/auth/...":        {"identity", "internal/base/..."},

@@ -200,19 +200,13 @@ func Looking(caller identity.Caller, now time.Time) policylang.Input {
 	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(call.ViaClient)}, Now: now}
 }
 
-// Surely asks every policy of an item what can be said without the arguments.
-// It returns the first that denies whatever they are; covered says that a
-// policy may still allow the call.
-func (e *Entry) Surely(ctx context.Context, facts policylang.Input) (denier *Policy, decision policylang.Decision, covered bool) {
-	return e.SurelyHeard(ctx, facts, nil)
-}
-
 // Hearer is told what a policy has said, by its place among those of its entry.
 type Hearer func(place int, decision policylang.Decision)
 
-// SurelyHeard is [Entry.Surely] for one who wants to hear what each policy says that is
-// asked; nil does not.
-func (e *Entry) SurelyHeard(ctx context.Context, facts policylang.Input, heard Hearer) (denier *Policy, decision policylang.Decision, covered bool) {
+// Surely asks every policy of an item what can be said without the arguments, and tells
+// heard, unless it is nil. It returns the first that denies whatever they are; covered says
+// that a policy may still allow the call.
+func (e *Entry) Surely(ctx context.Context, facts policylang.Input, heard Hearer) (denier *Policy, decision policylang.Decision, covered bool) {
 	for i := range e.Rules {
 		p := &e.Rules[i]
 		if p.Compiled == nil {
@@ -234,7 +228,7 @@ func (e *Entry) SurelyHeard(ctx context.Context, facts policylang.Input, heard H
 // nothing shows the item to it. facts are those of the caller and its call.
 func (c *Catalog) Hides(ctx context.Context, e *Entry, facts policylang.Input) bool {
 	facts.Tool = e.Facts
-	denier, _, covered := e.Surely(ctx, facts)
+	denier, _, covered := e.Surely(ctx, facts, nil)
 	return denier != nil || c.DenyByDefault && !covered
 }
 

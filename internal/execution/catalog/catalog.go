@@ -183,13 +183,10 @@ func (c *Catalog) Changed(earlier *Catalog) []string {
 	return changed
 }
 
-func (h *Hook) Wants(phase string, k Kind, name string) bool {
-	return slices.Contains(h.Phases, phase) && covers(h.targets, k, name)
-}
-
+// Wanting returns the hooks that want to know of a phase of the calls of an item.
 func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
 	for _, h := range hooks {
-		if h.Wants(phase, k, name) {
+		if slices.Contains(h.Phases, phase) && covers(h.targets, k, name) {
 			wanted = append(wanted, h)
 		}
 	}

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
@@ -10,7 +9,6 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -49,20 +47,6 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
 		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason,
 	}
-}
-
-func (k *linker) addLimits(entries []*Entry) diag.List {
-	k.catalog.RateLimits = k.rules.counted
-	found := make([]diag.List, len(entries))
-	loader.Parallel(len(entries), func(i int) { found[i] = k.rules.bindLimits(entries[i]) })
-	if k.rules.keys.room() < 0 {
-		found = append(found, diag.List{{
-			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
-			Summary: fmt.Sprintf("the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs", k.maxPolicies),
-			Detail:  "name in the tools of each limit only those whose args its key reads",
-		}})
-	}
-	return slices.Concat(found...)
 }
 
 // idleKeys compiles the keys of limits that cover no item, so that their mistakes show.

@@ -86,7 +86,13 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 // bind gives entries their policies and limits, and reports what is wrong with these, also
 // for the tools that mcpd.lock accepts.
 func (k *linker) bind(entries []*Entry) {
-	found := append(k.addPolicies(entries), k.addLimits(entries)...)
+	k.catalog.RateLimits = k.rules.counted
+	found := each(k, k.rules.policies, entries, k.rules.bindPolicies,
+		"the policies that read args cover too many items: more than %d pairs of a policy and different inputs",
+		"name in the tools of each policy only those whose args it reads")
+	found = append(found, each(k, k.rules.keys, entries, k.rules.bindLimits,
+		"the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs",
+		"name in the tools of each limit only those whose args its key reads")...)
 	accepted, locked := k.acceptedEntries(), k.rules.fork()
 	found = append(found, locked.misfits(accepted)...)
 	k.cache.rules = locked.compiled()

@@ -45,6 +45,24 @@ func NewArgument(name, title, description string, required bool, completion Body
 	return Argument{Name: name, Title: title, Description: description, Required: required, completion: completion}
 }
 
+// Schema returns the schema of the arguments, all of which are strings.
+func (o *Offer) Schema() json.RawMessage {
+	properties := make(map[string]any, len(o.Arguments))
+	required := []string{}
+	for i := range o.Arguments {
+		properties[o.Arguments[i].Name] = map[string]string{"type": "string"}
+		if o.Arguments[i].Required {
+			required = append(required, o.Arguments[i].Name)
+		}
+	}
+	slices.Sort(required)
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
+	})
+	return encoded
+}
+
 // Completion returns what completes an argument, nil when nothing does, and
 // whether there is such an argument.
 func (o *Offer) Completion(argument string) (body Body, known bool) {

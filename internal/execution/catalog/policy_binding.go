@@ -83,15 +83,14 @@ func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*En
 	return found, len(entries)
 }
 
-func (k *linker) addPolicies(entries []*Entry) diag.List {
+// each binds entries, many at once, and returns what is wrong; tooMany is what there is no
+// room for more of, and advice what to do then.
+func each[T any](k *linker, s *soundRules[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
 	found := make([]diag.List, len(entries))
-	loader.Parallel(len(entries), func(i int) { found[i] = k.rules.bindPolicies(entries[i]) })
-	if k.rules.policies.room() < 0 {
-		found = append(found, diag.List{{
-			Code: "too-many", Range: diag.Range{File: k.options.ToolsPath},
-			Summary: fmt.Sprintf("the policies that read args cover too many items: more than %d pairs of a policy and different inputs", k.maxPolicies),
-			Detail:  "name in the tools of each policy only those whose args it reads",
-		}})
+	loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
+	if s.room() < 0 {
+		summary := fmt.Sprintf(tooMany, k.maxPolicies)
+		found = append(found, diag.List{{Code: "too-many", Range: diag.Range{File: k.options.ToolsPath}, Summary: summary, Detail: advice}})
 	}
 	return slices.Concat(found...)
 }

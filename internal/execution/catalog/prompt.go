@@ -20,7 +20,7 @@ func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	c.found.authors.bound(item, def.Bounds)
 	k := c.begin(item, def.Meaning)
 	k.arguments(def.Arguments, def.Call)
-	item.PolicySchema = stringsSchema(def.Arguments)
+	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // it is ours, and sound
 	for _, a := range def.Arguments {
 		item.InputNames = append(item.InputNames, a.Name)

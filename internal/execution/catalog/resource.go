@@ -139,7 +139,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 			}
 		}
 	}
-	item.PolicySchema = stringsSchema(arguments)
+	item.PolicySchema = item.Offer.Schema()
 	if def.Run == nil {
 		item.Body = phrase{text: def.Text, mimeType: def.MIMEType}
 		return k.done(def.Grant, def.GrantRanges)
@@ -219,23 +219,6 @@ func texts(args map[string]any) map[string]string {
 		values[name], _ = value.(string)
 	}
 	return values
-}
-
-func stringsSchema(list []definition.Argument) json.RawMessage {
-	properties := make(map[string]any, len(list))
-	required := []string{}
-	for _, a := range list {
-		properties[a.Name] = map[string]string{"type": "string"}
-		if a.Required {
-			required = append(required, a.Name)
-		}
-	}
-	slices.Sort(required)
-	// Plain data always encodes.
-	encoded, _ := json.Marshal(map[string]any{
-		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
-	})
-	return encoded
 }
 
 func (c *compiler) folder(def *definition.Folder) (jobs []job) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -77,7 +78,9 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *suspend
 		err = store.Finish(pause.Nonce, answer)
 	}
 	if err != nil && x.mocks == nil {
-		x.logUnkept(ctx, err)
+		x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
+			slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id),
+			slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
 	}
 	return result, failure
 }

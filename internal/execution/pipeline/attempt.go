@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -39,7 +40,9 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	}
 	if x.req.Refused != nil {
 		refused := *x.req.Refused
-		refused.Schema = x.inputSchema()
+		if x.entry.Input != nil {
+			refused.Schema = bytes.Clone(x.entry.Input.Raw())
+		}
 		return call.Result{}, &refused
 	}
 	gate := x.span.Child("gate")
@@ -109,7 +112,7 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 }
 
 func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
-	denier, decision, covered := x.entry.SurelyHeard(ctx, facts, x.hearing.early())
+	denier, decision, covered := x.entry.Surely(ctx, facts, x.hearing.early())
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)

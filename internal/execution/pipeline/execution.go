@@ -268,21 +268,29 @@ func (x *execution) account(ctx context.Context, result call.Result) *call.Error
 	}
 	r := x.record()
 	r.Approval = x.approvalOf(result)
-	r.Duration, r.Cached, r.Declined, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, x.declined, audit.OutcomeOK
+	r.Duration, r.Cached, r.Declined, r.Outcome = x.pipeline.options.Now().Sub(x.began), x.cached, x.declined, x.outcomeOf(result)
 	r.CancelledBy, r.CancelReason = x.cancelled.By, x.cancelled.Reason
-	switch {
-	case result.Err != nil:
-		r.Outcome, r.DeniedBy, r.Limited, r.Message = string(result.Err.Code), result.Err.DeniedBy, result.Err.Limited, x.recordedMessage(result.Err)
-	case result.Ask != nil:
-		r.Outcome = audit.OutcomeInputRequired
-	case x.rehearsed():
-		r.Outcome = audit.OutcomeRehearsed
+	if result.Err != nil {
+		r.DeniedBy, r.Limited, r.Message = result.Err.DeniedBy, result.Err.Limited, x.recordedMessage(result.Err)
 	}
 	err := x.audit.Outcome(r)
 	if err == nil || result.Err != nil && (!x.audit.Strict() || ctx.Err() != nil) {
 		return nil
 	}
 	return unaccounted(err)
+}
+
+// outcomeOf says for the audit log, metrics and hooks how the call has ended.
+func (x *execution) outcomeOf(result call.Result) string {
+	switch {
+	case result.Err != nil:
+		return string(result.Err.Code)
+	case result.Ask != nil:
+		return audit.OutcomeInputRequired
+	case x.rehearsed():
+		return audit.OutcomeRehearsed
+	}
+	return audit.OutcomeOK
 }
 
 func unaccounted(err error) *call.Error {

@@ -11,7 +11,6 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
-	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
 // methods are those of MCP by which calls of a kind are made (Semantic conventions for
@@ -80,19 +79,13 @@ func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
 }
 
 func (x *execution) observe(result call.Result) {
-	metrics, outcome := x.pipeline.options.Metrics, audit.OutcomeOK
+	metrics, outcome := x.pipeline.options.Metrics, x.outcomeOf(result)
 	if metrics == nil {
 		return
 	}
-	switch {
-	case result.Err != nil:
-		outcome = string(result.Err.Code)
+	if result.Err != nil {
 		x.span.Fail(outcome)
 		x.observeDenial(result.Err, metrics)
-	case result.Ask != nil:
-		outcome = audit.OutcomeInputRequired
-	case x.rehearsed():
-		outcome = audit.OutcomeRehearsed
 	}
 	x.span.End()
 	name := ""
@@ -109,7 +102,10 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	if len(x.pipeline.options.Hooks) == 0 && len(inFiles) == 0 {
 		return
 	}
-	event.Kind, event.Tool, event.URI = x.eventKind(), x.name(), x.uri()
+	event.Kind, event.Tool = x.eventKind(), x.name()
+	if x.req.Kind == call.Resources {
+		event.URI = x.req.Name
+	}
 	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.number)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
 	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
@@ -137,10 +133,8 @@ func (x *execution) fireLast(ctx context.Context, result call.Result) {
 	switch {
 	case result.Err != nil:
 		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err, CancelledBy: x.cancelled.By, CancelReason: x.cancelled.Reason})
-	case result.Ask != nil:
-		x.fire(ctx, call.Event{Phase: call.End, Outcome: "input_required"})
-	case x.rehearsed():
-		x.fire(ctx, call.Event{Phase: call.End, Outcome: audit.OutcomeRehearsed})
+	case result.Ask != nil || x.rehearsed():
+		x.fire(ctx, call.Event{Phase: call.End, Outcome: x.outcomeOf(result)})
 	case result.Reply != nil:
 		x.fire(ctx, call.Event{Phase: call.End, Result: result.Reply})
 	default:
@@ -192,14 +186,6 @@ func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
 		}
 	}()
 	hook(ctx, event)
-}
-
-// logUnkept tells the operator that who comes with the state of the call again gets no
-// answer. The caller of this leg has its own.
-func (x *execution) logUnkept(ctx context.Context, err error) {
-	x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
-		slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id),
-		slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
 }
 
 // logEnd is one line for each call that has ended: for one that failed what its caller is

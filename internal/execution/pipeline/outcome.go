@@ -84,7 +84,14 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		return x.withDetails(x.timedOut(f), f)
+		err := x.timedOut(f)
+		if f.Details != nil { // how far a body in Go came
+			err.Details = f.Details
+			if f.Message != "" {
+				err.Message += "\n" + f.Message
+			}
+		}
+		return err
 	case scripting.Canceled:
 		if ctx.Err() != nil {
 			return canceled(ctx)
@@ -94,17 +101,6 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		return failed(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
 	}
 	return x.thrown(f)
-}
-
-// withDetails adds to an error what a body in Go tells of how far it came.
-func (x *execution) withDetails(err *call.Error, f *scripting.Failure) *call.Error {
-	if f.Details != nil {
-		err.Details = f.Details
-		if f.Message != "" {
-			err.Message += "\n" + f.Message
-		}
-	}
-	return err
 }
 
 func (x *execution) thrown(f *scripting.Failure) *call.Error {
@@ -243,19 +239,12 @@ func failed(code call.Code, cause error, format string, args ...any) *call.Error
 	return &call.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// What callers are told whom the server refuses.
-const (
-	unloadedMessage   = "the server has not loaded its tools"
-	drainingMessage   = "the server is shutting down"
-	overloadedMessage = "the server is overloaded; try again in a second"
-)
-
 func (x *execution) admit(loadErr error) *call.Error {
 	switch {
 	case loadErr != nil:
-		return failed(call.ExecutionError, loadErr, unloadedMessage)
+		return failed(call.ExecutionError, loadErr, "the server has not loaded its tools")
 	case x.pipeline.inFlight.Draining():
-		return &call.Error{Code: call.ExecutionError, Message: drainingMessage, RetryAfter: time.Second, Overloaded: true}
+		return &call.Error{Code: call.ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
 	}
 	if x.placed = x.pipeline.places.Begin(x.owner, x.catalog.Concurrency()); !x.placed {
 		return overloaded()
@@ -264,7 +253,7 @@ func (x *execution) admit(loadErr error) *call.Error {
 }
 
 func overloaded() *call.Error {
-	return &call.Error{Code: call.ExecutionError, Message: overloadedMessage, RetryAfter: time.Second, Overloaded: true}
+	return &call.Error{Code: call.ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
 }
 
 func unavailable(gone *catalog.UnavailableError) *call.Error {
@@ -289,7 +278,7 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
 	err := &call.Error{Code: call.ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
-	looking := x.looking()
+	looking := catalog.Looking(x.req.Caller, x.pipeline.options.Now())
 	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
 		err.RemovedIn = revision
 		if x.catalog.Silenced(x.req.Kind, x.req.Name) {
@@ -303,11 +292,6 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)
 	}
 	return err
-}
-
-// looking is what policies know of the caller when it looks at what there is.
-func (x *execution) looking() policylang.Input {
-	return catalog.Looking(x.req.Caller, x.pipeline.options.Now())
 }
 
 func canceled(ctx context.Context) *call.Error {

@@ -204,23 +204,9 @@ func (x *execution) name() string {
 	return x.req.Name
 }
 
-func (x *execution) uri() string {
-	if x.req.Kind != call.Resources {
-		return ""
-	}
-	return x.req.Name
-}
-
 func (x *execution) eventKind() string {
 	if x.req.Argument != "" {
 		return "completion"
 	}
 	return x.kind().String()
-}
-
-func (x *execution) inputSchema() json.RawMessage {
-	if x.entry.Input == nil {
-		return nil
-	}
-	return json.RawMessage(append([]byte(nil), x.entry.Input.Raw()...))
 }

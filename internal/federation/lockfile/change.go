@@ -20,17 +20,7 @@ const (
 	Removed
 )
 
-func (k Kind) String() string {
-	switch k {
-	case Added:
-		return "added"
-	case Changed:
-		return "changed"
-	case Removed:
-		return "removed"
-	}
-	return fmt.Sprintf("kind %d", int(k))
-}
+func (k Kind) String() string { return [...]string{"none", "added", "changed", "removed"}[k] }
 
 // Change is a difference between what was accepted and what is listed.
 type Change struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
@@ -118,7 +119,7 @@ const maxMessage = 16 << 10
 // fault is the failure of a call that the server answers with an error of the protocol.
 // Of a tool it is an error that a model may learn from; elsewhere its code says what is
 // wrong, such as that there is no such resource.
-func (l *leg) fault(f *upstream.Fault) *scripting.Failure {
+func (l *leg) fault(f *call.RPCError) *scripting.Failure {
 	message := clipped(l.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
 	switch {

@@ -45,8 +45,12 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	if held, pinned := m.held[name]; pinned && !held.Hides() {
 		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
 	}
-	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodTool, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: m.accepts(name)}
+	item.Body = m.body(item, upstream.MethodTool, name, m.accepts(name))
 	return nil
+}
+
+func (m *maker) body(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *body {
+	return &body{fleet: m.fleet, server: m.block.Name, method: method, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
 // annotate takes over what a server says of how a tool behaves. Of one that it does not
@@ -132,8 +136,8 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 	if err := m.readable(item, said); err != nil {
 		return err
 	}
-	item.PolicySchema = stringsSchema(nil, nil)
-	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodRead, ask: m.block.Ask, output: item.Bounds.Output}
+	item.PolicySchema = item.Offer.Schema()
+	item.Body = m.body(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -155,8 +159,8 @@ func (m *maker) template(item *catalog.Item, said members) error {
 	for _, name := range item.InputNames {
 		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
 	}
-	item.PolicySchema = stringsSchema(item.InputNames, required)
-	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodRead, ask: m.block.Ask, output: item.Bounds.Output}
+	item.PolicySchema = item.Offer.Schema()
+	item.Body = m.body(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -207,22 +211,18 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 	item.Offer = &catalog.Offer{ListedAs: item.Name, Size: -1}
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
-	var required []string
 	for _, a := range arguments {
 		argument, must := a.text("name"), a.flag("required")
 		if argument == "" || slices.Contains(item.InputNames, argument) {
 			return errors.New("an argument of it has no name, or that of another")
 		}
-		needed := must != nil && *must
-		if item.InputNames = append(item.InputNames, argument); needed {
-			required = append(required, argument)
-		}
+		item.InputNames = append(item.InputNames, argument)
 		item.Offer.Arguments = append(item.Offer.Arguments,
-			catalog.NewArgument(argument, a.text("title"), a.text("description"), needed, m.completion("ref/prompt", "name", name, argument)))
+			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, m.completion("ref/prompt", "name", name, argument)))
 	}
-	item.PolicySchema = stringsSchema(item.InputNames, required)
+	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
-	item.Body = &body{fleet: m.fleet, server: m.block.Name, method: upstream.MethodPrompt, name: name, ask: m.block.Ask, output: item.Bounds.Output}
+	item.Body = m.body(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
@@ -232,16 +232,4 @@ func (m *maker) completion(kind, key, of, argument string) catalog.Body {
 		return nil
 	}
 	return &completion{fleet: m.fleet, server: m.block.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
-}
-
-func stringsSchema(names, required []string) json.RawMessage {
-	properties := make(map[string]any, len(names))
-	for _, name := range names {
-		properties[name] = map[string]string{"type": "string"}
-	}
-	required = append([]string{}, required...)
-	slices.Sort(required)
-	// Plain data always encodes.
-	encoded, _ := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-	return encoded
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/scripting"
@@ -70,7 +71,7 @@ func (l *leg) can() json.RawMessage {
 func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
 	waits := reply.Waits
 	k := kept{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
-	var requests []upstream.Question
+	var requests []call.AskRequest
 	refused := map[string]upstream.Answer{}
 	for n, q := range reply.Asked {
 		key := l.server + "_" + strconv.Itoa(n+1)
@@ -83,7 +84,7 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 			continue
 		}
 		k.Keys[key], k.Methods[key] = q.Key, q.Method
-		requests = append(requests, upstream.Question{Key: key, Method: q.Method, Params: params})
+		requests = append(requests, call.AskRequest{Key: key, Method: q.Method, Params: params})
 	}
 	switch {
 	case waits && len(refused) > 0:
@@ -118,7 +119,7 @@ func (l *leg) caller() string {
 // may asks whether the client of the call may be asked this.
 func (l *leg) may(ctx context.Context, method string, params json.RawMessage) error {
 	// What was read always encodes.
-	payload, _ := json.Marshal(map[string]any{"requests": []upstream.Question{{Key: "q", Method: method, Params: params}}})
+	payload, _ := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: "q", Method: method, Params: params}}})
 	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
 	var refused *scripting.HostError
 	switch {
@@ -135,7 +136,7 @@ const originKey = "mcpd/upstream"
 
 // params returns a question as its client gets it: it holds what we know of MCP, and bears
 // the name of the server, where a person sees it.
-func (l *leg) params(q upstream.Question) (json.RawMessage, error) {
+func (l *leg) params(q call.AskRequest) (json.RawMessage, error) {
 	var params map[string]any
 	var err error
 	switch said := given(q.Params); q.Method {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/federation/upstream"
 	"github.com/mcpd/mcpd/internal/host"
 )
 
@@ -29,7 +29,7 @@ func posedTo(t *testing.T, client host.Asking, method, params string) string {
 		}
 	})
 	l := &leg{body: &body{server: "crm"}, invocation: &catalog.Invocation{Host: host.Call{Brokers: brokers, Asking: client}}}
-	got, err := l.params(upstream.Question{Key: "q", Method: method, Params: json.RawMessage(params)})
+	got, err := l.params(call.AskRequest{Key: "q", Method: method, Params: json.RawMessage(params)})
 	if err != nil {
 		return err.Error()
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // Call is a call under way at a server.
@@ -33,7 +35,7 @@ type Call struct {
 	taken    bool
 	left     error // why it was cancelled before it was answered
 	result   json.RawMessage
-	fault    *Fault
+	fault    *call.RPCError
 	err      error
 	// open are the questions of the server that wait for an answer, in their order.
 	open  []*pending
@@ -92,9 +94,9 @@ func (c *Call) take(m message) {
 		c.result = m.result
 		return
 	}
-	c.fault = &Fault{}
+	c.fault = &call.RPCError{}
 	if json.Unmarshal(m.fault, c.fault) != nil {
-		c.fault = &Fault{Code: codeInternal, Message: "the server has answered with an error that cannot be read"}
+		c.fault = &call.RPCError{Code: codeInternal, Message: "the server has answered with an error that cannot be read"}
 	}
 }
 
@@ -236,7 +238,7 @@ func unfinished(result json.RawMessage) (Reply, error) {
 	reply := Reply{State: asks.RequestState}
 	for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {
 		q := asks.InputRequests[key]
-		reply.Asked = append(reply.Asked, Question{Key: key, Method: q.Method, Params: q.Params})
+		reply.Asked = append(reply.Asked, call.AskRequest{Key: key, Method: q.Method, Params: q.Params})
 	}
 	return reply, nil
 }
@@ -248,7 +250,7 @@ func mayAsk(result json.RawMessage) bool {
 }
 
 type pending struct {
-	Question
+	call.AskRequest
 	answered chan Answer
 }
 
@@ -256,7 +258,7 @@ type pending struct {
 func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
 	c.asks++
-	p := &pending{Question: Question{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
+	p := &pending{AskRequest: call.AskRequest{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
 	c.open = append(c.open, p)
 	c.mu.Unlock()
 	c.look()
@@ -288,11 +290,11 @@ func (c *Call) look() {
 	}
 }
 
-func (c *Call) questions() (asked []Question) {
+func (c *Call) questions() (asked []call.AskRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.open {
-		asked = append(asked, p.Question)
+		asked = append(asked, p.AskRequest)
 	}
 	return asked
 }

@@ -69,13 +69,13 @@ func (f *Fleet) start(p Place, before *server) *server {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, settled: make(chan struct{}), stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1), begun: make(chan struct{})}
+	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, signals: newSignals()}
 	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
 	s.options.Changed = s.changed
 	f.running.Go(func() {
 		s.run(ctx)
-		s.once.Do(func() { close(s.settled) }) // nobody waits for one that is stopped
-		s.first.Do(func() { close(s.begun) })
+		s.settled.close() // nobody waits for one that is stopped
+		s.begun.close()
 	})
 	return s
 }
@@ -157,7 +157,7 @@ func (f *Fleet) Settle(ctx context.Context) error {
 	f.mu.Unlock()
 	for _, s := range servers {
 		select {
-		case <-s.settled:
+		case <-s.settled.closed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -172,7 +172,7 @@ func (f *Fleet) Unsettled() (names []string) {
 	defer f.mu.Unlock()
 	for name, s := range f.servers {
 		select {
-		case <-s.settled:
+		case <-s.settled.closed:
 		default:
 			names = append(names, name)
 		}

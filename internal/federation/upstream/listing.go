@@ -128,7 +128,7 @@ func (l *Link) call(ctx context.Context, r Request) (json.RawMessage, error) {
 		case err != nil:
 			return nil, err
 		case reply.Fault != nil:
-			return nil, reply.Fault
+			return nil, fmt.Errorf("%d: %w", reply.Fault.Code, reply.Fault)
 		case reply.Result != nil:
 			return reply.Result, nil
 		case reply.State != "" || len(reply.Asked) == 0:

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/call"
 )
 
 // The methods of requests that go to servers, and of those that come from them.
@@ -66,28 +68,13 @@ type Reply struct {
 	// Result is that of the method, as the server has sent it.
 	Result json.RawMessage
 	// Fault is an error of the protocol, in the words of the server.
-	Fault *Fault
+	Fault *call.RPCError
 	// Asked are what the server wants to know before it goes on, in the order of asking.
-	Asked []Question
+	Asked []call.AskRequest
 	// Waits says that the call itself goes on once they are answered by [Call.Answer].
 	// Elsewhere State goes back to the server with the answers, in another [Request].
 	Waits bool
 	State string
-}
-
-type Fault struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-func (f *Fault) Error() string { return fmt.Sprintf("%d: %s", f.Code, f.Message) }
-
-// Question is what a server asks the client of a call.
-type Question struct {
-	Key    string          `json:"key"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
 }
 
 // Answer is what a client answers: Result, as MCP has it for the method, or the

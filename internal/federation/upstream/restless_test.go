@@ -44,7 +44,7 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 
 func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{stale: make(chan struct{}, 1)}
+		s := &server{signals: newSignals()}
 		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
 		reads := func(during time.Duration) (n int) {
 			for began := time.Now(); time.Since(began) < during; n++ {
@@ -67,7 +67,7 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 
 func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{stale: make(chan struct{}, 1)}
+		s := &server{signals: newSignals()}
 		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
 		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: soonest} {
 			began := time.Now()
@@ -87,7 +87,7 @@ func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 				size int
 				want time.Duration
 			}{{time.Second, 0, 20 * time.Second}, {time.Minute, 0, longestRest}, {time.Second, 14_000_000, 140 * time.Second}} {
-				s := &server{stale: make(chan struct{}, 1)}
+				s := &server{signals: newSignals()}
 				for range 2 { // also the first time
 					s.rested(row.took, row.size)
 					if ttl == 0 {

@@ -36,6 +36,7 @@ const (
 	largeList = 1 << 20
 )
 
+// server is one of a fleet: it connects to the server of a place, and does so again.
 type server struct {
 	// Fixed at creation.
 	place   Place
@@ -45,29 +46,48 @@ type server struct {
 	updated func(uri string)
 	gate    gate
 	stop    context.CancelFunc
-	settled chan struct{}
-	stale   chan struct{} // holds a token while the server has said that a list has changed
-	wanted  chan struct{} // holds a token once somebody wants a lazy server reached
-	begun   chan struct{} // closed once it is known whether it can be
 
-	// Of run alone: the way in which the server was spoken to last, since when the connection
-	// has been ready, when its lists were read last because it has said that they have
-	// changed, how long that was waited for, until when they are not read again, and whether
-	// they are large.
-	way   way
-	ready time.Time
-	read  time.Time
-	calm  time.Duration
-	rests time.Time
-	large bool
-
+	signals
+	history
 	subscriptions *subscriptions
 
 	mu    sync.Mutex
 	link  *Link // nil while the server cannot be reached
 	state State
-	once  sync.Once // for settled
-	first sync.Once // for begun
+}
+
+// signals are what those who wait for a server, and the server, tell each other.
+type signals struct {
+	settled latch         // it has told what it offers, or could not be reached once
+	begun   latch         // it is known whether a lazy server can be reached
+	stale   chan struct{} // holds a token while the server has said that a list has changed
+	wanted  chan struct{} // holds a token once somebody wants a lazy server reached
+}
+
+func newSignals() signals {
+	return signals{settled: newLatch(), begun: newLatch(), stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+}
+
+// latch is a channel that is closed once.
+type latch struct {
+	closed chan struct{}
+	close  func()
+}
+
+func newLatch() latch {
+	closed := make(chan struct{})
+	return latch{closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+// history is how the server was reached, and its lists were read, before. It belongs to the
+// goroutine that runs the server.
+type history struct {
+	way   way           // in which the server was spoken to last
+	ready time.Time     // since when the connection is
+	read  time.Time     // when its lists were read last because it has said that they have changed
+	calm  time.Duration // how long that was waited for
+	rests time.Time     // until when they are not read again
+	large bool          // they are large
 }
 
 func (s *server) changed(method, uri string) {
@@ -115,10 +135,10 @@ func (s *server) run(ctx context.Context) {
 
 // pause returns how long the server is left alone that could not be reached, of as long as
 // wait.
-func (s *server) pause(wait time.Duration) time.Duration {
+func (h *history) pause(wait time.Duration) time.Duration {
 	pause := wait/2 + rand.N(wait/2+1)
-	if s.large {
-		pause = max(pause, min(time.Until(s.rests)/2, longestWait))
+	if h.large {
+		pause = max(pause, min(time.Until(h.rests)/2, longestWait))
 	}
 	return pause
 }
@@ -152,8 +172,8 @@ func (s *server) list(ctx context.Context, link *Link) (*Listing, error) {
 }
 
 // rested has lists of so many bytes, which have taken so long, not be read again for a while.
-func (s *server) rested(took time.Duration, size int) {
-	s.rests, s.large = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest)), size > largeList
+func (h *history) rested(took time.Duration, size int) {
+	h.rests, h.large = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest)), size > largeList
 }
 
 // idle waits until somebody wants the server reached, and reports false where ctx is done
@@ -179,7 +199,7 @@ func (s *server) want() {
 func (s *server) wake(ctx context.Context) error {
 	s.want()
 	select {
-	case <-s.begun:
+	case <-s.begun.closed:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -253,11 +273,11 @@ func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error
 }
 
 // wait returns how long it is until lists are read that have changed.
-func (s *server) wait() time.Duration {
-	if s.calm = min(2*s.calm, soonest); time.Since(s.read) > soonest || s.calm == 0 {
-		s.calm = quiet
+func (h *history) wait() time.Duration {
+	if h.calm = min(2*h.calm, soonest); time.Since(h.read) > soonest || h.calm == 0 {
+		h.calm = quiet
 	}
-	return max(s.calm, time.Until(s.rests))
+	return max(h.calm, time.Until(h.rests))
 }
 
 // set says how the server is, and tells whoever hears of it where it offers another thing.
@@ -273,9 +293,9 @@ func (s *server) set(link *Link, state State) {
 	}
 	s.link, s.state = link, state
 	s.mu.Unlock()
-	s.once.Do(func() { close(s.settled) })
+	s.settled.close()
 	if !state.Idle {
-		s.first.Do(func() { close(s.begun) })
+		s.begun.close()
 	}
 	if state.Idle != before.Idle || !same {
 		s.listed()
