@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -171,8 +172,11 @@ func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := optionalGenerator{rand.New(rand.NewPCG(3, 4))}
-	compiled, tried := 0, 3000
-	if testing.Short() {
+	compiled, tried := 0, 1000
+	switch {
+	case os.Getenv("MCPD_LONG") != "":
+		tried = 10_000
+	case testing.Short():
 		tried = 500
 	}
 	for range tried {

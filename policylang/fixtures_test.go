@@ -2,6 +2,8 @@ package policylang
 
 import (
 	"encoding/json"
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,11 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	os.Exit(m.Run())
+}
 
 const (
 	varsSchema = `{"type":"object","additionalProperties":false,"properties":{
