@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,10 @@ import (
 	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	goleak.VerifyTestMain(m)
+}
 
 // inFile returns a body that stands in tools.d/t.hcl from line 5, column 1.
 func inFile(body string) diag.Text {
