@@ -59,7 +59,7 @@ type flooded struct {
 // floodSite runs a server with two tools, and with auth blocks.
 func floodSite(t *testing.T, auths string) *flooded {
 	t.Helper()
-	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(%d)\"\n}\n", largeResult)
+	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(1024).repeat(%d)\"\n}\n", largeResult/1024)
 	s, err := engine.New(engine.Options{
 		Name: "test", Logger: slog.New(slog.DiscardHandler), Front: serve.Checks{},
 		Files: engine.Files{
