@@ -38,8 +38,8 @@ var formats = formatsByName([]*format{
 	{name: "uri-template", words: "a URI template, like /orders/{id}", valid: matcher(templateForm), cost: 2},
 	{name: "uuid", words: "a UUID, like 123e4567-e89b-12d3-a456-426614174000", valid: matcher(uuidForm), cost: 1},
 	{name: "regex", words: "a regular expression (RE2, at most 4096 bytes)", valid: isPattern, cost: 5},
-	{name: "json-pointer", words: "a JSON pointer, like /items/0", valid: isPointer, cost: 1},
-	{name: "relative-json-pointer", words: "a relative JSON pointer, like 1/name", valid: matcher(`(?s)` + relativeForm), cost: 1},
+	{name: "json-pointer", words: "a JSON pointer, like /items/0", valid: isPointer, cost: 2},
+	{name: "relative-json-pointer", words: "a relative JSON pointer, like 1/name", valid: matcher(`(?s)` + relativeForm), cost: 2},
 })
 
 // annotations are formats of other dialects that say nothing to assert; they
@@ -173,13 +173,13 @@ func isAuthority(s string, international bool) bool {
 
 // isIPLiteral reports whether s is an IP-literal (RFC 3986 section 3.2.2).
 func isIPLiteral(s string) bool {
-	inside := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	inside, closed := strings.CutSuffix(s[1:], "]")
 	if len(inside) > 0 && (inside[0] == 'v' || inside[0] == 'V') {
 		version, address, ok := strings.Cut(inside[1:], ".")
-		return ok && version != "" && strings.Trim(version, "0123456789abcdefABCDEF") == "" &&
+		return closed && ok && version != "" && strings.Trim(version, "0123456789abcdefABCDEF") == "" &&
 			address != "" && !strings.Contains(address, "%") && isMadeOf(address, unreservedMarks+subDelims+":", false)
 	}
-	return len(inside) == len(s)-2 && isIPv6(inside)
+	return closed && isIPv6(inside)
 }
 
 // isMadeOf reports whether s holds letters, digits, escapes and marks alone,
