@@ -199,16 +199,23 @@ func (c *compiler) checkResult(at *places, got *types.Type) bool {
 func namesIn(e ast.Expr, s *scope) map[string]bool {
 	names := map[string]bool{}
 	visit(e, func(e ast.Expr) {
-		if e.Kind() == ast.IdentKind && s.isRoot(e.AsIdent()) {
+		if s.isRoot(e.AsIdent()) {
 			names[e.AsIdent()] = true
 		}
 	})
 	return names
 }
 
-// visit calls f for e and all expressions in it.
+// visit calls f for e and all expressions in it. What an expression has as another kind than
+// its own, such as the arguments of a literal, is empty.
 func visit(e ast.Expr, f func(ast.Expr)) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(f))
+}
+
+// textIn returns the string that e writes out, false when it is none.
+func textIn(e ast.Expr) (string, bool) {
+	text, ok := e.AsLiteral().(types.String)
+	return string(text), ok
 }
 
 // contains reports whether is holds for e or an expression in it.

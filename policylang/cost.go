@@ -231,10 +231,7 @@ func sizeOf(node checker.AstNode) uint64 {
 }
 
 func literalLength(e ast.Expr) (uint64, bool) {
-	if e.Kind() != ast.LiteralKind {
-		return 0, false
-	}
-	s, ok := e.AsLiteral().(types.String)
+	s, ok := textIn(e)
 	return uint64(len(s)), ok
 }
 
@@ -329,9 +326,6 @@ func isOptional(t *types.Type) bool {
 func stepsIn(e ast.Expr) uint64 {
 	sum := uint64(0)
 	visit(e, func(e ast.Expr) {
-		if e.Kind() != ast.CallKind {
-			return
-		}
 		switch call := e.AsCall(); call.FunctionName() {
 		case "orValue":
 			sum++
@@ -359,7 +353,7 @@ func (o *optionals) chargeRounds(e ast.Expr) {
 	loop := e.AsComprehension()
 	condition := loop.LoopCondition()
 	steps := stepsIn(condition) + stepsIn(loop.LoopStep())
-	if steps == 0 || condition.Kind() == ast.LiteralKind && condition.AsLiteral() == types.False {
+	if steps == 0 || condition.AsLiteral() == types.False {
 		return
 	}
 	inner := o.node(o.types[condition.ID()])
@@ -379,14 +373,11 @@ func (o *optionals) node(t *types.Type) ast.Expr {
 
 // plain replaces, in place, a call of which nothing is left without optional values.
 func (o *optionals) plain(e ast.Expr) {
-	if e.Kind() != ast.CallKind {
-		return
-	}
 	id, call := e.ID(), e.AsCall()
 	switch call.FunctionName() {
 	case operators.OptSelect:
-		name, _ := call.Args()[1].AsLiteral().(types.String)
-		e.SetKindCase(o.make.NewSelect(id, call.Args()[0], string(name)))
+		name, _ := textIn(call.Args()[1])
+		e.SetKindCase(o.make.NewSelect(id, call.Args()[0], name))
 		delete(o.refs, id)
 	case operators.OptIndex, operators.Index:
 		o.index(e, call.Args()[0], call.Args()[1])

@@ -326,7 +326,7 @@ func partsOf(e ast.Expr, names map[string]bool) Parts {
 func readsParent(e ast.Expr) bool {
 	whole, others := 0, 0
 	visit(e, func(e ast.Expr) {
-		if e.Kind() == ast.IdentKind && e.AsIdent() == "call" {
+		if e.AsIdent() == "call" {
 			whole++
 		}
 		if member := path(e); len(member) == 2 && member[0] == "call" && member[1] != "parent" {

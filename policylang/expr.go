@@ -91,13 +91,10 @@ func fits(got, want *types.Type) bool {
 func (c *compiler) noteWhole(at *places, tree ast.Expr) {
 	owners := map[int64]bool{} // the operands of members
 	visit(tree, func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
+		if call := e.AsCall(); call.FunctionName() == operators.OptSelect {
+			owners[call.Args()[0].ID()] = true
+		} else if e.Kind() == ast.SelectKind {
 			owners[e.AsSelect().Operand().ID()] = true
-		case ast.CallKind:
-			if call := e.AsCall(); call.FunctionName() == operators.OptSelect {
-				owners[call.Args()[0].ID()] = true
-			}
 		}
 	})
 	visit(tree, func(e ast.Expr) {

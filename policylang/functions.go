@@ -218,17 +218,17 @@ func (z *zones) read(function string, at, zone ref.Val) ref.Val {
 func (c *compiler) checkZones(at *places, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || zoned[e.AsCall().FunctionName()] == "" || len(e.AsCall().Args()) != 1 {
+		if zoned[e.AsCall().FunctionName()] == "" || len(e.AsCall().Args()) != 1 {
 			return
 		}
 		p := problem{code: codeType, summary: "the time zone must be written out", detail: "such as 'Europe/Berlin' or '+02:00'"}
 		zone := e.AsCall().Args()[0]
 		if zone.Kind() == ast.LiteralKind {
-			name, _ := zone.AsLiteral().(types.String)
-			if c.scope.env.zones.load(string(name)) == nil {
+			name, _ := textIn(zone)
+			if c.scope.env.zones.load(name) == nil {
 				return
 			}
-			p.summary = fmt.Sprintf("there is no time zone %s", shorten(string(name)))
+			p.summary = fmt.Sprintf("there is no time zone %s", shorten(name))
 		}
 		ok = false
 		c.reportNode(at, zone, p)

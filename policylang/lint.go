@@ -20,11 +20,7 @@ import (
 func (c *compiler) lint(x *expression, tree *ast.AST) {
 	c.lintConstant(x)
 	c.lintOptional(x, tree.Expr())
-	visit(tree.Expr(), func(e ast.Expr) {
-		if e.Kind() == ast.CallKind {
-			c.lintEnum(x.places, e)
-		}
-	})
+	visit(tree.Expr(), func(e ast.Expr) { c.lintEnum(x.places, e) })
 	switch {
 	case x.role == roleWhen:
 		c.when = tree.Expr()
@@ -87,28 +83,23 @@ func (c *compiler) lintEnum(at *places, e ast.Expr) {
 		c.lintEnumValue(at, args[0], args[1])
 		c.lintEnumValue(at, args[1], args[0])
 	case operators.In:
-		if args[1].Kind() == ast.ListKind {
-			for _, element := range args[1].AsList().Elements() {
-				c.lintEnumValue(at, args[0], element)
-			}
+		for _, element := range args[1].AsList().Elements() {
+			c.lintEnumValue(at, args[0], element)
 		}
 	}
 }
 
 func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
 	s := c.scope.shapeOf(member)
-	if s == nil || len(s.enum) == 0 || value.Kind() != ast.LiteralKind {
-		return
-	}
-	text, ok := value.AsLiteral().(types.String)
-	if !ok || slices.Contains(s.enum, string(text)) {
+	text, ok := textIn(value)
+	if s == nil || len(s.enum) == 0 || !ok || slices.Contains(s.enum, text) {
 		return
 	}
 	names := path(member)
 	c.reportNode(at, value, problem{
 		severity: diag.Warning, code: codeEnum, ofTool: isTools(names[0]),
-		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(string(text))),
-		detail:  cmp.Or(diag.DidYouMean(string(text), s.enum), "it is one of "+enumerate(s.enum)),
+		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(text)),
+		detail:  cmp.Or(diag.DidYouMean(text, s.enum), "it is one of "+enumerate(s.enum)),
 	})
 }
 
@@ -197,7 +188,7 @@ func (r role) asking(name string) string {
 func presenceTests(e ast.Expr) map[string]bool {
 	asked := map[string]bool{}
 	visit(e, func(part ast.Expr) {
-		if part.Kind() != ast.SelectKind || !part.AsSelect().IsTestOnly() {
+		if !part.AsSelect().IsTestOnly() {
 			return
 		}
 		if owner := path(part.AsSelect().Operand()); owner != nil {
@@ -233,19 +224,13 @@ func (c *compiler) checkStrays(at *places, tree *ast.AST) bool {
 func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) == 0 {
+		args := e.AsCall().Args()
+		if len(args) == 0 {
 			return
 		}
-		call := e.AsCall()
-		arg := call.Args()[len(call.Args())-1]
-		if arg.Kind() != ast.LiteralKind {
-			return
-		}
+		arg := args[len(args)-1]
 		text, isString := arg.AsLiteral().(types.String)
-		if !isString {
-			return
-		}
-		if what, detail := unreadable(call.FunctionName(), text); what != "" {
+		if what, detail := unreadable(e.AsCall().FunctionName(), text); isString && what != "" {
 			ok = false
 			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what, detail: detail})
 		}
@@ -300,15 +285,13 @@ func (c *compiler) warnClaimed(x *expression, summary, detail string) {
 // proves reports whether a condition holds only for callers of whom something is proved:
 // each of its alternatives asks for that.
 func proves(e ast.Expr) bool {
-	if e.Kind() == ast.CallKind {
-		switch call := e.AsCall(); call.FunctionName() {
-		case operators.LogicalOr:
-			return !slices.ContainsFunc(call.Args(), func(e ast.Expr) bool { return !proves(e) })
-		case operators.LogicalAnd:
-			return slices.ContainsFunc(call.Args(), proves)
-		case operators.LogicalNot:
-			return asksFor(e, isPrincipal)
-		}
+	switch call := e.AsCall(); call.FunctionName() {
+	case operators.LogicalOr:
+		return !slices.ContainsFunc(call.Args(), func(e ast.Expr) bool { return !proves(e) })
+	case operators.LogicalAnd:
+		return slices.ContainsFunc(call.Args(), proves)
+	case operators.LogicalNot:
+		return asksFor(e, isPrincipal)
 	}
 	return asksFor(e, isPrincipal) || asksFor(e, isVerified)
 }
@@ -316,7 +299,7 @@ func proves(e ast.Expr) bool {
 // claims reports whether an alternative of a condition asks what an agent claims, and
 // proves nothing.
 func claims(e ast.Expr) bool {
-	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.LogicalOr {
+	if e.AsCall().FunctionName() == operators.LogicalOr {
 		return slices.ContainsFunc(e.AsCall().Args(), claims)
 	}
 	return !proves(e) && asksFor(e, func(names []string) bool { return len(names) > 0 && names[0] == "agent" })

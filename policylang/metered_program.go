@@ -286,14 +286,11 @@ type pattern struct {
 // patternOf compiles the pattern of a match, or returns nil for one that is not
 // written out.
 func patternOf(e ast.Expr) (*pattern, error) {
-	if e.Kind() != ast.LiteralKind {
-		return nil, nil
-	}
-	text, ok := e.AsLiteral().(types.String)
+	text, ok := textIn(e)
 	if !ok {
 		return nil, nil
 	}
-	return newPattern(string(text))
+	return newPattern(text)
 }
 
 // newPattern compiles a pattern that is small enough. How large it will be is known

@@ -36,7 +36,7 @@ func (p *promoter) index() {
 // number, before the checker has to fail on them.
 func (p *promoter) foresee(s *scope) {
 	visit(p.tree.Expr(), func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+		if len(e.AsCall().Args()) != 2 {
 			return
 		}
 		switch e.AsCall().FunctionName() {
@@ -50,7 +50,7 @@ func (p *promoter) foresee(s *scope) {
 
 func (p *promoter) foreseeSide(s *scope, member, literal ast.Expr) {
 	known := s.shapeOf(member)
-	if known == nil || known.cel.Kind() != types.DoubleKind || literal.Kind() != ast.LiteralKind {
+	if known == nil || known.cel.Kind() != types.DoubleKind {
 		return
 	}
 	if i, ok := literal.AsLiteral().(types.Int); ok && types.Int(types.Double(i)) == i {
@@ -109,11 +109,9 @@ func (p *promoter) widen(a, b ast.Expr, typeA, typeB string) bool {
 }
 
 func (p *promoter) toNumber(e ast.Expr) bool {
-	if e.Kind() == ast.LiteralKind {
-		if i, ok := e.AsLiteral().(types.Int); ok {
-			e.SetKindCase(p.make.NewLiteral(e.ID(), types.Double(i)))
-			return true
-		}
+	if i, ok := e.AsLiteral().(types.Int); ok {
+		e.SetKindCase(p.make.NewLiteral(e.ID(), types.Double(i)))
+		return true
 	}
 	return p.wrap(e, "double")
 }
@@ -137,9 +135,6 @@ func (p *promoter) wrap(e ast.Expr, function string) bool {
 func (p *promoter) mix(checked *ast.AST) bool {
 	changed := false
 	visit(p.tree.Expr(), func(e ast.Expr) {
-		if e.Kind() != ast.CallKind {
-			return
-		}
 		name, args := mixed[e.AsCall().FunctionName()], e.AsCall().Args()
 		if name == "" || len(args) != 2 || !mayMix(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
 			return
@@ -282,14 +277,10 @@ func prune(tree *ast.AST, s *scope) {
 }
 
 func (p *pruner) reduce(e ast.Expr) {
-	switch e.Kind() {
-	case ast.SelectKind:
-		if p.neverThere(e) {
-			p.settle(e, false)
-		}
-	case ast.CallKind:
-		p.reduceCall(e)
+	if p.neverThere(e) {
+		p.settle(e, false)
 	}
+	p.reduceCall(e)
 }
 
 // neverThere reports whether e is the has() of a member that the schema of the

@@ -264,7 +264,49 @@ type factSet struct {
 // factSets returns the variables beside args, vars and now. Their values are
 // pointers into the [Input], read only when an expression names them.
 func factSets() []factSet {
-	return []factSet{agentFacts(), principalFacts(), toolFacts(), callFacts(), sourceFacts()}
+	text := types.StringType
+	return []factSet{
+		newFactSet("agent",
+			stringFact("agent_id", func(a *identity.Agent) string { return a.AgentID }),
+			fact{name: "model", cel: types.NewNullableType(text), get: func(owner any) any {
+				if m := owner.(*identity.Agent).Model; m != "" {
+					return types.String(m)
+				}
+				return types.NullValue
+			}},
+			stringFact("request_id", func(a *identity.Agent) string { return a.RequestID }),
+			labelsFact("metadata", identity.MetadataEntries, func(a *identity.Agent) map[string]string { return a.Metadata }),
+			boolFact("verified", func(a *identity.Agent) bool { return a.Verified }),
+		),
+		newFactSet("principal",
+			stringFact("id", func(p *identity.Principal) string { return p.ID }),
+			stringFact("kind", func(p *identity.Principal) string { return string(p.Kind) }),
+			stringFact("issuer", func(p *identity.Principal) string { return p.Issuer }),
+			listFact("scopes", func(p *identity.Principal) *[]string { return &p.Scopes }),
+			listFact("groups", func(p *identity.Principal) *[]string { return &p.Groups }),
+			fact{name: "claims", cel: types.NewMapType(text, types.DynType), size: maxMemberships, get: func(owner any) any { return owner.(*identity.Principal).Claims }},
+		),
+		newFactSet("tool",
+			stringFact("kind", func(t *ToolFacts) string { return t.Kind }),
+			stringFact("name", func(t *ToolFacts) string { return t.Name }),
+			stringFact("title", func(t *ToolFacts) string { return t.Title }),
+			labelsFact("labels", maxMemberships, func(t *ToolFacts) map[string]string { return t.Labels }),
+			boolFact("read_only", func(t *ToolFacts) bool { return t.ReadOnly }),
+			boolFact("idempotent", func(t *ToolFacts) bool { return t.Idempotent }),
+			boolFact("destructive", func(t *ToolFacts) bool { return t.Destructive }),
+			boolFact("open_world", func(t *ToolFacts) bool { return t.OpenWorld }),
+		),
+		newFactSet("call",
+			stringFact("id", func(c *CallFacts) string { return c.ID }),
+			fact{name: "via", cel: text, enum: []string{"client", "code", "tool", "test"}, get: func(owner any) any { return types.String(owner.(*CallFacts).Via) }},
+			fact{name: "depth", cel: types.IntType, get: func(owner any) any { return types.Int(owner.(*CallFacts).Depth) }},
+			stringFact("parent", func(c *CallFacts) string { return c.Parent }),
+		),
+		newFactSet("source",
+			stringFact("ip", func(s *identity.Source) string { return s.IP }),
+			stringFact("listener", func(s *identity.Source) string { return s.Listener }),
+		),
+	}
 }
 
 // isFactSet reports whether a variable is one of the fact sets.
@@ -296,71 +338,6 @@ func labelsFact[T any](name string, size uint64, get func(*T) map[string]string)
 		name: name, cel: types.NewMapType(types.StringType, types.StringType), size: size,
 		get: func(owner any) any { return get(owner.(*T)) },
 	}
-}
-
-func agentFacts() factSet {
-	model := fact{name: "model", cel: types.NewNullableType(types.StringType), get: func(owner any) any {
-		if m := owner.(*identity.Agent).Model; m != "" {
-			return types.String(m)
-		}
-		return types.NullValue
-	}}
-	return newFactSet("agent",
-		stringFact("agent_id", func(a *identity.Agent) string { return a.AgentID }),
-		model,
-		stringFact("request_id", func(a *identity.Agent) string { return a.RequestID }),
-		labelsFact("metadata", identity.MetadataEntries, func(a *identity.Agent) map[string]string { return a.Metadata }),
-		boolFact("verified", func(a *identity.Agent) bool { return a.Verified }),
-	)
-}
-
-func principalFacts() factSet {
-	claims := fact{
-		name: "claims", cel: types.NewMapType(types.StringType, types.DynType), size: maxMemberships,
-		get: func(owner any) any { return owner.(*identity.Principal).Claims },
-	}
-	return newFactSet("principal",
-		stringFact("id", func(p *identity.Principal) string { return p.ID }),
-		stringFact("kind", func(p *identity.Principal) string { return string(p.Kind) }),
-		stringFact("issuer", func(p *identity.Principal) string { return p.Issuer }),
-		listFact("scopes", func(p *identity.Principal) *[]string { return &p.Scopes }),
-		listFact("groups", func(p *identity.Principal) *[]string { return &p.Groups }),
-		claims,
-	)
-}
-
-func toolFacts() factSet {
-	return newFactSet("tool",
-		stringFact("kind", func(t *ToolFacts) string { return t.Kind }),
-		stringFact("name", func(t *ToolFacts) string { return t.Name }),
-		stringFact("title", func(t *ToolFacts) string { return t.Title }),
-		labelsFact("labels", maxMemberships, func(t *ToolFacts) map[string]string { return t.Labels }),
-		boolFact("read_only", func(t *ToolFacts) bool { return t.ReadOnly }),
-		boolFact("idempotent", func(t *ToolFacts) bool { return t.Idempotent }),
-		boolFact("destructive", func(t *ToolFacts) bool { return t.Destructive }),
-		boolFact("open_world", func(t *ToolFacts) bool { return t.OpenWorld }),
-	)
-}
-
-func callFacts() factSet {
-	via := stringFact("via", func(c *CallFacts) string { return c.Via })
-	via.enum = []string{"client", "code", "tool", "test"}
-	depth := fact{name: "depth", cel: types.IntType, get: func(owner any) any {
-		return types.Int(owner.(*CallFacts).Depth)
-	}}
-	return newFactSet("call",
-		stringFact("id", func(c *CallFacts) string { return c.ID }),
-		via,
-		depth,
-		stringFact("parent", func(c *CallFacts) string { return c.Parent }),
-	)
-}
-
-func sourceFacts() factSet {
-	return newFactSet("source",
-		stringFact("ip", func(s *identity.Source) string { return s.IP }),
-		stringFact("listener", func(s *identity.Source) string { return s.Listener }),
-	)
 }
 
 // shape returns what the set says of its members, in the words of a schema.

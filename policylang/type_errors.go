@@ -45,16 +45,16 @@ func followUps(tree ast.Expr, errs []*common.Error) map[int64]bool {
 	}
 	out := map[int64]bool{}
 	visit(tree, func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || !unknown[e.ID()] || len(e.AsCall().Args()) < 2 {
+		if !unknown[e.ID()] || len(e.AsCall().Args()) < 2 {
 			return
 		}
-		first := e.AsCall().Args()[0]
-		if first.Kind() != ast.IdentKind {
+		first := e.AsCall().Args()[0].AsIdent()
+		if first == "" {
 			return
 		}
 		for _, arg := range e.AsCall().Args() {
 			visit(arg, func(part ast.Expr) {
-				if part.Kind() == ast.IdentKind && part.AsIdent() == first.AsIdent() {
+				if part.AsIdent() == first {
 					out[part.ID()] = true
 				}
 			})
@@ -126,7 +126,7 @@ func readsTool(e ast.Expr) bool {
 
 // reads reports whether e reads the variable name.
 func reads(e ast.Expr, name string) bool {
-	return contains(e, func(part ast.Expr) bool { return part.Kind() == ast.IdentKind && part.AsIdent() == name })
+	return contains(e, func(part ast.Expr) bool { return part.AsIdent() == name })
 }
 
 // refuseForms complains of what CEL has and policies do not: objects that are
@@ -221,14 +221,10 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 // the object were a map.
 func dotted(args []ast.Expr) string {
 	owner := path(args[0])
-	if owner == nil || args[1].Kind() != ast.LiteralKind {
+	member, ok := textIn(args[1])
+	if owner == nil || !ok {
 		return ""
 	}
-	name, ok := args[1].AsLiteral().(types.String)
-	if !ok {
-		return ""
-	}
-	member := string(name)
 	if tokens, mistake := gate(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
 		member = "`" + member + "`"
 	}
@@ -267,9 +263,6 @@ func explainCall(m mismatch) (summary, detail string) {
 
 // advise says how to write a literal so that it has the type want.
 func advise(e ast.Expr, want string) string {
-	if e.Kind() != ast.LiteralKind {
-		return ""
-	}
 	switch v := e.AsLiteral().(type) {
 	case types.String:
 		_, err := strconv.ParseFloat(string(v), 64)
@@ -355,7 +348,7 @@ func (c *compiler) explainMember(at *places, e ast.Expr, name string) {
 	operand := e
 	if e.Kind() == ast.SelectKind {
 		operand = e.AsSelect().Operand()
-	} else if e.Kind() == ast.CallKind && len(e.AsCall().Args()) > 0 {
+	} else if len(e.AsCall().Args()) > 0 {
 		operand = e.AsCall().Args()[0]
 	}
 	start, end := at.point(e.ID())

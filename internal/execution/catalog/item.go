@@ -148,10 +148,7 @@ func (i *Item) shown() [32]byte {
 		Input, Output                    json.RawMessage
 	}{
 		i.Kind, i.Address, i.Title, i.Description, i.Timeout, i.Idempotent, i.ReadOnly, i.Destructive, i.OpenWorld,
-		slices.Clone(i.Icons), i.Offer, rawOf(i.Input), rawOf(i.Output),
-	}
-	for n := range shown.Icons {
-		shown.Icons[n].Range = diag.Range{}
+		i.Icons, i.Offer, rawOf(i.Input), rawOf(i.Output),
 	}
 	// Plain data always encodes.
 	encoded, _ := json.Marshal(shown)

@@ -127,7 +127,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	arguments, required := make([]definition.Argument, len(def.Params)), def.URITemplate.Required()
 	for i, p := range def.Params {
 		arguments[i] = definition.Argument{
-			Name: p.Name, Description: p.Description, Required: slices.Contains(required, p.Name), Complete: p.Complete, Range: p.Range,
+			Name: p.Name, Description: p.Description, Required: slices.Contains(required, p.Name), Complete: p.Complete,
 		}
 	}
 	k.arguments(arguments, def.Call)

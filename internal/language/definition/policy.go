@@ -23,7 +23,7 @@ type Policy struct {
 	// Disclose is [DiscloseReason], [DiscloseGeneric] or [DiscloseHide].
 	Disclose string
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 
@@ -49,7 +49,7 @@ type Limit struct {
 	// Reason may be empty.
 	Reason string
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 
@@ -67,7 +67,7 @@ type Hook struct {
 	GrantRanges map[string]diag.Range
 	Run         Body
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 

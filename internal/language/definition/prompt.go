@@ -16,7 +16,7 @@ type Prompt struct {
 	Messages []Message
 	Run      *Body
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 
@@ -26,7 +26,6 @@ type Argument struct {
 	Required                 bool
 	// Complete is nil when nothing completes the value.
 	Complete *Complete
-	Range    diag.Range
 }
 
 // Message is a message of a [Prompt]. Exactly one of Text, Media, Resource and

@@ -45,7 +45,7 @@ type Resource struct {
 	Content *Content
 	Run     *Body
 
-	Range, NameRange, URIRange diag.Range
+	NameRange, URIRange diag.Range
 	Hashes
 }
 
@@ -67,7 +67,7 @@ type Folder struct {
 	Annotations *Annotations
 	Icons       []Icon
 
-	Range, NameRange, RootRange, PrefixRange diag.Range
+	NameRange, RootRange, PrefixRange diag.Range
 	Hashes
 }
 
@@ -87,7 +87,7 @@ type Template struct {
 	Text Phrase
 	Run  *Body
 
-	Range, NameRange, URIRange diag.Range
+	NameRange, URIRange diag.Range
 	Hashes
 }
 

@@ -31,7 +31,7 @@ type Test struct {
 	Mocks     []Mock
 	Expect    Expect
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 
@@ -95,5 +95,4 @@ type Expect struct {
 	// Calls lists the host calls in order, such as "http.crm GET /customers/C-1042";
 	// nil when they are not looked at.
 	Calls []string
-	Range diag.Range
 }

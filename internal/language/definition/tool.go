@@ -61,7 +61,7 @@ type Tool struct {
 	// DryRun answers in the place of Run in a rehearsal; nil where nothing does.
 	DryRun *Body
 
-	Range, NameRange diag.Range
+	NameRange diag.Range
 	Hashes
 }
 
@@ -193,7 +193,6 @@ type Icon struct {
 	// Theme is the background that the icon is for: [LightTheme], [DarkTheme]
 	// or "".
 	Theme string
-	Range diag.Range
 }
 
 // The values of [Icon.Theme].

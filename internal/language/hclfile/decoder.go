@@ -149,12 +149,12 @@ func (h *hasher) Write(b []byte) (int, error) {
 }
 
 // definition checks the name and the block of a definition, which what calls it, and
-// begins its hashes. It returns the places of the block and of its name.
-func (d *decoder) definition(b *hclsyntax.Block, what string) (at, name diag.Range) {
+// begins its hashes. It returns the place of its name.
+func (d *decoder) definition(b *hclsyntax.Block, what string) diag.Range {
 	d.checkName(what, b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
 	d.begin(b)
-	return d.f.rng(blockRange(b)), d.f.rng(b.LabelRanges[0])
+	return d.f.rng(b.LabelRanges[0])
 }
 
 // begin begins the hashes of a definition: where it stands and its source

@@ -16,9 +16,9 @@ import (
 )
 
 func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
-	at, nameAt := d.definition(b, "the policy")
+	nameAt := d.definition(b, "the policy")
 	p := definition.Policy{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["policy"]),
 		When:    d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
@@ -190,9 +190,9 @@ const maxCalls = 1_000_000
 const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
 
 func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
-	at, nameAt := d.definition(b, "the limit")
+	nameAt := d.definition(b, "the limit")
 	l := definition.Limit{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
 	}
 	l.Calls, l.Per = d.rate(b.Body)
@@ -247,9 +247,9 @@ func meantRate(written string) string {
 }
 
 func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
-	at, nameAt := d.definition(b, "the hook")
+	nameAt := d.definition(b, "the hook")
 	h := definition.Hook{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		On: d.events(b.Body), Targets: d.targets(b.Body, rules["hook"]),
 		Timeout: d.duration(b.Body, "timeout", definition.DefaultHookTimeout),
 	}

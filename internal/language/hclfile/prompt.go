@@ -13,9 +13,9 @@ import (
 
 func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	r := rules["prompt"]
-	at, nameAt := d.definition(b, "the prompt")
+	nameAt := d.definition(b, "the prompt")
 	p := definition.Prompt{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
 	p.Title, _ = d.text(b.Body, "title")
@@ -70,7 +70,7 @@ func (d *decoder) promptArgument(b *hclsyntax.Block) definition.Argument {
 	r := rules["argument"]
 	d.checkIdentifier("the argument", b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
-	a := definition.Argument{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
+	a := definition.Argument{Name: b.Labels[0]}
 	a.Title, _ = d.text(b.Body, "title")
 	a.Description, _ = d.text(b.Body, "description")
 	a.Required, _ = d.boolean(b.Body, "required", false)

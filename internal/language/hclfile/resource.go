@@ -15,9 +15,9 @@ import (
 )
 
 func (d *decoder) resource(b *hclsyntax.Block) definition.Resource {
-	at, nameAt := d.definition(b, "the resource")
+	nameAt := d.definition(b, "the resource")
 	r := definition.Resource{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, rules["resource"]), Call: d.call(b),
 	}
 	r.Title, _ = d.text(b.Body, "title")
@@ -122,9 +122,9 @@ const (
 
 func (d *decoder) folder(b *hclsyntax.Block) definition.Folder {
 	r := rules["resource_folder"]
-	at, nameAt := d.definition(b, "the folder")
+	nameAt := d.definition(b, "the folder")
 	f := definition.Folder{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
 		MIMETypes: d.extensions(b.Body), Labels: d.textMap(b.Body, "labels"),
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r),

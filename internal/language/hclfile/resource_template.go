@@ -13,9 +13,9 @@ import (
 
 func (d *decoder) template(b *hclsyntax.Block) definition.Template {
 	r := rules["resource_template"]
-	at, nameAt := d.definition(b, "the template")
+	nameAt := d.definition(b, "the template")
 	t := definition.Template{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		MIMEType: d.mimeType(b.Body), Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r), Call: d.call(b),
 	}
 	t.Title, _ = d.text(b.Body, "title")

@@ -23,7 +23,7 @@ func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	r := rules["test"]
 	d.checkBody(b)
 	d.begin(b)
-	t := definition.Test{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
+	t := definition.Test{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {
 		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
 	}
@@ -245,7 +245,6 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	d.checkBody(b)
 	e := definition.Expect{
 		Output: d.json(b.Body, "output"), MIMEType: d.mimeType(b.Body), Messages: d.expectedMessages(b.Body),
-		Range: d.f.rng(b.DefRange()),
 	}
 	if text, ok := d.text(b.Body, "text"); ok {
 		e.Text = &text

@@ -16,9 +16,9 @@ import (
 )
 
 func (d *decoder) tool(b *hclsyntax.Block) definition.Tool {
-	at, nameAt := d.definition(b, "the tool")
+	nameAt := d.definition(b, "the tool")
 	t := definition.Tool{
-		Name: b.Labels[0], Range: at, NameRange: nameAt,
+		Name: b.Labels[0], NameRange: nameAt,
 		ReadOnly: d.flag(b.Body, "read_only"), Destructive: d.flag(b.Body, "destructive"), OpenWorld: d.flag(b.Body, "open_world"),
 		Icons: d.icons(b.Body, rules["tool"]), Call: d.call(b),
 	}
@@ -277,7 +277,7 @@ func (d *decoder) icons(body *hclsyntax.Body, r *rule) []definition.Icon {
 
 func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 	d.checkBody(b)
-	i := definition.Icon{MIMEType: d.mimeType(b.Body), Range: d.f.rng(b.DefRange())}
+	i := definition.Icon{MIMEType: d.mimeType(b.Body)}
 	if src, ok := d.text(b.Body, "src"); ok {
 		i.Src = src
 		if problem, detail := checkIcon(src); problem != "" {

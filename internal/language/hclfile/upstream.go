@@ -38,8 +38,8 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret)
 
 func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstream {
 	r := rules["upstream"]
-	at, nameAt := d.definition(b, "the upstream")
-	u := definition.Upstream{Name: b.Labels[0], Range: at, NameRange: nameAt}
+	nameAt := d.definition(b, "the upstream")
+	u := definition.Upstream{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: nameAt}
 	if inner := first(b.Body, "container"); inner != nil {
 		u.Container = d.container(inner, b, n)
 	}

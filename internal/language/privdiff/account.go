@@ -162,7 +162,7 @@ func (s *Side) tool(t *definition.Tool) account {
 	a := account{kind: "tool", name: t.Name, where: t.NameRange}
 	a.encoded(grant.Told, "title", t.Title)
 	a.encoded(grant.Told, "description", []any{t.HasDescription, t.Description})
-	a.encoded(grant.Told, "icons", icons(t.Icons))
+	a.encoded(grant.Told, "icons", t.Icons)
 	a.encoded(grant.Judged, "idempotent", t.Idempotent)
 	a.encoded(grant.Judged, "read_only", t.ReadOnly)
 	a.encoded(grant.Judged, "destructive", t.Destructive)
@@ -206,16 +206,6 @@ func (a *account) pointers(option string, list []string) {
 	for _, pointer := range list {
 		a.say(grant.Holds, option, pointer)
 	}
-}
-
-// icons returns icons without where they stand.
-func icons(list []definition.Icon) []definition.Icon {
-	plain := make([]definition.Icon, len(list))
-	for i, icon := range list {
-		icon.Range = noRange
-		plain[i] = icon
-	}
-	return plain
 }
 
 // policy returns what a policy says. It holds power back, unless calls that no

@@ -23,7 +23,7 @@ func (s *Side) resource(r *definition.Resource) account {
 	a.encoded(grant.Told, "mime_type", r.MIMEType)
 	a.encoded(grant.Told, "size", r.Size)
 	a.encoded(grant.Told, "annotations", r.Annotations)
-	a.encoded(grant.Told, "icons", icons(r.Icons))
+	a.encoded(grant.Told, "icons", r.Icons)
 	s.call(&a, &r.Call)
 	a.content(r.Content)
 	a.body(grant.Told, "body", r.Run)
@@ -56,7 +56,7 @@ func folder(f *definition.Folder) account {
 	a.encoded(grant.Judged, "labels", f.Labels)
 	a.encoded(grant.Told, "description", f.Description)
 	a.encoded(grant.Told, "annotations", f.Annotations)
-	a.encoded(grant.Told, "icons", icons(f.Icons))
+	a.encoded(grant.Told, "icons", f.Icons)
 	return a
 }
 
@@ -75,7 +75,7 @@ func (s *Side) template(t *definition.Template) account {
 	a.encoded(grant.Told, "description", t.Description)
 	a.encoded(grant.Told, "mime_type", t.MIMEType)
 	a.encoded(grant.Told, "annotations", t.Annotations)
-	a.encoded(grant.Told, "icons", icons(t.Icons))
+	a.encoded(grant.Told, "icons", t.Icons)
 	s.call(&a, &t.Call)
 	a.encoded(grant.Told, "text", t.Text)
 	a.body(grant.Told, "body", t.Run)
@@ -86,7 +86,7 @@ func (s *Side) prompt(p *definition.Prompt) account {
 	a := account{kind: "prompt", name: p.Name, where: p.NameRange}
 	a.encoded(grant.Told, "title", p.Title)
 	a.encoded(grant.Told, "description", p.Description)
-	a.encoded(grant.Told, "icons", icons(p.Icons))
+	a.encoded(grant.Told, "icons", p.Icons)
 	for _, argument := range p.Arguments {
 		part := `argument "` + argument.Name + `"`
 		a.encoded(grant.Told, part, []any{argument.Title, argument.Description, argument.Required})

@@ -179,7 +179,7 @@ func (s *Side) server() account {
 	a.encoded(grant.Told, "version", said.Version)
 	a.encoded(grant.Told, "description", said.Description)
 	a.encoded(grant.Told, "instructions", said.Instructions)
-	a.encoded(grant.Told, "icons", icons(said.Icons))
+	a.encoded(grant.Told, "icons", said.Icons)
 	a.when(said.ExposeTraces, grant.Gives, "expose_traces")
 	a.when(said.LenientLifecycle, grant.Gives, "strict_lifecycle = false")
 	a.when(said.Mode == definition.Production, grant.Holds, "mode production")

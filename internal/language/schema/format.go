@@ -2,7 +2,9 @@ package schema
 
 import (
 	"net/netip"
+	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -22,7 +24,7 @@ var formats = formatsByName([]*format{
 	{name: "date", words: "a date, like 2026-07-28", valid: isDate},
 	{name: "time", words: "a time with its offset, like 14:30:00Z", valid: isTime},
 	{name: "date-time", words: "a date and time with its offset, like 2026-07-28T14:30:00Z", valid: isDateTime},
-	{name: "duration", words: "a duration, like P3DT4H", valid: isDuration},
+	{name: "duration", words: "a duration, like P3DT4H", valid: matcher(durationForm), cost: 1},
 	{name: "email", words: "an email address, like name@example.com", valid: isEmail},
 	{name: "idn-email", words: "an email address, like name@example.com", valid: isIDNEmail},
 	{name: "hostname", words: "a host name, like api.example.com", valid: isHostname},
@@ -33,11 +35,11 @@ var formats = formatsByName([]*format{
 	{name: "uri-reference", words: "a URI or a relative reference, like /path?query", valid: isURIReference},
 	{name: "iri", words: "an IRI, like https://example.com/path", valid: isIRI},
 	{name: "iri-reference", words: "an IRI or a relative reference, like /path?query", valid: isIRIReference},
-	{name: "uri-template", words: "a URI template, like /orders/{id}", valid: isURITemplate},
-	{name: "uuid", words: "a UUID, like 123e4567-e89b-12d3-a456-426614174000", valid: isUUID},
+	{name: "uri-template", words: "a URI template, like /orders/{id}", valid: matcher(templateForm), cost: 2},
+	{name: "uuid", words: "a UUID, like 123e4567-e89b-12d3-a456-426614174000", valid: matcher(uuidForm), cost: 1},
 	{name: "regex", words: "a regular expression (RE2, at most 4096 bytes)", valid: isPattern, cost: 5},
-	{name: "json-pointer", words: "a JSON pointer, like /items/0", valid: isPointer},
-	{name: "relative-json-pointer", words: "a relative JSON pointer, like 1/name", valid: isRelativePointer},
+	{name: "json-pointer", words: "a JSON pointer, like /items/0", valid: isPointer, cost: 2},
+	{name: "relative-json-pointer", words: "a relative JSON pointer, like 1/name", valid: matcher(`(?s)` + relativeForm), cost: 2},
 })
 
 // annotations are formats of other dialects that say nothing to assert; they
@@ -55,87 +57,29 @@ func formatsByName(list []*format) map[string]*format {
 	return m
 }
 
+// matcher returns a function that matches a pattern, which covers a text as a whole.
+func matcher(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+
 func formatNames() []string { return sortedNames(formats) }
 
-// isUUID reports whether s is a UUID in its textual form (RFC 9562 section 4).
-func isUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i := range len(s) {
-		switch i {
-		case 8, 13, 18, 23:
-			if s[i] != '-' {
-				return false
-			}
-		default:
-			if !isHex(s[i]) {
-				return false
-			}
-		}
-	}
-	return true
-}
+// Formats that are regular languages.
+const (
+	uuidForm     = `^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`
+	pointerForm  = `(/([^~]|~[01])*)?` // RFC 6901 section 3
+	relativeForm = `^(0|[1-9][0-9]*)(#|` + pointerForm + `)$`
+	// durationForm leaves out no unit between two others (RFC 3339 appendix A).
+	durationForm = `^P([0-9]+W|` + dateForm + `(T` + clockForm + `)?|T` + clockForm + `)$`
+	dateForm     = `([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)`
+	clockForm    = `([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)`
+)
 
-// isPointer reports whether s is a JSON pointer (RFC 6901 section 3).
-func isPointer(s string) bool {
-	if s != "" && s[0] != '/' {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
-			return false
-		}
-	}
-	return true
-}
-
-// isRelativePointer reports whether s is a relative JSON pointer.
-func isRelativePointer(s string) bool {
-	rest := strings.TrimLeft(s, "0123456789")
-	up := s[:len(s)-len(rest)]
-	if up == "" || len(up) > 1 && up[0] == '0' {
-		return false
-	}
-	return rest == "#" || isPointer(rest)
-}
+// isPointer reports whether s is a JSON pointer.
+var isPointer = matcher(`(?s)^` + pointerForm + `$`)
 
 // isDate reports whether s is a full-date (RFC 3339 section 5.6).
 func isDate(s string) bool {
-	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
-		return false
-	}
-	year, month, day := digits(s[:4]), digits(s[5:7]), digits(s[8:])
-	return year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= days(year, month)
-}
-
-func days(year, month int) int {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	}
-	return 31
-}
-
-// digits returns the number that s writes in digits alone, of at most nine, or
-// -1.
-func digits(s string) int {
-	if s == "" || len(s) > 9 {
-		return -1
-	}
-	n := 0
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return -1
-		}
-		n = n*10 + int(s[i]-'0')
-	}
-	return n
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -143,78 +87,21 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // isTime reports whether s is a full-time (RFC 3339 section 5.6). A leap
 // second can only be the last of a day in UTC.
 func isTime(s string) bool {
-	if len(s) < len("00:00:00Z") || s[2] != ':' || s[5] != ':' {
+	if !hasTimeForm(s) {
 		return false
 	}
-	hour, minute, second := digits(s[:2]), digits(s[3:5]), digits(s[6:8])
-	if hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
-		return false
+	if s[6:8] != "60" {
+		return true
 	}
-	rest := s[8:]
-	if fraction, ok := strings.CutPrefix(rest, "."); ok {
-		rest = strings.TrimLeft(fraction, "0123456789")
-		if len(rest) == len(fraction) {
-			return false
-		}
-	}
-	offset, ok := timeOffset(rest)
-	const day = 24 * 60
-	return ok && (second < 60 || (hour*60+minute-offset+day)%day == day-1)
+	t, err := time.Parse("15:04:05Z07:00", strings.ToUpper(s[:6]+"59"+s[8:]))
+	return err == nil && t.UTC().Format("15:04") == "23:59"
 }
 
-// timeOffset returns the minutes of a time-offset (RFC 3339 section 5.6).
-func timeOffset(s string) (minutes int, ok bool) {
-	if s == "Z" || s == "z" {
-		return 0, true
-	}
-	if len(s) != len("+00:00") || s[3] != ':' || s[0] != '+' && s[0] != '-' {
-		return 0, false
-	}
-	hour, minute := digits(s[1:3]), digits(s[4:])
-	if hour < 0 || hour > 23 || minute < 0 || minute > 59 {
-		return 0, false
-	}
-	minutes = hour*60 + minute
-	if s[0] == '-' {
-		minutes = -minutes
-	}
-	return minutes, true
-}
+var hasTimeForm = matcher(`^([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`)
 
 // isDateTime reports whether s is a date-time (RFC 3339 section 5.6).
 func isDateTime(s string) bool {
 	return len(s) > 10 && (s[10] == 'T' || s[10] == 't') && isDate(s[:10]) && isTime(s[11:])
-}
-
-// isDuration reports whether s is a duration (RFC 3339 appendix A), which
-// leaves out no unit between two others.
-func isDuration(s string) bool {
-	rest, ok := strings.CutPrefix(s, "P")
-	if !ok {
-		return false
-	}
-	if weeks, ok := strings.CutSuffix(rest, "W"); ok {
-		return weeks != "" && strings.Trim(weeks, "0123456789") == ""
-	}
-	date, clock, timed := strings.Cut(rest, "T")
-	return rest != "" && hasUnits(date, "YMD") && (!timed || clock != "" && hasUnits(clock, "HMS"))
-}
-
-// hasUnits reports whether s is a row of numbers, each with one of the units
-// after it, in their order and without a gap.
-func hasUnits(s, units string) bool {
-	for first := true; s != ""; first = false {
-		rest := strings.TrimLeft(s, "0123456789")
-		if rest == "" || len(rest) == len(s) {
-			return false
-		}
-		i := strings.IndexByte(units, rest[0])
-		if i < 0 || i > 0 && !first {
-			return false
-		}
-		s, units = rest[1:], units[i+1:]
-	}
-	return true
 }
 
 func isURI(s string) bool          { return isReference(s, false, false) }
@@ -259,15 +146,7 @@ func firstSegment(s string) string {
 	return first
 }
 
-func isScheme(s string) bool {
-	for i, r := range s {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		if !letter && (i == 0 || !isLetterOrDigit(r) && !strings.ContainsRune("+-.", r)) {
-			return false
-		}
-	}
-	return s != ""
-}
+var isScheme = matcher(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
 // isAuthority reports whether s is the authority of a URI (RFC 3986 section 3.2).
 func isAuthority(s string, international bool) bool {
@@ -294,13 +173,13 @@ func isAuthority(s string, international bool) bool {
 
 // isIPLiteral reports whether s is an IP-literal (RFC 3986 section 3.2.2).
 func isIPLiteral(s string) bool {
-	inside := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	inside, closed := strings.CutSuffix(s[1:], "]")
 	if len(inside) > 0 && (inside[0] == 'v' || inside[0] == 'V') {
 		version, address, ok := strings.Cut(inside[1:], ".")
-		return ok && version != "" && strings.Trim(version, "0123456789abcdefABCDEF") == "" &&
+		return closed && ok && version != "" && strings.Trim(version, "0123456789abcdefABCDEF") == "" &&
 			address != "" && !strings.Contains(address, "%") && isMadeOf(address, unreservedMarks+subDelims+":", false)
 	}
-	return len(inside) == len(s)-2 && isIPv6(inside)
+	return closed && isIPv6(inside)
 }
 
 // isMadeOf reports whether s holds letters, digits, escapes and marks alone,
@@ -327,46 +206,12 @@ func isMadeOf(s, marks string, international bool) bool {
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// isURITemplate reports whether s is a URI template (RFC 6570 section 2, with
-// the apostrophe of erratum 6937).
-func isURITemplate(s string) bool {
-	for s != "" {
-		literal, rest, open := strings.Cut(s, "{")
-		if !isMadeOf(literal, "!#$&'()*+,-./:;=?@[]_~", true) {
-			return false
-		}
-		if !open {
-			return true
-		}
-		expression, rest, closed := strings.Cut(rest, "}")
-		if !closed || !isExpression(expression) {
-			return false
-		}
-		s = rest
-	}
-	return true
-}
-
-// isExpression reports whether s is what stands in the braces of a URI template.
-func isExpression(s string) bool {
-	if s != "" && strings.IndexByte("+#./;?&=,!@|", s[0]) >= 0 {
-		s = s[1:]
-	}
-	for variable := range strings.SplitSeq(s, ",") {
-		name, length, prefixed := strings.Cut(variable, ":")
-		if prefixed {
-			if n := digits(length); n < 1 || n > 9999 || length[0] == '0' {
-				return false
-			}
-		} else {
-			name = strings.TrimSuffix(name, "*")
-		}
-		if name == "" || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") || !isMadeOf(name, "_.", false) {
-			return false
-		}
-	}
-	return true
-}
+// The forms of a URI template (RFC 6570 section 2, with the apostrophe of erratum 6937), and
+// of a variable in its braces.
+const (
+	templateForm = `^([A-Za-z0-9!#$&'()*+,./:;=?@\[\]_~\x{80}-\x{10FFFF}-]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` + variableForm + `(,` + variableForm + `)*\})*$`
+	variableForm = `([A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(\.([A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*(:[1-9][0-9]{0,3}|\*)?`
+)
 
 // isHostname reports whether s is a host name (RFC 1123 section 2.1).
 func isHostname(s string) bool { return isHost(s, isLetterOrDigit) }
@@ -418,49 +263,27 @@ func isIPv6(s string) bool {
 }
 
 // isEmail reports whether s is a mailbox (RFC 5321 section 4.1.2).
-func isEmail(s string) bool { return isMailbox(s, isHostname, false) }
+func isEmail(s string) bool { return isMailbox(s, isLocalPart, isHostname) }
 
 // isIDNEmail reports whether s is a mailbox that may have letters of any
 // script (RFC 6531 section 3.3).
-func isIDNEmail(s string) bool { return isMailbox(s, isIDNHostname, true) }
+func isIDNEmail(s string) bool { return isMailbox(s, isIDNLocalPart, isIDNHostname) }
 
-func isMailbox(s string, isHost func(string) bool, international bool) bool {
+func isMailbox(s string, isLocal, isHost func(string) bool) bool {
 	at := strings.LastIndexByte(s, '@')
 	if at < 1 || at > 64 || len(s) > 254 {
 		return false
 	}
 	local, domain := s[:at], s[at+1:]
-	return isLocalPart(local, international) && (isHost(domain) || isAddressLiteral(domain))
+	return isLocal(local) && (isHost(domain) || isAddressLiteral(domain))
 }
 
-func isLocalPart(s string, international bool) bool {
-	quoted := len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"'
-	if quoted {
-		return isQuotedText(s[1:len(s)-1], international)
-	}
-	if s[0] == '.' || s[len(s)-1] == '.' || strings.Contains(s, "..") {
-		return false
-	}
-	for _, r := range s {
-		if !isLetterOrDigit(r) && !strings.ContainsRune(".!#$%&'*+-/=?^_`{|}~", r) && (r < utf8.RuneSelf || !international) {
-			return false
-		}
-	}
-	return true
-}
+var isLocalPart, isIDNLocalPart = matcher(localForm("")), matcher(localForm(`\x{80}-\x{10FFFF}`))
 
-func isQuotedText(s string, international bool) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\':
-			if i++; i == len(s) || s[i] < ' ' || s[i] >= 0x7f {
-				return false
-			}
-		case c == '"' || c < ' ' || c == 0x7f || c > 0x7f && !international:
-			return false
-		}
-	}
-	return true
+// localForm is the form of what stands before the @, which may have more characters.
+func localForm(more string) string {
+	atom := "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + more + "-]+"
+	return `^(` + atom + `(\.` + atom + `)*|"([ !#-\[\]-~` + more + `]|\\[ -~])*")$`
 }
 
 // isAddressLiteral reports whether s is an address in brackets.
