@@ -60,7 +60,6 @@ func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, text: fmt.Sprintf(format, args...)}
 }
 
-// run runs one command line and returns the exit code.
 func run(e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
@@ -204,7 +203,6 @@ func extensions() []engine.Extension {
 	return []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
 }
 
-// telemetry returns the extension that traces calls and counts them.
 func (e env) telemetry() engine.Extension {
 	return telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})
 }

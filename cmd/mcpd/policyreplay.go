@@ -144,7 +144,6 @@ type changes struct {
 	some   bool
 }
 
-// change prints one call.
 func (p *changes) change(c *replay.Change) error {
 	if p.asJSON {
 		r := c.Call
@@ -170,10 +169,8 @@ func (p *changes) change(c *replay.Change) error {
 	return err
 }
 
-// calledOf returns what was called.
 func calledOf(c *replay.Change) string { return cmp.Or(c.Call.URI, c.Call.Name) }
 
-// end prints the counts.
 func (p *changes) end(n replay.Counts) error {
 	if p.asJSON {
 		return p.endJSON(n)

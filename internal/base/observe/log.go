@@ -44,7 +44,6 @@ func note(has *[len(ids)]bool, a slog.Attr) {
 	}
 }
 
-// Enabled reports what the next handler does.
 func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
@@ -99,7 +98,6 @@ func (h logHandler) grouped(attrs []slog.Attr) slog.Handler {
 	return next
 }
 
-// WithAttrs returns a handler whose records have more attributes.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if len(attrs) == 0 {
 		return h
@@ -116,7 +114,6 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup returns a handler whose records stand in a group.
 func (h logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -140,7 +137,6 @@ func (r Request) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// requestOf returns the request of a context.
 func requestOf(ctx context.Context) Request {
 	r, _ := ctx.Value(requestKey{}).(Request)
 	return r

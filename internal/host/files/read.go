@@ -148,7 +148,6 @@ type lineReader struct {
 	count int64
 }
 
-// full reports whether no more lines are asked for.
 func (l *lineReader) full() bool { return l.most > 0 && l.count >= l.most }
 
 func (l *lineReader) add(data []byte) error {
@@ -173,7 +172,6 @@ func (l *lineReader) add(data []byte) error {
 	return nil
 }
 
-// told returns the lines without their ends.
 func (l *lineReader) told(redact func([]byte) []byte) told {
 	lines := []string{}
 	text := strings.ToValidUTF8(string(redact(l.kept)), "\ufffd")

@@ -108,7 +108,6 @@ func (e *encoder) event(v *Event, now time.Time) {
 	}
 }
 
-// intent writes what is about to be done.
 func (e *encoder) intent(r *Record, now time.Time) {
 	e.begin(intentKind, now)
 	e.call(r)

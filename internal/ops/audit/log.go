@@ -204,7 +204,6 @@ func (l *Log) Event(v Event) error {
 	return l.write(func(e *encoder, now time.Time) { e.event(&v, now) })
 }
 
-// write encodes a line and hands it to the writer.
 func (l *Log) write(encode func(*encoder, time.Time)) error {
 	e := l.entries.Get().(*entry)
 	encode(e.encoder, l.o.Now())

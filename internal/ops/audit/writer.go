@@ -231,7 +231,6 @@ func (w *writer) tellRefused() {
 	}
 }
 
-// tell adds an event of the log itself.
 func (w *writer) tell(name string, attributes map[string]string) {
 	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
 	e.event(&Event{name, attributes}, w.log.o.Now())
@@ -271,7 +270,6 @@ func (w *writer) checkpoint() error {
 	return w.marks.reach(at)
 }
 
-// end writes what is left, and gives the log up.
 func (w *writer) end() error {
 	w.retry = 0
 	batch, _ := w.log.take(nil)

@@ -194,7 +194,6 @@ func (e *environment) endpoint() string {
 	return u.String()
 }
 
-// headers returns what every request carries.
 func (e *environment) headers() http.Header {
 	header := http.Header{}
 	for _, p := range e.pairs(httpheader.IsToken, forTraces("HEADERS")...) {
@@ -211,7 +210,6 @@ type environment struct {
 	wrong []error
 }
 
-// refuse notes what is wrong with a variable.
 func (e *environment) refuse(name, format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Errorf("environment variable "+name+": "+format, args...))
 }
