@@ -26,8 +26,6 @@ func (c *controlFlag) add(cmd *cobra.Command, text string) {
 	_ = cmd.MarkFlagFilename("control")
 }
 
-func (c *controlFlag) given() bool { return c.value != "" && c.value != controlOff }
-
 // path returns the path of the socket of a server of these files, empty for none.
 func (c *controlFlag) path(e env, f *files) string {
 	switch c.value {

@@ -21,7 +21,6 @@ import (
 	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/extensions/sqlite"
-	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/extensions/typescript"
 )
 
@@ -201,8 +200,4 @@ func newVersion(e env) *cobra.Command {
 // extensions returns all extensions but telemetry, which a server that listens has.
 func extensions() []engine.Extension {
 	return []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
-}
-
-func (e env) telemetry() engine.Extension {
-	return telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})
 }

@@ -68,7 +68,7 @@ func (o *operation) listen() error {
 	switch {
 	case err == nil:
 		return nil
-	case o.flags.control.given():
+	case o.flags.control.value != "":
 		return unstarted(err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		o.logger.Info("mcpd status, reload and token ask another server of these files", slog.String("cause", err.Error()))

@@ -161,15 +161,13 @@ func (p *changes) change(c *replay.Change) error {
 		_, err = p.out.WriteString(begin + string(row))
 		return err
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, calledOf(c), c.Call.Caller.Principal.ID, c.Then, c.Now)
+	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, cmp.Or(c.Call.URI, c.Call.Name), c.Call.Caller.Principal.ID, c.Then, c.Now)
 	if r := c.Now.Ruling; r != nil && r.Policy.Compiled != nil {
 		text += fmt.Sprintf(" (%s)", r.Policy.Where)
 	}
 	_, err := p.out.WriteString(printable(text) + "\n")
 	return err
 }
-
-func calledOf(c *replay.Change) string { return cmp.Or(c.Call.URI, c.Call.Name) }
 
 func (p *changes) end(n replay.Counts) error {
 	if p.asJSON {

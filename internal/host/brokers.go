@@ -73,7 +73,7 @@ func NewBrokers(o Options) Brokers {
 	})
 	tokens := oauth.New(oauth.Options{
 		Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) },
-		Joined:    o.joined, Lost: o.lost,
+		Joined:    func(client, user string) error { return o.Audit(TokenJoined, attributesOf(client, user)) }, Lost: o.lost,
 	})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{

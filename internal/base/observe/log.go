@@ -51,7 +51,7 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle adds what the record lacks.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	trace, span := h.spanOf(ctx)
-	request := requestOf(ctx)
+	request, _ := ctx.Value(requestKey{}).(Request)
 	if trace == "" && request == (Request{}) {
 		return h.next.Handle(ctx, r)
 	}
@@ -135,9 +135,4 @@ type requestKey struct{}
 // In returns a context whose records in the log name the request, by [LogHandler].
 func (r Request) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
-}
-
-func requestOf(ctx context.Context) Request {
-	r, _ := ctx.Value(requestKey{}).(Request)
-	return r
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -244,7 +245,7 @@ func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
 	if err := f.take(q.given, int64(len(q.content))); err != nil {
 		return err
 	}
-	temp := beside(q.Path, tempPrefix+rand.Text()+tempSuffix)
+	temp := path.Join(path.Dir(q.Path), tempPrefix+rand.Text()+tempSuffix)
 	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
 	if err != nil {
 		return err

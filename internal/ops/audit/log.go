@@ -186,7 +186,10 @@ func (l *Log) Intent(r *Record) error {
 	if l.o.Mode == Relaxed {
 		return nil
 	}
-	return l.write(func(e *encoder, now time.Time) { e.intent(r, now) })
+	return l.write(func(e *encoder, now time.Time) {
+		e.begin(intentKind, now)
+		e.call(r)
+	})
 }
 
 // Strict reports whether nothing may be answered that is not written down.

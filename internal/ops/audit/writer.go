@@ -80,7 +80,7 @@ func (w *writer) run() {
 			w.armed = 0
 			w.tend()
 		}
-		if w.holds() {
+		if w.retry == 0 || len(w.spool.unsynced) < maxUnsynced {
 			clear(batch)
 			batch, closed = w.log.take(batch)
 			w.commit(batch)
@@ -91,9 +91,6 @@ func (w *writer) run() {
 	}
 	w.log.closeErr = w.end()
 }
-
-// holds reports whether there is room for another batch.
-func (w *writer) holds() bool { return w.retry == 0 || len(w.spool.unsynced) < maxUnsynced }
 
 func (l *Log) isClosed() bool {
 	l.mu.Lock()

@@ -248,14 +248,12 @@ func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
 		}
 	}
 	return d.policy("to-"+u.host(), selected(u.host()),
-		[]any{mapping(is("from", []any{selectedPod("mcpd")}), is("ports", []any{tcp("http")}))},
+		[]any{mapping(is("from", []any{mapping(is("podSelector", selected("mcpd")))}), is("ports", []any{tcp("http")}))},
 		egress,
 	)
 }
 
 func selected(name string) *yaml.Map { return mapping(is("matchLabels", labelled(name))) }
-
-func selectedPod(name string) *yaml.Map { return mapping(is("podSelector", selected(name))) }
 
 func tcp(port string) *yaml.Map { return mapping(is("protocol", "TCP"), is("port", port)) }
 
