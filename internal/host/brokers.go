@@ -97,7 +97,7 @@ func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
 	}
 	if h.Mocks != nil {
-		return h.Mocks.module(p.Module, p.Function)
+		return h.Mocks.value("modules."+p.Module, p.Function)
 	}
 	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
 	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
