@@ -36,7 +36,6 @@ type answers struct {
 	talk  *dialog // nil where no person can be asked
 }
 
-// answersOf reads the values of --answer.
 func answersOf(e env, pairs []string) (*answers, error) {
 	a := &answers{given: map[string]json.RawMessage{}, used: map[string]bool{}}
 	for _, pair := range pairs {
@@ -71,7 +70,6 @@ func (a *answers) can() []string {
 	return can
 }
 
-// to returns the answers to requests by their keys.
 func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, error) {
 	if a.asked++; a.asked > maxAsked {
 		return nil, findings("the call has asked %d times, and goes on asking", maxAsked)

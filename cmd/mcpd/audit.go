@@ -317,7 +317,6 @@ func (t *auditTail) run(e env, args []string) error {
 	return audit.Follow(ctx, e.at(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
 }
 
-// print prints one record.
 func (t *auditTail) print(out io.Writer, l *audit.Line) error {
 	text := printable(l.String())
 	if t.asJSON {

@@ -248,7 +248,6 @@ func printAnswer(e env, a answer, raw bool) error {
 // printer shows what a tool tells while it runs.
 type printer struct{ e env }
 
-// Progress prints one line.
 func (p printer) Progress(done float64, total *float64, message string) {
 	of := ""
 	if total != nil {

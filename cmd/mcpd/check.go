@@ -88,7 +88,6 @@ func (f *files) printReport(e env, report engine.Report, err error) error {
 	return err
 }
 
-// countRules counts the policies, and the limits where there are some.
 func countRules(status engine.Status) string {
 	rules := "1 policy"
 	if status.Policies != 1 {

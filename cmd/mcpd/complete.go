@@ -119,7 +119,6 @@ func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Compl
 	return names
 }
 
-// completeListed completes whatever list can be asked for.
 func completeListed(e env, f *files) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var found []cobra.Completion

@@ -124,7 +124,6 @@ func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) er
 	return findings("%s cannot be deployed", count(len(problems), "thing"))
 }
 
-// print prints what there is to say of the operator's file.
 func (c *composition) print(e env, d compose.Deployment, problems diag.List) error {
 	if len(problems) == 0 {
 		return nil
@@ -219,7 +218,6 @@ func (c *composition) release() string {
 // memorySize is an amount of memory.
 var memorySize = regexp.MustCompile(`^([1-9][0-9]{0,6})([MG])iB$`)
 
-// limits returns what mcpd may take.
 func (c *composition) limits() (compose.Limits, error) {
 	written := memorySize.FindStringSubmatch(c.memory)
 	if written == nil {
@@ -313,10 +311,8 @@ func (c *composition) settle(e env, files []compose.File) error {
 	return c.report(e, files, differences)
 }
 
-// at returns the path of a file of the deployment.
 func (c *composition) at(name string) string { return filepath.Join(c.out, filepath.FromSlash(name)) }
 
-// change does away with one difference.
 func (c *composition) change(e env, files []compose.File, d compose.Difference) error {
 	to := c.at(d.Name)
 	if d.Kind == compose.Stale {
@@ -333,7 +329,6 @@ func (c *composition) change(e env, files []compose.File, d compose.Difference) 
 	return e.disk.writeFile(to, content, mode)
 }
 
-// states returns what is told of each file.
 func (c *composition) states(files []compose.File, differences []compose.Difference) []composedFile {
 	names := map[compose.Kind]string{compose.Missing: "written", compose.Changed: "written", compose.Stale: "removed"}
 	if c.check {

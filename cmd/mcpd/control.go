@@ -26,9 +26,6 @@ func (c *controlFlag) add(cmd *cobra.Command, text string) {
 	_ = cmd.MarkFlagFilename("control")
 }
 
-// given reports whether the user has named a socket.
-func (c *controlFlag) given() bool { return c.value != "" && c.value != controlOff }
-
 // path returns the path of the socket of a server of these files, empty for none.
 func (c *controlFlag) path(e env, f *files) string {
 	switch c.value {
@@ -48,7 +45,6 @@ type controlAnswer struct {
 	Printed string          `json:"printed"`
 }
 
-// answer answers a request on the control socket.
 func (o *operation) answer(ctx context.Context, r control.Request) (any, error) {
 	switch r.Do {
 	case control.Status:
@@ -179,7 +175,6 @@ exit code is 1.`,
 	return cmd
 }
 
-// reloaded says how a reload ended.
 func (a *asking) reloaded(e env, row reloadRow) error {
 	switch {
 	case row.OK && a.asJSON:

@@ -66,7 +66,6 @@ func shown(text string) string {
 	}, text), "  ")
 }
 
-// line reads what is typed until the end of the line.
 func (d *dialog) line(prompt string) (string, error) {
 	d.say("%s ", prompt)
 	return d.read()
@@ -91,7 +90,6 @@ func (d *dialog) read() (string, error) {
 	}
 }
 
-// confirm asks until the answer is yes or no.
 func (d *dialog) confirm(question string) (bool, error) {
 	for {
 		typed, err := d.line(question + " [y/n]")

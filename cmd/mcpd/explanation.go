@@ -34,7 +34,6 @@ func printExplanation(w io.Writer, x *pipeline.Explanation) error {
 	return err
 }
 
-// writeRuling writes what one policy says.
 func writeRuling(b *strings.Builder, mark string, x *pipeline.Explanation, r pipeline.Ruling) {
 	p := r.Policy
 	if p.Compiled == nil {
@@ -89,7 +88,6 @@ var outcomes = map[string][2]string{
 	"unknown":           {"depends on what is not known", "would depend on what is not known"},
 }
 
-// saysIn is what a policy does, in words.
 func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	outcome := outcomes[r.Decision.Outcome.String()]
 	does := outcome[0]
@@ -121,7 +119,6 @@ func ended(x *pipeline.Explanation) string {
 	}
 }
 
-// summaryOfExplanation says what comes of all policies.
 func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
 	if x.Shown != "" && x.Decider < 0 {

@@ -217,9 +217,6 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// varsFiles is the pattern of the files of values beside the operator's file.
-func (f *files) varsFiles() string { return filepath.Join(filepath.Dir(f.config), "*.mcpdvars") }
-
 // inMemory is the value of --state that keeps nothing on disk.
 const inMemory = "memory"
 

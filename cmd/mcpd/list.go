@@ -132,7 +132,6 @@ type line struct {
 	schema json.RawMessage
 }
 
-// lines are those of the tools, the resources, the templates and the prompts.
 func (l *listing) lines() [][]line {
 	groups := make([][]line, 1, 4)
 	for _, m := range l.tools {

@@ -220,7 +220,6 @@ func pinRowOf(t lockfile.Tool) *pinRow {
 	return &pinRow{t.Hash(), t.Definition()}
 }
 
-// printDrifts prints for machines what differs.
 func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
 	out := struct {
 		OK        bool       `json:"ok"`

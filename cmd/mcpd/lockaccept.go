@@ -142,7 +142,6 @@ func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	return nil
 }
 
-// tellAccepted says what was accepted.
 func tellAccepted(e env, drifts []federation.Drift) error {
 	accepted := 0
 	for _, d := range drifts {

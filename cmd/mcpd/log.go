@@ -81,7 +81,6 @@ type strays struct{ logger *slog.Logger }
 // for, and quotes it: that may be a secret which the host was sent.
 const unsolicited = "Unsolicited response received on idle HTTP channel"
 
-// Write takes in one line.
 func (s strays) Write(line []byte) (int, error) {
 	if bytes.HasPrefix(line, []byte(unsolicited)) {
 		s.logger.Debug("a host sent more than it was asked for")

@@ -21,7 +21,6 @@ import (
 	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/extensions/sqlite"
-	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/extensions/typescript"
 )
 
@@ -60,7 +59,6 @@ func usage(format string, args ...any) error {
 	return &exitError{code: exitUsage, text: fmt.Sprintf(format, args...)}
 }
 
-// run runs one command line and returns the exit code.
 func run(e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
@@ -202,9 +200,4 @@ func newVersion(e env) *cobra.Command {
 // extensions returns all extensions but telemetry, which a server that listens has.
 func extensions() []engine.Extension {
 	return []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
-}
-
-// telemetry returns the extension that traces calls and counts them.
-func (e env) telemetry() engine.Extension {
-	return telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})
 }

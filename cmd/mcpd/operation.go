@@ -68,7 +68,7 @@ func (o *operation) listen() error {
 	switch {
 	case err == nil:
 		return nil
-	case o.flags.control.given():
+	case o.flags.control.value != "":
 		return unstarted(err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		o.logger.Info("mcpd status, reload and token ask another server of these files", slog.String("cause", err.Error()))
@@ -78,7 +78,6 @@ func (o *operation) listen() error {
 	return nil
 }
 
-// close removes the control socket.
 func (o *operation) close() error {
 	if o.control == nil {
 		return nil
@@ -183,7 +182,6 @@ func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Re
 	return report, err
 }
 
-// line says on one line how the server is.
 func (o *operation) line() string {
 	status := o.front.Status()
 	if health := status.Health(); !status.Healthy() {

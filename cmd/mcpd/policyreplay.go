@@ -144,7 +144,6 @@ type changes struct {
 	some   bool
 }
 
-// change prints one call.
 func (p *changes) change(c *replay.Change) error {
 	if p.asJSON {
 		r := c.Call
@@ -162,7 +161,7 @@ func (p *changes) change(c *replay.Change) error {
 		_, err = p.out.WriteString(begin + string(row))
 		return err
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, calledOf(c), c.Call.Caller.Principal.ID, c.Then, c.Now)
+	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, cmp.Or(c.Call.URI, c.Call.Name), c.Call.Caller.Principal.ID, c.Then, c.Now)
 	if r := c.Now.Ruling; r != nil && r.Policy.Compiled != nil {
 		text += fmt.Sprintf(" (%s)", r.Policy.Where)
 	}
@@ -170,10 +169,6 @@ func (p *changes) change(c *replay.Change) error {
 	return err
 }
 
-// calledOf returns what was called.
-func calledOf(c *replay.Change) string { return cmp.Or(c.Call.URI, c.Call.Name) }
-
-// end prints the counts.
 func (p *changes) end(n replay.Counts) error {
 	if p.asJSON {
 		return p.endJSON(n)

@@ -25,17 +25,15 @@ asks a running server.`,
   mcpd read image://pixel > pixel.gif
   mcpd read crm://customers/C-1042 --url http://127.0.0.1:8080`,
 		Args: needs(1, 1, "name one resource by its URI: mcpd read URI; mcpd list shows them"),
-		RunE: func(cmd *cobra.Command, args []string) error { return read(cmd.Context(), e, &f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := call.Request{Kind: call.Resources, Name: args[0]}
+			return f.show(cmd.Context(), e, "resources/read", request, map[string]any{"uri": args[0]}, printContents)
+		},
 	}
 	f.add(cmd, "ask")
 	cmd.ValidArgsFunction = completeURIs(e, &f)
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the result of MCP, or the error, as JSON")
 	return cmd
-}
-
-func read(ctx context.Context, e env, f *callFlags, uri string) error {
-	request := call.Request{Kind: call.Resources, Name: uri}
-	return f.show(ctx, e, "resources/read", request, map[string]any{"uri": uri}, printContents)
 }
 
 // show asks the server, by a method of MCP, or the files for what is no tool, and prints it.

@@ -92,7 +92,6 @@ func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []stri
 	}
 }
 
-// execute makes one leg of a call.
 func (r remote) execute(ctx context.Context, request map[string]any) (a answer, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -117,7 +116,6 @@ type remoteTool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// tools returns the tools that the server lists.
 func (r remote) tools(ctx context.Context) ([]remoteTool, error) {
 	var capabilities struct {
 		Tools []remoteTool `json:"tools"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/telemetry"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/watch"
@@ -135,7 +136,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{e.telemetry()},
+		Logger: logger, Veil: &f.log.veil, Transport: transport, Pending: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
@@ -149,7 +150,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
 	watcher, err := watch.New(watch.Options{
-		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{f.files.varsFiles()},
+		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")},
 		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
 	})
 	if err != nil {

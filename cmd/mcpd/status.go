@@ -126,7 +126,6 @@ func (r *statusRow) exit(said bool) error {
 	}
 }
 
-// row says how the server is.
 func (o *operation) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
@@ -151,7 +150,6 @@ func (o *operation) row(s engine.Status) statusRow {
 	return r
 }
 
-// print prints for people.
 func (r *statusRow) print(e env) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
 	lines := [][2]string{
@@ -178,7 +176,6 @@ func (r *statusRow) print(e env) error {
 	return table.Flush()
 }
 
-// text says where bodies run.
 func (b bodiesRow) text() string {
 	running := "1 process"
 	if b.Processes != 1 {

@@ -73,7 +73,6 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 	return of, nil
 }
 
-// request returns what is called, and with which arguments.
 func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (r call.Request, err error) {
 	kind := slices.Index(kindNames(), p.kind)
 	if kind < 0 {

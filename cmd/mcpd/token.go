@@ -146,7 +146,6 @@ func (r tokenRow) who() string {
 	return fmt.Sprintf("%s (%s)", r.Principal, r.Kind)
 }
 
-// print prints for people.
 func (a tokenAnswer) print(e env) error {
 	w := tabwriter.NewWriter(e.text(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SECRET\tPRINCIPAL\tKIND\tSINCE\tRENEWED\tISSUER")
@@ -193,7 +192,6 @@ func (t *tokens) ask(ctx context.Context, e env, do control.Verb) (got tokenAnsw
 	return t.open(ctx, e, r)
 }
 
-// open asks the file.
 func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenAnswer, err error) {
 	if t.at = t.state; t.at == "" {
 		t.at = t.asking.files.state(e)
@@ -230,7 +228,6 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 	return got, nil
 }
 
-// tokensOf carries out a request.
 func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
 	if r.Do == control.Tokens {
 		found, err := s.UserTokens()
@@ -244,7 +241,6 @@ func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
 	return got, nil
 }
 
-// answerTokens answers a request on the control socket.
 func answerTokens(s *engine.Server, r control.Request) (any, error) {
 	got, err := tokensOf(s, r)
 	if err != nil {

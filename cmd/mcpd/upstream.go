@@ -72,7 +72,6 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// text says how the server is, for people.
 func (u *upstreamRow) text() string {
 	switch {
 	case u.Up:
@@ -126,7 +125,6 @@ func (f *upstreamFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "offer what the MCP server `NAME=URL` offers, too (also "+upstreamVariable+", a list)")
 }
 
-// servers returns the upstreams that the command line and the environment name.
 func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 	var all []engine.Upstream
 	taken := map[string]bool{}

@@ -161,7 +161,6 @@ type attempt struct {
 // errProgramsClosed is of a program that comes behind the end of the server.
 var errProgramsClosed = errors.New("no program is run any more")
 
-// Run runs a program. See [scripting.Executor].
 func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	a, err := p.begin()
 	if err != nil {
@@ -210,7 +209,6 @@ func (a *attempt) over() bool {
 	}
 }
 
-// Workers tells how the processes are. See [scripting.Staffed].
 func (p *programs) Workers() scripting.Workers {
 	p.mu.Lock()
 	a := p.last
@@ -225,7 +223,6 @@ func (p *programs) Workers() scripting.Workers {
 	return staffed.Workers()
 }
 
-// Close ends the processes. See [scripting.Executor].
 func (p *programs) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -73,7 +73,7 @@ func NewBrokers(o Options) Brokers {
 	})
 	tokens := oauth.New(oauth.Options{
 		Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) },
-		Joined:    o.joined, Lost: o.lost,
+		Joined:    func(client, user string) error { return o.Audit(TokenJoined, attributesOf(client, user)) }, Lost: o.lost,
 	})
 	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
 	return Brokers{
@@ -97,7 +97,7 @@ func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
 	}
 	if h.Mocks != nil {
-		return h.Mocks.module(p.Module, p.Function)
+		return h.Mocks.value("modules."+p.Module, p.Function)
 	}
 	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
 	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {

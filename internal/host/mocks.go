@@ -200,20 +200,12 @@ func askAnswer(object string, body []byte) json.RawMessage {
 
 // CallTool answers for a tool. A test is of one tool: what that calls runs in
 // tests of its own. The error is a [scripting.HostError].
-func (m *Mocks) CallTool(name string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.value("tools", name)
-}
+func (m *Mocks) CallTool(name string) ([]byte, error) { return m.value("tools", name) }
 
-func (m *Mocks) module(name, function string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.value("modules."+name, function)
-}
-
-// value answers with what a mock holds, whatever the arguments; mu is held.
+// value answers with what a mock holds, whatever the arguments.
 func (m *Mocks) value(object, request string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	mock, err := m.reply(object, request, "{\n  json = {}\n}")
 	return mock.Body, err
 }

@@ -37,12 +37,6 @@ const (
 	TokenLost   = "token.lost"
 )
 
-// joined writes down that a token has come; an error means that it may not be used.
-func (o Options) joined(client, user string) error {
-	return o.Audit(TokenJoined, attributesOf(client, user))
-}
-
-// lost writes down that a token is not there any more.
 func (o Options) lost(client, user string, why oauth.Loss) {
 	attributes := attributesOf(client, user)
 	attributes["why"] = string(why)

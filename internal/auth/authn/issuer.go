@@ -69,13 +69,6 @@ type flight struct {
 	wait time.Duration
 }
 
-func newIssuer(url string, algorithms []string, protocol idp.Protocol, client *http.Client, now func() time.Time, log *slog.Logger) *issuer {
-	return &issuer{url: url, algorithms: algorithms, protocol: protocol, client: documentsOnly(client), now: now, log: log}
-}
-
-// begin reads the keys before anybody needs them.
-func (i *issuer) begin() { i.fetch(i.now()) }
-
 // close ends what is fetched, and waits for the end.
 func (i *issuer) close() {
 	i.mu.Lock()

@@ -182,7 +182,6 @@ func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass
 	return p, d.source(r), pass, nil
 }
 
-// source says where a request came in.
 func (d Door) source(r *http.Request) identity.Source {
 	if d.Source == nil {
 		return Peer(r)

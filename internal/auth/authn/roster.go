@@ -104,7 +104,7 @@ func (r *Roster) Apply(o Options) error {
 	}
 	for key, made := range next.issuers {
 		if r.issuers[key] != made {
-			made.begin()
+			made.fetch(r.now()) // before anybody needs the keys
 		}
 	}
 	r.files, r.issuers = next.files, next.issuers
@@ -210,7 +210,8 @@ func (b *building) issuer(t TokenOptions) *issuer {
 	key := fmt.Sprintf("%q %q", t.Issuer, t.Algorithms)
 	if b.issuers[key] == nil {
 		if b.issuers[key] = b.roster.issuers[key]; b.issuers[key] == nil {
-			b.issuers[key] = newIssuer(t.Issuer, t.Algorithms, b.roster.protocol, b.roster.client, b.roster.now, b.roster.log)
+			r := b.roster
+			b.issuers[key] = &issuer{url: t.Issuer, algorithms: t.Algorithms, protocol: r.protocol, client: documentsOnly(r.client), now: r.now, log: r.log}
 		}
 	}
 	return b.issuers[key]

@@ -91,7 +91,6 @@ func (s *set) connection(r *http.Request) (_ identity.Principal, proved bool, er
 	return p, proved, nil
 }
 
-// check returns whom a credential proves.
 func (s *set) check(r *http.Request, c credential) (identity.Principal, error) {
 	if c.kind == tokenCredential {
 		return s.token(r, c.text)
@@ -305,7 +304,6 @@ func (s *set) describe() error {
 	return nil
 }
 
-// scopes returns the scopes that tokens need.
 func (s *set) scopes() []string {
 	var all []string
 	for _, t := range s.tokens {

@@ -139,7 +139,6 @@ func (f *tlsFiles) look(now time.Time) {
 	f.expire(now)
 }
 
-// expire tells that the certificate has expired.
 func (f *tlsFiles) expire(now time.Time) {
 	if now.After(f.current.Load().Certificates[0].Leaf.NotAfter) {
 		f.tell("no client can connect: replace the certificate", errServerExpired)

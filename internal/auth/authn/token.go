@@ -70,7 +70,6 @@ func parseJWT(text string) (jwt, error) {
 	return t, nil
 }
 
-// token returns whom a token proves.
 func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
 	if len(s.tokens) == 0 {
 		return identity.Principal{}, errNoTokens

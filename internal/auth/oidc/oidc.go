@@ -92,7 +92,6 @@ func newVerifier(issuer string, key crypto.PublicKey, alg string) verifier {
 		&oidc.Config{SupportedSigningAlgs: []string{alg}, SkipClientIDCheck: true, SkipExpiryCheck: true})}
 }
 
-// Verify checks the signature of a token.
 func (v verifier) Verify(ctx context.Context, token string) error {
 	_, err := v.IDTokenVerifier.Verify(ctx, token)
 	return err

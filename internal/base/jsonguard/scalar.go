@@ -152,7 +152,6 @@ func (s *scanner) skip(c byte) bool {
 	return false
 }
 
-// digits reads as many digits as there are.
 func (s *scanner) digits() []byte {
 	start := s.at
 	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {

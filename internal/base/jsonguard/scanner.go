@@ -144,7 +144,6 @@ func (s *scanner) member() *Error {
 	return s.structural()
 }
 
-// word reads a literal.
 func (s *scanner) word(w string) *Error {
 	for i := range len(w) {
 		if s.at == len(s.data) || s.data[s.at] != w[i] {
@@ -208,7 +207,6 @@ type name struct {
 	escaped    bool
 }
 
-// spell returns the bytes of the name.
 func (s *scanner) spell(n name) []byte {
 	if n.escaped {
 		return s.unescaped[n.start:n.end]
@@ -272,10 +270,8 @@ func (s *stack[T]) at(i int) *T {
 	return &s.rest[i-near]
 }
 
-// top returns the element on top.
 func (s *stack[T]) top() *T { return s.at(s.n - 1) }
 
-// push puts an element on top.
 func (s *stack[T]) push(e T) {
 	if s.n < near {
 		s.first[s.n] = e

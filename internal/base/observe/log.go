@@ -44,7 +44,6 @@ func note(has *[len(ids)]bool, a slog.Attr) {
 	}
 }
 
-// Enabled reports what the next handler does.
 func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
@@ -52,7 +51,7 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 // Handle adds what the record lacks.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	trace, span := h.spanOf(ctx)
-	request := requestOf(ctx)
+	request, _ := ctx.Value(requestKey{}).(Request)
 	if trace == "" && request == (Request{}) {
 		return h.next.Handle(ctx, r)
 	}
@@ -99,7 +98,6 @@ func (h logHandler) grouped(attrs []slog.Attr) slog.Handler {
 	return next
 }
 
-// WithAttrs returns a handler whose records have more attributes.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if len(attrs) == 0 {
 		return h
@@ -116,7 +114,6 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup returns a handler whose records stand in a group.
 func (h logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -138,10 +135,4 @@ type requestKey struct{}
 // In returns a context whose records in the log name the request, by [LogHandler].
 func (r Request) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
-}
-
-// requestOf returns the request of a context.
-func requestOf(ctx context.Context) Request {
-	r, _ := ctx.Value(requestKey{}).(Request)
-	return r
 }

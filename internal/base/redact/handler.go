@@ -43,7 +43,6 @@ func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
-// WithAttrs returns a handler whose records have more attributes.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if len(attrs) > 0 {
 		h.steps = append(slices.Clip(h.steps), step{attrs: attrs})
@@ -51,7 +50,6 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup returns a handler whose records stand in a group.
 func (h handler) WithGroup(name string) slog.Handler {
 	if name != "" {
 		h.steps = append(slices.Clip(h.steps), step{group: name})

@@ -134,7 +134,6 @@ func (m *maker) key(name string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Meaning))
 }
 
-// prompt makes the prompt that tells how code is written.
 func (m *maker) prompt() {
 	i := m.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
 	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`

@@ -235,7 +235,6 @@ type continuation struct {
 	Responses map[string]json.RawMessage `json:"responses"`
 }
 
-// hash is that of all of it.
 func (c *continuation) hash() [sha256.Size]byte {
 	encoded, _ := json.Marshal(c) // what was decoded always encodes
 	return sha256.Sum256(encoded)

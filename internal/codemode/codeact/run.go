@@ -29,7 +29,6 @@ type runner struct {
 	transpiler scripting.Transpiler
 }
 
-// Run runs the program of the agent.
 func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	mode, _ := i.Args["mode"].(string)
 	outcome, _, err := r.run(ctx, i, mode == plan)

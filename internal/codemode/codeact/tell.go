@@ -100,7 +100,6 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 // call is one of the tool that it names.
 type itself struct{}
 
-// Run says so.
 func (itself) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
 	return failed("%s calls other tools, and not itself", CallTool), nil
 }

@@ -59,14 +59,12 @@ func isIdentifier(name string) bool {
 		return false
 	}
 	for i := range len(name) {
-		if !isWordByte(name[i]) {
+		if c := name[i]; !isAlphanumeric(c) && c != '_' && c != '$' {
 			return false
 		}
 	}
 	return true
 }
-
-func isWordByte(c byte) bool { return isAlphanumeric(c) || c == '_' || c == '$' }
 
 func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -145,7 +145,6 @@ func (r *reader) value(depth int) node {
 	return n
 }
 
-// kindBy returns the kind of the values that begin with c.
 func kindBy(c byte) kind {
 	switch c {
 	case '{':
@@ -190,7 +189,6 @@ func (r *reader) scalar() string {
 	return r.src[start:r.in.Offset()]
 }
 
-// unquoted returns what a JSON string says.
 func unquoted(written string) (value string) {
 	if strings.IndexByte(written, '\\') < 0 {
 		return strings.ToValidUTF8(written[1:len(written)-1], "\uFFFD")

@@ -109,7 +109,6 @@ func prompt(tools []Tool, example string, d Detail, o Options) string {
 	return strings.Join(parts, "\n")
 }
 
-// catalogue returns the declarations as a part of a prompt.
 func catalogue(tools []Tool, d Detail) string {
 	switch {
 	case len(tools) == 0:

@@ -14,7 +14,6 @@ const (
 	onlyFolder = syscall.O_DIRECTORY
 )
 
-// deviceOf returns the file system that a file is on.
 func deviceOf(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Dev)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -148,7 +149,6 @@ type lineReader struct {
 	count int64
 }
 
-// full reports whether no more lines are asked for.
 func (l *lineReader) full() bool { return l.most > 0 && l.count >= l.most }
 
 func (l *lineReader) add(data []byte) error {
@@ -173,7 +173,6 @@ func (l *lineReader) add(data []byte) error {
 	return nil
 }
 
-// told returns the lines without their ends.
 func (l *lineReader) told(redact func([]byte) []byte) told {
 	lines := []string{}
 	text := strings.ToValidUTF8(string(redact(l.kept)), "\ufffd")
@@ -246,7 +245,7 @@ func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
 	if err := f.take(q.given, int64(len(q.content))); err != nil {
 		return err
 	}
-	temp := beside(q.Path, tempPrefix+rand.Text()+tempSuffix)
+	temp := path.Join(path.Dir(q.Path), tempPrefix+rand.Text()+tempSuffix)
 	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
 	if err != nil {
 		return err

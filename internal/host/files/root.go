@@ -174,8 +174,6 @@ func typeOf(mode fs.FileMode) string {
 	return typeOther
 }
 
-func beside(name, other string) string { return path.Join(path.Dir(name), other) }
-
 // Folder is a grant, with what one run has used of it. It holds nothing open,
 // and is safe for concurrent use.
 type Folder struct {
@@ -277,16 +275,12 @@ func checkName(name string) string {
 		return "a name in a path has at most 255 bytes"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "a name in a path does not end with a dot or a space"
-	case isTemp(name):
+	case strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix):
 		return "names like " + tempPrefix + "*" + tempSuffix + " are of files that are being written"
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unfit) || strings.ContainsAny(name, `/\`) || hasDrive(name):
 		return "the name cannot be written in a path"
 	}
 	return ""
-}
-
-func isTemp(name string) bool {
-	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
 // unfit reports characters that nobody sees, or that stand for broken ones.

@@ -38,10 +38,6 @@ func typed(code string) string {
 	return code[:4] + "-" + code[4:]
 }
 
-// newMark returns what a page and the forms for its code have in common, and no
-// others that a user sees at the same time.
-func newMark() string { return rand.Text()[:4] }
-
 // form asks the user for the code that their browser shows beside a mark, with so many
 // tries left.
 func (c Client) form(mark string, left int) []byte {

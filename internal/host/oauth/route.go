@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -167,7 +168,7 @@ func (u *Users) returned(ctx context.Context, v *visit, query url.Values) (statu
 		u.end(v, err)
 		return http.StatusForbidden, pageRefused
 	case u.client.Routed():
-		mark := newMark()
+		mark := rand.Text()[:4] // the page and the forms for its code have it in common
 		v.token, v.code, v.left, v.expires = got, newCode(), tries, u.issuer.options.Now().Add(life)
 		for i := range v.forms {
 			v.forms[i] = u.client.form(mark, i+1)

@@ -249,7 +249,6 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 	}
 }
 
-// append adds a byte to out.
 func (c *canonical) append(m *matcher, b byte, from, to int) {
 	r := run{out: uint32(len(c.out)), from: uint32(from)}
 	if from+1 != to {

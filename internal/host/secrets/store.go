@@ -179,7 +179,8 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	e, ok := s.entries[name]
 	s.mu.Unlock()
 	if !ok {
-		return "", fmt.Errorf("secret %q is not defined", nameOf(name))
+		name, _ = SplitKey(name)
+		return "", fmt.Errorf("secret %q is not defined", name)
 	}
 	value, err := s.resolve(ctx, e)
 	if err != nil {
@@ -266,11 +267,6 @@ func (d Def) Key() string {
 		h.Write(client)
 	}
 	return d.Name + keyMark + hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-func nameOf(id string) string {
-	name, _, _ := strings.Cut(id, keyMark)
-	return name
 }
 
 // SplitKey returns the name of a secret, and what tells definitions of that name

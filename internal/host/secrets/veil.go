@@ -340,7 +340,6 @@ func (v *veil) replaced(text []byte, places []place) []byte {
 	return append(out, text[last:]...)
 }
 
-// Find implements [redact.Net].
 func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
 	for _, p := range find(v, text) {
 		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: v.marks[p.mark]})
@@ -348,7 +347,6 @@ func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
 	return spans
 }
 
-// Longest implements [redact.Net].
 func (v *veil) Longest() int { return v.longest }
 
 func (v *veil) over(text string) string { return redact.Over(text, v) }

@@ -95,7 +95,6 @@ func (w *walker) sort(text []byte, members []member, from int) {
 	copy(text[from:], w.scratch)
 }
 
-// skip goes over the next value.
 func (w *walker) skip() {
 	w.in.Next()
 	w.in.Value()
@@ -125,7 +124,6 @@ func appendPlain(dst []byte, r rune) []byte {
 	return utf8.AppendRune(dst, r)
 }
 
-// appendScalar appends a number, a bool or null.
 func appendScalar(dst, word []byte) []byte {
 	if c := word[0]; c != '-' && (c < '0' || c > '9') {
 		return append(dst, word...)

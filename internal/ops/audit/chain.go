@@ -110,7 +110,6 @@ func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bo
 	return at, prev, err == nil
 }
 
-// headPath returns where the head of a log is kept.
 func headPath(path string) string { return path + ".head" }
 
 // maxHead is the length of a head in bytes.

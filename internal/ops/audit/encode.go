@@ -108,12 +108,6 @@ func (e *encoder) event(v *Event, now time.Time) {
 	}
 }
 
-// intent writes what is about to be done.
-func (e *encoder) intent(r *Record, now time.Time) {
-	e.begin(intentKind, now)
-	e.call(r)
-}
-
 func (e *encoder) outcome(r *Record, now time.Time) {
 	e.begin(outcomeKind, now)
 	e.call(r)

@@ -25,7 +25,6 @@ const (
 	maxKeyFile = 1 << 10
 )
 
-// keyPath returns where the key of a log is kept.
 func keyPath(path string) string { return path + ".key" }
 
 // keys are the two that are derived from one: knowing a digest of arguments
@@ -110,7 +109,6 @@ func (k *keyFile) decodeMark(text []byte) {
 	}
 }
 
-// readKey reads the key that is kept beside a log.
 func readKey(d disk, path string) (k keyFile, err error) {
 	name := keyPath(path)
 	f, err := d.open(name, os.O_RDONLY)
@@ -156,7 +154,6 @@ func (k keyFile) write(d disk, path string) error {
 	return err
 }
 
-// makeKey makes a key and keeps it beside a log.
 func makeKey(d disk, path string) (keyFile, error) {
 	k := keyFile{key: make([]byte, keySize), state: keyUnused}
 	rand.Read(k.key)

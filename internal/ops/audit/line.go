@@ -20,11 +20,6 @@ import (
 // errLine is the error of a line that is no record. Verify tells more.
 var errLine = errors.New("the line is no record of an audit log")
 
-// lineLimits are those of lines that are read: what is written keeps within them.
-func lineLimits() jsonguard.Limits {
-	return jsonguard.Limits{Bytes: maxLine, Depth: 80, Tokens: 1_000_000}
-}
-
 // Line is one line of a log, as it was read. Whether it is authentic is for
 // [Verify] to say.
 type Line struct {
@@ -39,7 +34,8 @@ type Line struct {
 
 // parseLine reads a line that may hold anything.
 func parseLine(text []byte) (*Line, error) {
-	if !jsonguard.IsObject(text) || jsonguard.Check(text, lineLimits()) != nil {
+	// What is written keeps within these limits.
+	if !jsonguard.IsObject(text) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxLine, Depth: 80, Tokens: 1_000_000}) != nil {
 		return nil, errLine
 	}
 	l := &Line{JSON: bytes.Clone(text)}

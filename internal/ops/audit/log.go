@@ -186,7 +186,10 @@ func (l *Log) Intent(r *Record) error {
 	if l.o.Mode == Relaxed {
 		return nil
 	}
-	return l.write(func(e *encoder, now time.Time) { e.intent(r, now) })
+	return l.write(func(e *encoder, now time.Time) {
+		e.begin(intentKind, now)
+		e.call(r)
+	})
 }
 
 // Strict reports whether nothing may be answered that is not written down.
@@ -204,7 +207,6 @@ func (l *Log) Event(v Event) error {
 	return l.write(func(e *encoder, now time.Time) { e.event(&v, now) })
 }
 
-// write encodes a line and hands it to the writer.
 func (l *Log) write(encode func(*encoder, time.Time)) error {
 	e := l.entries.Get().(*entry)
 	encode(e.encoder, l.o.Now())

@@ -140,7 +140,6 @@ func (v *verifier) follows(path string, number int, at link, linked bool) {
 	}
 }
 
-// begins checks the first authentic line.
 func (v *verifier) begins(path string, number int, at link, linked bool) {
 	oldest := max(v.head.first, 1)
 	switch {
@@ -151,7 +150,6 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 	}
 }
 
-// end checks that the log reaches as far as it should.
 func (v *verifier) end(path string) {
 	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.strange < known {
 		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, known))

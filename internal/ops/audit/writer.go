@@ -80,7 +80,7 @@ func (w *writer) run() {
 			w.armed = 0
 			w.tend()
 		}
-		if w.holds() {
+		if w.retry == 0 || len(w.spool.unsynced) < maxUnsynced {
 			clear(batch)
 			batch, closed = w.log.take(batch)
 			w.commit(batch)
@@ -91,9 +91,6 @@ func (w *writer) run() {
 	}
 	w.log.closeErr = w.end()
 }
-
-// holds reports whether there is room for another batch.
-func (w *writer) holds() bool { return w.retry == 0 || len(w.spool.unsynced) < maxUnsynced }
 
 func (l *Log) isClosed() bool {
 	l.mu.Lock()
@@ -231,7 +228,6 @@ func (w *writer) tellRefused() {
 	}
 }
 
-// tell adds an event of the log itself.
 func (w *writer) tell(name string, attributes map[string]string) {
 	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
 	e.event(&Event{name, attributes}, w.log.o.Now())
@@ -271,7 +267,6 @@ func (w *writer) checkpoint() error {
 	return w.marks.reach(at)
 }
 
-// end writes what is left, and gives the log up.
 func (w *writer) end() error {
 	w.retry = 0
 	batch, _ := w.log.take(nil)

@@ -114,7 +114,6 @@ func (p *problems) secrets(d *Deployment) {
 	}
 }
 
-// environment looks at variables, which have one value each.
 func (p *problems) environment(d *Deployment, variables []Variable) {
 	if !p.few("env", len(variables), container.MaxItems) {
 		return
@@ -139,7 +138,6 @@ func (p *problems) environment(d *Deployment, variables []Variable) {
 	}
 }
 
-// variableSecret looks whether a variable can hold a secret.
 func (p *problems) variableSecret(d *Deployment, name string) {
 	switch s := d.secret(name); {
 	case s.Name == "":
@@ -167,7 +165,6 @@ func (p *problems) reads(d *Deployment, names []string) {
 	}
 }
 
-// configMaps looks whether files can stand in ConfigMaps.
 func (p *problems) configMaps(d *Deployment) {
 	if len(d.ConfigText) > maxConfigMap {
 		p.add("config: it is larger than 512 KiB, which a ConfigMap may hold")
@@ -195,7 +192,6 @@ func (p *problems) configMaps(d *Deployment) {
 	}
 }
 
-// folders looks whether the folders of a file are files themselves.
 func (p *problems) folders(name string, files map[string][]byte) {
 	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
 		if _, file := files[folder]; file {

@@ -200,7 +200,6 @@ var (
 	version      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`) })
 )
 
-// host returns the host name of an upstream.
 func (u *Upstream) host() string { return container.Host(u.Name) }
 
 // clipped returns a name as it is told in errors.

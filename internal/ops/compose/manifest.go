@@ -20,7 +20,6 @@ const (
 	partLabel   = "app.kubernetes.io/part-of"
 )
 
-// object returns an object of Kubernetes in the namespace of the deployment.
 func (d *Deployment) object(version, kind, name string, rest ...member) *yaml.Map {
 	return mapping(append([]member{
 		is("apiVersion", version),
@@ -112,7 +111,6 @@ func (d *Deployment) used() []Secret {
 	return list
 }
 
-// serverManifests returns what mcpd itself is in Kubernetes.
 func serverManifests(d *Deployment) (File, error) {
 	documents := []*yaml.Map{
 		d.workload(d.serverPod()),
@@ -162,7 +160,6 @@ func (d *Deployment) reachable(name string, port int) *yaml.Map {
 
 func labelled(name string) *yaml.Map { return mapping(is(nameLabel, name)) }
 
-// claims returns the claims of volumes that upstreams have.
 func (d *Deployment) claims() []*yaml.Map {
 	users, volumes := map[string]int{}, []Volume(nil)
 	for i := range d.Upstreams {
@@ -251,14 +248,12 @@ func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
 		}
 	}
 	return d.policy("to-"+u.host(), selected(u.host()),
-		[]any{mapping(is("from", []any{selectedPod("mcpd")}), is("ports", []any{tcp("http")}))},
+		[]any{mapping(is("from", []any{mapping(is("podSelector", selected("mcpd")))}), is("ports", []any{tcp("http")}))},
 		egress,
 	)
 }
 
 func selected(name string) *yaml.Map { return mapping(is("matchLabels", labelled(name))) }
-
-func selectedPod(name string) *yaml.Map { return mapping(is("podSelector", selected(name))) }
 
 func tcp(port string) *yaml.Map { return mapping(is("protocol", "TCP"), is("port", port)) }
 

@@ -41,7 +41,6 @@ type mount struct {
 	source   member
 }
 
-// serverPod returns the pod of mcpd.
 func (d *Deployment) serverPod() pod {
 	p := pod{
 		name: "mcpd", image: d.Image, args: d.arguments(), env: d.podEnvironment(d.Env), port: d.Port, user: DefaultUser, limits: d.Limits,

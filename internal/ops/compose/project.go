@@ -67,7 +67,6 @@ func (d *Deployment) published() *yaml.Map {
 	)
 }
 
-// reached says who reaches mcpd.
 func (d *Deployment) reached() string {
 	switch {
 	case d.Insecure && d.Auth:
@@ -94,7 +93,6 @@ func (d *Deployment) dependencies() any {
 	return m
 }
 
-// mounts are the files of mcpd, and its state.
 func (d *Deployment) mounts() []any {
 	list := []any{
 		bound(d.Config, configPath, true, "An editor that replaces this file leaves mcpd with the old one: run\ndocker compose up --detach --force-recreate mcpd then."),
@@ -256,7 +254,6 @@ func (d *Deployment) sources() any {
 	return m
 }
 
-// volumes returns the volumes that Compose keeps.
 func (d *Deployment) volumes() any {
 	m, seen := mapping(), map[string]bool{}
 	if d.State {
@@ -321,7 +318,6 @@ const (
 	serverTasks, upstreamTasks = 512, 256
 )
 
-// arguments returns those of mcpd in a container.
 func (d *Deployment) arguments() []string {
 	state := "memory"
 	if d.State {

@@ -130,7 +130,6 @@ func parseAnswer(line []byte, into any) error {
 	return nil
 }
 
-// encodeAnswer returns the line that answers a request.
 func encodeAnswer(result any, err error) []byte {
 	a := told{Control: Version}
 	if err == nil {

@@ -33,7 +33,6 @@ type Answer func(ctx context.Context, r Request) (result any, err error)
 // Server is the end of a socket that answers. [Server.Close] must come last.
 type Server struct {
 	// fixed at creation
-	path     string
 	listener net.Listener
 	place    *place
 	room     chan struct{}
@@ -74,7 +73,7 @@ func listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.leave())
 	}
-	return &Server{path: path, listener: l, place: p, room: make(chan struct{}, maxConnections)}, nil
+	return &Server{listener: l, place: p, room: make(chan struct{}, maxConnections)}, nil
 }
 
 // listen makes the socket, while no other process makes one in this folder.
@@ -103,9 +102,6 @@ func holder(short string) string {
 	}
 	return "another process"
 }
-
-// Path returns the path of the socket.
-func (s *Server) Path() string { return s.path }
 
 // Serve answers requests until ctx is done, and returns when the last of them
 // is answered.

@@ -61,7 +61,6 @@ func newFetched(m *Metrics) *fetched {
 	}
 }
 
-// Describe tells which metrics there are.
 func (f *fetched) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{f.info, f.age, f.items, f.deaths, f.sessions, f.connections} {
 		to <- d
@@ -71,7 +70,6 @@ func (f *fetched) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect fetches the [observe.Stats], where there is somebody to ask.
 func (f *fetched) Collect(to chan<- prometheus.Metric) {
 	from := f.metrics.stats.Load()
 	if from == nil {
@@ -132,10 +130,8 @@ func newQueued(q *queue) *queued {
 		waiting: describe("trace_queue_spans", "Spans that wait to be sent.")}
 }
 
-// Describe tells which metrics there are.
 func (q *queued) Describe(to chan<- *prometheus.Desc) { to <- q.spans; to <- q.waiting }
 
-// Collect tells what became of spans.
 func (q *queued) Collect(to chan<- prometheus.Metric) {
 	for outcome, n := range map[string]uint64{"sent": q.queue.exported.Load(), "refused": q.queue.refused.Load(), "dropped": q.queue.dropped.Load()} {
 		to <- prometheus.MustNewConstMetric(q.spans, prometheus.CounterValue, float64(n), outcome)
@@ -143,7 +139,6 @@ func (q *queued) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(q.waiting, prometheus.GaugeValue, float64(q.queue.waiting.Load()))
 }
 
-// newBuildInfo returns the metric that tells which program this is.
 func newBuildInfo(version string) prometheus.Collector {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpd", Name: "build_info", Help: "The program: always 1, with its version and that of Go."}, []string{"version", "goversion"})
 	info.WithLabelValues(label(version), runtime.Version()).Set(1)

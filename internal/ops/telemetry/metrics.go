@@ -59,7 +59,6 @@ func newMetrics(now func() time.Time) *Metrics {
 	return m
 }
 
-// register makes everything part of a registry.
 func (m *Metrics) register(r *prometheus.Registry, version string, spans *queue) {
 	v := m.vectors
 	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.answers, v.hosts, v.loads, v.loadTook,

@@ -74,7 +74,6 @@ func encodeResource(attributes []attribute.KeyValue) *resourcepb.Resource {
 	return r
 }
 
-// tls returns the certificates of the connection.
 func (e *environment) tls() *tls.Config {
 	before := len(e.wrong)
 	roots, key, certificate := e.file(forTraces("CERTIFICATE")...), e.file(forTraces("CLIENT_KEY")...), e.file(forTraces("CLIENT_CERTIFICATE")...)
@@ -104,7 +103,6 @@ func (e *environment) tls() *tls.Config {
 // Start does nothing: the first request connects.
 func (o *otlp) Start(context.Context) error { return nil }
 
-// Stop closes the connections.
 func (o *otlp) Stop(context.Context) error {
 	o.client.CloseIdleConnections()
 	return nil

@@ -53,7 +53,8 @@ func forTraces(what string) []string {
 func readSettings(e *environment, o Options) (settings, error) {
 	s := settings{sampler: e.sampler(), propagate: e.propagate(), queue: e.queueSettings()}
 	attributes := e.resource(o)
-	disabled := e.flag("OTEL_SDK_DISABLED")
+	// Any value but "true" is false in the specification; what is neither is an error here.
+	disabled := e.choice([]string{"OTEL_SDK_DISABLED"}, "false", "true") == "true"
 	exporting := e.exporting()
 	s.resource = resource.NewSchemaless(attributes...)
 	var err error
@@ -194,7 +195,6 @@ func (e *environment) endpoint() string {
 	return u.String()
 }
 
-// headers returns what every request carries.
 func (e *environment) headers() http.Header {
 	header := http.Header{}
 	for _, p := range e.pairs(httpheader.IsToken, forTraces("HEADERS")...) {
@@ -211,7 +211,6 @@ type environment struct {
 	wrong []error
 }
 
-// refuse notes what is wrong with a variable.
 func (e *environment) refuse(name, format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Errorf("environment variable "+name+": "+format, args...))
 }
@@ -242,12 +241,6 @@ func (e *environment) choice(names []string, offered ...string) string {
 	}
 	e.refuse(name, "write %s", alternatives(offered))
 	return offered[0]
-}
-
-// flag reports whether a variable is "true". Any other value is false, as the
-// specification has it, except that what is neither is an error here.
-func (e *environment) flag(name string) bool {
-	return e.choice([]string{name}, "false", "true") == "true"
 }
 
 // count returns a variable that is a number from 1 to most.

@@ -143,7 +143,6 @@ func (t *Telemetry) Handler() http.Handler {
 // complaints passes on what goes wrong while metrics are gathered.
 type complaints struct{ logger *slog.Logger }
 
-// Println logs a complaint.
 func (c complaints) Println(words ...any) {
 	c.logger.Error("metrics are incomplete", "error", fmt.Sprint(words...))
 }

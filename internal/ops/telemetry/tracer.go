@@ -47,7 +47,6 @@ func newRecorder(s settings, q *queue, version string) *recorder {
 	}
 }
 
-// Start implements [observe.Recorder].
 func (r *recorder) Start(ctx context.Context, c observe.Call) (context.Context, observe.Handle) {
 	if c.Parent.Valid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, contextOf(c.Parent))
@@ -85,7 +84,6 @@ func contextOf(c observe.SpanContext) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// Part implements [observe.Recorder].
 func (r *recorder) Part(of observe.Handle, name string, client bool) observe.Handle {
 	kind := r.internal
 	if client {
@@ -98,7 +96,6 @@ func (r *recorder) Part(of observe.Handle, name string, client bool) observe.Han
 	return part
 }
 
-// Resume implements [observe.Recorder].
 func (r *recorder) Resume(ctx context.Context, of observe.SpanContext, name string) (context.Context, observe.Handle) {
 	ctx, span := r.tracer.Start(trace.ContextWithSpanContext(ctx, contextOf(of)), name, r.internal...)
 	if !span.IsRecording() {
@@ -107,29 +104,24 @@ func (r *recorder) Resume(ctx context.Context, of observe.SpanContext, name stri
 	return ctx, span
 }
 
-// In implements [observe.Recorder].
 func (*recorder) In(ctx context.Context, h observe.Handle) context.Context {
 	return trace.ContextWithSpan(ctx, h.(trace.Span))
 }
 
-// Context implements [observe.Recorder].
 func (*recorder) Context(ctx context.Context) observe.SpanContext {
 	c := trace.SpanContextFromContext(ctx)
 	return observe.SpanContext{TraceID: c.TraceID(), SpanID: c.SpanID(), Flags: byte(c.TraceFlags()), State: c.TraceState().String(), Remote: c.IsRemote()}
 }
 
-// IDs implements [observe.Recorder].
 func (*recorder) IDs(h observe.Handle) (traceID, spanID string) {
 	of := h.(trace.Span).SpanContext()
 	return of.TraceID().String(), of.SpanID().String()
 }
 
-// Attr implements [observe.Recorder].
 func (*recorder) Attr(h observe.Handle, key observe.Key, value string) {
 	h.(trace.Span).SetAttributes(attribute.String(string(key), value))
 }
 
-// Found implements [observe.Recorder].
 func (*recorder) Found(h observe.Handle, method, name string) {
 	span := h.(trace.Span)
 	switch method {
@@ -144,7 +136,6 @@ func (*recorder) Found(h observe.Handle, method, name string) {
 	span.SetName(method + " " + name)
 }
 
-// Fail implements [observe.Recorder].
 func (*recorder) Fail(h observe.Handle, method, code string) {
 	span, kind := h.(trace.Span), code
 	if method == "tools/call" {
@@ -157,10 +148,8 @@ func (*recorder) Fail(h observe.Handle, method, code string) {
 	span.SetAttributes(attribute.String("error.type", kind))
 }
 
-// End implements [observe.Recorder].
 func (*recorder) End(h observe.Handle) { h.(trace.Span).End() }
 
-// Inject implements [observe.Recorder].
 func (r *recorder) Inject(ctx context.Context) (traceparent, tracestate string) {
 	if !r.propagate {
 		return "", ""

@@ -221,7 +221,6 @@ func (w *watches) close() error {
 	return err
 }
 
-// has reports whether a folder is in the set.
 func (w *watches) has(folder string) bool {
 	_, ok := w.folders[folder]
 	return ok

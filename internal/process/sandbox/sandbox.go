@@ -71,7 +71,6 @@ type Facility struct {
 // Report lists what confines a process, and what does not.
 type Report []Facility
 
-// without returns a facility that is not on.
 func without(name, why string) Facility { return Facility{Name: name, Detail: why} }
 
 // with returns a facility that is on unless err says why it is not.

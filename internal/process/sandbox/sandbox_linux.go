@@ -93,7 +93,6 @@ func landlock() Facility {
 	return f
 }
 
-// landlockQuery asks the kernel for a number.
 func landlockQuery(what uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, what)
 	if errno != 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
@@ -32,19 +33,35 @@ type Child struct {
 // Start starts a program that runs until it ends by itself or [Child.Kill] is called.
 // command is as for [Run]; MaxOutput bounds nothing here.
 func Start(command []string, p Program) (*Child, error) {
-	c := &Child{ended: make(chan struct{})}
-	stdin, stdout, stderr, err := c.pipes()
+	stdin, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	given := []*os.File{stdin, stdout, stderr}
-	if len(command) > 0 && supervising {
+	c, err := launch(command, p, stdin)
+	if err != nil {
+		return nil, errors.Join(err, input.Close())
+	}
+	c.Stdin = input
+	return c, nil
+}
+
+// launch is Start for a program that reads a file, which it closes here.
+func launch(command []string, p Program, stdin *os.File) (*Child, error) {
+	c := &Child{ended: make(chan struct{})}
+	given := []*os.File{stdin, nil, nil}
+	var problems [2]error
+	c.Stdout, given[1], problems[0] = os.Pipe()
+	c.Stderr, given[2], problems[1] = os.Pipe()
+	err := errors.Join(problems[:]...)
+	switch {
+	case err != nil:
+	case len(command) > 0 && supervising:
 		err = c.supervised(command, p, given)
-	} else {
+	default:
 		err = c.direct(p, given)
 	}
 	for _, f := range given {
-		_ = f.Close() // the program has its own
+		_ = f.Close() // the program has its own; of a nil file an error
 	}
 	if err != nil {
 		c.close()
@@ -52,21 +69,6 @@ func Start(command []string, p Program) (*Child, error) {
 	}
 	go c.await()
 	return c, nil
-}
-
-// pipes makes the streams, of which it returns the ends of the program.
-func (c *Child) pipes() (stdin, stdout, stderr *os.File, err error) {
-	var problems [3]error
-	stdin, c.Stdin, problems[0] = os.Pipe()
-	c.Stdout, stdout, problems[1] = os.Pipe()
-	c.Stderr, stderr, problems[2] = os.Pipe()
-	if err = errors.Join(problems[:]...); err != nil {
-		for _, f := range []*os.File{stdin, stdout, stderr} {
-			_ = f.Close() // of a nil file an error
-		}
-		c.close()
-	}
-	return stdin, stdout, stderr, err
 }
 
 // supervised has another process run the program.
@@ -88,7 +90,7 @@ func (c *Child) supervised(command []string, p Program, given []*os.File) error 
 	}
 	c.orders, c.answers = orders, answers
 	// When this fails the process has ended, or is about to, and its answer shows it.
-	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env), Reads: true})
+	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
 	return nil
 }
 
@@ -121,11 +123,13 @@ func (c *Child) await() {
 	_ = c.answers.Close()
 }
 
-// Kill ends the program and all that it has started.
+// Kill ends the program and all that it has started. A supervisor that does not do so in
+// time is ended itself.
 func (c *Child) Kill() {
 	c.killing.Do(func() {
 		if c.orders != nil {
 			_ = c.orders.Close()
+			time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
 			return
 		}
 		_ = osproc.KillGroup(c.cmd.Process) // it has ended otherwise

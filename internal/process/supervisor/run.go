@@ -17,16 +17,12 @@ package supervisor
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"sync"
 	"syscall"
 	"time"
-
-	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
 // Program is what is to be run.
@@ -72,14 +68,27 @@ const (
 func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stdout, stderr := &capped{room: p.MaxOutput, full: cancel}, &capped{room: p.MaxOutput, full: cancel}
-	run := direct
-	if len(command) > 0 && supervising {
-		run = func(ctx context.Context, p Program, stdout, stderr io.Writer) (int, error) {
-			return supervised(ctx, command, p, stdout, stderr)
-		}
+	if cause := context.Cause(ctx); cause != nil {
+		return Result{}, cause
 	}
-	code, err := run(ctx, p, stdout, stderr)
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		return Result{}, err
+	}
+	c, err := launch(command, p, nothing)
+	if err != nil {
+		return Result{}, err
+	}
+	defer c.close()
+	defer context.AfterFunc(ctx, c.Kill)()
+	stdout, stderr := &capped{room: p.MaxOutput, full: cancel}, &capped{room: p.MaxOutput, full: cancel}
+	var copies sync.WaitGroup
+	copies.Go(func() { _, _ = io.Copy(stdout, c.Stdout) })
+	copies.Go(func() { _, _ = io.Copy(stderr, c.Stderr) })
+	code, err := c.Outcome()
+	late := time.AfterFunc(linger, c.close)
+	copies.Wait()
+	late.Stop()
 	if cause := context.Cause(ctx); cause != nil {
 		return Result{}, cause
 	}
@@ -92,46 +101,12 @@ type (
 	order struct {
 		Path, Dir string
 		Argv, Env [][]byte
-		// Reads says that the program has a standard input, which is another descriptor
-		// of the process.
-		Reads bool
 	}
 	report struct {
 		Code  int
 		Error string
 	}
 )
-
-// supervised has another process run the program. Closing its input ends it.
-func supervised(ctx context.Context, command []string, p Program, stdout, stderr io.Writer) (int, error) {
-	answers, answer, err := os.Pipe()
-	if err != nil {
-		return 0, err
-	}
-	defer answers.Close()
-	cmd := exec.CommandContext(ctx, command[0])
-	cmd.Args, cmd.Env, cmd.SysProcAttr = command[1:], []string{}, osproc.GroupAttr()
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, []*os.File{answer}
-	orders, err := cmd.StdinPipe()
-	if err != nil {
-		return 0, errors.Join(err, answer.Close())
-	}
-	cmd.Cancel, cmd.WaitDelay = orders.Close, patience
-	err = cmd.Start()
-	_ = answer.Close()
-	if err != nil {
-		return 0, fmt.Errorf("start a supervisor: %w", err)
-	}
-	// When this fails the process has ended, or is about to, and its answer shows it.
-	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
-	_ = cmd.Wait()
-	// The process held the only other end.
-	var r report
-	if json.NewDecoder(answers).Decode(&r) != nil {
-		return 0, ErrLost
-	}
-	return r.Code, r.failure()
-}
 
 // failure is why the program did not run, nil when it did.
 func (r report) failure() error {
@@ -147,25 +122,6 @@ func bytesOf(texts []string) [][]byte {
 		all[i] = []byte(text)
 	}
 	return all
-}
-
-// direct runs the program as a child of this process.
-func direct(ctx context.Context, p Program, stdout, stderr io.Writer) (int, error) {
-	cmd := exec.CommandContext(ctx, p.Path)
-	cmd.Args, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Argv, p.Dir, stdout, stderr
-	cmd.Env = append([]string{}, p.Env...)
-	cmd.SysProcAttr, cmd.WaitDelay = osproc.GroupAttr(), linger
-	cmd.Cancel = func() error { return osproc.KillGroup(cmd.Process) }
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	err := cmd.Wait()
-	_ = osproc.KillGroup(cmd.Process)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return 0, err
-	}
-	return codeOf(cmd.ProcessState), nil
 }
 
 // capped takes no more than it has room for, and tells full when there is more.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,8 +22,7 @@ import (
 // its children.
 const supervising = true
 
-// answerDescriptor is where a report goes, and inputDescriptor what a program reads that
-// has an input.
+// answerDescriptor is where a report goes, and inputDescriptor what the program reads.
 const (
 	answerDescriptor = 3
 	inputDescriptor  = 4
@@ -54,8 +54,10 @@ func supervise(in io.Reader) (report, error) {
 	if err := orders.Decode(&o); err != nil {
 		return report{}, fmt.Errorf("read what to run: %w", err)
 	}
-	pid, err := o.start()
-	if err != nil {
+	pid, err := syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
+		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{inputDescriptor, 1, 2}, Sys: osproc.GroupAttr(),
+	})
+	if err = errors.Join(err, syscall.Close(inputDescriptor)); err != nil {
 		return report{}, fmt.Errorf("start the program: %w", err)
 	}
 	gone := make(chan struct{})
@@ -68,26 +70,6 @@ func supervise(in io.Reader) (report, error) {
 	f.await(gone)
 	f.end()
 	return report{Code: codeOfStatus(f.status)}, nil
-}
-
-// start starts the program, in a group of its own.
-func (o order) start() (pid int, err error) {
-	input, err := o.input()
-	if err != nil {
-		return 0, err
-	}
-	defer input.Close()
-	return syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
-		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{input.Fd(), 1, 2}, Sys: osproc.GroupAttr(),
-	})
-}
-
-// input is what the program reads: nothing, unless the order says otherwise.
-func (o order) input() (*os.File, error) {
-	if o.Reads {
-		return os.NewFile(inputDescriptor, "input"), nil
-	}
-	return os.Open(os.DevNull)
 }
 
 func textsOf(all [][]byte) []string {

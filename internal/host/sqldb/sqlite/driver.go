@@ -182,7 +182,6 @@ type vaulted struct {
 	remove func()
 }
 
-// Close closes the connection, and takes the file out of the vault.
 func (v *vaulted) Close() {
 	v.file.Close()
 	v.remove()
