@@ -1,7 +1,10 @@
 package codemode_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/codemode"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 func load(t *testing.T, extensions ...engine.Extension) (*engine.Snapshot, error) {
@@ -50,4 +54,31 @@ func TestNew_refusesAnExtensionTwice(t *testing.T) {
 	if want := `new server: Options.Extensions[1] "extensions/codemode" is there twice`; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
+}
+
+// The program of an agent calls a tool and computes with its result.
+func Example() {
+	files := engine.Files{
+		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("codeact {\n  tools = [\"*\"]\n}\n")}},
+		Tools: fstest.MapFS{"stock.hcl": {Data: []byte(`
+tool "stock" {
+  description = "Returns how many there are of an article."
+  read_only   = true
+  input "article" { type = string }
+  run = "return input.article.length"
+}
+`)}},
+	}
+	server, err := engine.New(engine.Options{
+		Name: "shop", Files: files, Scripts: engine.Scripts{Executor: scripting.Inline(), Programs: scripting.Inline()}, Extensions: []engine.Extension{codemode.New()},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close(context.Background())
+	result, err := server.Call(context.Background(), "run_code", map[string]string{
+		"code": "const [lamp, chair] = [await tools.stock({ article: 'lamp' }), await tools.stock({ article: 'chair' })]; return lamp + chair",
+	})
+	fmt.Println(string(result.Value), err)
+	// Output: {"result":9,"stdout":"","calls":[{"tool":"stock","outcome":"ok"},{"tool":"stock","outcome":"ok"}]} <nil>
 }

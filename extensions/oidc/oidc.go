@@ -2,6 +2,13 @@
 // kind "oidc". A program that imports the package links go-oidc and go-jose.
 //
 //	engine.Options{Extensions: []engine.Extension{oidc.New()}}
+//
+// The blocks stand in mcpd.hcl. Package serve checks the token of each request by them:
+//
+//	auth "oidc" "corp" {
+//	  issuer   = "https://login.example.com"
+//	  audience = "https://mcp.example.com/mcp"
+//	}
 package oidc
 
 import (

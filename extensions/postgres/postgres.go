@@ -2,6 +2,16 @@
 // A program that imports the package links pgx.
 //
 //	engine.Options{Extensions: []engine.Extension{postgres.New()}}
+//
+// A tool file grants a database and names the statements that its body may run:
+//
+//	allow {
+//	  sql "shop" {
+//	    driver = "postgres"
+//	    dsn    = "postgres://mcpd:${secret.shop_password}@db.internal:5432/shop?sslmode=verify-full"
+//	    statement "orders" { query = "SELECT number, cents FROM orders WHERE customer = :customer" }
+//	  }
+//	}
 package postgres
 
 import (

@@ -1,7 +1,10 @@
 package typescript_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/typescript"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 func load(t *testing.T, body string, extensions ...engine.Extension) (*engine.Server, error) {
@@ -56,4 +60,31 @@ func TestNew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A body in TypeScript imports a file beside it.
+func Example() {
+	tools := fstest.MapFS{
+		"price.hcl": {Data: []byte(`
+tool "price" {
+  input "net" { type = integer }
+  run = <<TS
+    import { tax } from "./tax.ts";
+    const gross: number = input.net * (1 + tax);
+    return gross;
+  TS
+}
+`)},
+		"tax.ts": {Data: []byte("export const tax: number = 0.25;")},
+	}
+	server, err := engine.New(engine.Options{
+		Name: "shop", Files: engine.Files{Tools: tools}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{typescript.New()},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close(context.Background())
+	result, err := server.Call(context.Background(), "price", map[string]int{"net": 100})
+	fmt.Println(string(result.Value), err)
+	// Output: 125 <nil>
 }

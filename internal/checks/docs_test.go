@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -79,24 +80,18 @@ func TestNoPageHoldsBothSidesOfAMerge(t *testing.T) {
 	}
 }
 
-// TestGoBlocks_areCodeThatRuns: every go block of a page is a part of a file that is compiled
-// and run by its tests.
+// TestGoBlocks_areCodeThatRuns: every go block of a page is part of an example, which go test
+// or go build compiles.
 func TestGoBlocks_areCodeThatRuns(t *testing.T) {
-	files, err := filepath.Glob("engine/example_*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	code := ""
-	extensions, err := filepath.Glob("extensions/*/example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range slices.Concat(files, extensions, []string{"examples/embed/main.go"}) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, file := range goFiles(t) {
+		if isExample(file) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code += string(text)
 		}
-		code += string(text)
 	}
 	found := 0
 	for _, page := range pages(t) {
@@ -116,6 +111,50 @@ func TestGoBlocks_areCodeThatRuns(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("there is no go block")
+	}
+}
+
+// isExample reports whether a Go file may hold examples: tests of the public packages, and the
+// programs below examples/.
+func isExample(file string) bool {
+	public := !strings.HasPrefix(file, "internal/") && !strings.HasPrefix(file, "cmd/")
+	return public && isTest(file) || path.Base(file) == "main.go" && strings.HasPrefix(file, "examples/")
+}
+
+var exampleLink = regexp.MustCompile("`(Example\\w*)` in \\[[^]]*\\]\\(([^)]*)\\)")
+
+// TestExamples_ofThePagesExist: a page that names an example links the file that has it, and
+// docs/embedding.md names all examples of the public packages.
+func TestExamples_ofThePagesExist(t *testing.T) {
+	named := map[string]bool{}
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range exampleLink.FindAllStringSubmatch(string(text), -1) {
+			named[path.Join(path.Dir(filepath.ToSlash(page)), link[2])+" "+link[1]] = page == filepath.FromSlash("docs/embedding.md")
+		}
+	}
+	declared := regexp.MustCompile(`(?m)^func (Example\w*)\(`)
+	for _, file := range goFiles(t) {
+		if !isExample(file) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, example := range declared.FindAllStringSubmatch(string(text), -1) {
+			name := file + " " + example[1]
+			if !named[name] {
+				t.Errorf("docs/embedding.md does not name %s", name)
+			}
+			delete(named, name)
+		}
+	}
+	for name := range named {
+		t.Errorf("there is no %s", name)
 	}
 }
 
