@@ -44,6 +44,16 @@ func serveBombs(t *testing.T) *bombs {
 	if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
+	memory := "256"
+	if os.Getenv("MCPD_LONG") == "" {
+		memory = "64"
+		config := filepath.Join(dir, "mcpd.hcl")
+		text, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, config, string(text)+"ceiling { memory = \"64MiB\" }\n")
+	}
 	files, err := filepath.Glob(filepath.Join(dir, "tools.d", "*.hcl"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +64,7 @@ func serveBombs(t *testing.T) *bombs {
 			t.Fatal(err)
 		}
 		if name := filepath.Base(file); name != "ordinary.hcl" {
-			b.know(t, name, string(text))
+			b.know(t, name, string(text), memory)
 		}
 		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
 		if os.Getenv("MCPD_LONG") == "" { // else what bombs delay for a second has failed
@@ -75,8 +85,8 @@ func serveBombs(t *testing.T) *bombs {
 	return b
 }
 
-// know takes the bombs of a file.
-func (b *bombs) know(t *testing.T, file, text string) {
+// know takes the bombs of a file, whose bodies may have so many MiB of memory.
+func (b *bombs) know(t *testing.T, file, text, memory string) {
 	for _, tool := range regexp.MustCompile(`(?m)^tool "(.*)" \{\n  timeout = "(.*)"`).FindAllStringSubmatch(text, -1) {
 		timeout, err := time.ParseDuration(tool[2])
 		if err != nil {
@@ -86,7 +96,7 @@ func (b *bombs) know(t *testing.T, file, text string) {
 		if ends == nil {
 			ends = bombEnds[file]
 		}
-		b.ends[tool[1]] = regexp.MustCompile("^(" + strings.Join(ends, "|") + ")$")
+		b.ends[tool[1]] = regexp.MustCompile("^(" + strings.ReplaceAll(strings.Join(ends, "|"), "MEMORY", memory) + ")$")
 		b.tools = append(b.tools, tool[1])
 		b.timeouts[tool[1]] = timeout
 	}

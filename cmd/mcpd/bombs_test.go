@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// The limits that messages of bombs name.
+// The limits that messages of bombs name. MEMORY stands for how many MiB a body may have.
 const (
 	endOfTime   = `TIMEOUT: the tool did not end within its timeout of (500ms|3s)`
-	endOfMemory = `EXECUTION_ERROR: the body needs more memory than the 256 MiB that it may have`
+	endOfMemory = `EXECUTION_ERROR: the body needs more memory than the MEMORY MiB that it may have`
 	endOfStack  = `EXECUTION_ERROR: (the body needs more stack than the 64 MiB that it may have|calls nest deeper than 1000)`
-	endOfBoth   = `EXECUTION_ERROR: the process that ran the body has died of it, twice; it may have 256 MiB of memory and 64 MiB of stack`
+	endOfBoth   = `EXECUTION_ERROR: the process that ran the body has died of it, twice; it may have MEMORY MiB of memory and 64 MiB of stack`
 	endOfCounts = `EXECUTION_ERROR: (one call makes at most 256 calls of tools.*|the body (made|set) more than 10000 .*)`
 	endOfSizes  = `EXECUTION_ERROR: .*(is larger than [0-9]+ bytes of JSON|contains itself).*`
 	endOfEval   = `EXECUTION_ERROR: text cannot be run as code: eval and Function are not available`
@@ -79,7 +79,8 @@ func (b *bombs) series(t *testing.T, tools []string, atOnce int) {
 
 // TestABombCostsItsOwnCallAlone has every bomb explode while others call what tools ought
 // to do. With MCPD_LONG 32 connections call beside four bombs. In the usual run four call
-// beside eight bombs: the processors are for the bombs, of which most end by the clock.
+// beside eight bombs: the processors are for the bombs, of which most end by the clock. All
+// bodies may have a quarter of the usual memory then, which bombs take up sooner.
 func TestABombCostsItsOwnCallAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: bodies are not confined on " + runtime.GOOS)

@@ -44,8 +44,9 @@ func TestNobodySeesASecret(t *testing.T) {
 			}
 			s.cameOut(t)
 			// The search finds what there is to find: what a body was let to return.
-			s.see("the answer of control", s.leaked)
-			if found := s.found(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
+			control := aviary{all: s.all}
+			control.see("the answer of control", s.leaked)
+			if found := control.found(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
 				t.Errorf("the search finds %q, want the control canary", found)
 			}
 		})
@@ -273,7 +274,7 @@ func (s *scene) bomb(t *testing.T) {
 	c := s.hatch("bomb")
 	s.secret(t, "bomb", "file", c.value, "reveal = true")
 	s.names = append(s.names, "bomb")
-	s.tools.WriteString("tool \"bomb\" {\n  timeout = \"20s\"\n  allow {\n    secrets { names = [\"bomb\"] }\n  }\n  run = <<JS\n    let all = secrets.bomb;\n    for (;;) all += all;\n  JS\n}\n")
+	s.tools.WriteString("tool \"bomb\" {\n  timeout = \"20s\"\n  limits { memory = \"64MiB\" }\n  allow {\n    secrets { names = [\"bomb\"] }\n  }\n  run = <<JS\n    let all = secrets.bomb;\n    for (;;) all += all;\n  JS\n}\n")
 }
 
 // seeAudit takes in the audit log, of which it wants that it tells of what was read

@@ -20,10 +20,13 @@ type canary struct {
 	core, value string
 }
 
+// coreBegins is what all cores begin with.
+const coreBegins = "Canary"
+
 // newCanary returns a canary that occurs nowhere else. Every second one has signs
 // in it that URLs, HTML, JSON and shells write in another way.
 func newCanary(name string, number int) canary {
-	c := canary{name: name, core: fmt.Sprintf("Canary%02d%016x", number, rand.Uint64())}
+	c := canary{name: name, core: fmt.Sprintf(coreBegins+"%02d%016x", number, rand.Uint64())}
 	c.value = c.core
 	if number%2 == 1 {
 		c.value = `<&"` + c.core + `/+=%'\ >~`
@@ -76,8 +79,12 @@ func (a *aviary) found() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var found []string
+	begins := canary{core: coreBegins}.forms() // each form of a canary holds one of these
 	for where, texts := range a.seen {
 		text := strings.Join(texts, "\x00")
+		if !slices.ContainsFunc(begins, func(form string) bool { return strings.Contains(text, form) }) {
+			continue
+		}
 		for _, c := range a.all {
 			for _, form := range c.forms() {
 				if i := strings.Index(text, form); i >= 0 {

@@ -38,8 +38,8 @@ func reads(weight int, r call.Request) outcomeAct {
 var outcomeActs = []outcomeAct{
 	simply(200, "adds", `{"n":1}`), simply(20, "adds", `{"n":"x"}`), simply(20, "adds", `{"n":99}`), simply(20, "nothing", `{}`),
 	simply(20, "denied", `{}`), simply(20, "hidden", `{}`), simply(20, "limited", `{}`), simply(20, "leaks", `{}`), simply(40, "throws", `{}`),
-	simply(20, "unfit", `{}`), simply(20, "much", `{}`), simply(20, "circle", `{}`), simply(10, "waits", `{}`), simply(4, "endless", `{}`),
-	simply(20, "pauses", `{}`), simply(20, "kept", `{"n":1}`), simply(20, "panics", `{}`), simply(10, "exits", `{}`), simply(4, "deaf", `{}`),
+	simply(20, "unfit", `{}`), simply(20, "much", `{}`), simply(20, "circle", `{}`), simply(10, "waits", `{}`), simply(8, "endless", `{}`),
+	simply(20, "pauses", `{}`), simply(20, "kept", `{"n":1}`), simply(20, "panics", `{}`), simply(10, "exits", `{}`), simply(8, "deaf", `{}`),
 	simply(20, "comes", `{}`), simply(20, strings.Repeat("n", 1000), `{}`),
 	reads(20, call.Request{Kind: call.Resources, Name: "x://text"}), reads(20, call.Request{Kind: call.Resources, Name: "x://fails"}),
 	reads(20, call.Request{Kind: call.Resources, Name: "x://row/17"}), reads(10, call.Request{Kind: call.Resources, Name: "x://nowhere"}),
@@ -69,7 +69,7 @@ var outcomeActs = []outcomeAct{
 	{60, func(s *outcomeScene, r *rand.Rand) { s.converse(r, []string{"asks", "approved"}[r.IntN(2)]) }},
 	{20, (*outcomeScene).task},
 	{10, (*outcomeScene).cancelTask},
-	{4, (*outcomeScene).killInFlight},
+	{8, (*outcomeScene).killInFlight},
 }
 
 // converse makes a call that asks its client, who answers, declines, answers what was
@@ -158,7 +158,7 @@ func TestHooksHearOfEachCallTwice(t *testing.T) {
 	}
 	lives := uint64(2)
 	if os.Getenv("MCPD_LONG") != "" {
-		lives = 100
+		lives = 170
 	}
 	seen := map[string]int{}
 	for seed := range lives {
@@ -174,8 +174,8 @@ func TestHooksHearOfEachCallTwice(t *testing.T) {
 // outcomesOfALife is how many calls clients make of one server, and drainsAt the first of
 // those that it refuses.
 const (
-	outcomesOfALife = 1000
-	drainsAt        = 950
+	outcomesOfALife = 600
+	drainsAt        = 560
 )
 
 // liveThroughOutcomes has clients make calls of a server until it is shut down.
@@ -218,13 +218,13 @@ func (s *outcomeScene) step(r *rand.Rand, n int) {
 	switch {
 	case n == drainsAt:
 		s.drain()
-	case n%40 == 0:
+	case n%50 == 0:
 		s.kill(r)
 	case n%300 == 0:
 		s.reload(r)
-	case n%500 == 250:
+	case n%300 == 150:
 		s.crowd()
-	case n > outcomesOfALife-250 && n <= outcomesOfALife-170:
+	case n > drainsAt-200 && n <= drainsAt-120:
 		s.call(context.Background(), "big", `{"text":"`+strings.Repeat("x", 256<<10)+`"}`, nil)
 		return
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -74,12 +75,12 @@ type client struct {
 }
 
 // call calls a tool over REST, and returns what the caller is told unless it is a result.
-func (c *client) call(tool, arguments string) (refusal string, err error) {
+func (c *client) call(ctx context.Context, tool, arguments string) (refusal string, err error) {
 	request, err := c.request(http.MethodPost, "/mcp/execute", fmt.Appendf(nil, `{"tool":%q,"arguments":%s}`, tool, arguments), c.header)
 	if err != nil {
 		return "", err
 	}
-	response, err := c.http.Do(request)
+	response, err := c.http.Do(request.WithContext(ctx))
 	if err != nil {
 		return "", err
 	}
@@ -152,18 +153,18 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// rage keeps 32 connections of the attacker busy until stop is called. Answered is closed
-// once so many calls have had an answer.
+// rage keeps 32 connections of the attacker busy until stop is called, which cancels their
+// calls. Answered is closed once so many calls have had an answer.
 func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{}, stop func()) {
-	var over atomic.Bool
+	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	var begun, ended atomic.Int64
 	enough := make(chan struct{})
 	for range 32 {
 		all.Go(func() {
-			for !over.Load() {
+			for ctx.Err() == nil {
 				c := calls[begun.Add(1)%int64(len(calls))]
-				_, _ = s.attacker.call(c[0], c[1]) // whatever comes of it
+				_, _ = s.attacker.call(ctx, c[0], c[1]) // whatever comes of it
 				if ended.Add(1) == answers {
 					close(enough)
 				}
@@ -171,7 +172,7 @@ func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{},
 		})
 	}
 	return enough, func() {
-		over.Store(true)
+		cancel()
 		all.Wait()
 	}
 }
@@ -210,7 +211,7 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 				all.Go(func() {
 					for n, over := 0, false; n < calls/slower || !over; n++ {
 						began := time.Now()
-						refusal, err := s.other.call(test.tool, test.args)
+						refusal, err := s.other.call(t.Context(), test.tool, test.args)
 						mu.Lock()
 						took = append(took, time.Since(began))
 						if err != nil {
