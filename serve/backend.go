@@ -61,15 +61,15 @@ func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller)
 	if visible.Snapshot == nil {
 		return mcp.List{}
 	}
-	list := mcp.List{Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private}
-	encoded := b.show.list(k, &visible)
-	list.Tools, list.Entries = encoded.tools, encoded.entries
-	return list
+	return mcp.List{
+		Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private,
+		Entries: b.show.list(k, &visible),
+	}
 }
 
 // Find returns a tool that the caller may see, or nil. Policies are asked only
 // where it matters.
-func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Tool {
+func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Entry {
 	snap := b.engine.Snapshot()
 	if snap == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 type Finder interface {
 	// Find returns the named tool, and nil where there is none. One that has
 	// mirrors it returns only if the caller may see it.
-	Find(ctx context.Context, c identity.Caller, name string) *Tool
+	Find(ctx context.Context, c identity.Caller, name string) *Entry
 }
 
 func callTool(ctx context.Context, c *request) (*result, *fault) {
@@ -44,11 +44,11 @@ func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
 	return nil
 }
 
-func (s *Server) find(ctx context.Context, caller identity.Caller, name string) *Tool {
+func (s *Server) find(ctx context.Context, caller identity.Caller, name string) *Entry {
 	if f, ok := s.backend.(Finder); ok {
 		return f.Find(ctx, caller, name)
 	}
-	for _, t := range s.backend.List(ctx, call.Tools, caller).Tools {
+	for _, t := range s.backend.List(ctx, call.Tools, caller).Entries {
 		if t.name == name {
 			return t
 		}

@@ -297,9 +297,9 @@ func (b *finding) List(ctx context.Context, k call.Kind, c identity.Caller) mcp.
 	return b.Backend.List(ctx, k, c)
 }
 
-func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Tool {
+func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Entry {
 	b.found++
-	for _, t := range b.Backend.List(ctx, call.Tools, c).Tools {
+	for _, t := range b.Backend.List(ctx, call.Tools, c).Entries {
 		if t.Name() == name {
 			return t
 		}

@@ -50,7 +50,7 @@ type Backend struct {
 
 type published struct {
 	Tool
-	entry *mcp.Tool
+	entry *mcp.Entry
 }
 
 // New returns a backend with the tools, in this order. It panics when a tool
@@ -131,7 +131,7 @@ func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.Li
 	hash := sha256.New()
 	for _, t := range b.tools {
 		if k == call.Tools && sees(&list, c, t.Visible) {
-			list.Tools = append(list.Tools, t.entry)
+			list.Entries = append(list.Entries, t.entry)
 			hash.Write(t.entry.Capability())
 		}
 	}
