@@ -22,6 +22,7 @@ func (*fixed) Info() mcp.Info                                                { r
 func (f *fixed) List(context.Context, call.Kind, identity.Caller) mcp.List   { return f.list }
 func (f *fixed) Call(context.Context, call.Request) (call.Result, *mcp.Task) { return f.response, nil }
 func (*fixed) Watch(func([]string)) func()                                   { return func() {} }
+func (*fixed) Follow(string) (leave func())                                  { return func() {} }
 func (*fixed) Serves(context.Context, identity.Caller, string) bool          { return true }
 func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Entry    { return nil }
 

@@ -145,6 +145,16 @@ func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.Li
 	return list
 }
 
+// Find implements [mcp.Backend].
+func (b *Backend) Find(ctx context.Context, c identity.Caller, name string) *mcp.Entry {
+	for _, t := range b.List(ctx, call.Tools, c).Entries {
+		if t.Name() == name {
+			return t
+		}
+	}
+	return nil
+}
+
 // sees reports whether the caller sees an entry; one that not all see makes
 // the list private.
 func sees(list *mcp.List, c identity.Caller, visible func(identity.Caller) bool) bool {
@@ -219,5 +229,8 @@ func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 		delete(b.watchers, id)
 	}
 }
+
+// Follow implements [mcp.Backend]: nobody else keeps the resources.
+func (b *Backend) Follow(string) (leave func()) { return func() {} }
 
 func revisionName(n int) string { return "rev-" + strconv.Itoa(n) }
