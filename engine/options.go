@@ -49,7 +49,7 @@ type Options struct {
 
 	// Front looks at what the files have for a front, such as package serve: serve.Checks is
 	// its own. Nil accepts everything.
-	Front Front
+	Front FrontChecks
 	// Mode says what the program is for. The zero Mode serves.
 	Mode Mode
 
@@ -151,10 +151,10 @@ const (
 // offline reports whether no upstream server is reached.
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
-// Front says which parts of the files a front that serves the engine could not show or
-// apply. Its errors are for the author of a tool or for the operator, and do not name the
+// FrontChecks say which parts of the files a front that serves the engine could not show or
+// apply. Their errors are for the author of a tool or for the operator, and do not name the
 // place.
-type Front interface {
+type FrontChecks interface {
 	// CheckTool returns why the front cannot show a tool.
 	CheckTool(Metadata) error
 	// CheckAuth returns why auth blocks cannot be applied together now, such as one whose

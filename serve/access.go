@@ -222,17 +222,13 @@ func methodsOf(blocks []engine.Auth) (o authn.Options) {
 	for _, b := range blocks {
 		switch {
 		case b.Keys != nil:
-			o.Keys = append(o.Keys, authn.KeyOptions{File: b.Keys.File})
+			o.Keys = append(o.Keys, authn.KeyOptions(*b.Keys))
 		case b.Tokens != nil:
-			t := b.Tokens
-			o.Tokens = append(o.Tokens, authn.TokenOptions{
-				Issuer: t.Issuer, Audience: t.Audience, Resource: t.Resource, Algorithms: t.Algorithms, ID: t.ID, Groups: t.Groups,
-				Agent: t.Agent, Scopes: t.Scopes, RequiredScopes: t.RequiredScopes, ImpliedScopes: t.ImpliedScopes, Skew: t.Skew,
-			})
+			o.Tokens = append(o.Tokens, authn.TokenOptions(*b.Tokens))
 		case b.Certificates != nil:
-			o.Certificates = append(o.Certificates, authn.CertificateOptions{Allow: b.Certificates.Allow, Agent: b.Certificates.Agent})
+			o.Certificates = append(o.Certificates, authn.CertificateOptions(*b.Certificates))
 		case b.Peers != nil:
-			o.Peers = append(o.Peers, authn.PeerOptions{UIDs: b.Peers.UIDs, GIDs: b.Peers.GIDs})
+			o.Peers = append(o.Peers, authn.PeerOptions(*b.Peers))
 		case b.Kind == anonymous:
 			o.Anonymous = true
 		}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -61,15 +62,15 @@ func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller)
 	if visible.Snapshot == nil {
 		return mcp.List{}
 	}
-	list := mcp.List{Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private}
-	encoded := b.show.list(k, &visible)
-	list.Tools, list.Entries = encoded.tools, encoded.entries
-	return list
+	return mcp.List{
+		Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private,
+		Entries: b.show.list(k, &visible),
+	}
 }
 
 // Find returns a tool that the caller may see, or nil. Policies are asked only
 // where it matters.
-func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Tool {
+func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Entry {
 	snap := b.engine.Snapshot()
 	if snap == nil {
 		return nil
@@ -114,6 +115,45 @@ func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 		r.Late = late{r.Late}
 	}
 	return withTTL(b.engine.Execute(running, r)), nil
+}
+
+// keyTasks names MCP's extension for tasks, as what a client lacks.
+const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+
+// asTask starts the call of a tool as a task if the tool and the client take tasks. It
+// returns the task, or else why the call is declined; both are nil for a call that runs
+// without a task.
+func (b *backend) asTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
+	if r.Kind != call.Tools {
+		return nil, nil
+	}
+	mode := b.taskMode(ctx, r)
+	if mode.TTL == 0 || !r.Can.Tasks && !mode.Required {
+		return nil, nil
+	}
+	if !r.Can.Tasks {
+		return nil, &call.Error{
+			Code: call.ExecutionError, Required: json.RawMessage(keyTasks),
+			Message: "the tool runs as a task only, and its client does not support tasks",
+		}
+	}
+	if mode.AskFirst && (r.Resume == nil || r.Resume.State == "") {
+		return nil, nil
+	}
+	return b.Tasks.Start(ctx, r, mode.TTL)
+}
+
+// taskMode returns whether a tool that the caller may see runs as a task.
+func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
+	if snap := b.engine.Snapshot(); snap != nil {
+		if tool := snap.Tool(r.Name); tool == nil || tool.Task().TTL == 0 {
+			return engine.Task{}
+		}
+	}
+	if tool := b.engine.Find(ctx, r.Caller, r.Name); tool != nil {
+		return tool.Task()
+	}
+	return engine.Task{}
 }
 
 // late answers calls of Go tools that still hold their goroutine.

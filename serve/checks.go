@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Checks is the [engine.Front] of a [Front]: its Address and InsecureListen are those of
+// Checks is the [engine.FrontChecks] of a [Front]: its Address and InsecureListen are those of
 // [Options].
 type Checks struct {
 	Address        string
@@ -60,7 +60,7 @@ func (c Checks) CheckVacant(l engine.Listen) error {
 	return nil
 }
 
-// ToolChecks is the [engine.Front] of programs that do not listen: it looks at tools alone.
+// ToolChecks is the [engine.FrontChecks] of programs that do not listen: it looks at tools alone.
 type ToolChecks struct{}
 
 // CheckTool returns why a tool cannot be put on the wire.

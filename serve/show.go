@@ -17,14 +17,12 @@ type show struct {
 	mu sync.Mutex
 	// snapshot is what all that follows belongs to.
 	snapshot *engine.Snapshot
-	tools    map[*engine.Tool]*mcp.Tool
-	offers   map[*engine.Offer]*mcp.Entry
-	lists    map[shownKey]shown
+	// entries are encoded, by their [engine.Tool] or [engine.Offer].
+	entries map[any]*mcp.Entry
+	lists   map[shownKey][]*mcp.Entry
 }
 
-func newShow(logger *slog.Logger) show {
-	return show{logger: logger, tools: map[*engine.Tool]*mcp.Tool{}, offers: map[*engine.Offer]*mcp.Entry{}}
-}
+func newShow(logger *slog.Logger) show { return show{logger: logger, entries: map[any]*mcp.Entry{}} }
 
 // shownKey is a kind and the content hash of a list.
 type shownKey struct {
@@ -32,17 +30,11 @@ type shownKey struct {
 	hash string
 }
 
-// shown is an encoded list.
-type shown struct {
-	tools   []*mcp.Tool
-	entries []*mcp.Entry
-}
-
 // maxLists bounds how many lists of a snapshot are remembered: one for each set
 // that some caller may see of a kind.
 const maxLists = 256
 
-func (s *show) list(k call.Kind, visible *engine.Visible) shown {
+func (s *show) list(k call.Kind, visible *engine.Visible) (list []*mcp.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot != visible.Snapshot {
@@ -52,15 +44,14 @@ func (s *show) list(k call.Kind, visible *engine.Visible) shown {
 	if known, ok := s.lists[key]; ok {
 		return known
 	}
-	var list shown
 	for _, tool := range visible.Tools {
 		if encoded := s.encodeTool(tool); encoded != nil {
-			list.tools = append(list.tools, encoded)
+			list = append(list, encoded)
 		}
 	}
 	for _, offer := range visible.Offers {
 		if encoded := s.encodeOffer(offer); encoded != nil {
-			list.entries = append(list.entries, encoded)
+			list = append(list, encoded)
 		}
 	}
 	if len(s.lists) < maxLists {
@@ -71,55 +62,56 @@ func (s *show) list(k call.Kind, visible *engine.Visible) shown {
 
 // renew forgets what the new snapshot does not hold; mu is held.
 func (s *show) renew(snap *engine.Snapshot) {
-	tools, offers := map[*engine.Tool]*mcp.Tool{}, map[*engine.Offer]*mcp.Entry{}
-	for _, tool := range snap.Tools() {
-		if encoded := s.tools[tool]; encoded != nil {
-			tools[tool] = encoded
+	entries := map[any]*mcp.Entry{}
+	keep := func(of any) {
+		if encoded := s.entries[of]; encoded != nil {
+			entries[of] = encoded
 		}
+	}
+	for _, tool := range snap.Tools() {
+		keep(tool)
 	}
 	for _, kind := range []call.Kind{call.Resources, call.Templates, call.Prompts} {
 		for _, offer := range snap.Offers(kind) {
-			if encoded := s.offers[offer]; encoded != nil {
-				offers[offer] = encoded
-			}
+			keep(offer)
 		}
 	}
-	s.snapshot, s.tools, s.offers, s.lists = snap, tools, offers, map[shownKey]shown{}
+	s.snapshot, s.entries, s.lists = snap, entries, map[shownKey][]*mcp.Entry{}
 }
 
-func (s *show) tool(tool *engine.Tool) *mcp.Tool {
+func (s *show) tool(tool *engine.Tool) *mcp.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.encodeTool(tool)
 }
 
-// encodeTool is tool with mu held. A tool that cannot be put on the wire is
-// left out, and the log says why: [Checks] would have found it at load.
-func (s *show) encodeTool(tool *engine.Tool) *mcp.Tool {
-	if encoded := s.tools[tool]; encoded != nil {
+// encodeTool is tool for a caller that holds mu.
+func (s *show) encodeTool(tool *engine.Tool) *mcp.Entry {
+	if encoded := s.entries[tool]; encoded != nil {
 		return encoded
 	}
 	encoded, err := mcp.NewTool(toolInfo(tool.Metadata()))
-	if err != nil {
-		s.logger.Error("a tool cannot be listed", slog.String("tool", tool.Name()), slog.String("error", err.Error()))
-		return nil
-	}
-	s.tools[tool] = encoded
-	return encoded
+	return s.keep(tool, call.Tools, tool.Name(), encoded, err)
 }
 
-// encodeOffer is encodeTool for what is no tool.
+// encodeOffer encodes a resource, a template or a prompt; mu is held.
 func (s *show) encodeOffer(offer *engine.Offer) *mcp.Entry {
-	if encoded := s.offers[offer]; encoded != nil {
+	if encoded := s.entries[offer]; encoded != nil {
 		return encoded
 	}
 	m := offer.Metadata()
 	encoded, err := entryOf(m)
+	return s.keep(offer, m.Kind, m.Name, encoded, err)
+}
+
+// keep keeps what was encoded of a tool or an offer. One that cannot be put on the wire is
+// left out, and the log says why: [Checks] would have found it at load. mu is held.
+func (s *show) keep(of any, k call.Kind, name string, encoded *mcp.Entry, err error) *mcp.Entry {
 	if err != nil {
-		s.logger.Error("a "+m.Kind.String()+" cannot be listed", slog.String("name", m.Name), slog.String("error", err.Error()))
+		s.logger.Error("a "+k.String()+" cannot be listed", slog.String("name", name), slog.String("error", err.Error()))
 		return nil
 	}
-	s.offers[offer] = encoded
+	s.entries[of] = encoded
 	return encoded
 }
 

@@ -103,7 +103,7 @@ func (f *flight) land() {
 // fly runs the call in a process, to its end or that of the process, which is a
 // [*deathError]. A call that is over does not wait for a process to end that was
 // killed.
-func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripting.Outcome, error) {
+func (f *flight) fly(ctx context.Context, p *process, grace time.Duration) (scripting.Outcome, error) {
 	f.frames, f.lease = make(chan frame, 1), 0
 	if !p.board(f) {
 		f.mourn(ctx, p)
@@ -113,7 +113,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 	f.busy(p)
 	defer f.idle(p)
 	if err := f.board(ctx, p); err != nil {
-		p.end(endUnknown)
+		p.kill(endUnknown)
 		f.mourn(ctx, p)
 		return scripting.Outcome{}, p.death()
 	}
@@ -144,7 +144,7 @@ func (f *flight) fly(ctx context.Context, p *peer, grace time.Duration) (scripti
 }
 
 // mourn waits until a process that was killed has ended, unless the call is over.
-func (f *flight) mourn(ctx context.Context, p *peer) {
+func (f *flight) mourn(ctx context.Context, p *process) {
 	select {
 	case <-p.dead:
 	case <-p.doomed:
@@ -155,7 +155,7 @@ func (f *flight) mourn(ctx context.Context, p *peer) {
 }
 
 // took takes a frame in, and reports whether the call has ended by it.
-func (f *flight) took(ctx context.Context, p *peer, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
+func (f *flight) took(ctx context.Context, p *process, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
 	f.quick = fr.kind == frameOutcome && f.answers == nil && time.Since(f.began) < soon
 	out, ended, err := f.take(p, fr)
 	if !ended && err == nil {
@@ -171,9 +171,9 @@ func (f *flight) took(ctx context.Context, p *peer, fr frame, grace time.Duratio
 // dismiss ends a call in its process that has failed on this side, and kills the
 // process when it holds the call for longer than grace: no call runs on there of
 // which nobody knows.
-func (f *flight) dismiss(p *peer, grace time.Duration) {
+func (f *flight) dismiss(p *process, grace time.Duration) {
 	f.drop()
-	overdue := time.AfterFunc(grace, func() { p.end(endOverdue) })
+	overdue := time.AfterFunc(grace, func() { p.kill(endOverdue) })
 	defer overdue.Stop()
 	p.cancel(f.id)
 	for {
@@ -191,7 +191,7 @@ func (f *flight) dismiss(p *peer, grace time.Duration) {
 }
 
 // board sends the call to the process, and its program if the process does not have it.
-func (f *flight) board(ctx context.Context, p *peer) error {
+func (f *flight) board(ctx context.Context, p *process) error {
 	p.teaching.Lock()
 	defer p.teaching.Unlock()
 	known, err := p.teach(f.call.Program, f.id)
@@ -205,7 +205,7 @@ func (f *flight) board(ctx context.Context, p *peer) error {
 	return p.wire.send(frameCall, c.append)
 }
 
-func (f *flight) busy(p *peer) {
+func (f *flight) busy(p *process) {
 	if !f.counted {
 		f.counted = true
 		p.busy.Add(1)
@@ -213,7 +213,7 @@ func (f *flight) busy(p *peer) {
 	f.since.Store(p.looks.Load())
 }
 
-func (f *flight) idle(p *peer) {
+func (f *flight) idle(p *process) {
 	if f.counted {
 		f.counted = false
 		p.busy.Add(-1)
@@ -221,7 +221,7 @@ func (f *flight) idle(p *peer) {
 }
 
 // remains takes what a process had sent before it ended.
-func (f *flight) remains(ctx context.Context, p *peer) (scripting.Outcome, error) {
+func (f *flight) remains(ctx context.Context, p *process) (scripting.Outcome, error) {
 	for {
 		select {
 		case fr := <-f.frames:
@@ -265,11 +265,11 @@ func (f *flight) collect(ctx context.Context) (*scripting.Failure, error) {
 // at by a watchdog.
 type guard struct {
 	// fixed at creation
-	ctx   context.Context
-	peer  *peer
-	id    uint64 // of the call
-	grace time.Duration
-	words *sync.WaitGroup // has who tells the process
+	ctx     context.Context
+	process *process
+	id      uint64 // of the call
+	grace   time.Duration
+	words   *sync.WaitGroup // has who tells the process
 
 	over time.Time // when the context was seen to have ended
 }
@@ -281,17 +281,17 @@ func (g *guard) Look() bool {
 		return true
 	case g.over.IsZero():
 		g.over = time.Now()
-		g.words.Go(func() { g.peer.cancel(g.id) }) // may take as long as the process lives
+		g.words.Go(func() { g.process.cancel(g.id) }) // may take as long as the process lives
 		return true
 	case time.Since(g.over) < g.grace:
 		return true
 	}
-	g.peer.end(endOverdue)
-	g.peer.abandon() // to take its memory apart may take the system as long again
+	g.process.kill(endOverdue)
+	g.process.abandon() // to take its memory apart may take the system as long again
 	return false
 }
 
-func (p *peer) cancel(id uint64) {
+func (p *process) cancel(id uint64) {
 	// When this fails the process has ended, or is about to.
 	_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(id)...) })
 }

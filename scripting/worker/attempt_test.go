@@ -29,7 +29,7 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.guard = guard{ctx: over}
-	p := &peer{looks: &atomic.Int64{}}
+	p := &process{looks: &atomic.Int64{}}
 	f.busy(p)
 	f.ask(p, hostFrame{seq: 1, op: "http.request"})
 	f.drop()
@@ -119,9 +119,9 @@ func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		busy := slices.DeleteFunc(slices.Clone(e.peers), func(p *peer) bool { return p.calls == 0 })
+		busy := slices.DeleteFunc(slices.Clone(e.processes), func(p *process) bool { return p.calls == 0 })
 		if len(busy) > 0 { // those of a moment ago may all be dead
-			busy[rand.IntN(len(busy))].end(endOverdue)
+			busy[rand.IntN(len(busy))].kill(endOverdue)
 			kills.Add(1)
 		}
 	}

@@ -145,7 +145,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 	together.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, p := range e.peers {
+	for _, p := range e.processes {
 		if len(p.programs) > 0 || p.weight != 0 {
 			t.Errorf("a process keeps %d programs of %d bytes", len(p.programs), p.weight)
 		}
@@ -190,9 +190,9 @@ func TestLinesOutliveTheProcessThatPrintedThem(t *testing.T) {
 		if !died {
 			died = true
 			e.mu.Lock()
-			p := e.peers[0]
+			p := e.processes[0]
 			e.mu.Unlock()
-			p.end(endOverdue)
+			p.kill(endOverdue)
 			<-p.dead
 		}
 		return []byte("5"), nil

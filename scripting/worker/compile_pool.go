@@ -40,7 +40,7 @@ type Pool struct {
 
 	// Guarded by mu.
 	mu     sync.Mutex
-	idle   []*process
+	idle   []*trialProcess
 	lost   map[[sha256.Size]byte]bool // what did not survive
 	closed bool
 
@@ -87,7 +87,7 @@ func (p *Pool) Try(src scripting.Source) error {
 
 // given returns a process that has taken a trial: one that was idle, unless it
 // died of something else meanwhile, or a new one.
-func (p *Pool) given(content []byte) (*process, error) {
+func (p *Pool) given(content []byte) (*trialProcess, error) {
 	for {
 		w, fresh, err := p.take()
 		if err != nil {
@@ -119,7 +119,7 @@ func (p *Pool) lose(key [sha256.Size]byte) {
 }
 
 // take returns a process that is idle, or a fresh one.
-func (p *Pool) take() (w *process, fresh bool, err error) {
+func (p *Pool) take() (w *trialProcess, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -135,7 +135,7 @@ func (p *Pool) take() (w *process, fresh bool, err error) {
 }
 
 // give keeps a process for more work, for a while.
-func (p *Pool) give(w *process) {
+func (p *Pool) give(w *trialProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -147,7 +147,7 @@ func (p *Pool) give(w *process) {
 }
 
 // expire ends a process that is still idle.
-func (p *Pool) expire(w *process) {
+func (p *Pool) expire(w *trialProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, w); i >= 0 {
@@ -171,9 +171,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// process is a started program that runs [Main]. One goroutine at a time may
+// trialProcess is a started program that runs [Main]. One goroutine at a time may
 // use it; kill may be called by any, more than once.
-type process struct {
+type trialProcess struct {
 	in     io.WriteCloser
 	out    io.ReadCloser
 	kill   func()
@@ -182,7 +182,7 @@ type process struct {
 }
 
 // start starts a process, without an environment, that reaping waits for.
-func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error) {
+func start(path string, argv []string, reaping *sync.WaitGroup) (*trialProcess, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -205,12 +205,12 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*process, error
 	})
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
-	return &process{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
+	return &trialProcess{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 
 // attend answers what a process asks for that has taken a trial, until it says
 // that it survived.
-func (w *process) attend(src scripting.Source) error {
+func (w *trialProcess) attend(src scripting.Source) error {
 	for {
 		kind, name, err := readFrame(w.out, maxName)
 		switch {
@@ -231,7 +231,7 @@ func (w *process) attend(src scripting.Source) error {
 
 // answer sends a file that the process asks for. Why there is none is told by
 // the compiler of this side.
-func (w *process) answer(src scripting.Source, name string) error {
+func (w *trialProcess) answer(src scripting.Source, name string) error {
 	content, err := src.Import(name)
 	if err != nil {
 		return writeFrame(w.in, frameNoFile, nil)

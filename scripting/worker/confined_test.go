@@ -123,7 +123,7 @@ func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
 			asked++
 			if n == 1 {
 				e.mu.Lock()
-				used := e.peers[0].cmd.Process.Pid
+				used := e.processes[0].cmd.Process.Pid
 				e.resident = func(pid int) int64 {
 					if pid == used {
 						return 2 * e.options.Memory
@@ -194,7 +194,7 @@ return seen.map(String).join();
 			t.Errorf("the call after %d others sees %s", n, got)
 		}
 	}
-	if len(e.peers) != 1 {
-		t.Errorf("there are %d processes", len(e.peers))
+	if len(e.processes) != 1 {
+		t.Errorf("there are %d processes", len(e.processes))
 	}
 }

@@ -103,13 +103,13 @@ type Executor struct {
 	argv    []string
 	options Options
 
-	mu      sync.Mutex
-	peers   []*peer
-	spare   *peer // waits to be given its memory, so that a process which is needed need not be started
-	asked   *peer // the first process until it has answered or has a call: its end is an error of Report alone
-	bare    bool  // the spare was taken, and the next look prepares another: who makes one call needs none
-	waiting []*waiter
-	placed  uint64 // calls that waited for a process and got one
+	mu        sync.Mutex
+	processes []*process
+	spare     *process // waits to be given its memory, so that a process which is needed need not be started
+	asked     *process // the first process until it has answered or has a call: its end is an error of Report alone
+	bare      bool     // the spare was taken, and the next look prepares another: who makes one call needs none
+	waiting   []*waiter
+	placed    uint64 // calls that waited for a process and got one
 	// spared are the nested calls that have a process beyond the bound, by their depth.
 	spared map[int]*flight
 	closed bool
@@ -242,7 +242,7 @@ func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scri
 	}
 	defer func() { e.release(p, n, f.says(e.looks.Load(), out, dead, err)) }()
 	f.id = e.lastCall.Add(1)
-	f.guard = guard{ctx: ctx, peer: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
+	f.guard = guard{ctx: ctx, process: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
 	e.watchdog.Watch(&f.guard)
 	defer e.watchdog.Unwatch(&f.guard)
 	out, err = f.fly(ctx, p, e.options.Grace)
@@ -256,16 +256,16 @@ func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scri
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	e.closed = true
-	peers := e.peers
+	processes := e.processes
 	if e.spare != nil {
-		peers = append(peers, e.spare)
+		processes = append(processes, e.spare)
 	}
 	if e.asked != nil {
-		peers = append(peers, e.asked) // Report may wait for it
+		processes = append(processes, e.asked) // Report may wait for it
 	}
-	e.peers, e.spare = nil, nil
-	for _, p := range peers {
-		p.end(endClosed)
+	e.processes, e.spare = nil, nil
+	for _, p := range processes {
+		p.kill(endClosed)
 	}
 	if e.watching != nil {
 		e.watching.Stop()
@@ -281,8 +281,8 @@ func (e *Executor) Workers() scripting.Workers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.counts
-	now.Processes, now.Waiting = len(e.peers), e.room.waits()
-	for _, p := range e.peers {
+	now.Processes, now.Waiting = len(e.processes), e.room.waits()
+	for _, p := range e.processes {
 		now.Calls += p.calls
 		now.Computing += int(max(p.busy.Load(), 0))
 	}

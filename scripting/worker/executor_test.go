@@ -328,9 +328,9 @@ func TestDeathsAreCountedByTheirCause(t *testing.T) {
 			}
 			died = true
 			e.mu.Lock()
-			p := e.peers[0]
+			p := e.processes[0]
 			e.mu.Unlock()
-			p.end(why)
+			p.kill(why)
 			<-p.dead
 			return []byte(answered), nil
 		})

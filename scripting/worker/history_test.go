@@ -18,7 +18,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e.history.learn(of(1).program, proven)
 	e.history.learn(of(2).program, quick)
 	e.history.learn(of(3).program, unruly)
-	choose := func(n need) *peer {
+	choose := func(n need) *process {
 		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 // have, and others the one beside.
 func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	choose := func(n need) *peer {
+	choose := func(n need) *process {
 		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ const (
 
 // take takes a frame from the process in; ended says that it was the last. An
 // error is the process's.
-func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err error) {
+func (f *flight) take(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
 	switch fr.kind {
 	case frameOutcome:
 		out, err = f.ended(fr.content)
@@ -74,7 +74,7 @@ func (f *flight) take(p *peer, fr frame) (out scripting.Outcome, ended bool, err
 }
 
 // ask asks the host, in its turn. The answer comes over answers.
-func (f *flight) ask(p *peer, h hostFrame) {
+func (f *flight) ask(p *process, h hostFrame) {
 	if f.open++; f.open == 1 {
 		f.idle(p)
 		f.since.Store(0)
@@ -164,7 +164,7 @@ func tooMuchPassed(who string, most int) *scripting.Failure {
 }
 
 // answered passes an answer on to the process. A failure ends the call.
-func (f *flight) answered(p *peer, a scripting.Answer) *scripting.Failure {
+func (f *flight) answered(p *process, a scripting.Answer) *scripting.Failure {
 	failure := f.settle(a)
 	if f.open == 0 {
 		f.busy(p)
@@ -203,13 +203,13 @@ type faultError struct{ text string }
 func (e *faultError) Error() string { return e.text }
 
 // judged returns an outcome, or ends a process that did not keep to the protocol.
-func (f *flight) judged(ctx context.Context, p *peer, out scripting.Outcome, err error) (scripting.Outcome, error) {
+func (f *flight) judged(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
 	var fault *faultError
 	switch {
 	case errors.As(err, &fault):
 		return scripting.Outcome{}, err
 	case err != nil:
-		p.end(endProtocol)
+		p.kill(endProtocol)
 		<-p.dead
 		return scripting.Outcome{}, p.death()
 	}

@@ -25,8 +25,8 @@ return rs.filter((r) => r.status === 200).length;
 		defer now.Add(-1)
 		if all.Add(1) == 500 {
 			e.mu.Lock()
-			for _, p := range e.peers {
-				p.end(endOverdue)
+			for _, p := range e.processes {
+				p.kill(endOverdue)
 			}
 			e.mu.Unlock()
 		}
@@ -160,8 +160,8 @@ return await http.api.get("https://x/", { signal: AbortSignal.timeout(1) }).catc
 		<-ctx.Done()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		for _, p := range e.peers {
-			p.end(endOverdue)
+		for _, p := range e.processes {
+			p.kill(endOverdue)
 		}
 		return nil, ctx.Err()
 	})

@@ -240,7 +240,7 @@ func TestNothingComesOfACallThatIsOver(t *testing.T) {
 		t.Fatalf("got %+v", out)
 	}
 	e.mu.Lock()
-	first := slices.Clone(e.peers)
+	first := slices.Clone(e.processes)
 	e.mu.Unlock()
 	// Nobody reads what it says until the next call, which is to get its result.
 	if again, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, heard); err != nil || again.Result == nil {
@@ -264,9 +264,9 @@ func TestACallThatFailedHereDoesNotRunOnThere(t *testing.T) {
 // awaitDeaths waits until the processes of an executor have ended.
 func awaitDeaths(e *Executor) {
 	e.mu.Lock()
-	peers := slices.Clone(e.peers)
+	processes := slices.Clone(e.processes)
 	e.mu.Unlock()
-	for _, p := range peers {
+	for _, p := range processes {
 		<-p.dead
 	}
 }

@@ -156,7 +156,7 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	kin := scripting.NewKin()
-	choose := func(depth, memory int) (*peer, *flight) {
+	choose := func(depth, memory int) (*process, *flight) {
 		t.Helper()
 		f := &flight{call: scripting.Call{Kin: kin, Depth: depth}}
 		p, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
@@ -180,7 +180,7 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
-	all := map[*peer]*flight{first: one, second: two, deeper: four, last: five}
+	all := map[*process]*flight{first: one, second: two, deeper: four, last: five}
 	for p, f := range all {
 		release(e, p, need{nested: f}, unknown)
 	}

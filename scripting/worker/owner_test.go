@@ -25,7 +25,7 @@ func (a *admission) of(r record) *lane {
 
 // choose takes a process for a call, which is one of the owner 0 unless it has another.
 // It is nil when the call would have to wait.
-func (e *Executor) choose(n need) (*peer, error) {
+func (e *Executor) choose(n need) (*process, error) {
 	n.own(e)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,7 +33,7 @@ func (e *Executor) choose(n need) (*peer, error) {
 }
 
 // release takes a call out of a process that choose has given it.
-func release(e *Executor, p *peer, n need, said record) {
+func release(e *Executor, p *process, n need, said record) {
 	n.own(e)
 	e.release(p, n, said)
 }
@@ -361,7 +361,7 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 	one, other := e.room.owner(1, 0), e.room.owner(2, 0)
 	e.room.mu.Unlock()
 	alone := func(o *owner) need { return need{owner: o, memory: e.options.Memory, alone: true} }
-	var have []*peer
+	var have []*process
 	for range 2 {
 		p, err := e.choose(alone(one))
 		if err != nil || p == nil {
@@ -399,7 +399,7 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 		t.Errorf("in the end processes went to %v, and %d wait", who, len(e.waiting))
 	}
 	for _, w := range waits[:2] {
-		release(e, (<-w.come).peer, w.need, unknown)
+		release(e, (<-w.come).process, w.need, unknown)
 	}
 	if one.inProcess != 0 || other.inProcess != 0 {
 		t.Errorf("owners are left with %d and %d calls in processes", one.inProcess, other.inProcess)
@@ -417,7 +417,7 @@ func TestOwner_offenderRunsApart(t *testing.T) {
 	of := func(o *owner, program byte, alone bool) need {
 		return need{owner: o, memory: e.options.Memory, program: [32]byte{program}, alone: alone}
 	}
-	choose := func(n need) *peer {
+	choose := func(n need) *process {
 		t.Helper()
 		p, err := e.choose(n)
 		if err != nil {

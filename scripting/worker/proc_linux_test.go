@@ -41,7 +41,7 @@ func TestTheKernelSaysThatTheProcessOfACallIsConfined(t *testing.T) {
 	if err != nil || out.Result == nil {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
-	pid := e.peers[0].cmd.Process.Pid
+	pid := e.processes[0].cmd.Process.Pid
 	status, limits := words(t, fmt.Sprint(pid, "/status")), words(t, fmt.Sprint(pid, "/limits"))
 	if !offersSeccomp(t) {
 		t.Log("NOT TESTED on this machine: seccomp, which it does not offer")
@@ -63,7 +63,7 @@ func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
 	if out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent); err != nil || out.Result == nil {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
-	p := e.peers[0]
+	p := e.processes[0]
 	if used, err := sandbox.Spent(p.cmd.Process.Pid); err != nil || used <= 0 {
 		t.Errorf("the process has spent %v: %v", used, err)
 	}

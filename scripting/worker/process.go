@@ -19,8 +19,8 @@ import (
 // lastWait is how long the last words of a process that has ended may take.
 const lastWait = time.Second
 
-// peer is a process that runs calls, as this process sees it.
-type peer struct {
+// process runs calls, as this program sees it.
+type process struct {
 	// fixed at creation
 	cmd    *exec.Cmd
 	stream stream
@@ -73,8 +73,8 @@ type peer struct {
 
 // start starts a process without an environment, which waits to be given its
 // memory. The caller holds mu.
-func (e *Executor) start() (*peer, error) {
-	p := &peer{
+func (e *Executor) start() (*process, error) {
+	p := &process{
 		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
 		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
 	}
@@ -108,23 +108,23 @@ func (e *Executor) start() (*peer, error) {
 
 // give tells a process what it may have, by which it confines itself. The caller
 // holds the mutex of the executor; there is always room for so little.
-func (p *peer) give(memory int64, processor time.Duration) {
+func (p *process) give(memory int64, processor time.Duration) {
 	p.memory, p.allowed, p.maxTaught = memory, processor, memory/programShare
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
 // attend waits for the end of the process, and of what it has sent.
-func (p *peer) attend() {
+func (p *process) attend() {
 	_, _ = io.Copy(&p.last, p.words) // to its end, or that of the process
-	p.end(endUnknown)
+	p.kill(endUnknown)
 	_ = p.cmd.Wait() // how it ended is told by its last words
 	p.readOut()
 	_ = p.stream.Close()
 }
 
-// end kills the process, for the first cause that is given.
-func (p *peer) end(why cause) {
+// kill kills the process, for the first cause that is given.
+func (p *process) kill(why cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause != endless {
@@ -138,7 +138,7 @@ func (p *peer) end(why cause) {
 
 // isDoomed reports whether the process was killed, or has ended: it takes no calls
 // any more, though it may be long until it is gone.
-func (p *peer) isDoomed() bool {
+func (p *process) isDoomed() bool {
 	select {
 	case <-p.doomed:
 		return true
@@ -148,7 +148,7 @@ func (p *peer) isDoomed() bool {
 }
 
 // holds reports whether a call computes since before the look before the last.
-func (p *peer) holds() bool {
+func (p *process) holds() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	oldest := p.longest()
@@ -157,7 +157,7 @@ func (p *peer) holds() bool {
 
 // longest returns since when the call computes that does so for the longest
 // time; 0 when none does. The caller holds mu.
-func (p *peer) longest() (oldest int64) {
+func (p *process) longest() (oldest int64) {
 	for _, f := range p.flights {
 		if since := f.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
 			oldest = since
@@ -167,7 +167,7 @@ func (p *peer) longest() (oldest int64) {
 }
 
 // board takes a call on, unless the process has ended.
-func (p *peer) board(f *flight) bool {
+func (p *process) board(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause != endless {
@@ -193,7 +193,7 @@ const (
 // by: its hash or, for a program that has one call, a name of its own. If the process has
 // too many programs, it forgets the oldest. The caller holds teaching until it has sent
 // the call.
-func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
+func (p *process) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
 	if isOnce(program) {
 		binary.BigEndian.PutUint64(as[:], call)
 		return as, p.tell(frameOnce, as, program)
@@ -218,7 +218,7 @@ func (p *peer) teach(program *scripting.Program, call uint64) (as [32]byte, err 
 	return as, p.tell(frameProgram, as, program)
 }
 
-func (p *peer) tell(kind byte, as [32]byte, program *scripting.Program) error {
+func (p *process) tell(kind byte, as [32]byte, program *scripting.Program) error {
 	text, err := program.MarshalBinary()
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (l *lastWords) String() string {
 // readFor reads until the first frame of a call has come, unless another goroutine reads.
 // So a call reads itself as long as it waits for nothing but its process. Nobody reads while
 // there are no calls.
-func (p *peer) readFor(f *flight) {
+func (p *process) readFor(f *flight) {
 	lease, ok := p.reader.acquire()
 	if !ok {
 		return
@@ -270,7 +270,7 @@ func (p *peer) readFor(f *flight) {
 
 // release gives the lease back when no calls are left. A call that has come meanwhile has
 // not got the lease, and would wait for ever.
-func (p *peer) release() {
+func (p *process) release() {
 	p.reader.release()
 	p.mu.Lock()
 	calls := len(p.flights)
@@ -285,7 +285,7 @@ func (p *peer) release() {
 
 // handle gives a frame to its call, which takes all that come up to its outcome. The call
 // that reads passes the lease with its first frame: handling that holds up no other call.
-func (p *peer) handle(lease uint64, kind byte, content []byte) error {
+func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	id, size := binary.Uvarint(content)
 	if size <= 0 || kind != frameHost && kind != frameDrop && kind != frameOutcome {
 		return errFrame
@@ -310,7 +310,7 @@ func (p *peer) handle(lease uint64, kind byte, content []byte) error {
 
 // find returns the call with an id, and how many calls are left. A call leaves with its
 // outcome: after that nothing may come of it.
-func (p *peer) find(id uint64, leaves bool) (f *flight, left int) {
+func (p *process) find(id uint64, leaves bool) (f *flight, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f = p.flights[id]; f == nil || p.abandoned {
@@ -323,18 +323,18 @@ func (p *peer) find(id uint64, leaves bool) (f *flight, left int) {
 }
 
 // unread ends the process when nothing that it sends can be read any more.
-func (p *peer) unread(err error) {
+func (p *process) unread(err error) {
 	why := endUnknown
 	if errors.Is(err, errFrame) {
 		why = endProtocol
 	}
-	p.end(why)
+	p.kill(why)
 	close(p.over)
 }
 
 // readOut waits until everything that an ended process has sent was read, and keeps the
 // lease, so that nobody reads after that.
-func (p *peer) readOut() {
+func (p *process) readOut() {
 	for wait := lastWait; ; wait = time.Millisecond {
 		if _, ok := p.reader.acquire(); ok {
 			return
@@ -350,7 +350,7 @@ func (p *peer) readOut() {
 
 // abandon has the reader of a killed process stop before the process has ended: what it
 // has sent last is lost, as if it had been killed before.
-func (p *peer) abandon() {
+func (p *process) abandon() {
 	p.mu.Lock()
 	p.abandoned = true
 	p.mu.Unlock()

@@ -61,24 +61,24 @@ func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
 	of := func(program byte) need {
 		return need{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
 	}
-	peers := map[byte]*peer{}
+	processes := map[byte]*process{}
 	choose := func(program byte) {
-		if peers[program], _ = e.choose(of(program)); peers[program] == nil {
+		if processes[program], _ = e.choose(of(program)); processes[program] == nil {
 			t.Fatalf("%d waits", program)
 		}
 	}
 	for program := byte(1); program <= 3; program++ {
 		choose(program)
-		release(e, peers[program], of(program), unknown)
+		release(e, processes[program], of(program), unknown)
 		e.look()
 	}
 	choose(4)
 	for program, want := range map[byte]cause{1: endRested, 2: endless, 3: endless, 4: endless} {
-		if got := peers[program].death().cause; got != want {
+		if got := processes[program].death().cause; got != want {
 			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
 		}
 	}
-	release(e, peers[4], of(4), unknown)
+	release(e, processes[4], of(4), unknown)
 }
 
 // counted counts the frames of a kind that are written.
@@ -109,7 +109,7 @@ func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
 	}
 	run(first)
 	e.mu.Lock()
-	p := e.peers[0]
+	p := e.processes[0]
 	e.mu.Unlock()
 	p.wire.mu.Lock()
 	taught := &counted{Writer: p.wire.out, kind: frameProgram}
@@ -136,7 +136,7 @@ func TestProcess_forgetsOldestProgram(t *testing.T) {
 	}
 	run(1)
 	e.mu.Lock()
-	p := e.peers[0]
+	p := e.processes[0]
 	e.mu.Unlock()
 	p.wire.mu.Lock()
 	taught := &counted{Writer: p.wire.out, kind: frameProgram}
@@ -168,7 +168,7 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &flight{id: 1, frames: make(chan frame, 1)}
-	p := &peer{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
+	p := &process{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
 	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
 	read := make(chan struct{})
 	go func() { p.readFor(f); close(read) }()

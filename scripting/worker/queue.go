@@ -57,7 +57,7 @@ func newAdmission(most int, patience time.Duration) *admission {
 	}
 }
 
-// admit begins a call once there is room for it to compute (see [lane.enter]), and returns
+// admit begins a call once there is room for it to compute (see [lane.enterLocked]), and returns
 // the lane that it has begun in. [lane.end] must be called when the call ends.
 func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look int64) (*lane, error) {
 	patient := c.Patient || c.Kin != nil
@@ -167,22 +167,13 @@ type turn struct {
 	come    chan error    // is sent nil when it has begun, or that it is refused
 }
 
-// isPressed reports whether the call is refused when its turn does not come in time.
-func (t turn) isPressed() bool { return t.has > 0 && !t.patient }
-
-// latest returns when a call that is pressed begins at the latest: when two thirds of
+// latest returns when a call that may be refused begins at the latest: when two thirds of
 // its time are over.
 func (t turn) latest() time.Time { return t.since.Add(t.has - t.has/3) }
 
-// enter begins a call. [lane.leave] must be called when it waits or ends,
+// enterLocked begins a call. [lane.leave] must be called when it waits or ends,
 // unless there is an error: that of ctx, or [scripting.ErrOverloaded], which who
-// is patient does not get.
-func (l *lane) enter(ctx context.Context, patient bool) error {
-	l.room.mu.Lock()
-	return l.enterLocked(ctx, patient)
-}
-
-// enterLocked is enter for a caller that holds the mutex of the room, which it unlocks.
+// is patient does not get. The caller holds the mutex of the room, which enterLocked unlocks.
 func (l *lane) enterLocked(ctx context.Context, patient bool) error {
 	if len(l.waiting) == 0 && l.hasRoom() {
 		l.grant()
@@ -240,7 +231,7 @@ func (l *lane) line(t turn, by int) {
 
 func (l *lane) await(ctx context.Context, t turn) error {
 	var latest <-chan time.Time
-	if t.isPressed() {
+	if t.has > 0 && !t.patient {
 		timer := time.NewTimer(t.latest().Sub(t.since))
 		defer timer.Stop()
 		latest = timer.C

@@ -12,6 +12,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
+// enter is enterLocked for a caller that does not hold the mutex.
+func (l *lane) enter(ctx context.Context, patient bool) error {
+	l.room.mu.Lock()
+	return l.enterLocked(ctx, patient)
+}
+
 // enters has a call ask for admission, and tells what came of that.
 func enters(a *lane, ctx context.Context, patient ...bool) <-chan error {
 	told := make(chan error, 1)

@@ -85,13 +85,13 @@ func (e *Executor) Report(ctx context.Context) (Report, error) {
 	e.spare = nil
 	p.give(e.options.Memory, e.allowance)
 	e.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { p.end(endClosed) })()
+	defer context.AfterFunc(ctx, func() { p.kill(endClosed) })()
 	report, err := p.report()
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		p.end(endClosed)
+		p.kill(endClosed)
 		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
 	}
 	e.mu.Lock()
@@ -103,7 +103,7 @@ func (e *Executor) Report(ctx context.Context) (Report, error) {
 }
 
 // report asks a process without calls what confines it.
-func (p *peer) report() (report Report, err error) {
+func (p *process) report() (report Report, err error) {
 	if _, ok := p.reader.acquire(); !ok {
 		return nil, p.death()
 	}

@@ -38,7 +38,7 @@ func (e *Executor) beyond(n need) bool {
 
 // acquire returns the process that is best for a call: the one with the fewest
 // calls that compute, or another as long as there may be more.
-func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
+func (e *Executor) acquire(ctx context.Context, n need) (*process, error) {
 	e.mu.Lock()
 	p, err := e.place(n)
 	if p != nil || err != nil {
@@ -50,7 +50,7 @@ func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
 	e.mu.Unlock()
 	select {
 	case f := <-w.come:
-		return f.peer, f.err
+		return f.process, f.err
 	case <-ctx.Done():
 		e.giveUp(w)
 		return nil, ctx.Err()
@@ -59,7 +59,7 @@ func (e *Executor) acquire(ctx context.Context, n need) (*peer, error) {
 
 // place takes a process for a call; it is nil when the call has to wait for one. The
 // caller holds mu.
-func (e *Executor) place(n need) (p *peer, err error) {
+func (e *Executor) place(n need) (p *process, err error) {
 	if e.closed {
 		return nil, errClosed
 	}
@@ -70,7 +70,7 @@ func (e *Executor) place(n need) (p *peer, err error) {
 		if n.alone {
 			instead = nil // one with nothing that other calls have left behind, if possible
 		}
-		var another *peer
+		var another *process
 		if most := e.most(n, instead); most > 0 {
 			another, err = e.another(n, most, instead)
 		}
@@ -78,7 +78,7 @@ func (e *Executor) place(n need) (p *peer, err error) {
 			p = nil // it has made room in vain
 		}
 		if another == nil && err == nil && p == nil && e.beyond(n) {
-			if another, err = e.another(n, len(e.peers)+1, nil); another != nil {
+			if another, err = e.another(n, len(e.processes)+1, nil); another != nil {
 				e.spared[n.nested.call.Depth] = n.nested
 			}
 		}
@@ -86,7 +86,7 @@ func (e *Executor) place(n need) (p *peer, err error) {
 			p = another
 		}
 		// Where none can be started, those that there are do, now or once they can.
-		if err != nil && p == nil && !slices.ContainsFunc(e.peers, func(p *peer) bool { return p.calls > 0 }) {
+		if err != nil && p == nil && !slices.ContainsFunc(e.processes, func(p *process) bool { return p.calls > 0 }) {
 			return nil, err
 		}
 	}
@@ -115,14 +115,14 @@ func (e *Executor) judge(n *need) {
 // most returns how many processes there may be for a call, for which instead does
 // otherwise, or none. One is left for the programs of each memory that are proven when the
 // others have all that they may have, and the other way round. The caller holds mu.
-func (e *Executor) most(n need, instead *peer) int {
+func (e *Executor) most(n need, instead *process) int {
 	switch most := e.options.Processes; {
 	case e.full(n):
 		return 0
 	case instead != nil && !instead.stuck:
 		return most
-	case e.count(func(p *peer) bool { return p.isShared(n) && p.memory == n.memory }) == 0:
-		return max(2*most, e.count(func(p *peer) bool { return p.calls > 0 })) + 1
+	case e.count(func(p *process) bool { return p.isShared(n) && p.memory == n.memory }) == 0:
+		return max(2*most, e.count(func(p *process) bool { return p.calls > 0 })) + 1
 	default:
 		return 2 * most // those that will not do need not ever be without a call
 	}
@@ -133,21 +133,21 @@ func (e *Executor) most(n need, instead *peer) int {
 // these are for the calls of owners that are kept apart. The caller holds mu.
 func (e *Executor) full(n need) bool {
 	most := 2 * e.options.Processes
-	if e.count(func(p *peer) bool { return p.isTaken(n) }) >= most {
+	if e.count(func(p *process) bool { return p.isTaken(n) }) >= most {
 		return true
 	}
-	return n.apart != nil && e.count(func(p *peer) bool { return p.isTaken(n) && p.apart != nil }) >= most*3/4
+	return n.apart != nil && e.count(func(p *process) bool { return p.isTaken(n) && p.apart != nil }) >= most*3/4
 }
 
 // isTaken reports whether a process has calls of programs that are proven, or of others, as
 // that of a call is.
-func (p *peer) isTaken(n need) bool { return p.calls > 0 && p.proven == n.record.isProven() }
+func (p *process) isTaken(n need) bool { return p.calls > 0 && p.proven == n.record.isProven() }
 
 // isShared reports whether a process has calls with which a call may share one.
-func (p *peer) isShared(n need) bool { return p.isTaken(n) && p.apart == n.apart }
+func (p *process) isShared(n need) bool { return p.isTaken(n) && p.apart == n.apart }
 
-func (e *Executor) count(is func(*peer) bool) (count int) {
-	for _, p := range e.peers {
+func (e *Executor) count(is func(*process) bool) (count int) {
+	for _, p := range e.processes {
 		if is(p) {
 			count++
 		}
@@ -170,9 +170,9 @@ func (n need) enough() int64 {
 
 // best returns the process with the least to do, or for a quick call the first in
 // which not enough calls compute; nil when none will do. The caller holds mu.
-func (e *Executor) best(n need) (best *peer) {
+func (e *Executor) best(n need) (best *process) {
 	enough, full := n.enough(), e.full(n)
-	for _, p := range e.peers {
+	for _, p := range e.processes {
 		if !p.does(n) || full && p.calls == 0 {
 			continue
 		}
@@ -189,7 +189,7 @@ func (e *Executor) best(n need) (best *peer) {
 // does reports whether a call may have a process: one without calls, or with those of
 // programs that are proven, or not, as its own is, and of its owner if that is kept apart.
 // The caller holds mu.
-func (p *peer) does(n need) bool {
+func (p *process) does(n need) bool {
 	if p.isDoomed() || p.drained || p.alone || p.memory != n.memory {
 		return false
 	}
@@ -201,7 +201,7 @@ func (p *peer) does(n need) bool {
 // compute for long would pile up in the only process that is not. One that may have to
 // collect first what calls of other programs have left behind is worth less than others.
 // The caller holds mu.
-func (p *peer) load(n need) int64 {
+func (p *process) load(n need) int64 {
 	load := p.busy.Load()<<20 + int64(p.calls)
 	if p.proven != n.record.isProven() {
 		load += 1 << 19
@@ -215,8 +215,8 @@ func (p *peer) load(n need) int64 {
 // another takes the spare, or starts a process when there is none; nil when there
 // are as many as most, of which none makes room. Instead is what does otherwise.
 // The caller holds mu.
-func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error) {
-	if len(e.peers) >= most && !e.makeRoom(n, instead) {
+func (e *Executor) another(n need, most int, instead *process) (p *process, err error) {
+	if len(e.processes) >= most && !e.makeRoom(n, instead) {
 		return nil, nil
 	}
 	if p = e.spare; p != nil && (p.memory == 0 || p.memory == n.memory) {
@@ -227,7 +227,7 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 	if p.memory == 0 {
 		p.give(n.memory, e.allowance)
 	}
-	e.peers = append(e.peers, p)
+	e.processes = append(e.processes, p)
 	return p, nil
 }
 
@@ -235,18 +235,18 @@ func (e *Executor) another(n need, most int, instead *peer) (p *peer, err error)
 // for a call, and reports whether there was one. Where another does instead, those
 // of other memory alone are ended: programs are not compiled again for company. The
 // caller holds mu.
-func (e *Executor) makeRoom(n need, instead *peer) bool {
+func (e *Executor) makeRoom(n need, instead *process) bool {
 	longest := -1
-	for i, p := range e.peers {
-		if p.calls == 0 && (instead == nil || p.memory != n.memory) && (longest < 0 || p.rests > e.peers[longest].rests) {
+	for i, p := range e.processes {
+		if p.calls == 0 && (instead == nil || p.memory != n.memory) && (longest < 0 || p.rests > e.processes[longest].rests) {
 			longest = i
 		}
 	}
 	if longest < 0 {
 		return false
 	}
-	e.peers[longest].end(endRested)
-	e.peers = slices.Delete(e.peers, longest, longest+1)
+	e.processes[longest].kill(endRested)
+	e.processes = slices.Delete(e.processes, longest, longest+1)
 	return true
 }
 
@@ -275,7 +275,7 @@ func (e *Executor) prepare() {
 }
 
 // release takes a call out of a process, and what it says of its program in.
-func (e *Executor) release(p *peer, n need, said record) {
+func (e *Executor) release(p *process, n need, said record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leave(p, n, said)
@@ -293,7 +293,7 @@ func (e *Executor) learn(n need, said record) {
 }
 
 // leave is release for a caller that holds mu.
-func (e *Executor) leave(p *peer, n need, said record) {
+func (e *Executor) leave(p *process, n need, said record) {
 	e.learn(n, said)
 	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
 		delete(e.spared, f.call.Depth)
@@ -302,18 +302,18 @@ func (e *Executor) leave(p *peer, n need, said record) {
 	p.calls--
 	p.alone, p.stuck = false, p.stuck && p.calls > 0
 	if p.calls == 0 && p.drained {
-		p.end(endRested)
-		e.peers = slices.DeleteFunc(e.peers, func(other *peer) bool { return other == p })
+		p.kill(endRested)
+		e.processes = slices.DeleteFunc(e.processes, func(other *process) bool { return other == p })
 	}
 	e.wake()
 }
 
 // forget takes out a process that has ended.
-func (e *Executor) forget(p *peer) {
+func (e *Executor) forget(p *process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if i := slices.Index(e.peers, p); i >= 0 {
-		e.peers = slices.Delete(e.peers, i, i+1)
+	if i := slices.Index(e.processes, p); i >= 0 {
+		e.processes = slices.Delete(e.processes, i, i+1)
 	}
 	if e.spare == p {
 		e.spare = nil
@@ -334,8 +334,8 @@ type waiter struct {
 
 // found is a process, or why none can be had.
 type found struct {
-	peer *peer
-	err  error
+	process *process
+	err     error
 }
 
 // wake gives processes to those that wait and for whom there is one: first to the owner
@@ -375,7 +375,7 @@ func (e *Executor) giveUp(w *waiter) {
 		e.waiting = slices.Delete(e.waiting, i, i+1)
 		return
 	}
-	if f := <-w.come; f.peer != nil {
-		e.leave(f.peer, w.need, unknown)
+	if f := <-w.come; f.process != nil {
+		e.leave(f.process, w.need, unknown)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // taken returns a process of the executor that has a call.
-func taken(t *testing.T, e *Executor, alone bool) *peer {
+func taken(t *testing.T, e *Executor, alone bool) *process {
 	t.Helper()
 	p, err := e.choose(need{memory: e.options.Memory, alone: alone})
 	if err != nil || p == nil {
@@ -42,7 +42,7 @@ func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
 }
 
 // awaitSpare waits until there is a spare which is not the one before.
-func awaitSpare(t *testing.T, e *Executor, before *peer) *peer {
+func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -69,9 +69,9 @@ func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 		t.Fatal("the first call has another process than the spare")
 	}
 	second := awaitSpare(t, e, first)
-	second.end(endUnknown)
+	second.kill(endUnknown)
 	third := awaitSpare(t, e, second)
-	first.end(endOverdue)
+	first.kill(endOverdue)
 	<-first.dead
 	if p := taken(t, e, false); p != third {
 		t.Error("another process was started")
@@ -115,7 +115,7 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e.path = "/nowhere/mcpd"
 	spare := e.spare
 	e.mu.Unlock()
-	spare.end(endUnknown)
+	spare.kill(endUnknown)
 	<-spare.dead
 	if _, err := e.choose(need{memory: 1 << 40}); err == nil {
 		t.Error("there is one")
@@ -137,8 +137,8 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	}
 	release(e, own, need{}, unknown)
 	<-own.dead // it is one too many
-	if !slices.Equal(e.peers, []*peer{shared}) {
-		t.Errorf("%d processes are left", len(e.peers))
+	if !slices.Equal(e.processes, []*process{shared}) {
+		t.Errorf("%d processes are left", len(e.processes))
 	}
 }
 
@@ -159,7 +159,7 @@ func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	e := executor(t, Options{})
 	p := taken(t, e, false)
-	p.end(endMemory)
+	p.kill(endMemory)
 	<-p.dead
 	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
 	if err != nil {
@@ -180,9 +180,9 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 	kills := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		i := slices.IndexFunc(e.peers, func(p *peer) bool { return p.calls > 0 })
-		alone = append(alone, e.peers[i].alone)
-		e.peers[i].end(endOverdue)
+		i := slices.IndexFunc(e.processes, func(p *process) bool { return p.calls > 0 })
+		alone = append(alone, e.processes[i].alone)
+		e.processes[i].kill(endOverdue)
 		return []byte(answered), nil
 	})
 	body := "for (let i = 0; i < 5; i++) await http.api.get('https://x/'); return 1"
@@ -256,7 +256,7 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
 func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
-	stuck, other := &peer{stuck: true}, &peer{}
+	stuck, other := &process{stuck: true}, &process{}
 	stuck.busy.Store(1)
 	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
 		other.busy.Store(busy)
@@ -298,7 +298,7 @@ func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	}
 	awaitSpare(t, e, nil)
 	e.mu.Lock()
-	running := len(e.peers) + 1
+	running := len(e.processes) + 1
 	e.mu.Unlock()
 	if running > 8 {
 		t.Errorf("there are %d processes", running)
@@ -312,7 +312,7 @@ func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	killed := taken(t, e, false)
 	e.mu.Lock()
-	killed.end(endOverdue)
+	killed.kill(endOverdue)
 	gone := best(e, killed)
 	e.mu.Unlock()
 	if gone {
@@ -327,4 +327,4 @@ func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
 }
 
 // best reports whether a process is the one that is best for a call.
-func best(e *Executor, p *peer) bool { return e.best(need{memory: p.memory}) == p }
+func best(e *Executor, p *process) bool { return e.best(need{memory: p.memory}) == p }

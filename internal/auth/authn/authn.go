@@ -129,12 +129,10 @@ type TokenOptions struct {
 	// Algorithms are those that tokens may be signed by; empty means RS256, PS256,
 	// ES256 and EdDSA. All are asymmetric; see [TokenAlgorithms].
 	Algorithms []string
-	// ID, Groups and Agent name the claims that hold the id of the principal, its
-	// groups and the agent that the token is bound to; a dot leads into an object.
-	// Empty means "sub", "groups" and no claim.
-	ID, Groups, Agent string
-	// Scopes names the claim of the scopes; empty means "scope" or "scp".
-	Scopes string
+	// ID, Scopes, Groups and Agent name the claims that hold the id of the principal, the
+	// scopes, its groups and the agent that the token is bound to; a dot leads into an
+	// object. Empty means "sub", "scope" or "scp", "groups" and no claim.
+	ID, Scopes, Groups, Agent string
 	// RequiredScopes are scopes that every token must have.
 	RequiredScopes []string
 	// ImpliedScopes are the scopes that a broader one implies, and those imply in turn:

@@ -1,7 +1,9 @@
 package jsontext_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,4 +88,23 @@ func TestCursor_elements(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func FuzzAppendString(f *testing.F) {
+	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f", "ü\u2028😀", "\xff\xfe", "a\xc3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		text := jsontext.AppendString(nil, s)
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if want := strings.ToValidUTF8(s, "\ufffd"); got != want && !strings.Contains(want, "\ufffd") {
+			t.Errorf("%q came back as %q", s, got)
+		}
+		if bytes.ContainsAny(text, "\r\n") {
+			t.Errorf("%q was not put on one line", s)
+		}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // constraint is an argument that bounds values of some types.
@@ -78,7 +79,7 @@ func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l 
 	switch {
 	case c.name == "format":
 		s := d.oneOf(b.Body, c.name, formats...)
-		return appendString(nil, s), s != ""
+		return jsontext.AppendString(nil, s), s != ""
 	case c.name == "pattern":
 		return d.pattern(b.Body, l)
 	case c.name == "unique":
@@ -128,7 +129,7 @@ func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, boo
 		return nil, false
 	}
 	l.pattern = d.regexp(s, body.Attributes["pattern"].Expr)
-	return appendString(nil, s), l.pattern != nil
+	return jsontext.AppendString(nil, s), l.pattern != nil
 }
 
 // regexp compiles an RE2 pattern, or reports why it cannot be.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
@@ -107,7 +108,7 @@ func (d *decoder) requirement(b *hclsyntax.Block, f *field) {
 func (d *decoder) words(b *hclsyntax.Block, f *field) {
 	for _, name := range []string{"title", "description"} {
 		if s, ok := d.text(b.Body, name); ok {
-			f.keywords = append(f.keywords, keyword{name, appendString(nil, s), b.Body.Attributes[name].Expr.Range()})
+			f.keywords = append(f.keywords, keyword{name, jsontext.AppendString(nil, s), b.Body.Attributes[name].Expr.Range()})
 		}
 	}
 }
@@ -136,7 +137,7 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 		return
 	}
 	f.header = header
-	f.keywords = append(f.keywords, keyword{"x-mcp-header", appendString(nil, header), where})
+	f.keywords = append(f.keywords, keyword{"x-mcp-header", jsontext.AppendString(nil, header), where})
 }
 
 // isToken reports whether s is a token of RFC 9110 section 5.6.2.

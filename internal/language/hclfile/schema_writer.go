@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // schemaWriter writes JSON Schema 2020-12, every object's properties in the
@@ -40,7 +41,7 @@ func (w *schemaWriter) member(name string) {
 	if w.out[len(w.out)-1] != '{' {
 		w.out = append(w.out, ',')
 	}
-	w.out = append(appendString(w.out, name), ':')
+	w.out = append(jsontext.AppendString(w.out, name), ':')
 }
 
 func (w *schemaWriter) raw(name string, value []byte) {
@@ -88,7 +89,7 @@ func appendStrings(b []byte, list []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, s)
+		b = jsontext.AppendString(b, s)
 	}
 	return append(b, ']')
 }
@@ -163,7 +164,7 @@ func (w *schemaWriter) typeName(t *valueType, pointer string) {
 		name = "object"
 	}
 	w.note(pointer+"/type", t.where)
-	w.raw("type", appendString(nil, name))
+	w.raw("type", jsontext.AppendString(nil, name))
 }
 
 // structure writes what a list, map or object holds.

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
@@ -320,7 +321,7 @@ func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value)
 	if !slices.Contains([]string{definition.User, definition.Assistant}, role) || hasMember(v, "text") == hasMember(v, "content") {
 		d.fail("bad-value", d.f.rng(x.Range()), "this is no message", "write { role = \"user\", text = \"…\" }, or the role \"assistant\", or content = { … } instead of the text")
 	}
-	out = append(appendString(append(out, `{"role":`...), role), `,"content":`...)
+	out = append(jsontext.AppendString(append(out, `{"role":`...), role), `,"content":`...)
 	text := member(v, "text")
 	if hasMember(v, "content") {
 		content := v.GetAttr("content")
@@ -329,5 +330,5 @@ func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value)
 		}
 		text = content.AsString() // as a body may write a text
 	}
-	return append(appendString(append(out, `{"type":"text","text":`...), text), "}}"...)
+	return append(jsontext.AppendString(append(out, `{"type":"text","text":`...), text), "}}"...)
 }

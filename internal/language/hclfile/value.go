@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -122,7 +121,7 @@ func appendJSON(b []byte, v cty.Value) []byte {
 	}
 	switch t := v.Type(); {
 	case t == cty.String:
-		return appendString(b, v.AsString())
+		return jsontext.AppendString(b, v.AsString())
 	case t == cty.Number:
 		return appendNumber(b, v)
 	case t == cty.Bool && v.True():
@@ -148,7 +147,7 @@ func appendItems(b []byte, v cty.Value, open, end byte) []byte {
 		}
 		first = false
 		if open == '{' {
-			b = append(appendString(b, k.AsString()), ':')
+			b = append(jsontext.AppendString(b, k.AsString()), ':')
 		}
 		b = appendJSON(b, item)
 	}
@@ -170,15 +169,6 @@ func appendNumber(b []byte, v cty.Value) []byte {
 	}
 	n, _ := f.Float64()
 	return strconv.AppendFloat(b, n, 'g', -1, 64)
-}
-
-// appendString appends s as a JSON string. Most strings need no escapes, and allocate nothing.
-func appendString(b []byte, s string) []byte {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= utf8.RuneSelf }) {
-		return append(append(append(b, '"'), s...), '"')
-	}
-	text, _ := jsontext.Marshal(s) // a string always encodes
-	return append(b, text...)
 }
 
 // jsonOf computes x as JSON. Objects that x writes out keep the order in which
@@ -250,7 +240,7 @@ func (w *jsonWriter) object(x *hclsyntax.ObjectConsExpr, pointer string) bool {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		w.out = append(appendString(w.out, key), ':')
+		w.out = append(jsontext.AppendString(w.out, key), ':')
 		all = w.write(item.ValueExpr, w.child(pointer, -1, key)) && ok && all
 	}
 	w.out = append(w.out, '}')

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
@@ -105,7 +106,7 @@ func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue)
 		return fail()
 	}
 	if t.kind == stringKind || t.kind == anyKind {
-		return appendString(nil, g.Text)
+		return jsontext.AppendString(nil, g.Text)
 	}
 	if _, problem := scan([]byte(g.Text)); problem != nil {
 		return fail()

@@ -272,8 +272,8 @@ func (c *changes) subscribe(f *feed, t topic) bool {
 	f.topics[t] = struct{}{}
 	if c.byTopic[t] == nil {
 		c.byTopic[t] = map[*feed]struct{}{}
-		if follower, ok := c.backend.(Follower); ok && !t.isTask {
-			c.leave[t.name] = follower.Follow(t.name)
+		if !t.isTask {
+			c.leave[t.name] = c.backend.Follow(t.name)
 		}
 	}
 	c.byTopic[t][f] = struct{}{}

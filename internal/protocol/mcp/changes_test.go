@@ -45,6 +45,10 @@ func (h *hashes) Watch(fn func([]string)) func() {
 	return func() { h.changed = func([]string) {} }
 }
 
+func (*hashes) Find(context.Context, identity.Caller, string) *Entry { return nil }
+
+func (*hashes) Follow(string) (leave func()) { return func() {} }
+
 func (*hashes) Serves(_ context.Context, c identity.Caller, uri string) bool {
 	return c.Agent.AgentID == "vip" || uri != "test://secret"
 }

@@ -91,7 +91,7 @@ func (e *emitter) Log(level, message string, fields json.RawMessage) {
 		b = appendText(append(b, '{'), "message", message)
 		b = append(appendValue(b, "fields", fields), '}')
 	} else {
-		b = appendString(b, message)
+		b = jsontext.AppendString(b, message)
 	}
 	e.out.put(notification("notifications/message", b))
 }

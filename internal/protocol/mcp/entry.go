@@ -27,19 +27,21 @@ type ToolInfo struct {
 	Icons                            []Icon
 }
 
-// Tool is a tool as it is listed, encoded once. It is immutable.
-type Tool struct {
-	name       string
-	input      json.RawMessage
-	modern     []byte
-	legacy     []byte
+// Entry is a tool, a resource, a template or a prompt as it is listed, encoded once. It is
+// immutable.
+type Entry struct {
+	name string
+	// modern and legacy are the entry in lists for clients of the eras.
+	modern, legacy []byte
+
+	// of a tool alone
 	capability []byte
 	mirrors    []mirror
 }
 
 // NewTool encodes a tool. The error names what cannot be put on the wire; it
 // is meant for the tool's author.
-func NewTool(info ToolInfo) (*Tool, error) {
+func NewTool(info ToolInfo) (*Entry, error) {
 	if info.Name == "" {
 		return nil, errors.New("a tool needs a name")
 	}
@@ -64,7 +66,7 @@ func NewTool(info ToolInfo) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	t := &Tool{name: info.Name, input: input, mirrors: mirrors}
+	t := &Entry{name: info.Name, mirrors: mirrors}
 	t.modern = info.entry(input, output)
 	t.legacy = t.modern
 	if output != nil && outputType != "object" {
@@ -74,28 +76,25 @@ func NewTool(info ToolInfo) (*Tool, error) {
 	return t, nil
 }
 
-// Name returns the name of the tool.
-func (t *Tool) Name() string { return t.name }
+// Name returns the name of a tool or a prompt, the URI of a resource, or the URI template of
+// a template: what [call.Request].Name says.
+func (e *Entry) Name() string { return e.name }
 
 // HasMirrors reports whether clients repeat arguments of the tool in headers.
-func (t *Tool) HasMirrors() bool { return len(t.mirrors) > 0 }
+func (e *Entry) HasMirrors() bool { return len(e.mirrors) > 0 }
 
-// InputSchema returns the schema of the arguments. It must not be changed.
-func (t *Tool) InputSchema() json.RawMessage { return t.input }
-
-// Capability returns the tool's entry in the answer to the RFC's
+// Capability returns the entry of a tool in the answer to the RFC's
 // GET /mcp/capabilities (section 9), with all of its six members. It must not
 // be changed.
-func (t *Tool) Capability() json.RawMessage { return t.capability }
+func (e *Entry) Capability() json.RawMessage { return e.capability }
 
-// entry returns the tool's entry in a list for clients of the era. Legacy
-// revisions know output schemas of the type "object" alone, and their clients
-// refuse a whole list for one other.
-func (t *Tool) entry(e era) []byte {
-	if e == modern {
-		return t.modern
+// listed returns the entry in a list for clients of the era. Legacy revisions know output
+// schemas of the type "object" alone, and their clients refuse a whole list for one other.
+func (e *Entry) listed(of era) []byte {
+	if of == modern {
+		return e.modern
 	}
-	return t.legacy
+	return e.legacy
 }
 
 // entry encodes the tool for tools/list (2026-07-28 server/tools, Tool).
@@ -133,7 +132,7 @@ func (i *ToolInfo) capability(input, output []byte) []byte {
 	b := appendText([]byte{'{'}, "name", i.Name)
 	b = appendMember(b, "description")
 	if i.HasDescription {
-		b = appendString(b, i.Description)
+		b = jsontext.AppendString(b, i.Description)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -161,17 +160,6 @@ func oneLine(schema []byte) (line []byte, typ string, err error) {
 	typ, _ = jsontext.Text(jsontext.Get(line, "type"))
 	return line, typ, nil
 }
-
-// Entry is a resource, a template or a prompt as it is listed, encoded once.
-// It is immutable, and the same for clients of every revision.
-type Entry struct {
-	name string
-	json []byte
-}
-
-// Name returns the URI of a resource, the URI template of a template, or the
-// name of a prompt: what [Request].Name says.
-func (e *Entry) Name() string { return e.name }
 
 // EntryInfo describes a resource, a template or a prompt for the wire.
 type EntryInfo struct {
@@ -246,7 +234,8 @@ func NewEntry(i EntryInfo) (*Entry, error) {
 		}
 		b = append(b, ']')
 	}
-	return &Entry{name: i.Address, json: bytes.Clone(append(b, '}'))}, nil
+	b = bytes.Clone(append(b, '}'))
+	return &Entry{name: i.Address, modern: b, legacy: b}, nil
 }
 
 // Icon is an image that clients may show beside an entry (2026-07-28

@@ -50,7 +50,7 @@ func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
 	pages := newPages()
 	for k := range call.Kind(kinds) {
 		list := List{Hash: "none"}
-		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return list.page(k, 0, 0, modern) })
+		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return pageOf(k, nil, modern) })
 		if want := `"` + listMember(k) + `":[]`; string(page) != want {
 			t.Errorf("the page is %s, want %s", page, want)
 		}

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // Frame is one JSON-RPC message on one line, ready to be sent. Its pieces are
@@ -128,55 +128,16 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 	return answer, initialized
 }
 
-// appendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD. Nothing is escaped for the sake of HTML.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		if b := s[i]; b < utf8.RuneSelf {
-			if b < ' ' || b == '"' || b == '\\' {
-				dst = appendEscape(append(dst, s[start:i]...), b)
-				start = i + 1
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(append(dst, s[start:i]...), "\ufffd"...)
-			start = i + 1
-		}
-		i += size
-	}
-	return append(append(dst, s[start:]...), '"')
-}
-
-func appendEscape(dst []byte, b byte) []byte {
-	switch b {
-	case '"', '\\':
-		return append(dst, '\\', b)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	const hex = "0123456789abcdef"
-	return append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-}
-
 // appendMember appends a member with its comma, unless it is the first of the object.
 func appendMember(dst []byte, name string) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
 	}
-	return append(appendString(dst, name), ':')
+	return append(jsontext.AppendString(dst, name), ':')
 }
 
 func appendText(dst []byte, name, value string) []byte {
-	return appendString(appendMember(dst, name), value)
+	return jsontext.AppendString(appendMember(dst, name), value)
 }
 
 func appendOptional(dst []byte, name, value string) []byte {
@@ -196,7 +157,7 @@ func appendTexts(dst []byte, name string, values []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, value)
+		dst = jsontext.AppendString(dst, value)
 	}
 	return append(dst, ']')
 }

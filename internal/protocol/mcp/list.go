@@ -21,31 +21,21 @@ type List struct {
 	Hash string
 	// Private says that other callers may see other lists.
 	Private bool
-	// Tools are the entries of a list of tools, Entries those of any other.
-	Tools   []*Tool
 	Entries []*Entry
 }
 
-func (l *List) len() int { return max(len(l.Tools), len(l.Entries)) }
-
-func (l *List) entry(i int, e era) []byte {
-	if len(l.Tools) > 0 {
-		return l.Tools[i].entry(e)
-	}
-	return l.Entries[i].json
-}
-
-func (l *List) page(k call.Kind, from, to int, e era) []byte {
-	size := len(`"":[]`) + len(listMember(k)) + to - from
-	for i := from; i < to; i++ {
-		size += len(l.entry(i, e))
+// pageOf encodes a page of a list.
+func pageOf(k call.Kind, entries []*Entry, e era) []byte {
+	size := len(`"":[]`) + len(listMember(k)) + len(entries)
+	for _, entry := range entries {
+		size += len(entry.listed(e))
 	}
 	b := append(appendMember(make([]byte, 0, size), listMember(k)), '[')
-	for i := from; i < to; i++ {
-		if i > from {
+	for i, entry := range entries {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, l.entry(i, e)...)
+		b = append(b, entry.listed(e)...)
 	}
 	return slices.Clip(append(b, ']'))
 }
@@ -65,14 +55,14 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	to := min(from+c.server.options.PageSize, list.len())
+	to := min(from+c.server.options.PageSize, len(list.Entries))
 	r := &result{revision: list.Revision}
 	r.members = c.server.pages.get(pageKey{k, list.Hash, c.era, from, to}, func() []byte {
-		return list.page(k, from, to, c.era)
+		return pageOf(k, list.Entries[from:to], c.era)
 	})
-	if to < list.len() {
+	if to < len(list.Entries) {
 		r.more = append(r.more, ',')
-		r.more = appendString(append(r.more, `"nextCursor":`...), cursorAt(list.Hash, to))
+		r.more = jsontext.AppendString(append(r.more, `"nextCursor":`...), cursorAt(list.Hash, to))
 	}
 	if c.era == modern {
 		r.more = appendCaching(r.more, 0, list.Private)
@@ -95,7 +85,7 @@ func (c *request) listStart(list *List) (int, *fault) {
 		return 0, nil
 	}
 	from, ok := readCursor(list.Hash, at)
-	if !ok || from >= list.len() {
+	if !ok || from >= len(list.Entries) {
 		return 0, invalidParams("params.cursor is not of this list, which may have changed: begin without a cursor")
 	}
 	return from, nil

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -167,25 +166,6 @@ func TestTheKeysOfMetadataHaveTheFormOfKeys(t *testing.T) {
 			t.Errorf("%q is no key", key)
 		}
 	}
-}
-
-func FuzzAppendString(f *testing.F) {
-	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f", "ü\u2028😀", "\xff\xfe", "a\xc3"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		text := appendString(nil, s)
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		if want := strings.ToValidUTF8(s, "\ufffd"); got != want && !strings.Contains(want, "\ufffd") {
-			t.Errorf("%q came back as %q", s, got)
-		}
-		if bytes.ContainsAny(text, "\r\n") {
-			t.Errorf("%q was not put on one line", s)
-		}
-	})
 }
 
 func TestRawValuesArePutOnOneLine(t *testing.T) {

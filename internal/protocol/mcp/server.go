@@ -185,6 +185,9 @@ type Backend interface {
 	Info() Info
 	// List returns what the caller may see of a kind, in the order to show it.
 	List(ctx context.Context, k call.Kind, c identity.Caller) List
+	// Find returns the named tool without making the list, and nil if there is none. A tool
+	// that has mirrors is returned only if the caller may see it.
+	Find(ctx context.Context, c identity.Caller, name string) *Entry
 	// Call carries out a request to its end. When ctx ends, the call ends soon after. If the
 	// call continues as a task, task is that task, and the result has only a revision. A
 	// request of kind Templates is a completion; the result of a completion has at most 100
@@ -198,11 +201,7 @@ type Backend interface {
 	// the URIs of resources whose contents are others than before. fn must not
 	// block.
 	Watch(fn func(changed []string)) (stop func())
-}
-
-// Follower is a [Backend] that learns of resources which others keep.
-type Follower interface {
-	// Follow has fn of [Backend.Watch] be called when what the URI names has changed, as far
+	// Follow has fn of Watch be called when a resource that others keep has changed, as far
 	// as that can be known, until leave is called. Neither blocks.
 	Follow(uri string) (leave func())
 }

@@ -297,14 +297,9 @@ func (b *finding) List(ctx context.Context, k call.Kind, c identity.Caller) mcp.
 	return b.Backend.List(ctx, k, c)
 }
 
-func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Tool {
+func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp.Entry {
 	b.found++
-	for _, t := range b.Backend.List(ctx, call.Tools, c).Tools {
-		if t.Name() == name {
-			return t
-		}
-	}
-	return nil
+	return b.Backend.Find(ctx, c, name)
 }
 
 // TestEveryMethodHasItsRequest: whoever adds a method says what a request of it is,

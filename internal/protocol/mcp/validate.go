@@ -198,7 +198,7 @@ func supported() []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, v)
+		b = jsontext.AppendString(b, v)
 	}
 	return append(b, ']')
 }

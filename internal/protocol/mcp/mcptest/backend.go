@@ -50,7 +50,7 @@ type Backend struct {
 
 type published struct {
 	Tool
-	entry *mcp.Tool
+	entry *mcp.Entry
 }
 
 // New returns a backend with the tools, in this order. It panics when a tool
@@ -131,7 +131,7 @@ func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.Li
 	hash := sha256.New()
 	for _, t := range b.tools {
 		if k == call.Tools && sees(&list, c, t.Visible) {
-			list.Tools = append(list.Tools, t.entry)
+			list.Entries = append(list.Entries, t.entry)
 			hash.Write(t.entry.Capability())
 		}
 	}
@@ -143,6 +143,16 @@ func (b *Backend) List(_ context.Context, k call.Kind, c identity.Caller) mcp.Li
 	}
 	list.Hash = hex.EncodeToString(hash.Sum(nil))
 	return list
+}
+
+// Find implements [mcp.Backend].
+func (b *Backend) Find(ctx context.Context, c identity.Caller, name string) *mcp.Entry {
+	for _, t := range b.List(ctx, call.Tools, c).Entries {
+		if t.Name() == name {
+			return t
+		}
+	}
+	return nil
 }
 
 // sees reports whether the caller sees an entry; one that not all see makes
@@ -219,5 +229,8 @@ func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 		delete(b.watchers, id)
 	}
 }
+
+// Follow implements [mcp.Backend]: nobody else keeps the resources.
+func (b *Backend) Follow(string) (leave func()) { return func() {} }
 
 func revisionName(n int) string { return "rev-" + strconv.Itoa(n) }

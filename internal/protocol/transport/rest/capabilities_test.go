@@ -114,7 +114,7 @@ func manyTools(tb testing.TB, n int) mcp.List {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		list.Tools = append(list.Tools, tool)
+		list.Entries = append(list.Entries, tool)
 	}
 	return list
 }

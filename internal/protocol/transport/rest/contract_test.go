@@ -173,6 +173,8 @@ type fake struct {
 func (f *fake) Info() mcp.Info                                                  { return f.info }
 func (f *fake) List(_ context.Context, _ call.Kind, c identity.Caller) mcp.List { return f.list(c) }
 func (f *fake) Watch(func([]string)) (stop func())                              { return func() {} }
+func (f *fake) Find(context.Context, identity.Caller, string) *mcp.Entry        { return nil }
+func (f *fake) Follow(string) (leave func())                                    { return func() {} }
 func (f *fake) Serves(context.Context, identity.Caller, string) bool            { return true }
 func (f *fake) Call(_ context.Context, r call.Request) (call.Result, *mcp.Task) {
 	f.got = r
@@ -195,7 +197,7 @@ func (f *fake) fails(code call.Code, message string) (e *call.Error) {
 // customers is the RFC's own example.
 func customers(t testing.TB) *fake {
 	t.Helper()
-	tool := func(info mcp.ToolInfo) *mcp.Tool {
+	tool := func(info mcp.ToolInfo) *mcp.Entry {
 		made, err := mcp.NewTool(info)
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +205,7 @@ func customers(t testing.TB) *fake {
 		return made
 	}
 	yes := true
-	tools := []*mcp.Tool{
+	tools := []*mcp.Entry{
 		tool(mcp.ToolInfo{
 			Name: "get_customer", TimeoutMS: 1000, Idempotent: true,
 			InputSchema:  json.RawMessage(`{"type":"object","properties":{"customer_id":{"type":"string"}},"required":["customer_id"],"additionalProperties":false}`),
@@ -216,7 +218,7 @@ func customers(t testing.TB) *fake {
 	}
 	return &fake{
 		info: mcp.Info{Name: "customer-mcp", Version: "1.0.0"},
-		list: func(identity.Caller) mcp.List { return mcp.List{Revision: "r1", Hash: "h1", Tools: tools} },
+		list: func(identity.Caller) mcp.List { return mcp.List{Revision: "r1", Hash: "h1", Entries: tools} },
 	}
 }
 

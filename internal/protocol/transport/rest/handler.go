@@ -223,12 +223,12 @@ func (j *joined) page(info mcp.Info, list mcp.List) page {
 	if len(j.pages) == maxPages {
 		clear(j.pages) // most are of lists that are not served any more
 	}
-	p := newPage(info, list.Tools)
+	p := newPage(info, list.Entries)
 	j.pages[key] = p
 	return p
 }
 
-func newPage(info mcp.Info, tools []*mcp.Tool) page {
+func newPage(info mcp.Info, tools []*mcp.Entry) page {
 	size := len(`{"server":,"version":,"tools":[]}`) + 2*len(info.Name) + 2*len(info.Version)
 	for _, t := range tools {
 		size += len(t.Capability()) + len(",")

@@ -46,14 +46,14 @@ func (e *deathError) Error() string {
 }
 
 // death returns why the process has ended, which it has.
-func (p *peer) death() *deathError {
+func (p *process) death() *deathError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &deathError{cause: p.cause, left: p.left, ever: p.ever, oldest: p.oldest, words: p.last.String()}
 }
 
 // missed is the death of a process that had ended before a call was in it.
-func (p *peer) missed() *deathError {
+func (p *process) missed() *deathError {
 	d := p.death()
 	d.missed = true
 	return d
@@ -76,7 +76,7 @@ func (e *deathError) suspects(f *flight) bool {
 // was alone in it, when it was so from the beginning and it is known what of, or
 // this is not the first time. What other calls had made may still be there when
 // they have ended. The programs of others cannot have been the most of its memory
-// (see [peer.teach]).
+// (see [process.teach]).
 func (e *deathError) blames(again bool) bool {
 	if e.innocent() || e.left > 1 {
 		return false
@@ -152,8 +152,8 @@ func (e *Executor) look() {
 	}
 	e.looks.Add(1)
 	e.restock()
-	beyond := len(e.peers) - e.options.Processes
-	for _, p := range e.peers {
+	beyond := len(e.processes) - e.options.Processes
+	for _, p := range e.processes {
 		if p.isDoomed() {
 			continue
 		}
@@ -161,17 +161,17 @@ func (e *Executor) look() {
 		e.extend(p)
 		switch {
 		case e.resident(p.cmd.Process.Pid) > p.memory:
-			p.end(endMemory)
+			p.kill(endMemory)
 		case p.calls > 0:
 			p.rests = 0
 		case p.drained, p.rests >= rest, p.rests >= soonest && beyond > 0:
 			beyond--
-			p.end(endRested)
+			p.kill(endRested)
 		default:
 			p.rests++
 		}
 	}
-	if len(e.peers) == 0 {
+	if len(e.processes) == 0 {
 		e.watching = nil
 		return
 	}
@@ -191,7 +191,7 @@ func allowance() time.Duration {
 // extend gives a process more processor time when it has spent half of what it had.
 // One that cannot be given more gets no more calls, and is replaced while its own
 // have the other half. The caller holds mu.
-func (e *Executor) extend(p *peer) {
+func (e *Executor) extend(p *process) {
 	if e.allowance == 0 {
 		return
 	}
