@@ -89,7 +89,7 @@ func TestTheManualNamesNoOtherCode(t *testing.T) {
 	}
 	for _, code := range codes {
 		begin, kind, _ := strings.Cut(code[1], "-")
-		made := slices.Contains([]string{"tool", "resource", "prompt", "policy", "limit", "hook"}, kind) && strings.Contains(program.String(), `"`+begin+`-" + n.kind`)
+		made := slices.Contains([]string{"tool", "resource", "prompt", "policy", "limit", "hook"}, kind) && regexp.MustCompile(`"`+begin+`-" ?\+ ?n\.kind`).MatchString(program.String())
 		if !made && !strings.Contains(program.String(), `"`+code[1]+`"`) {
 			t.Errorf("nothing makes diagnostics of the code %s, which the manual names", code[1])
 		}
