@@ -220,7 +220,7 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	if before != nil {
 		changed = now.catalog.Changed(before.catalog)
 	}
-	s.audience.Tell(changed)
+	s.audience.tell(changed)
 }
 
 // outcomeOf says for metrics what came of a load.

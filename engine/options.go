@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -283,3 +284,15 @@ func (o Options) hooks() []pipeline.Hook {
 // follows no link out of the folder, and it survives the folder being replaced
 // by another of the same name.
 func Dir(path string) fs.FS { return loader.Dir(path) }
+
+// Extension is a part of mcpd that a program links only if it imports it. The packages below
+// extensions/ return extensions, for [Options].Extensions. A file that uses a part which the
+// program does not have gets a diagnostic that names the package to import.
+type Extension interface {
+	// Name returns the package that the extension comes from, as in "extensions/sqlite".
+	Name() string
+}
+
+// Extensions returns [Options].Extensions, for fronts: an extension may be theirs, such as
+// the one that checks tokens.
+func (s *Server) Extensions() []Extension { return slices.Clone(s.options.Extensions) }

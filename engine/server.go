@@ -47,12 +47,12 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/limitstore"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
-	"github.com/mcpd/mcpd/internal/execution/pubsub"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
@@ -74,7 +74,7 @@ type Server struct {
 	reloader
 	auditing
 	front
-	audience pubsub.Audience // hears of each snapshot that is published
+	audience audience
 	closing  sync.Once
 	closeErr error
 }
@@ -207,7 +207,7 @@ func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 // Watch calls fn after each published snapshot, until stop is called, with the
 // URIs of the resources that are others than before, have come or gone, and with
 // those of [Server.Follow] that have changed. fn must not block, Load or Reload.
-func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.Join(fn) }
+func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.join(fn) }
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {
@@ -312,3 +312,41 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, 
 // they must be a JSON object within the bounds of the JSON gate. Arguments from
 // outside pass it before [Server.Execute].
 func CheckArguments(raw []byte) error { return pipeline.CheckArguments(raw) }
+
+// Inside returns what the command mcpd and package serve need of a server and an embedding
+// program does not: its methods have types of internal packages.
+func (s *Server) Inside() inside { return inside{s} }
+
+type inside struct{ server *Server }
+
+// Explain judges a call as [Server.Execute] does, and runs no body. Policies in Go are
+// asked. No hook fires, no limit counts it, and the audit log has no record of it. The
+// error is that of a server that serves nothing.
+func (i inside) Explain(ctx context.Context, of pipeline.Case) (pipeline.Explanation, error) {
+	snap, err := i.server.loaded(ctx)
+	if err != nil {
+		return pipeline.Explanation{}, err
+	}
+	return i.server.pipeline.Explain(ctx, snap.catalog, of), nil
+}
+
+// State returns the store of what outlives calls, which is opened when it is first needed.
+// [Server.Close] closes it.
+func (i inside) State() (state.Store, error) { return i.server.states.Open() }
+
+// Drifts returns how the tools of each pinned upstream differ from what was accepted of
+// them, in the order of their blocks. The server is loaded.
+func (i inside) Drifts() []federation.Drift {
+	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
+}
+
+// Inside returns what the command mcpd needs of a snapshot and an embedding program does not.
+func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
+
+type insideSnapshot struct{ snapshot *Snapshot }
+
+// Said returns what the files say.
+func (i insideSnapshot) Said() privdiff.Side { return i.snapshot.catalog.Said }
+
+// Upstreams returns the upstream blocks with paths as the process opens them.
+func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -175,4 +177,39 @@ func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 		}
 		return v
 	})
+}
+
+// audience is who hears of each snapshot that is published. It is safe for concurrent use,
+// and the zero audience is empty.
+type audience struct {
+	mu        sync.Mutex
+	listeners map[int]func(changed []string)
+	next      int
+}
+
+// join has fn told of every change, until leave is called.
+func (a *audience) join(fn func(changed []string)) (leave func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listeners == nil {
+		a.listeners = map[int]func([]string){}
+	}
+	id := a.next
+	a.next++
+	a.listeners[id] = fn
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.listeners, id)
+	}
+}
+
+// tell tells everybody who listens now, one after the other.
+func (a *audience) tell(changed []string) {
+	a.mu.Lock()
+	listeners := slices.Collect(maps.Values(a.listeners))
+	a.mu.Unlock()
+	for _, fn := range listeners {
+		fn(changed)
+	}
 }

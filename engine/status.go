@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -88,11 +87,34 @@ func (s Status) Health() string {
 
 // ailing says what is wrong with upstream servers, "" for nothing.
 func (s Status) ailing() string {
-	var states []federation.State
-	for _, u := range s.Upstreams {
-		states = append(states, federation.State(u))
+	var down, ails []string
+	for i := range s.Upstreams {
+		if u := &s.Upstreams[i]; !u.Up && !u.Idle {
+			down = append(down, u.Name)
+		}
 	}
-	return federation.Ailing(states)
+	if down != nil {
+		ails = append(ails, "not reached: "+strings.Join(down, ", "))
+	}
+	for _, ail := range []struct {
+		what  string
+		count func(*UpstreamStatus) int
+	}{
+		{"tools in quarantine", func(u *UpstreamStatus) int { return len(u.Quarantined) }},
+		{"left out as rules do not fit", func(u *UpstreamStatus) int { return u.Unruled }},
+		{"left out as names are taken", func(u *UpstreamStatus) int { return u.Taken }},
+	} {
+		var counts []string
+		for i := range s.Upstreams {
+			if n := ail.count(&s.Upstreams[i]); n > 0 {
+				counts = append(counts, fmt.Sprintf("%d of %s", n, s.Upstreams[i].Name))
+			}
+		}
+		if counts != nil {
+			ails = append(ails, ail.what+": "+strings.Join(counts, ", "))
+		}
+	}
+	return strings.Join(ails, "; ")
 }
 
 // health is Health without a look at the audit log and at upstream servers.

@@ -69,7 +69,7 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	return x.Federate(federation.Options{
 		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
 		Pins:   federation.Pins{Path: o.Files.LockPath, Fixed: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
-		Relist: s.relist, Update: s.audience.Tell, Logger: o.Logger,
+		Relist: s.relist, Update: s.audience.tell, Logger: o.Logger,
 	})
 }
 

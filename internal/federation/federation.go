@@ -5,9 +5,7 @@ package federation
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -126,38 +124,6 @@ type State struct {
 	LeftOut, Quarantined []string
 	Unruled, Taken       int
 	Unkept               error
-}
-
-// Ailing says in a few words what is wrong with servers, "" for nothing.
-func Ailing(states []State) string {
-	var down, ails []string
-	for _, s := range states {
-		if !s.Up && !s.Idle {
-			down = append(down, s.Name)
-		}
-	}
-	if down != nil {
-		ails = append(ails, "not reached: "+strings.Join(down, ", "))
-	}
-	for _, ail := range []struct {
-		what  string
-		count func(*State) int
-	}{
-		{"tools in quarantine", func(s *State) int { return len(s.Quarantined) }},
-		{"left out as rules do not fit", func(s *State) int { return s.Unruled }},
-		{"left out as names are taken", func(s *State) int { return s.Taken }},
-	} {
-		var counts []string
-		for i := range states {
-			if n := ail.count(&states[i]); n > 0 {
-				counts = append(counts, fmt.Sprintf("%d of %s", n, states[i].Name))
-			}
-		}
-		if counts != nil {
-			ails = append(ails, ail.what+": "+strings.Join(counts, ", "))
-		}
-	}
-	return strings.Join(ails, "; ")
 }
 
 // Drift is how the tools of an upstream differ from what was accepted of them.

@@ -23,7 +23,8 @@ import (
 // Call is the host of one run of one body.
 type Call struct {
 	Brokers
-	Grants
+	// Grants are nil of a body that is granted nothing.
+	*Grants
 	// folders are those of the grants, which count what the run has read and written.
 	folders []*files.Folder
 	// Tools calls the tools that the body may call; nil where there are none.
@@ -139,6 +140,11 @@ func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error
 		return nil, nil
 	case "ask":
 		return nil, h.ask(payload)
+	}
+	if h.Grants == nil {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "nothing is granted"}
+	}
+	switch op {
 	case "env":
 		return h.environment(payload)
 	case scripting.OpSecret:
@@ -273,8 +279,8 @@ type Grants struct {
 
 // NewGrants returns what a set of grants, with the places that its paths lead to, lets a
 // body use. Whom a body may ask is said by [Asking].
-func NewGrants(set grant.Set) Grants {
-	g := Grants{
+func NewGrants(set grant.Set) *Grants {
+	g := &Grants{
 		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, Granted: map[string]json.RawMessage{},
 	}
 	for _, http := range set.HTTP {
@@ -296,9 +302,11 @@ func NewGrants(set grant.Set) Grants {
 }
 
 // Grant gives the run what its body is granted. What it reads and writes of files is counted
-// from here on.
+// from here on. Nil grants nothing.
 func (h *Call) Grant(g *Grants) {
-	h.Grants = *g
+	if h.Grants = g; g == nil {
+		return
+	}
 	for _, folder := range g.Folders {
 		h.folders = append(h.folders, files.Open(folder))
 	}

@@ -84,6 +84,7 @@ func newLabOf(t *testing.T, value string) *lab {
 	})
 	l.Call = &host.Call{
 		Brokers: host.Brokers{Egress: pool, Secrets: store, Audit: l.audit, Logger: logger},
+		Grants:  &host.Grants{},
 		What:    "tool", Name: "t", ID: "c-1", Emit: l,
 	}
 	return l
@@ -270,7 +271,7 @@ func TestMocksAnswerInsteadOfTheNetwork(t *testing.T) {
 
 func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 	mocks := host.NewMocks([]host.Mock{{Object: "http.crm", Request: "GET /", Status: 200}})
-	call := &host.Call{Grants: host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
+	call := &host.Call{Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
 	const together = 20
 	done := make(chan error)
 	for seq := range together {

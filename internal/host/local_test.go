@@ -15,8 +15,7 @@ import (
 
 // grantLocal grants folders, and variables of the environment.
 func grantLocal(l *lab, folders []grant.FS, variables ...string) {
-	granted := host.NewGrants(grant.Set{FS: folders, Env: variables})
-	l.Grant(&granted)
+	l.Grant(host.NewGrants(grant.Set{FS: folders, Env: variables}))
 }
 
 // onDisk grants a folder that holds notes.txt, and variables of the environment.

@@ -43,7 +43,7 @@ func TestATokenOfAUserThatAHostRefusesIsOfTheCallerAlone(t *testing.T) {
 	get := func(name string) string {
 		h := &Call{
 			Brokers: brokers, Caller: identity.Caller{Principal: identity.Principal{ID: name, Kind: identity.KindKey}}, Asking: Asking{Can: call.Capabilities{Form: true}},
-			Grants: Grants{HTTP: map[string]grant.HTTP{"crm": {Name: "crm", Hosts: []string{strings.TrimPrefix(crm.URL, "http://")}, PrivateNetworks: true,
+			Grants: &Grants{HTTP: map[string]grant.HTTP{"crm": {Name: "crm", Hosts: []string{strings.TrimPrefix(crm.URL, "http://")}, PrivateNetworks: true,
 				Headers: []grant.Header{{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}}}},
 		}
 		_, err := h.Do(t.Context(), 1, "http.request", fmt.Appendf(nil, `{"grant":"crm","url":%q}`, crm.URL))

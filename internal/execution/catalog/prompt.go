@@ -106,7 +106,7 @@ func fillResource(r *definition.Embedded, values map[string]string, out *reply.M
 // script is a body in JavaScript or TypeScript, with what it may use and whom it may ask.
 type script struct {
 	program *scripting.Program
-	grants  host.Grants
+	grants  *host.Grants
 	ask     *grant.Ask
 }
 
@@ -127,7 +127,7 @@ func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 	if b.program.Uses("call") {
 		call.Info = i.json()
 	}
-	i.Host.Grant(&b.grants)
+	i.Host.Grant(b.grants)
 	i.Host.Asking.Grant, i.Host.Caller = b.ask, i.Caller
 	if len(b.grants.Readable) == 0 {
 		return i.Executor.Run(ctx, call, &i.Host)

@@ -47,7 +47,7 @@ type Definition struct {
 	// Limits bound a run. A zero member means its default.
 	Limits  scripting.Limits
 	Program *scripting.Program
-	Grants  host.Grants
+	Grants  *host.Grants
 }
 
 // Hook is a hook that can run. It belongs to the runner that made it, and

@@ -107,7 +107,7 @@ func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) 
 		Brokers: r.options.Brokers, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID,
 		Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
 	}
-	c.Grant(&h.Grants)
+	c.Grant(h.Grants)
 	c.Ends, _ = ctx.Deadline()
 	return c
 }

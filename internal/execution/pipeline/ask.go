@@ -125,7 +125,7 @@ func (x *execution) suspended(ctx context.Context, pause suspend.Pause, asks []s
 }
 
 // own reports whether a request is a question of the server itself.
-func (x *execution) own(r suspend.Request) bool {
+func (x *execution) own(r call.AskRequest) bool {
 	return x.mocks == nil && x.pipeline.options.Brokers.Poses(x.req.Caller.Principal, r)
 }
 

@@ -31,7 +31,7 @@ type Pause struct {
 	Plan []byte
 	// Own reports whether a request is a question of the server itself: of its answer
 	// the body learns the action alone. Nil means that none is.
-	Own func(Request) bool
+	Own func(call.AskRequest) bool
 	state.State
 }
 
@@ -99,11 +99,9 @@ func Refusal(err error) string {
 	return "the request state cannot be used"
 }
 
-type Request = call.AskRequest
-
 // Requests returns what the open asks of a call want to know, in order.
-func Requests(asks []state.Ask) ([]Request, error) {
-	var all []Request
+func Requests(asks []state.Ask) ([]call.AskRequest, error) {
+	var all []call.AskRequest
 	for _, ask := range asks {
 		of, err := ParsePayload(ask.Payload)
 		if err != nil {
@@ -114,9 +112,9 @@ func Requests(asks []state.Ask) ([]Request, error) {
 	return all, nil
 }
 
-func ParsePayload(payload []byte) ([]Request, error) {
+func ParsePayload(payload []byte) ([]call.AskRequest, error) {
 	var p struct {
-		Requests []Request `json:"requests"`
+		Requests []call.AskRequest `json:"requests"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, fmt.Errorf("read what is asked: %w", err)
@@ -139,7 +137,7 @@ func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err e
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}
-	payload, err := json.Marshal(map[string]any{"requests": []Request{{Key: ConsentKey, Method: Elicit, Params: params}}})
+	payload, err := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: ConsentKey, Method: Elicit, Params: params}}})
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}

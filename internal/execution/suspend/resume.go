@@ -93,7 +93,7 @@ const (
 
 // Check finds answers that are not of the form of their method, and contents
 // that do not fit the schema of their form. The error is for the client.
-func Check(r *Request, answer json.RawMessage) error {
+func Check(r *call.AskRequest, answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
 		return fmt.Errorf("the answer to %s must be an object", r.Key)
@@ -115,7 +115,7 @@ func Check(r *Request, answer json.RawMessage) error {
 
 // checkContent holds the content of a form to its schema. Of one whose members
 // are all optional a client may leave the content out.
-func checkContent(r *Request, content json.RawMessage) error {
+func checkContent(r *call.AskRequest, content json.RawMessage) error {
 	var params struct {
 		Schema json.RawMessage `json:"requestedSchema"`
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
 	"github.com/mcpd/mcpd/internal/host"
@@ -201,7 +202,7 @@ func Arguments(test *definition.Test) json.RawMessage {
 
 // Answers returns the answers of the mocks by the keys of what is asked, and
 // false when one is missing.
-func Answers(mocks *host.Mocks, asked []suspend.Request) (answers map[string]json.RawMessage, ok bool) {
+func Answers(mocks *host.Mocks, asked []call.AskRequest) (answers map[string]json.RawMessage, ok bool) {
 	answers, ok = make(map[string]json.RawMessage, len(asked)), true
 	for _, r := range asked {
 		example := ""
