@@ -86,9 +86,7 @@ func isScript(languages []string) bool {
 // be JavaScript that reads a member and does nothing with it.
 func isScriptPath(s string) bool {
 	_, known := scriptLanguages[path.Ext(s)]
-	return known && !strings.ContainsFunc(s, func(r rune) bool {
-		return r >= utf8.RuneSelf || !isWord(byte(r)) && r != '.' && r != '-' && r != '/'
-	})
+	return known && strings.Trim(s, definition.WordCharacters+".-/") == ""
 }
 
 // body refuses code that is empty.
