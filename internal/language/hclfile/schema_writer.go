@@ -315,15 +315,11 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 
 // schemaFile returns the bytes of the file that a schema stands in.
 func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (json.RawMessage, diag.Range, bool) {
-	args, ok := d.eval.arguments(x)
+	written, _, content, ok := d.eval.openFile(x)
 	if !ok {
 		return nil, where, false
 	}
-	_, content, ok := d.eval.openFile(x, args)
-	if !ok {
-		return nil, where, false
-	}
-	return d.checkedSchema(diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), where, func(problem *diag.Diagnostic) {
+	return d.checkedSchema(diag.WholeFile(d.f.beside(written), string(content)), where, func(problem *diag.Diagnostic) {
 		problem.Notes = append(problem.Notes, diag.Note{Range: where, Message: "the file is used here"})
 	})
 }
