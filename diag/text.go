@@ -3,7 +3,6 @@ package diag
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -41,12 +40,6 @@ type TextBuilder struct {
 	File string
 	body strings.Builder
 	runs []run
-}
-
-// Grow makes room for so many more bytes in so many more pieces.
-func (b *TextBuilder) Grow(bytes, pieces int) {
-	b.body.Grow(bytes)
-	b.runs = slices.Grow(b.runs, pieces)
 }
 
 // Add appends piece, which stands verbatim in the file from pos on. A piece

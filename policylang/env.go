@@ -111,7 +111,7 @@ func (e *Env) build(objects map[string]*shape) error {
 	if e.functions, err = implementations(e.base); err != nil {
 		return fmt.Errorf("set up CEL: %w", err)
 	}
-	e.plain = &scope{env: e, cel: e.base, roots: e.roots, objects: e.own.objects}
+	e.plain = &scope{env: e, cel: e.base, roots: e.roots}
 	return nil
 }
 
@@ -251,8 +251,6 @@ type scope struct {
 	cel *cel.Env
 	// roots are the shapes of the variables, by name; now has none.
 	roots map[string]*shape
-	// objects are the objects of schemas, by type name.
-	objects map[string]*shape
 }
 
 // schemas are what a scope knows of a tool.
@@ -309,7 +307,7 @@ func (e *Env) newScope(of schemas) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scope{env: e, cel: env, roots: roots, objects: b.objects}, nil
+	return &scope{env: e, cel: env, roots: roots}, nil
 }
 
 // names returns the names of all variables, sorted.

@@ -12,11 +12,11 @@ import (
 	"unicode"
 )
 
-// MaxPrinted is the most bytes that a printed text may have. Headers, which hold
+// maxPrinted is the most bytes that a printed text may have. Headers, which hold
 // the names of all tables around theirs, make it many times what it is printed of.
-const MaxPrinted = 16 << 20
+const maxPrinted = 16 << 20
 
-// ErrLong says that a text would have more than [MaxPrinted].
+// ErrLong says that a text would have more than [maxPrinted].
 var ErrLong = errors.New("the text is longer than 16 MiB")
 
 // The reasons why a value is no TOML.
@@ -45,7 +45,7 @@ func Print(text []byte) (string, error) {
 	if err := p.table(table, ""); err != nil {
 		return "", err
 	}
-	if len(p.out) > MaxPrinted {
+	if len(p.out) > maxPrinted {
 		return "", ErrLong
 	}
 	return string(p.out), nil
@@ -88,7 +88,7 @@ func (p *printer) headed(line, path string, table map[string]any) error {
 		p.out = append(p.out, '\n')
 	}
 	p.out = append(append(p.out, line...), '\n')
-	if len(p.out) > MaxPrinted {
+	if len(p.out) > maxPrinted {
 		return ErrLong
 	}
 	return p.table(table, path+".")

@@ -7,6 +7,7 @@
 package toml
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -18,28 +19,15 @@ import (
 // MaxText is the most bytes that a text may have.
 const MaxText = 1 << 20
 
-// Error says why a text is not what can be read, and where. It repeats none of it.
-type Error struct {
-	Line    int // 0 where it is not known
-	Message string
-}
-
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.Message
-	}
-	return fmt.Sprintf("line %d: %s", e.Line, e.Message)
-}
-
 // Parse returns the table that a text is: of bool, float64, string, []any and
-// map[string]any. Its errors are of the type [*Error].
+// map[string]any. Its errors say why and in which line, and repeat none of the text.
 func Parse(text string) (table map[string]any, err error) {
 	if err := gate(text); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if recover() != nil {
-			table, err = nil, &Error{0, "the text cannot be read as TOML"}
+			table, err = nil, errors.New("the text cannot be read as TOML")
 		}
 	}()
 	var read map[string]any
@@ -57,9 +45,9 @@ func Parse(text string) (table map[string]any, err error) {
 // what is sure.
 func told(err error) error {
 	if parse, ok := err.(toml.ParseError); ok {
-		return &Error{parse.Position.Line, "the text is not TOML"}
+		return fmt.Errorf("line %d: the text is not TOML", parse.Position.Line)
 	}
-	return &Error{0, "the text is not TOML"}
+	return errors.New("the text is not TOML")
 }
 
 // value returns what JSON holds of what the library has read.
@@ -93,7 +81,7 @@ func value(v any) (any, error) {
 		return float64(v), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, &Error{0, "a number that JSON cannot hold: inf or nan"}
+			return nil, errors.New("a number that JSON cannot hold: inf or nan")
 		}
 		return v, nil
 	case time.Time:
@@ -127,7 +115,7 @@ const (
 // nothing there.
 func gate(text string) error {
 	if len(text) > MaxText {
-		return &Error{0, "the text is longer than 1 MiB"}
+		return errors.New("the text is longer than 1 MiB")
 	}
 	depth, parts := 0, 1
 	for at := 0; at < len(text); {
@@ -159,7 +147,7 @@ func gate(text string) error {
 }
 
 func refused(text string, at int, message string) error {
-	return &Error{1 + strings.Count(text[:at], "\n"), message}
+	return fmt.Errorf("line %d: %s", 1+strings.Count(text[:at], "\n"), message)
 }
 
 func lineLength(text string) int {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
@@ -209,30 +210,17 @@ func (c *checker) approves(test *definition.Test) bool {
 	})
 }
 
+// blocksOfObjects are the blocks that grant objects, by what the names of these begin with.
+var blocksOfObjects = map[string]string{
+	"http": "http NAME { hosts = [...] }", "fs": "fs NAME { root = \"…\" }", "exec": "exec NAME { path = \"/…\" }", "sql": "sql NAME { … }",
+	"kv": "kv NAME {}", "modules": "module NAME {}", "env": "env { names = [...] }", "secrets": "secrets { names = [...] }", "tools": "call { tools = [...] }",
+}
+
 // mockAdvice says what to do about a mock of an object that is none of the granted.
 func mockAdvice(object string, granted []string) string {
 	kind, name, _ := strings.Cut(object, ".")
-	grants := fmt.Sprintf("ask { %s = true }", object)
-	switch kind {
-	case "http":
-		grants = fmt.Sprintf("http %q { hosts = [...] }", name)
-	case "fs":
-		grants = fmt.Sprintf("fs %q { root = \"…\" }", name)
-	case "env":
-		grants = "env { names = [...] }"
-	case "secrets":
-		grants = "secrets { names = [...] }"
-	case "sql":
-		grants = fmt.Sprintf("sql %q { … }", name)
-	case "kv":
-		grants = fmt.Sprintf("kv %q {}", name)
-	case "modules":
-		grants = fmt.Sprintf("module %q {}", name)
-	case "tools":
-		grants = "call { tools = [...] }"
-	case "exec":
-		grants = fmt.Sprintf("exec %q { path = \"/…\" }", name)
-	}
+	block := cmp.Or(blocksOfObjects[kind], "ask { "+object+" = true }")
+	grants := strings.Replace(block, "NAME", strconv.Quote(name), 1)
 	if guess := diag.DidYouMean(object, granted); guess != "" {
 		return guess
 	}

@@ -31,8 +31,8 @@ const (
 	// MinPort is the first port that a user has who is not root.
 	MinPort = 1024
 	MaxPort = 65535
-	// MaxPath bounds any path, in bytes.
-	MaxPath = 1024
+	// maxPath bounds any path, in bytes.
+	maxPath = 1024
 )
 
 // DefaultPath is where an MCP server has its endpoint that says nothing of it.
@@ -92,7 +92,7 @@ func IsLabel(name string) bool { return label().MatchString(name) }
 
 // IsImage reports whether a name is one of an image, with a registry, a tag and a
 // digest or without.
-func IsImage(name string) bool { return len(name) <= MaxPath && image().MatchString(name) }
+func IsImage(name string) bool { return len(name) <= maxPath && image().MatchString(name) }
 
 // Moves reports whether the name of an image can mean another one tomorrow without
 // anybody having been told: it has no digest, and no tag or the tag latest.
@@ -106,7 +106,7 @@ func Moves(image string) bool {
 func IsPort(port int) bool { return port >= MinPort && port <= MaxPort }
 
 // IsURLPath reports whether a text is what stands in a URL behind the port.
-func IsURLPath(name string) bool { return len(name) <= MaxPath && urlPath().MatchString(name) }
+func IsURLPath(name string) bool { return len(name) <= maxPath && urlPath().MatchString(name) }
 
 // IsSecret reports whether a secret can be called so, as a file and as a key of
 // Kubernetes.
@@ -119,7 +119,7 @@ func IsText(text string) bool { return utf8.ValidString(text) && !strings.Contai
 // IsFile reports whether a path of the machine on which Compose runs is in its
 // shortest form.
 func IsFile(name string) bool {
-	return name != "" && len(name) <= MaxPath && utf8.ValidString(name) && path.Clean(name) == strings.TrimPrefix(name, "./") &&
+	return name != "" && len(name) <= maxPath && utf8.ValidString(name) && path.Clean(name) == strings.TrimPrefix(name, "./") &&
 		!strings.ContainsFunc(name, unicode.IsControl)
 }
 
@@ -127,7 +127,7 @@ func IsFile(name string) bool {
 // absolute and in its shortest form, and it is neither one of the system's nor
 // one of those that mcpd compose mounts itself.
 func IsFolder(name string) bool {
-	if len(name) > MaxPath || !mounted().MatchString(name) || path.Clean(name) != name {
+	if len(name) > maxPath || !mounted().MatchString(name) || path.Clean(name) != name {
 		return false
 	}
 	for _, kept := range []string{"/proc", "/sys", "/dev", SecretFolder, "/etc/mcpd"} {

@@ -18,17 +18,17 @@ func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 		{"label", IsLabel, []string{"a", "a-1", long}, []string{"", "A", "1a", "a-", "-a", "a_b", "a.b", long + "a", "a\n"}},
 		{"image", IsImage,
 			[]string{"a", "a:1", "a" + digest, "x.example.com:5000/a/b__c:v1" + digest},
-			[]string{"", "A", "a:", "a b", "a@sha256:0a", "a//b", "http://a", "a\n", strings.Repeat("a", MaxPath+1)}},
+			[]string{"", "A", "a:", "a b", "a@sha256:0a", "a//b", "http://a", "a\n", strings.Repeat("a", maxPath+1)}},
 		{"image that moves", Moves,
 			[]string{"a", "a:latest", "x.example.com:5000/a", "x.example.com:5000/a/b:latest"},
 			[]string{"a:1", "a" + digest, "a:latest" + digest, "x.example.com:5000/a:v1", "a:latest-1"}},
-		{"path of a URL", IsURLPath, []string{"/", "/mcp?a=b", "/%20"}, []string{"", "mcp", "/a b", "/a#b", "/$a", "/é", "/" + strings.Repeat("a", MaxPath)}},
+		{"path of a URL", IsURLPath, []string{"/", "/mcp?a=b", "/%20"}, []string{"", "mcp", "/a b", "/a#b", "/$a", "/é", "/" + strings.Repeat("a", maxPath)}},
 		{"secret", IsSecret, []string{"a", "_a.b-c", long}, []string{"", ".a", "-a", "a/b", long + "a"}},
 		{"text", IsText, []string{"", "é\n", strings.Repeat("a", MaxText+1)}, []string{"\x00", "\xff"}},
-		{"file", IsFile, []string{"a", "./a", "../a", "/", "/a b$"}, []string{"", "a/", "a/../b", "a\n", "\xff", strings.Repeat("a", MaxPath+1)}},
+		{"file", IsFile, []string{"a", "./a", "../a", "/", "/a b$"}, []string{"", "a/", "a/../b", "a\n", "\xff", strings.Repeat("a", maxPath+1)}},
 		{"folder", IsFolder,
 			[]string{"/a", "/a.b/@c", "/etc/x", "/run/x", "/devices"},
-			[]string{"", "/", "a", "/a/", "/a/..", "/a b", "/proc", "/dev/x", "/run", "/run/secrets/x", "/etc", "/etc/mcpd", "/" + strings.Repeat("a", MaxPath)}},
+			[]string{"", "/", "a", "/a/", "/a/..", "/a b", "/proc", "/dev/x", "/run", "/run/secrets/x", "/etc", "/etc/mcpd", "/" + strings.Repeat("a", maxPath)}},
 	} {
 		for _, text := range c.good {
 			if !c.is(text) {

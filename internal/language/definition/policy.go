@@ -2,6 +2,7 @@ package definition
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -109,12 +110,7 @@ func Covers(names []Name, name string) bool {
 // IsName reports whether a definition may have the name: 1 to 64 letters,
 // digits, dots, dashes and underscores.
 func IsName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isWord(c) && c != '.' && c != '-' || c >= 0x80 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= MaxName
+	return s != "" && len(s) <= MaxName && strings.Trim(s, WordCharacters+".-") == ""
 }
 
 // maxName is the length of a name in bytes.
@@ -130,17 +126,12 @@ const MaxPatternName = 2 * MaxName
 // isPattern reports whether s may be a tool's name, also one that an upstream
 // gives, in which * matches any run of characters.
 func IsPattern(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c >= 0x80 || !isWord(c) && c != '.' && c != '-' && c != '/' && c != '*' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= MaxPatternName
+	return s != "" && len(s) <= MaxPatternName && strings.Trim(s, WordCharacters+".-/*") == ""
 }
 
-// isWord reports whether c may stand in an identifier.
-func isWord(c byte) bool {
-	return c == '_' || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+// The characters of identifiers.
+const (
+	letters        = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	digits         = "0123456789"
+	WordCharacters = letters + digits + "_"
+)

@@ -182,7 +182,7 @@ func (f *Folder) URI(name string) string {
 	const hex = "0123456789ABCDEF"
 	uri := []byte(f.URIPrefix)
 	for i := range len(name) {
-		if c := name[i]; c < 0x80 && (isWord(c) || strings.IndexByte("-.~/", c) >= 0) {
+		if c := name[i]; strings.IndexByte(WordCharacters+"-.~/", c) >= 0 {
 			uri = append(uri, c)
 		} else {
 			uri = append(uri, '%', hex[c>>4], hex[c&15])

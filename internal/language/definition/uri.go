@@ -8,16 +8,8 @@ import (
 
 // hasScheme reports whether s begins with a scheme, and goes on behind it.
 func HasScheme(s string) bool {
-	scheme, rest, found := strings.Cut(s, ":")
-	if !found || rest == "" || scheme == "" || !isWord(scheme[0]) || isDigit(scheme[0]) || scheme[0] == '_' {
-		return false
-	}
-	for i := range len(scheme) {
-		if c := scheme[i]; c >= 0x80 || c == '_' || !isWord(c) && c != '+' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
+	scheme, rest, _ := strings.Cut(s, ":")
+	return scheme != "" && rest != "" && strings.Trim(scheme, letters+digits+"+-.") == "" && strings.Contains(letters, scheme[:1])
 }
 
 // badURIByte returns the offset of the first byte that cannot stand where it
@@ -27,7 +19,7 @@ func BadURIByte(s string) int {
 		c := s[i]
 		switch {
 		case c == '%':
-			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+			if i+2 >= len(s) || strings.Trim(s[i+1:i+3], digits+"abcdefABCDEF") != "" {
 				return i
 			}
 		case c <= ' ', c >= 0x7f, strings.IndexByte("\"<>\\^`{|}", c) >= 0:
@@ -35,10 +27,6 @@ func BadURIByte(s string) int {
 		}
 	}
 	return -1
-}
-
-func isHex(c byte) bool {
-	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // hostOf returns the host of a URL, an IPv6 address in brackets.
@@ -67,13 +55,8 @@ func IsHostName(name string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(name, ".") {
-		if part == "" || len(part) > 63 || part[0] == '-' || part[len(part)-1] == '-' {
+		if part == "" || len(part) > 63 || part[0] == '-' || part[len(part)-1] == '-' || strings.Trim(part, WordCharacters+"-*") != "" {
 			return false
-		}
-		for i := range len(part) {
-			if c := part[i]; c >= 0x80 || !isWord(c) && c != '-' && c != '*' {
-				return false
-			}
 		}
 	}
 	return true

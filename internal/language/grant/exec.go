@@ -108,14 +108,8 @@ func Pieces(argument string) (pieces []Piece) {
 }
 
 func isParamName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (c < '0' || c > '9' || i == 0) {
-			return false
-		}
-	}
-	return s != ""
+	const word = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+	return s != "" && (s[0] < '0' || s[0] > '9') && strings.Trim(s, word) == ""
 }
 
 // WithSecrets returns the grant with the secrets that it names replaced by those

@@ -280,18 +280,18 @@ type FS struct {
 
 // The bounds of an [FS] that does not say.
 const (
-	DefaultMaxFile  = 1 << 20
-	DefaultMaxTotal = 10 << 20
+	defaultMaxFile  = 1 << 20
+	defaultMaxTotal = 10 << 20
 )
 
 // Bounds returns what one file, and what one call, may come to.
 func (g FS) Bounds() (file, total int64) {
 	file, total = g.MaxFile, g.MaxTotal
 	if total <= 0 {
-		total = max(DefaultMaxTotal, file)
+		total = max(defaultMaxTotal, file)
 	}
 	if file <= 0 {
-		file = min(DefaultMaxFile, total)
+		file = min(defaultMaxFile, total)
 	}
 	return file, total
 }

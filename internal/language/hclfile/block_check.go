@@ -89,7 +89,7 @@ func (l *lists) insteadOf(name string, r *rule) string {
 	if len(r.names()) == 0 {
 		return "remove it: there is nothing to say in the block"
 	}
-	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blockNames()))
+	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blocks))
 }
 
 func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *lists) {
@@ -136,7 +136,7 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *l
 		detail = "it stands outside of all blocks"
 	}
 	if detail == "" {
-		detail = cmp.Or(told.once(orList("", "its blocks are", r.blockNames())), "it holds arguments only")
+		detail = cmp.Or(told.once(orList("", "its blocks are", r.blocks)), "it holds arguments only")
 	}
 	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
 }

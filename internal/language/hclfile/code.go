@@ -86,9 +86,7 @@ func isScript(languages []string) bool {
 // be JavaScript that reads a member and does nothing with it.
 func isScriptPath(s string) bool {
 	_, known := scriptLanguages[path.Ext(s)]
-	return known && !strings.ContainsFunc(s, func(r rune) bool {
-		return r >= utf8.RuneSelf || !isWord(byte(r)) && r != '.' && r != '-' && r != '/'
-	})
+	return known && strings.Trim(s, definition.WordCharacters+".-/") == ""
 }
 
 // body refuses code that is empty.
@@ -105,11 +103,7 @@ var scriptLanguages = map[string]string{".js": definition.JavaScript, ".mjs": de
 
 // codeFile reads the body that file("x.js") names.
 func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *definition.Body {
-	args, ok := d.eval.arguments(x)
-	if !ok {
-		return nil
-	}
-	name, content, ok := d.eval.openFile(x, args)
+	written, name, content, ok := d.eval.openFile(x)
 	if !ok {
 		return nil
 	}
@@ -118,7 +112,7 @@ func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *d
 		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file is not named like a script", "name it .js or .ts")
 		return nil
 	}
-	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), Path: name}, d.f.rng(x.Range()))
+	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.beside(written), string(content)), Path: name}, d.f.rng(x.Range()))
 }
 
 // beside returns how messages name the file that a path in f leads to.

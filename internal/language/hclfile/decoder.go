@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -80,12 +81,7 @@ func (d *decoder) checkIdentifier(what, name string, where hcl.Range) {
 }
 
 func isIdentifier(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !isWord(c) || c >= 0x80 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= definition.MaxName && !isDigit(s[0])
+	return definition.IsName(s) && !strings.ContainsAny(s, ".-") && !isDigit(s[0])
 }
 
 // Decode evaluates a tool file. The definitions are complete only when the

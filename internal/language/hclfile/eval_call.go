@@ -20,10 +20,14 @@ import (
 )
 
 func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
-	args, ok := e.arguments(x)
 	if x.Name == "file" {
-		return e.fileText(x, args, ok)
+		_, _, content, ok := e.openFile(x)
+		if !ok || !e.charge(len(content), x.Range()) {
+			return cty.NilVal, false
+		}
+		return cty.StringVal(string(content)), true
 	}
+	args, ok := e.arguments(x)
 	f, known := functions[x.Name]
 	if !known {
 		return e.fail("unknown-name", x.NameRange, fmt.Sprintf("there is no function %q", x.Name), functionHint(x.Name))
@@ -196,38 +200,24 @@ type Scope struct {
 	ReadFile func(path string) ([]byte, error)
 }
 
-func (e *evaluator) fileText(x *hclsyntax.FunctionCallExpr, args []cty.Value, ok bool) (cty.Value, bool) {
+// openFile reads the file that a call of file() names. The path as it is written is
+// relative to the folder of the file that holds the call, and name to the tools root.
+func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr) (written, name string, content []byte, ok bool) {
+	args, ok := e.arguments(x)
 	if !ok {
-		return cty.NilVal, false
+		return "", "", nil, false
 	}
-	_, content, ok := e.openFile(x, args)
-	if !ok {
-		return cty.NilVal, false
-	}
-	if !e.charge(len(content), x.Range()) {
-		return cty.NilVal, false
-	}
-	return cty.StringVal(string(content)), true
-}
-
-// openFile reads the file that a call of file() names. The path is relative to
-// the folder of the file that holds the call.
-func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr, args []cty.Value) (name string, content []byte, ok bool) {
-	where := x.Range()
 	if len(args) != 1 || args[0].Type() != cty.String || args[0].IsNull() {
-		e.fail("wrong-type", where, "file() takes one argument, a path", "write file(\"x.js\")")
-		return "", nil, false
+		e.fail("wrong-type", x.Range(), "file() takes one argument, a path", "write file(\"x.js\")")
+		return "", "", nil, false
 	}
-	where = x.Args[0].Range()
-	written := args[0].AsString()
-	if name, content, ok = e.readFile(written, where); !ok {
-		return "", nil, false
-	}
-	if len(content) > maxValue || !utf8.Valid(content) {
+	where := x.Args[0].Range()
+	written = args[0].AsString()
+	if name, content, ok = e.readFile(written, where); ok && (len(content) > maxValue || !utf8.Valid(content)) {
 		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "make it smaller, and save it as UTF-8")
-		return "", nil, false
+		ok = false
 	}
-	return name, content, true
+	return written, name, content, ok
 }
 
 // readFile reads the file at a path that is relative to the folder of the file

@@ -152,20 +152,12 @@ func (e *evaluator) round(x *hclsyntax.ForExpr, result *loopResult) bool {
 		result.items = append(result.items, v)
 		return true
 	}
-	if !result.set(key, v) {
+	if len(result.members[key]) > 0 && !result.grouped {
 		e.fail("duplicate", x.KeyExpr.Range(), "two items have the key "+e.show(key),
 			"write ... after the value to collect the items of each key in a list")
 		return false
 	}
-	return true
-}
-
-// set adds an item to the object; it reports false for a second one of the same key.
-func (r *loopResult) set(key string, v cty.Value) bool {
-	if len(r.members[key]) > 0 && !r.grouped {
-		return false
-	}
-	r.members[key] = append(r.members[key], v)
+	result.members[key] = append(result.members[key], v)
 	return true
 }
 

@@ -64,7 +64,7 @@ func (r *rule) block(name string) *rule {
 }
 
 // names returns what may stand in the block: arguments and blocks.
-func (r *rule) names() []string { return append(r.argNames(), r.blockNames()...) }
+func (r *rule) names() []string { return append(r.argNames(), r.blocks...) }
 
 func (r *rule) argNames() []string {
 	names := make([]string, len(r.args))
@@ -74,12 +74,10 @@ func (r *rule) argNames() []string {
 	return names
 }
 
-func (r *rule) blockNames() []string { return slices.Clone(r.blocks) }
-
 // homes returns the types of the blocks within this one that hold an argument.
 func (r *rule) homes(argument string) []string {
 	var found []string
-	for _, name := range r.blockNames() {
+	for _, name := range r.blocks {
 		if r.block(name).arg(argument) != nil {
 			found = append(found, name)
 		}
@@ -155,21 +153,17 @@ func home(block string) string {
 	}
 }
 
-// fileRule says which blocks may stand at the top level of a file.
-func fileRule(kind Kind) *rule {
-	if kind == ConfigKind {
-		return &rule{blocks: []string{
-			"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
-			"auth", "audit", "upstream", "codeact",
-		}}
-	}
-	return &rule{blocks: []string{
+// fileRules say which blocks may stand at the top level of a file.
+var fileRules = [...]*rule{
+	ConfigKind: {blocks: []string{
+		"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
+		"auth", "audit", "upstream", "codeact",
+	}},
+	ToolsKind: {blocks: []string{
 		"tool", "policy", "limit", "hook", "test", "locals",
 		"resource", "resource_folder", "resource_template", "prompt",
-	}}
+	}},
 }
-
-var fileRules = [...]*rule{ConfigKind: fileRule(ConfigKind), ToolsKind: fileRule(ToolsKind)}
 
 // schemaArgs are the arguments that inputs, outputs and fields share.
 func schemaArgs() []argument {

@@ -128,7 +128,7 @@ func (d *decoder) role(b *hclsyntax.Block) {
 
 // textFile decodes "file" of a message: text that is inserted nothing into.
 func (d *decoder) textFile(body *hclsyntax.Body) definition.Phrase {
-	name, content, ok := d.file(body, "file")
+	name, content, ok := d.file(body)
 	if !ok {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (m *masker) opened(i int, outer *maskFrame) maskFrame {
 	if len(words) > 0 {
 		inner.secret = inner.secret || words[0] == "secret"
 		inner.private = inner.private || words[0] == "variable" && m.isSensitive(i) ||
-			words[0] == "header" && privateName.MatchString(words[len(words)-1]) && !m.names(i, "secret")
+			words[0] == "header" && privateName.MatchString(words[len(words)-1]) && !m.usesSecret(i)
 	}
 	if !outer.value {
 		outer.words = nil
@@ -157,7 +157,7 @@ func (m *masker) hides(i int, in *maskFrame) bool {
 	if in.secret {
 		return !slices.Contains(shownOfSecrets, name)
 	}
-	return name != "secret" && privateName.MatchString(name) && !publicName.MatchString(name) && !m.names(i, "secret")
+	return name != "secret" && privateName.MatchString(name) && !publicName.MatchString(name) && !m.usesSecret(i)
 }
 
 // isSensitive reports whether the block that the brace at i opens is that of a
@@ -168,10 +168,10 @@ func (m *masker) isSensitive(i int) bool {
 	})
 }
 
-// names reports whether the block, or the line, behind i refers to a name.
-func (m *masker) names(i int, name string) bool {
+// usesSecret reports whether the block, or the line, behind i refers to a secret.
+func (m *masker) usesSecret(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
-		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == name
+		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == "secret"
 	})
 }
 

@@ -69,7 +69,7 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *definition.Content 
 		c.Bytes, ok = d.base64(body, "base64")
 		c.Binary = true
 	case "file":
-		c.Path, c.Bytes, ok = d.file(body, "file")
+		c.Path, c.Bytes, ok = d.file(body)
 		c.Settle()
 	}
 	if !ok {
@@ -98,15 +98,15 @@ func (d *decoder) base64(body *hclsyntax.Body, name string) ([]byte, bool) {
 	return content, true
 }
 
-// file reads the file whose path an argument gives, relative to the folder of
+// file reads the file whose path "file" gives, relative to the folder of
 // the file that it stands in. The file may hold anything.
-func (d *decoder) file(body *hclsyntax.Body, name string) (path string, content []byte, ok bool) {
-	attr := body.Attributes[name]
+func (d *decoder) file(body *hclsyntax.Body) (path string, content []byte, ok bool) {
+	attr := body.Attributes["file"]
 	if call, ok := attr.Expr.(*hclsyntax.FunctionCallExpr); ok && call.Name == "file" {
 		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), "\"file\" is the path of a file, not its text", "write the path alone: file = \"x.md\"")
 		return "", nil, false
 	}
-	written, ok := d.text(body, name)
+	written, ok := d.text(body, "file")
 	if !ok {
 		return "", nil, false
 	}

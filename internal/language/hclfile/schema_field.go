@@ -142,10 +142,5 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 
 // isToken reports whether s is a token of RFC 9110 section 5.6.2.
 func isToken(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c >= 0x80 || !isWord(c) && strings.IndexByte("!#$%&'*+-.^`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= definition.MaxName
+	return s != "" && len(s) <= definition.MaxName && strings.Trim(s, definition.WordCharacters+"!#$%&'*+-.^`|~") == ""
 }

@@ -50,10 +50,10 @@ func (w *schemaWriter) raw(name string, value []byte) {
 }
 
 // object writes the schema of an object that has the given fields.
-func (w *schemaWriter) object(fields []*field, pointer string, open bool) {
+func (w *schemaWriter) object(fields []*field, open bool) {
 	w.out = append(w.out, '{')
 	w.raw("type", []byte(`"object"`))
-	w.fields(fields, pointer, open)
+	w.fields(fields, "", open)
 	w.out = append(w.out, '}')
 }
 
@@ -223,10 +223,10 @@ func schemaOf(t *valueType) json.RawMessage {
 
 // bigintPointers returns where in a value that has the given fields integers may have any
 // size, as [definition.Tool.BigInts] has it.
-func bigintPointers(fields []*field, pointer string) []string {
+func bigintPointers(fields []*field) []string {
 	var found []string
 	for _, f := range fields {
-		found = append(found, bigintsOf(f.typ, pointer+"/"+f.name)...)
+		found = append(found, bigintsOf(f.typ, "/"+f.name)...)
 	}
 	return found
 }
@@ -315,15 +315,11 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 
 // schemaFile returns the bytes of the file that a schema stands in.
 func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (json.RawMessage, diag.Range, bool) {
-	args, ok := d.eval.arguments(x)
+	written, _, content, ok := d.eval.openFile(x)
 	if !ok {
 		return nil, where, false
 	}
-	_, content, ok := d.eval.openFile(x, args)
-	if !ok {
-		return nil, where, false
-	}
-	return d.checkedSchema(diag.WholeFile(d.f.beside(args[0].AsString()), string(content)), where, func(problem *diag.Diagnostic) {
+	return d.checkedSchema(diag.WholeFile(d.f.beside(written), string(content)), where, func(problem *diag.Diagnostic) {
 		problem.Notes = append(problem.Notes, diag.Note{Range: where, Message: "the file is used here"})
 	})
 }

@@ -64,7 +64,7 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 	d.inInput = true
 	all := d.fields(b, "input")
 	d.inInput = false
-	t.BigInts = bigintPointers(all, "")
+	t.BigInts = bigintPointers(all)
 	for _, f := range all {
 		if f.from != nil {
 			schema := schemaWriter{safe: true}
@@ -88,11 +88,11 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 	}
 	if t.Input == nil {
 		w := schemaWriter{place: d.origins(t.InputOrigin), safe: true}
-		w.object(sent, "", open)
+		w.object(sent, open)
 		t.Input = w.out
 		if len(t.BigInts) > 0 {
 			declared := schemaWriter{safe: true, named: true}
-			declared.object(sent, "", open)
+			declared.object(sent, open)
 			t.Declared = declared.out
 		}
 		t.Sensitive = sensitivePointers(sent, "")
@@ -134,10 +134,10 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 	}
 	t.OutputOrigin = map[string]diag.Range{}
 	w := schemaWriter{place: d.origins(t.OutputOrigin)}
-	w.object(fields, "", false)
+	w.object(fields, false)
 	t.Output = w.out
 	t.SensitiveOutput = sensitivePointers(fields, "")
-	t.BigIntOutput = bigintPointers(fields, "")
+	t.BigIntOutput = bigintPointers(fields)
 }
 
 // task decodes whether a tool runs as a task, from when on, and how long its

@@ -119,12 +119,12 @@ func (c *Config) note(name string, info fs.FileInfo) {
 	}
 }
 
-// VarsSuffix is how files that hold values of variables end.
-const VarsSuffix = ".mcpdvars"
+// varsSuffix is how files that hold values of variables end.
+const varsSuffix = ".mcpdvars"
 
 // readVars adds the values of all *.mcpdvars files.
 func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues) {
-	names, err := fs.Glob(fsys, "*"+VarsSuffix)
+	names, err := fs.Glob(fsys, "*"+varsSuffix)
 	if err != nil {
 		return // the pattern is well formed
 	}

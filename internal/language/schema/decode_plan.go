@@ -245,7 +245,7 @@ func (c *completion) complete(m *guidedMember) bool {
 	default:
 		m.scalar = value
 	}
-	text, err := appendMember(nil, m.name, json.RawMessage(m.fallback))
+	text, err := memberText(m.name, json.RawMessage(m.fallback))
 	if err != nil {
 		c.document.fail(m.part.at, codeBad, "the default cannot be written as JSON", "write a JSON value")
 		return true

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -57,8 +58,11 @@ func formatsByName(list []*format) map[string]*format {
 	return m
 }
 
-// matcher returns a function that matches a pattern, which covers a text as a whole.
-func matcher(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+// matcher returns a function that matches a pattern, which it compiles when it is first called.
+func matcher(pattern string) func(string) bool {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+	return func(s string) bool { return compiled().MatchString(s) }
+}
 
 func formatNames() []string { return sortedNames(formats) }
 

@@ -150,7 +150,7 @@ func For[T any]() (*Schema, error) {
 // and of what it returns.
 func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	input, err = For[In]()
-	if err == nil && !input.IsObject() {
+	if err == nil && !input.isObject() {
 		err = errors.New("it must be a struct")
 	}
 	if err != nil {
@@ -162,8 +162,8 @@ func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	return input, output, nil
 }
 
-// IsObject reports whether the schema is of objects alone.
-func (s *Schema) IsObject() bool {
+// isObject reports whether the schema is of objects alone.
+func (s *Schema) isObject() bool {
 	var keywords map[string]json.RawMessage
 	return json.Unmarshal(s.Raw(), &keywords) == nil && string(keywords["type"]) == `"object"`
 }
@@ -319,7 +319,7 @@ func (d *decoder) supply(arguments map[string]any, extra map[string]any) []fault
 			faults = append(faults, fault{path: at, message: r.unknown(name, nil)})
 			continue
 		}
-		text, err := appendMember(nil, name, extra[name])
+		text, err := memberText(name, extra[name])
 		if err != nil {
 			faults = append(faults, fault{path: at, message: "cannot be written as JSON"})
 			continue
@@ -364,13 +364,13 @@ func splice(text []byte, patches []patch) []byte {
 	return append(out, text[from:]...)
 }
 
-// appendMember appends "name":value.
-func appendMember(b []byte, name string, value any) ([]byte, error) {
-	b, err := appendJSON(b, name)
+// memberText returns "name":value.
+func memberText(name string, value any) ([]byte, error) {
+	text, err := appendJSON(nil, name)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	return appendJSON(append(b, ':'), value)
+	return appendJSON(append(text, ':'), value)
 }
 
 // appendJSON appends the JSON text of a value.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Error says what keeps a text from being a template that can be matched back.
@@ -97,7 +98,7 @@ func (p *parser) expression() error {
 	end := p.at + length + 1
 	inner := text[p.at+1 : end-1]
 	operator := byte(0)
-	if inner != "" && !isNameByte(inner[0]) {
+	if inner != "" && strings.IndexByte(nameBytes, inner[0]) < 0 {
 		operator, inner = inner[0], inner[1:]
 	}
 	if strings.IndexByte("+#./;?&", operator) < 0 && operator != 0 {
@@ -211,23 +212,11 @@ func (p *parser) checkPairs(i int) string {
 // outside returns the offset of the first character of s that the value of a
 // simple variable cannot hold, or -1.
 func outside(s string) int {
-	for i := range len(s) {
-		if !inValue(s[i]) {
-			return i
-		}
-	}
-	return -1
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || !inValue(byte(r)) })
 }
 
-func isNameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-}
+const nameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 func isName(s string) bool {
-	for i := range len(s) {
-		if !isNameByte(s[i]) {
-			return false
-		}
-	}
-	return s != "" && (s[0] < '0' || s[0] > '9')
+	return s != "" && (s[0] < '0' || s[0] > '9') && strings.Trim(s, nameBytes) == ""
 }

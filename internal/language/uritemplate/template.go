@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -104,22 +105,14 @@ func isUnreserved(c byte) bool {
 
 // isReserved reports the characters of RFC 3986 section 2.2.
 func isReserved(c byte) bool {
-	switch c {
-	case ':', '/', '?', '#', '[', ']', '@', '!', '$', '&', '\'', '(', ')', '*', '+', ',', ';', '=':
-		return true
-	}
-	return false
+	return strings.IndexByte(":/?#[]@!$&'()*+,;=", c) >= 0
 }
 
 // inValue reports the characters that the value of {x} may consist of in a
 // URI: beside those of the RFC, the five that JavaScript's encodeURIComponent
 // leaves as they are.
 func inValue(c byte) bool {
-	switch c {
-	case '!', '*', '\'', '(', ')', '%':
-		return true
-	}
-	return isUnreserved(c)
+	return isUnreserved(c) || strings.IndexByte("!*'()%", c) >= 0
 }
 
 // inURI reports the characters that a URI may consist of.
