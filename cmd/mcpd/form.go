@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // form is what a user is asked to fill in, as MCP has it: an object whose members are flat.
@@ -64,10 +65,10 @@ func formOf(params json.RawMessage) (form, error) {
 		return form{}, fmt.Errorf("read what is asked: %w", err)
 	}
 	made := form{message: read.Message, mode: read.Mode, url: read.URL}
-	names, members, err := inOrder(read.RequestedSchema.Properties)
-	if err != nil {
-		return form{}, fmt.Errorf("read what is asked: %w", err)
+	if p := read.RequestedSchema.Properties; len(p) > 0 && !jsontext.IsObject(p) {
+		return form{}, errors.New("read what is asked: the properties are no object")
 	}
+	names, members := inOrder(read.RequestedSchema.Properties)
 	for i, name := range names {
 		f := field{name: name, required: slices.Contains(read.RequestedSchema.Required, name)}
 		if err := json.Unmarshal(members[i], &f.fieldSchema); err != nil {
@@ -79,26 +80,15 @@ func formOf(params json.RawMessage) (form, error) {
 }
 
 // inOrder returns the members of a JSON object in their order.
-func inOrder(object json.RawMessage) (names []string, members []json.RawMessage, err error) {
-	if len(object) == 0 {
-		return nil, nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(object))
-	if opening, err := d.Token(); err != nil || opening != json.Delim('{') {
-		return nil, nil, errors.Join(err, errors.New("the properties are no object"))
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, nil, err
+func inOrder(object json.RawMessage) (names []string, members []json.RawMessage) {
+	c, ok := jsontext.Members(object)
+	for ok {
+		var name, member []byte
+		if name, member, ok = c.Member(); ok {
+			names, members = append(names, string(name)), append(members, member)
 		}
-		var member json.RawMessage
-		if err := d.Decode(&member); err != nil {
-			return nil, nil, err
-		}
-		names, members = append(names, fmt.Sprint(name)), append(members, member)
 	}
-	return names, members, nil
+	return names, members
 }
 
 // choices returns the values that a member may have; none when it may have any.

@@ -56,10 +56,7 @@ func rowsOf(schema json.RawMessage) (rows []cellRow) {
 	if len(schema) == 0 || json.Unmarshal(schema, &object) != nil {
 		return nil
 	}
-	names, members, err := inOrder(object.Properties)
-	if err != nil {
-		return nil
-	}
+	names, members := inOrder(object.Properties)
 	for i, name := range names {
 		var said struct {
 			Title, Description string
@@ -113,7 +110,7 @@ func typeOf(schema json.RawMessage, depth int) string {
 		case kind == "array":
 			return "list(" + typeOf(orAny(said.Items), depth+1) + ")"
 		case kind == "object" && said.Properties != nil:
-			names, _, _ := inOrder(said.Properties)
+			names, _ := inOrder(said.Properties)
 			return "object({" + strings.Join(names, ", ") + "})"
 		case kind == "object":
 			return "map(" + typeOf(orAny(said.AdditionalProperties), depth+1) + ")"

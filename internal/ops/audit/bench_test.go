@@ -44,7 +44,7 @@ func BenchmarkAppend(b *testing.B) {
 			if err := l.Close(); err != nil {
 				b.Fatal(err)
 			}
-			if s := l.Stats(); s.Syncs > 0 {
+			if s := l.stats(); s.Syncs > 0 {
 				b.ReportMetric(float64(s.Records)/float64(s.Syncs), "records/sync")
 			}
 		})

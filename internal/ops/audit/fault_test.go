@@ -313,7 +313,7 @@ func relaxedUnder(t *testing.T, step string, nth int) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s := l.Stats(); s.Lost > 0 || s.Records != 24 {
+	if s := l.stats(); s.Lost > 0 || s.Records != 24 {
 		t.Errorf("%+v", s)
 	}
 	sound(t, path, want)

@@ -85,7 +85,10 @@ type Log struct {
 	wake    chan struct{}
 	done    chan struct{}
 
-	counters struct{ records, waited, failures, lost, rotations, syncs atomic.Uint64 }
+	// counters are how many lines were handed to the disk, how many had to wait for room in
+	// the queue, how many records were given up, and how often the disk was asked to make
+	// lines durable.
+	counters struct{ records, waited, lost, syncs atomic.Uint64 }
 
 	// writer is that of one goroutine.
 	writer writer
@@ -105,19 +108,6 @@ type entry struct {
 	*encoder
 	// written is sent what became of it, in strict mode.
 	written chan error
-}
-
-// Stats counts what a log has done since it was opened.
-type Stats struct {
-	// Records is how many lines were handed to the disk; Waited how many had to
-	// wait for room in the queue.
-	Records, Waited uint64
-	// Failures is how often the disk failed, Lost how many records were given up
-	// for that, in relaxed mode.
-	Failures, Lost uint64
-	// Rotations is how often a file was put aside, Syncs how often the disk was
-	// asked to make lines durable.
-	Rotations, Syncs uint64
 }
 
 // ErrInUse is the error of a log that another process has.
@@ -283,12 +273,6 @@ func (l *Log) Failing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failing
-}
-
-// Stats returns what the log has done.
-func (l *Log) Stats() Stats {
-	c := &l.counters
-	return Stats{c.records.Load(), c.waited.Load(), c.failures.Load(), c.lost.Load(), c.rotations.Load(), c.syncs.Load()}
 }
 
 // Close writes what waits, makes it durable and gives the log up.

@@ -34,6 +34,14 @@ func writeKey(t *testing.T, path string, b byte, size int) {
 	}
 }
 
+// stats are the counters of a log at one time.
+type stats struct{ Records, Waited, Lost, Syncs uint64 }
+
+func (l *Log) stats() stats {
+	c := &l.counters
+	return stats{c.records.Load(), c.waited.Load(), c.lost.Load(), c.syncs.Load()}
+}
+
 // clock is always the same time.
 func clock() time.Time { return time.Date(2026, 7, 28, 9, 30, 0, 123, time.UTC) }
 

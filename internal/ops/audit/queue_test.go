@@ -35,7 +35,7 @@ func TestCallersThatComeTogetherShareASync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &faultyDisk{}
 		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl"), Mode: Strict, disk: d})
-		before := l.Stats().Syncs
+		before := l.stats().Syncs
 		release := d.holding()
 		first := together(l, 1)
 		rest := together(l, 50)
@@ -43,7 +43,7 @@ func TestCallersThatComeTogetherShareASync(t *testing.T) {
 		if err := errors.Join(all(first), all(rest)); err != nil {
 			t.Fatal(err)
 		}
-		if s := l.Stats(); s.Syncs-before != 2 || s.Records != 51 {
+		if s := l.stats(); s.Syncs-before != 2 || s.Records != 51 {
 			t.Errorf("%+v", s)
 		}
 		if err := l.Close(); err != nil {
@@ -62,7 +62,7 @@ func TestCallersWaitForRoomInTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		answers := together(l, 5)
-		if s := l.Stats(); len(answers) != 2 || s.Waited != 3 {
+		if s := l.stats(); len(answers) != 2 || s.Waited != 3 {
 			t.Errorf("%d callers have an answer, %+v", len(answers), s)
 		}
 		release()
@@ -88,7 +88,7 @@ func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		lost := l.Stats().Lost
+		lost := l.stats().Lost
 		if lost == 0 {
 			t.Fatal("nothing was given up")
 		}

@@ -128,11 +128,8 @@ func (w *writer) tend() {
 // upkeep notes what became of a step that no record waits for. The first
 // failure is logged.
 func (w *writer) upkeep(err error) {
-	if err != nil {
-		w.log.counters.failures.Add(1)
-		if !w.neglected {
-			w.log.o.Logger.Warn("the audit log is written, and its upkeep fails", "error", err)
-		}
+	if err != nil && !w.neglected {
+		w.log.o.Logger.Warn("the audit log is written, and its upkeep fails", "error", err)
 	}
 	w.neglected = err != nil
 }
@@ -198,7 +195,6 @@ func (w *writer) report(err error) {
 		}
 		return
 	}
-	w.log.counters.failures.Add(1)
 	wait := min(max(2*w.retry, 2*w.probe, firstRetry), lastRetry)
 	if w.log.o.Mode == Relaxed {
 		w.retry = wait
@@ -244,7 +240,6 @@ func (w *writer) makeRoom() {
 	w.crowded = 0
 	err := w.spool.rotate()
 	if err == nil {
-		w.log.counters.rotations.Add(1)
 		err = errors.Join(w.checkpoint(), w.prune())
 	}
 	if err != nil {
