@@ -43,8 +43,7 @@ var noRequest = map[string]string{
 	"serve Front.runHTTP":                                 aServer,
 	"serve access.apply":                                  aLoad,
 	"serve access.renew":                                  aLoad,
-	"serve show.encodeOffer":                              aLoad,
-	"serve show.encodeTool":                               aLoad,
+	"serve show.keep":                                     aLoad,
 }
 
 // What lines belong to that belong to no request.
