@@ -249,6 +249,10 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 func TestRefusal_keysOnly(t *testing.T) {
 	s := newSite(t)
 	key := s.apiKey(apikey.Record{}).Text()
+	other := "x" // a last character that the key does not have
+	if strings.HasSuffix(key, other) {
+		other = "y"
+	}
 	o := s.options()
 	s.apply(Options{Keys: o.Keys})
 	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
@@ -257,7 +261,7 @@ func TestRefusal_keysOnly(t *testing.T) {
 		{"", `Bearer realm="mcpd"`, send},
 		{"Basic YTpi", `Bearer realm="mcpd"`, send},
 		{"Bearer eyJhbGciOiJub25lIn0.e30.", `Bearer realm="mcpd", error="invalid_token"`, "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"},
-		{"Bearer " + key[:len(key)-1] + "x", `Bearer realm="mcpd", error="invalid_token"`, "the credential was not accepted"},
+		{"Bearer " + key[:len(key)-1] + other, `Bearer realm="mcpd", error="invalid_token"`, "the credential was not accepted"},
 	} {
 		r := httptest.NewRequest("POST", "/mcp", nil)
 		if c.authorization != "" {
