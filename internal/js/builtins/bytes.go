@@ -46,6 +46,7 @@ func (r *Realm) newBuffer(data []byte) goja.Value {
 	return r.Runtime.ToValue(r.Runtime.NewArrayBuffer(data))
 }
 
+// Construct makes an object of one of the classes of the engine.
 func (r *Realm) Construct(class string, args ...goja.Value) *goja.Object {
 	o, err := r.Runtime.New(r.Builtin(class), args...)
 	if err != nil {

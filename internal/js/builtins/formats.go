@@ -255,6 +255,7 @@ func gap(space goja.Value) string {
 	return ""
 }
 
+// SyntaxError returns an error to panic with for text that cannot be read.
 func (r *Realm) SyntaxError(message string) *goja.Object {
 	return r.Construct("SyntaxError", r.Runtime.ToValue(message))
 }

@@ -234,6 +234,7 @@ func (r *Realm) shallower() { r.traps-- }
 // native is a function of a script that is written in Go.
 type native = func(goja.FunctionCall) goja.Value
 
+// Function returns a function of that name that is written in Go.
 func (r *Realm) Function(name string, f native) *goja.Object {
 	o := r.Runtime.ToValue(f).(*goja.Object)
 	_ = o.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
@@ -294,6 +295,7 @@ func Self[T any](r *Realm, this goja.Value) T {
 	return state
 }
 
+// TypeError returns an error to panic with for a wrong argument.
 func (r *Realm) TypeError(message string) *goja.Object { return r.Runtime.NewTypeError("%s", message) }
 
 // Throwable returns an error to panic with for an error of Go.
@@ -311,6 +313,7 @@ func (r *Realm) Data(json []byte, frozen bool) (goja.Value, error) {
 	return d.Document()
 }
 
+// Freeze returns the Object.freeze of the engine.
 func (r *Realm) Freeze() goja.Callable {
 	call, _ := goja.AssertFunction(r.Builtin("Object").Get("freeze"))
 	return call
@@ -326,6 +329,8 @@ func (r *Realm) Builtin(name string) *goja.Object {
 	return o
 }
 
+// Index returns the name of an element of an array.
 func Index(i int64) string { return strconv.FormatInt(i, 10) }
 
+// IsNothing reports whether a value is undefined or null.
 func IsNothing(v goja.Value) bool { return v == nil || goja.IsUndefined(v) || goja.IsNull(v) }

@@ -58,6 +58,7 @@ func (r *Realm) Proceed() {
 	}
 }
 
+// Decode returns the value of JSON text.
 func (r *Realm) Decode(text string) (goja.Value, error) {
 	d := jsvalue.Decoder{Runtime: r.Runtime, Src: text, Stopped: r.Caller.Stopped}
 	return d.Document()

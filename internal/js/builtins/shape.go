@@ -259,6 +259,7 @@ func (r *Realm) textArgument(what string, v goja.Value) string {
 	return r.bounded(v).String()
 }
 
+// RangeError returns an error to panic with for a value out of range.
 func (r *Realm) RangeError(message string) *goja.Object {
 	return r.Construct("RangeError", r.Runtime.ToValue(message))
 }

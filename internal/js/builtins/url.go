@@ -238,6 +238,7 @@ func hexValue(c byte) int {
 	return strings.IndexByte(jsvalue.HexDigits, c)
 }
 
+// IsSearchParams reports whether a value is a URLSearchParams.
 func (r *Realm) IsSearchParams(v goja.Value) bool {
 	o, ok := v.(*goja.Object)
 	if !ok {
