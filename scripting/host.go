@@ -70,13 +70,13 @@ func HostErrorCodes() []string {
 	return []string{NotFound, OutsideRoot, NotGranted, TooLarge, Denied, TimedOut, Unavailable, Invalid, Capability, Consent, Asks}
 }
 
-// MaxPayload is the most bytes of JSON that a body can pass to a [Host] at once.
+// maxPayload is the most bytes of JSON that a body can pass to a [Host] at once.
 // More is refused as [TooLarge] before the host hears of it, and leaves nothing
 // in the journal.
-const MaxPayload = 23 << 20
+const maxPayload = 23 << 20
 
 func tooLarge() *HostError {
-	return &HostError{Code: TooLarge, Message: fmt.Sprintf("what is passed is more than %d MiB as JSON", MaxPayload>>20)}
+	return &HostError{Code: TooLarge, Message: fmt.Sprintf("what is passed is more than %d MiB as JSON", maxPayload>>20)}
 }
 
 // Remote is a [Host] on the other side of a pipe, where the journal of the call

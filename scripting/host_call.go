@@ -83,7 +83,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		return r.Runtime.ToValue(promise)
 	}
 	waiting := hostCall{read: read, resolve: resolve, reject: reject}
-	if len(payload) > MaxPayload {
+	if len(payload) > maxPayload {
 		if err := waiting.settle(answer{refusal: tooLarge()}); err != nil {
 			r.abort(r.failed(err))
 		}
