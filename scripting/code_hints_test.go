@@ -11,8 +11,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/scripting/source"
 	"github.com/mcpd/mcpd/internal/js/esbuild"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // everything is code that may call the tools of a server whose names are no identifiers, and

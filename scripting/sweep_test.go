@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/scripting/source"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/internal/process/osproc"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be
