@@ -264,7 +264,7 @@ func (l *lifting) element(v goja.Value) goja.Value {
 func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
 	copied := l.r.Runtime.NewArray()
 	length := jsvalue.LengthOf(o)
-	if length > int64(l.r.limits.Output) {
+	if length > int64(l.r.book.limits.Output) {
 		return o
 	}
 	for i := range length {

@@ -54,7 +54,7 @@ func (r *run) uncatchable(err error) *Failure {
 			failure.Stack = r.frames(interrupted.Stack())
 		}
 	case errors.As(err, &overflow):
-		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.limits.CallStack))
+		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.book.limits.CallStack))
 		failure.Stack = r.frames(overflow.Stack())
 	}
 	return failure
@@ -161,7 +161,7 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.Stopped)
+	e := jsvalue.NewEncoder(r.book.limits.Output, r.book.limits.Depth, r.Stopped)
 	wrote, err := e.Encode(o.Get(made.member))
 	details := e.Out
 	if err != nil || !wrote {

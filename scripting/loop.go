@@ -251,8 +251,8 @@ func (r *run) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 // schedule gives a timer its number, which it returns, and its time.
 func (r *run) schedule(new *timer, delay time.Duration) goja.Value {
 	t := &r.loop.timers
-	if t.last++; t.last > r.limits.HostCalls {
-		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.limits.HostCalls)+" timers"))
+	if t.last++; t.last > r.book.limits.HostCalls {
+		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.book.limits.HostCalls)+" timers"))
 		return goja.Undefined()
 	}
 	new.id, new.due = t.last, time.Now().Add(delay)

@@ -239,8 +239,8 @@ func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 		panic(r.TypeError("parallel([…]): an array of promises, or of functions that return them, is needed"))
 	}
 	length := jsvalue.LengthOf(list)
-	if length > int64(r.limits.HostCalls) {
-		panic(r.RangeError("parallel([…]): the array has more than " + strconv.Itoa(r.limits.HostCalls) + " elements"))
+	if length > int64(r.book.limits.HostCalls) {
+		panic(r.RangeError("parallel([…]): the array has more than " + strconv.Itoa(r.book.limits.HostCalls) + " elements"))
 	}
 	items := make([]goja.Value, length)
 	for i := range items {

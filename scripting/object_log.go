@@ -154,18 +154,18 @@ type printed struct {
 // is cut, and says so; what comes behind it goes nowhere.
 func (r *run) print(method string, values []goja.Value) goja.Value {
 	r.Proceed()
-	left := r.limits.Stdout - r.stdout
+	left := r.book.limits.Stdout - r.stdout
 	if left <= 0 {
 		return goja.Undefined()
 	}
 	line := r.InspectLine(values, min(left, maxLogMessage))
 	if len(line) >= left {
-		line = truncate.Start(line, left-1) + cutMark(r.limits.Stdout)
+		line = truncate.Start(line, left-1) + cutMark(r.book.limits.Stdout)
 		left = 0
 	} else {
 		left -= len(line) + len("\n")
 	}
-	r.stdout = r.limits.Stdout - left
+	r.stdout = r.book.limits.Stdout - left
 	r.tellPrinted(mustJSON(printed{Level: consoleLevel(method), Message: line}), line+"\n")
 	return goja.Undefined()
 }

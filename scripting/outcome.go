@@ -355,7 +355,7 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 		return false
 	}
 	length := jsvalue.LengthOf(o)
-	if length == 0 || length > int64(r.limits.Output) {
+	if length == 0 || length > int64(r.book.limits.Output) {
 		return false
 	}
 	for i := range length {

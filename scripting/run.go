@@ -16,11 +16,10 @@ import (
 type run struct {
 	// fixed at creation
 	builtins.Realm
-	ctx    context.Context
-	call   Call
-	limits Limits
-	host   Host
-	began  time.Time
+	ctx   context.Context
+	call  Call
+	host  Host
+	began time.Time
 
 	book   book
 	loop   loop
@@ -50,15 +49,14 @@ type run struct {
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
 		Realm: builtins.Realm{Runtime: goja.New(), Program: c.Program.compiled},
-		ctx:   ctx, call: c, host: h, limits: c.limits(), began: time.Now(),
+		ctx:   ctx, call: c, host: h, book: newBook(c.Journal, c.limits()), began: time.Now(),
 	}
-	r.Caller, r.MaxOutput, r.MaxDepth = r, r.limits.Output, r.limits.Depth
+	r.Caller, r.MaxOutput, r.MaxDepth = r, r.book.limits.Output, r.book.limits.Depth
 	if c.Start.IsZero() {
 		r.call.Start = r.began
 	}
-	r.book = newBook(c.Journal, r.limits)
 	r.call.Seed = r.book.seed(c.Seed)
-	r.Runtime.SetMaxCallStackSize(r.limits.CallStack)
+	r.Runtime.SetMaxCallStackSize(r.book.limits.CallStack)
 	r.Runtime.SetParserOptions(noSource...)
 	if r.Program.Mentions("random") {
 		r.Runtime.SetRandSource(rand.New(r.call.Seed.public()).Float64)
