@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/esbuild"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // everything is code that may call the tools of a server whose names are no identifiers, and
@@ -93,7 +94,7 @@ func TestHintsOfOtherNamesFitCode(t *testing.T) {
 		{"({ a: 1 }).items()", "Object has no member 'items'; write Object.entries(x)"},
 		{"({ a: 1 }).keys()", "Object has no member 'keys'; of an object write Object.keys(x)"},
 		{"from x import (", "nothing can be imported: the tools are there already"},
-		{strings.Repeat(" ", MaxBody+1), "do it in several programs"},
+		{strings.Repeat(" ", source.MaxBody+1), "do it in several programs"},
 	} {
 		got := hinted(t, c.code)
 		if p, _ := Compile(everything(c.code)); p != nil {

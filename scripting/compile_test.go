@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // told returns diagnostics as the tests write them, with the text that is underlined.
@@ -174,7 +175,7 @@ func TestHooksSeeAnEventAndNoInput(t *testing.T) {
 }
 
 func TestBodiesAreBoundedInSize(t *testing.T) {
-	_, list := Compile(tool("return 1" + strings.Repeat(" ", MaxBody)))
+	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxBody)))
 	if len(list) != 1 || list[0].Code != "script-size" {
 		t.Errorf("got %v", list)
 	}

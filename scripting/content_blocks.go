@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -18,24 +19,24 @@ import (
 //
 // extra holds further members of the block, such as annotations.
 func (r *run) makeContent() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "text", func(c goja.FunctionCall) goja.Value {
+	o := r.Runtime.NewObject()
+	r.Method(o, "text", func(c goja.FunctionCall) goja.Value {
 		block := r.block("text", c.Argument(1))
 		_ = block.Set("text", r.blockText(c.Argument(0)))
 		return block
 	})
 	for _, kind := range []string{"image", "audio"} {
-		r.method(o, kind, func(c goja.FunctionCall) goja.Value {
+		r.Method(o, kind, func(c goja.FunctionCall) goja.Value {
 			block := r.block(kind, c.Argument(2))
 			_ = block.Set("data", r.base64(c.Argument(0)))
 			_ = block.Set("mimeType", r.required(c.Argument(1), "content."+kind+"(data, mimeType): mimeType"))
 			return block
 		})
 	}
-	r.method(o, "resource", r.resourceBlock)
-	r.method(o, "link", r.linkBlock)
-	r.method(o, "structured", func(c goja.FunctionCall) goja.Value {
-		o := r.rt.NewObject()
+	r.Method(o, "resource", r.resourceBlock)
+	r.Method(o, "link", r.linkBlock)
+	r.Method(o, "structured", func(c goja.FunctionCall) goja.Value {
+		o := r.Runtime.NewObject()
 		if r.rich == nil {
 			r.rich = map[*goja.Object]structured{}
 		}
@@ -49,16 +50,16 @@ func (r *run) blockText(v goja.Value) goja.Value {
 	if _, ok := v.(*goja.Object); !ok {
 		return v.ToString()
 	}
-	out, err := r.json(v)
+	out, err := r.JSON(v)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
-	return r.rt.ToValue(string(out))
+	return r.Runtime.ToValue(string(out))
 }
 
 // block returns a new block with the members of extra.
 func (r *run) block(kind string, extra goja.Value) *goja.Object {
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	_ = o.Set("type", kind)
 	r.copyMembers(o, extra)
 	_ = o.Set("type", kind)
@@ -75,19 +76,19 @@ func (r *run) copyMembers(to *goja.Object, from goja.Value) {
 		return
 	}
 	for _, key := range o.Keys() {
-		r.proceed()
+		r.Proceed()
 		_ = jsvalue.Define(to, key, o.Get(key))
 	}
 }
 
 // checkedBlocks refuses what is neither a block nor an array of blocks.
 func (r *run) checkedBlocks(v goja.Value) goja.Value {
-	if isNothing(v) {
-		return r.rt.NewArray()
+	if builtins.IsNothing(v) {
+		return r.Runtime.NewArray()
 	}
 	o, ok := v.(*goja.Object)
 	if !ok || !r.blocks[o] && !r.onlyBlocks(o) {
-		panic(r.typeError("content.structured(value, blocks): blocks must be made by content.text and its like"))
+		panic(r.TypeError("content.structured(value, blocks): blocks must be made by content.text and its like"))
 	}
 	return o
 }
@@ -95,20 +96,20 @@ func (r *run) checkedBlocks(v goja.Value) goja.Value {
 func (r *run) resourceBlock(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok {
-		panic(r.typeError("content.resource({ uri, mimeType, text }): an object is needed"))
+		panic(r.TypeError("content.resource({ uri, mimeType, text }): an object is needed"))
 	}
-	inner := r.rt.NewObject()
+	inner := r.Runtime.NewObject()
 	_ = inner.Set("uri", r.required(from.Get("uri"), "content.resource({ uri, … }): uri"))
-	if v := from.Get("mimeType"); !isNothing(v) {
+	if v := from.Get("mimeType"); !builtins.IsNothing(v) {
 		_ = inner.Set("mimeType", v.ToString())
 	}
 	switch text, data := from.Get("text"), from.Get("data"); {
-	case !isNothing(text):
+	case !builtins.IsNothing(text):
 		_ = inner.Set("text", text.ToString())
-	case !isNothing(data):
+	case !builtins.IsNothing(data):
 		_ = inner.Set("blob", r.base64(data))
 	default:
-		panic(r.typeError("content.resource({ uri, … }): text or data is needed"))
+		panic(r.TypeError("content.resource({ uri, … }): text or data is needed"))
 	}
 	block := r.block("resource", c.Argument(1))
 	_ = block.Set("resource", inner)
@@ -118,7 +119,7 @@ func (r *run) resourceBlock(c goja.FunctionCall) goja.Value {
 func (r *run) linkBlock(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok {
-		panic(r.typeError("content.link({ uri, name }): an object is needed"))
+		panic(r.TypeError("content.link({ uri, name }): an object is needed"))
 	}
 	uri := r.required(from.Get("uri"), "content.link({ uri, name }): uri")
 	name := r.required(from.Get("name"), "content.link({ uri, name }): name")
@@ -134,7 +135,7 @@ func (r *run) required(v goja.Value, what string) goja.Value {
 	if s, ok := v.(goja.String); ok && s.Length() > 0 {
 		return s
 	}
-	panic(r.typeError(what + " must be a string that is not empty"))
+	panic(r.TypeError(what + " must be a string that is not empty"))
 }
 
 // base64 returns binary data as base64 text: text is taken to be base64
@@ -143,15 +144,15 @@ func (r *run) base64(v goja.Value) goja.Value {
 	if s, ok := v.(goja.String); ok {
 		text := s.String()
 		if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-			panic(r.typeError("binary data must be base64 text or a Uint8Array"))
+			panic(r.TypeError("binary data must be base64 text or a Uint8Array"))
 		}
-		return r.rt.ToValue(text)
+		return r.Runtime.ToValue(text)
 	}
-	data, ok := r.bytesOf(v)
+	data, ok := r.BytesOf(v)
 	if !ok {
-		panic(r.typeError("binary data must be base64 text or a Uint8Array"))
+		panic(r.TypeError("binary data must be base64 text or a Uint8Array"))
 	}
-	return r.rt.ToValue(base64.StdEncoding.EncodeToString(data))
+	return r.Runtime.ToValue(base64.StdEncoding.EncodeToString(data))
 }
 
 // markBlocks takes what a tool has answered for content where it is an array of
@@ -163,7 +164,7 @@ func (r *run) markBlocks(answer goja.Value) {
 	}
 	blocks := make([]*goja.Object, 0, min(jsvalue.LengthOf(list), 16))
 	for i := range jsvalue.LengthOf(list) {
-		block, ok := list.Get(index(i)).(*goja.Object)
+		block, ok := list.Get(builtins.Index(i)).(*goja.Object)
 		if !ok || !isBlock(block) {
 			return
 		}
@@ -208,10 +209,10 @@ func isBlock(o *goja.Object) bool {
 // is its place among them. Text stays where it is.
 func (r *run) lift(value goja.Value) (structured, bool) {
 	o, ok := value.(*goja.Object)
-	if !ok || r.program.Kind != Code || len(r.blocks) == 0 {
+	if !ok || r.Program.Kind != Code || len(r.blocks) == 0 {
 		return structured{}, false
 	}
-	l := lifting{r: r, blocks: r.rt.NewArray()}
+	l := lifting{r: r, blocks: r.Runtime.NewArray()}
 	var copied *goja.Object
 	switch jsvalue.KindOf(o) {
 	case jsvalue.Array:
@@ -220,9 +221,9 @@ func (r *run) lift(value goja.Value) (structured, bool) {
 		if jsvalue.PromiseOf(o) != nil {
 			return structured{}, false
 		}
-		copied = r.rt.NewObject()
+		copied = r.Runtime.NewObject()
 		for _, key := range o.Keys() {
-			r.proceed()
+			r.Proceed()
 			_ = copied.DefineDataProperty(key, l.member(o.Get(key)), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 		}
 	}
@@ -261,14 +262,14 @@ func (l *lifting) element(v goja.Value) goja.Value {
 // array returns an array of what stands for the elements of another. The elements
 // are bounded by the size of a result.
 func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
-	copied := l.r.rt.NewArray()
+	copied := l.r.Runtime.NewArray()
 	length := jsvalue.LengthOf(o)
-	if length > int64(l.r.limits.Output) {
+	if length > int64(l.r.book.limits.Output) {
 		return o
 	}
 	for i := range length {
-		l.r.proceed()
-		_ = copied.DefineDataProperty(index(i), of(o.Get(index(i))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+		l.r.Proceed()
+		_ = copied.DefineDataProperty(builtins.Index(i), of(o.Get(builtins.Index(i))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	return copied
 }
@@ -279,8 +280,8 @@ func (l *lifting) block(o *goja.Object) goja.Value {
 	if s, ok := kind.(goja.String); !ok || s.String() == "text" {
 		return o
 	}
-	_ = l.blocks.DefineDataProperty(index(l.count), o, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
-	reference := l.r.rt.NewObject()
+	_ = l.blocks.DefineDataProperty(builtins.Index(l.count), o, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+	reference := l.r.Runtime.NewObject()
 	_ = reference.Set("type", kind)
 	_ = reference.Set("block", l.count)
 	l.count++

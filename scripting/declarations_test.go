@@ -22,7 +22,7 @@ func TestEditorsAreToldOfTheMembersOfClasses(t *testing.T) {
 	text := string(data)
 	for _, class := range []string{"URL", "URLSearchParams", "TextEncoder", "TextDecoder"} {
 		r := openRun(t)
-		o := r.Needed(class).Get("prototype").ToObject(r.rt)
+		o := r.Needed(class).Get("prototype").ToObject(r.Runtime)
 		installed := slices.DeleteFunc(o.GetOwnPropertyNames(), func(name string) bool { return name == "constructor" })
 		slices.Sort(installed)
 		body := regexp.MustCompile(`(?s)declare class ` + class + ` \{(.*?)\n\}`).FindStringSubmatch(text)[1]

@@ -1,6 +1,5 @@
 // Package scripting runs the JavaScript and TypeScript bodies of tools and
-// hooks. It is the one door to the JavaScript engine and to the compiler that
-// lowers what the engine does not speak.
+// hooks.
 //
 // A [Source] is a body and all that it is compiled against. [Compile] checks
 // it and makes a [Program], which is immutable and shared. An [Executor] runs
@@ -13,6 +12,17 @@
 //
 // The package knows neither tools nor agents nor MCP, and does no I/O but
 // through the host that it is handed.
+//
+// # Where to start reading
+//
+// The model is in program.go, executor.go, host.go, outcome.go and journal.go. A call
+// begins in executor.go (Inline), makes its globals in globals.go, and waits in loop.go;
+// host_call.go asks the host. The files object_*.go make the objects of a body that ask the host,
+// input_*.go what asks the client, and remote.go and recorder.go serve package worker.
+// What needs no call is below: package compiler of internal/js makes a program of a source,
+// and package builtins makes the objects that ask no host.
+//
+// # Agent code
 //
 // [Code] is what an agent wrote: it may do nothing but call tools, and what it
 // prints is kept in the journal.

@@ -215,7 +215,7 @@ func (r *run) recovered(bug any) (Outcome, error) {
 			return Outcome{Failure: failure}, nil
 		}
 	}
-	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.program.Name, bug)
+	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.Program.Name, bug)
 }
 
 // Over says why a call whose context is done has no result; nil when it is not done.
@@ -262,7 +262,7 @@ func (r *run) outcome() Outcome {
 
 // body calls the body's function and returns what it returns.
 func (r *run) body() (goja.Value, *Failure) {
-	compiled, err := r.rt.RunProgram(r.program.Code)
+	compiled, err := r.Runtime.RunProgram(r.Program.Code)
 	if err != nil {
 		return nil, r.failed(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -53,7 +54,7 @@ func (r *run) uncatchable(err error) *Failure {
 			failure.Stack = r.frames(interrupted.Stack())
 		}
 	case errors.As(err, &overflow):
-		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.limits.CallStack))
+		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.book.limits.CallStack))
 		failure.Stack = r.frames(overflow.Stack())
 	}
 	return failure
@@ -64,7 +65,7 @@ func (r *run) thrown(value goja.Value) *Failure { return r.thrownAt(value, r.sta
 
 // stackOf returns where an error was made: thrown again, it shows the stack that it has.
 func (r *run) stackOf(value goja.Value) []goja.StackFrame {
-	return r.rt.Try(func() { panic(value) }).Stack()
+	return r.Runtime.Try(func() { panic(value) }).Stack()
 }
 
 // causedAt returns the frames of an error, which its author wrote.
@@ -108,7 +109,7 @@ func (r *run) safely(f func()) (failure *Failure) {
 			panic(bug)
 		}
 	}()
-	if exception := r.rt.Try(f); exception != nil {
+	if exception := r.Runtime.Try(f); exception != nil {
 		return &Failure{Kind: Thrown, Message: "an exception whose message cannot be read", Stack: r.frames(exception.Stack())}
 	}
 	return nil
@@ -117,26 +118,26 @@ func (r *run) safely(f func()) (failure *Failure) {
 func (r *run) describe(failure *Failure, value goja.Value) {
 	o, ok := value.(*goja.Object)
 	if !ok {
-		failure.Message = textOf(value)
+		failure.Message = builtins.TextOf(value)
 		return
 	}
 	if len(failure.Stack) == 0 {
 		failure.Stack = r.frames(r.stacks[o])
 	}
-	made, _ := r.states[o].(*scriptError)
-	if r.program.Kind == Code && o.ClassName() == "Error" {
-		failure.Name = truncate.Start(textOf(o.Get("name")), maxName)
+	made, _ := r.States[o].(*scriptError)
+	if r.Program.Kind == Code && o.ClassName() == "Error" {
+		failure.Name = truncate.Start(builtins.TextOf(o.Get("name")), maxName)
 	}
 	switch {
 	case made != nil:
 		failure.Tool, failure.Code = made.tool, made.refusal
 		failure.Kind, failure.RPCCode = made.kind, made.code
 		failure.Details = r.details(o, made)
-		failure.Message = textOf(o.Get("message"))
+		failure.Message = builtins.TextOf(o.Get("message"))
 	case o.ClassName() == "Error":
-		failure.Message = nullish(textOf(o.Get("message")))
+		failure.Message = nullish(builtins.TextOf(o.Get("message")))
 		if failure.Message == "" {
-			failure.Message = textOf(o.Get("name"))
+			failure.Message = builtins.TextOf(o.Get("name"))
 		}
 	default:
 		failure.Message = r.brief(o)
@@ -160,7 +161,7 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := jsvalue.NewEncoder(r.limits.Output, r.limits.Depth, r.Stopped)
+	e := jsvalue.NewEncoder(r.book.limits.Output, r.book.limits.Depth, r.Stopped)
 	wrote, err := e.Encode(o.Get(made.member))
 	details := e.Out
 	if err != nil || !wrote {
@@ -191,7 +192,7 @@ func (r *run) brief(o *goja.Object) string {
 // frames returns the frames that the author wrote, innermost first.
 func (r *run) frames(stack []goja.StackFrame) []Frame {
 	var frames []Frame
-	from := &r.program.Origin
+	from := &r.Program.Origin
 	for i := range stack {
 		f := &stack[i]
 		if len(frames) >= maxFrames {
@@ -218,7 +219,7 @@ func functionName(name string) string {
 }
 
 // at returns the place in the author's files where the script is now.
-func (r *run) at() []goja.StackFrame { return r.rt.CaptureCallStack(maxFrames, nil) }
+func (r *run) at() []goja.StackFrame { return r.Runtime.CaptureCallStack(maxFrames, nil) }
 
 // maxExplained bounds the mistakes that an agent is told at once.
 const maxExplained = 10

@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"github.com/mcpd/mcpd/internal/base/wildcard"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/compiler"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
@@ -31,9 +32,9 @@ func refuse[T any](*T) {
 
 // arguments returns the values of the globals that the body's function takes.
 func (r *run) arguments() (values []goja.Value, failure *Failure) {
-	values = make([]goja.Value, len(r.program.Parameters))
+	values = make([]goja.Value, len(r.Program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
-		for i, name := range r.program.Parameters {
+		for i, name := range r.Program.Parameters {
 			if values[i], err = r.global(name); err != nil {
 				return err
 			}
@@ -47,29 +48,29 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
 func (r *run) secure() error {
-	for name, message := range r.program.Missing {
-		get := r.rt.ToValue(func(goja.FunctionCall) goja.Value { panic(r.construct("ReferenceError", r.rt.ToValue(message))) })
-		_ = r.rt.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	for name, message := range r.Program.Missing {
+		get := r.Runtime.ToValue(func(goja.FunctionCall) goja.Value { panic(r.Construct("ReferenceError", r.Runtime.ToValue(message))) })
+		_ = r.Runtime.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
 	r.guardPromises()
-	r.guardPrototypes()
-	r.guardProxies()
-	if r.program.Patterns {
-		if err := r.boundPatterns(); err != nil {
+	r.GuardPrototypes()
+	r.GuardProxies()
+	if r.Program.Patterns {
+		if err := r.BoundPatterns(); err != nil {
 			return err
 		}
 	}
-	if !r.program.Everything {
+	if !r.Program.Everything {
 		return nil
 	}
 	// What is made of the engine's own global of that name is made first.
-	global := r.rt.GlobalObject()
+	global := r.Runtime.GlobalObject()
 	for _, name := range []string{"JSON", "RegExp"} {
 		if err := global.Set(name, r.Needed(name)); err != nil {
 			return err
 		}
 	}
-	for _, name := range r.program.Globals() {
+	for _, name := range r.Program.Globals() {
 		if name == "JSON" || name == "RegExp" {
 			continue
 		}
@@ -83,21 +84,21 @@ func (r *run) secure() error {
 // lazily defines a property of globalThis that is made when it is first read.
 func (r *run) lazily(name string) error {
 	become := func(v goja.Value) {
-		_ = r.rt.GlobalObject().DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+		_ = r.Runtime.GlobalObject().DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
-	get := r.rt.ToValue(func(goja.FunctionCall) goja.Value {
+	get := r.Runtime.ToValue(func(goja.FunctionCall) goja.Value {
 		v, err := r.global(name)
 		if err != nil {
-			panic(r.throwable(err))
+			panic(r.Throwable(err))
 		}
 		become(v)
 		return v
 	})
-	set := r.rt.ToValue(func(c goja.FunctionCall) goja.Value {
+	set := r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value {
 		become(c.Argument(0))
 		return goja.Undefined()
 	})
-	return r.rt.GlobalObject().DefineAccessorProperty(name, get, set, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	return r.Runtime.GlobalObject().DefineAccessorProperty(name, get, set, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
 // global returns the value of a global, which is made once.
@@ -106,7 +107,7 @@ func (r *run) global(name string) (goja.Value, error) {
 		return o, nil
 	}
 	v, err := r.makeGlobal(name)
-	if o, ok := v.(*goja.Object); ok && (r.program.Everything || !isData(name)) {
+	if o, ok := v.(*goja.Object); ok && (r.Program.Everything || !isData(name)) {
 		if r.made == nil {
 			r.made = map[string]*goja.Object{}
 		}
@@ -119,18 +120,18 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 	switch name {
 	case "input":
 		if len(r.call.Input) == 0 {
-			return r.rt.NewObject(), nil
+			return r.Runtime.NewObject(), nil
 		}
-		d := jsvalue.Decoder{Runtime: r.rt, Src: string(r.call.Input), Big: r.program.BigInts}
+		d := jsvalue.Decoder{Runtime: r.Runtime, Src: string(r.call.Input), Big: r.Program.BigInts}
 		return d.Document()
 	case "event":
-		return r.data(r.call.Input, true)
+		return r.Data(r.call.Input, true)
 	case "agent":
-		return r.data(r.call.Agent, true)
+		return r.Data(r.call.Agent, true)
 	case "call":
-		return r.data(r.call.Info, true)
+		return r.Data(r.call.Info, true)
 	case "vars":
-		return r.data(r.program.Vars, true)
+		return r.Data(r.Program.Vars, true)
 	case "uri", "value", "params":
 		return r.given(name)
 	case "env":
@@ -145,7 +146,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		case a.refusal != nil:
 			return nil, a.refusal
 		}
-		return r.data(a.data, true)
+		return r.Data(a.data, true)
 	}
 	return r.makeObject(name), nil
 }
@@ -153,7 +154,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 // given returns a member of what the call was given, which is read once.
 func (r *run) given(name string) (goja.Value, error) {
 	if r.input == nil {
-		v, err := r.data(r.call.Input, true)
+		v, err := r.Data(r.call.Input, true)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +164,7 @@ func (r *run) given(name string) (goja.Value, error) {
 		}
 		r.input = o
 	}
-	return option(r.input, name), nil
+	return builtins.Option(r.input, name), nil
 }
 
 // isData reports whether a global is made of data, which no other global
@@ -183,33 +184,33 @@ func (r *run) Needed(name string) *goja.Object {
 }
 
 func (r *run) makeObject(name string) *goja.Object {
-	if r.program.Kind == Code {
+	if r.Program.Kind == Code {
 		if o := r.makeOfCode(name); o != nil {
 			return o
 		}
 	}
 	switch name {
 	case "log":
-		o := r.rt.NewObject()
+		o := r.Runtime.NewObject()
 		for _, level := range compiler.LogLevels() {
-			r.method(o, level, func(c goja.FunctionCall) goja.Value {
+			r.Method(o, level, func(c goja.FunctionCall) goja.Value {
 				r.tell("log", r.logRecord(level, c))
 				return goja.Undefined()
 			})
 		}
 		return o
 	case "console":
-		o := r.rt.NewObject()
+		o := r.Runtime.NewObject()
 		for _, name := range compiler.ConsoleMethods() {
-			r.method(o, name, func(c goja.FunctionCall) goja.Value {
+			r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 				r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 				return goja.Undefined()
 			})
 		}
 		return o
 	case "progress":
-		o := r.function("progress", r.progress)
-		r.method(o, "disconnect", r.disconnect)
+		o := r.Function("progress", r.progress)
+		r.Method(o, "disconnect", r.disconnect)
 		return o
 	case "content":
 		return r.makeContent()
@@ -222,10 +223,10 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "kv":
 		return r.grants("kv", (*run).makeKept)
 	case "exec":
-		o := r.rt.NewObject()
-		for _, granted := range r.program.Objects {
+		o := r.Runtime.NewObject()
+		for _, granted := range r.Program.Objects {
 			if granted.Kind == "exec" {
-				r.method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
+				r.Method(o, granted.Name, func(c goja.FunctionCall) goja.Value { return r.execute(granted.Name, c.Argument(0)) })
 			}
 		}
 		return o
@@ -233,7 +234,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		return r.grants("sql", (*run).makeDatabase)
 	case "tools":
 		var patterns []string
-		for _, granted := range r.program.Objects {
+		for _, granted := range r.Program.Objects {
 			if granted.Kind == "tools" {
 				patterns = append(patterns, granted.Name)
 			}
@@ -252,33 +253,33 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "roots":
 		return r.makeRoots()
 	case "ask":
-		return r.function("ask", r.askTogether)
+		return r.Function("ask", r.askTogether)
 	case "setTimeout":
-		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
+		return r.Function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
 	case "setInterval":
-		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, true) })
+		return r.Function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, true) })
 	case "clearTimeout", "clearInterval":
-		return r.function(name, r.clearTimer)
+		return r.Function(name, r.clearTimer)
 	case "AbortController":
-		class, prototype := r.class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) { r.bind(this, r.newSignal()) })
-		r.accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return self[*abortSignal](&r.realm, c.This).object }, nil)
-		r.method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
-			r.abortSignal(self[*abortSignal](&r.realm, c.This), r.abortReason(c.Argument(0)))
+		class, prototype := r.Class("AbortController", func(this *goja.Object, _ goja.ConstructorCall) { r.Bind(this, r.newSignal()) })
+		r.Accessor(prototype, "signal", func(c goja.FunctionCall) goja.Value { return builtins.Self[*abortSignal](&r.Realm, c.This).object }, nil)
+		r.Method(prototype, "abort", func(c goja.FunctionCall) goja.Value {
+			r.abortSignal(builtins.Self[*abortSignal](&r.Realm, c.This), r.abortReason(c.Argument(0)))
 			return goja.Undefined()
 		})
 		return class
 	case "AbortSignal":
 		return r.makeAbortSignal()
 	}
-	return r.makeStandard(name)
+	return r.Standard(name)
 }
 
 // grants returns an object with one member for each grant of a kind, unless the
 // body cannot reach it.
 func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.Objects {
-		if granted.Kind == kind && r.program.Mentions(granted.Name) {
+	o := r.Runtime.NewObject()
+	for _, granted := range r.Program.Objects {
+		if granted.Kind == kind && r.Program.Mentions(granted.Name) {
 			_ = o.DefineDataProperty(granted.Name, make(r, granted.Name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE)
 		}
 	}

@@ -75,30 +75,30 @@ func (r *run) askAndRead(op string, payload []byte, read func(r *run, data []byt
 // askUntil is ask of what is let go of when the signal is aborted: the promise
 // is rejected with the reason then. A nil signal never is.
 func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
-	promise, resolve, reject := r.rt.NewPromise()
+	promise, resolve, reject := r.Runtime.NewPromise()
 	if signal != nil && signal.reason != nil {
 		if err := reject(signal.reason); err != nil {
 			r.abort(r.failed(err))
 		}
-		return r.rt.ToValue(promise)
+		return r.Runtime.ToValue(promise)
 	}
 	waiting := hostCall{read: read, resolve: resolve, reject: reject}
-	if len(payload) > MaxPayload {
+	if len(payload) > maxPayload {
 		if err := waiting.settle(answer{refusal: tooLarge()}); err != nil {
 			r.abort(r.failed(err))
 		}
-		return r.rt.ToValue(promise)
+		return r.Runtime.ToValue(promise)
 	}
 	r.loop.seq++
 	seq := r.loop.seq
 	if r.loop.asked == nil {
 		r.loop.asked = map[int]hostCall{}
 	}
-	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.program.Kind, op, payload)}
+	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.Program.Kind, op, payload)}
 	past, failure := r.book.note(question)
 	if failure != nil {
 		r.abort(failure)
-		return r.rt.ToValue(promise)
+		return r.Runtime.ToValue(promise)
 	}
 	waiting.started = !past
 	if op == opAsk {
@@ -111,7 +111,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		waiting.cancel = r.start(seq, op, payload, signal != nil)
 	}
 	r.loop.asked[seq] = waiting
-	return r.rt.ToValue(promise)
+	return r.Runtime.ToValue(promise)
 }
 
 // drop lets go of a host call: it is cancelled, its promise is rejected with the

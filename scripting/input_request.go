@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -38,48 +39,48 @@ type askRequest struct {
 }
 
 // elicitShape is what elicit, elicit.form and elicit.url take.
-func elicitShape() shape {
-	return shape{
-		what:     "elicit",
-		members:  []shapeMember{{"message", isText}, {"schema", isObject}, {"url", isLink}, {"elicitationId", isText}},
-		required: []string{"message"},
-		meant:    map[string]string{"requestedSchema": "schema"},
+func elicitShape() builtins.Shape {
+	return builtins.Shape{
+		What:     "elicit",
+		Members:  []builtins.ShapeMember{{Name: "message", Kind: builtins.IsText}, {Name: "schema", Kind: builtins.IsObject}, {Name: "url", Kind: builtins.IsLink}, {Name: "elicitationId", Kind: builtins.IsText}},
+		Required: []string{"message"},
+		Meant:    map[string]string{"requestedSchema": "schema"},
 	}
 }
 
-func (r *run) elicitation(s shape, v goja.Value) *askRequest {
-	found := r.members(s, v)
+func (r *run) elicitation(s builtins.Shape, v goja.Value) *askRequest {
+	found := r.Members(s, v)
 	switch schema, url := found["schema"], found["url"]; {
 	case schema == nil && url == nil:
-		panic(r.typeError(s.what + ": schema or url is missing"))
+		panic(r.TypeError(s.What + ": schema or url is missing"))
 	case schema != nil && url != nil:
-		panic(r.typeError(s.what + ": a form has a schema and a page a url; there cannot be both"))
+		panic(r.TypeError(s.What + ": a form has a schema and a page a url; there cannot be both"))
 	case schema != nil && found["elicitationId"] != nil:
-		panic(r.typeError(s.what + ": an elicitationId belongs to a url"))
+		panic(r.TypeError(s.What + ": an elicitationId belongs to a url"))
 	case url != nil:
 		return r.page(s, found)
 	}
-	p := r.newParams(s.what)
+	p := r.newParams(s.What)
 	p.value("message", found["message"])
 	p.value("requestedSchema", found["schema"])
 	if problem := formProblem(p.last); problem != "" {
-		panic(r.typeError(s.what + ": " + problem))
+		panic(r.TypeError(s.What + ": " + problem))
 	}
 	return &askRequest{method: methodElicit, params: p.end(), form: true}
 }
 
 // page makes the request to open a page. Its id is made up unless the script
 // knows it, because older clients insist on one.
-func (r *run) page(s shape, found map[string]goja.Value) *askRequest {
-	link, _ := r.link(found["url"])
+func (r *run) page(s builtins.Shape, found map[string]goja.Value) *askRequest {
+	link, _ := r.Link(found["url"])
 	id := found["elicitationId"]
 	if id == nil {
-		id = r.rt.ToValue(r.uuid())
+		id = r.Runtime.ToValue(r.UUID())
 	}
-	p := r.newParams(s.what)
-	p.value("mode", r.rt.ToValue("url"))
+	p := r.newParams(s.What)
+	p.value("mode", r.Runtime.ToValue("url"))
 	p.value("message", found["message"])
-	p.value("url", r.rt.ToValue(link))
+	p.value("url", r.Runtime.ToValue(link))
 	p.value("elicitationId", id)
 	return &askRequest{method: methodElicit, params: p.end()}
 }
@@ -99,22 +100,22 @@ func formProblem(schema []byte) string {
 		switch string(properties[name]["type"]) {
 		case `"string"`, `"number"`, `"integer"`, `"boolean"`, `"array"`:
 		default:
-			return "schema: a form has no nested members; " + spelled(name) + " must be of the type string, number, integer, boolean or array"
+			return "schema: a form has no nested members; " + builtins.Spelled(name) + " must be of the type string, number, integer, boolean or array"
 		}
 	}
 	return ""
 }
 
 // sampleShape is what sample and sample.message take.
-func sampleShape(what string) shape {
-	return shape{
-		what: what,
-		members: []shapeMember{
-			{"prompt", isText}, {"messages", isList}, {"modelPreferences", isObject}, {"systemPrompt", isText},
-			{"includeContext", isContext}, {"temperature", isNumber}, {"maxTokens", isCount}, {"stopSequences", isTexts},
-			{"metadata", isObject}, {"tools", isList}, {"toolChoice", isObject},
+func sampleShape(what string) builtins.Shape {
+	return builtins.Shape{
+		What: what,
+		Members: []builtins.ShapeMember{
+			{Name: "prompt", Kind: builtins.IsText}, {Name: "messages", Kind: builtins.IsList}, {Name: "modelPreferences", Kind: builtins.IsObject}, {Name: "systemPrompt", Kind: builtins.IsText},
+			{Name: "includeContext", Kind: builtins.IsContext}, {Name: "temperature", Kind: builtins.IsNumber}, {Name: "maxTokens", Kind: builtins.IsCount}, {Name: "stopSequences", Kind: builtins.IsTexts},
+			{Name: "metadata", Kind: builtins.IsObject}, {Name: "tools", Kind: builtins.IsList}, {Name: "toolChoice", Kind: builtins.IsObject},
 		},
-		meant: map[string]string{
+		Meant: map[string]string{
 			"intelligenceLevel":    "modelPreferences.intelligencePriority",
 			"intelligencePriority": "modelPreferences.intelligencePriority",
 			"costLevel":            "modelPreferences.costPriority",
@@ -127,45 +128,45 @@ func sampleShape(what string) shape {
 	}
 }
 
-func preferencesShape(what string) shape {
-	return shape{
-		what:    what + ": modelPreferences",
-		members: []shapeMember{{"hints", isList}, {"costPriority", isShare}, {"speedPriority", isShare}, {"intelligencePriority", isShare}},
-		meant:   map[string]string{"speedLevel": "modelPreferences.speedPriority"},
+func preferencesShape(what string) builtins.Shape {
+	return builtins.Shape{
+		What:    what + ": modelPreferences",
+		Members: []builtins.ShapeMember{{Name: "hints", Kind: builtins.IsList}, {Name: "costPriority", Kind: builtins.IsShare}, {Name: "speedPriority", Kind: builtins.IsShare}, {Name: "intelligencePriority", Kind: builtins.IsShare}},
+		Meant:   map[string]string{"speedLevel": "modelPreferences.speedPriority"},
 		// These are of texts about MCP that were written before the specification.
-		deprecated: map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"},
+		Deprecated: map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"},
 	}
 }
 
 func (r *run) sampling(what string, v goja.Value) *askRequest {
 	s := sampleShape(what)
-	found := r.members(s, v)
+	found := r.Members(s, v)
 	p := r.newParams(what)
 	switch prompt, messages := found["prompt"], found["messages"]; {
 	case prompt == nil && messages == nil:
-		panic(r.typeError(what + ": prompt or messages is missing"))
+		panic(r.TypeError(what + ": prompt or messages is missing"))
 	case prompt != nil && messages != nil:
-		panic(r.typeError(what + ": a prompt is the only message; there cannot be messages too"))
+		panic(r.TypeError(what + ": a prompt is the only message; there cannot be messages too"))
 	case prompt != nil:
-		p.list("messages", 1, func(int) { p.message(r.rt.ToValue("user"), prompt) })
+		p.list("messages", 1, func(int) { p.message(r.Runtime.ToValue("user"), prompt) })
 	default:
 		r.messages(p, messages.(*goja.Object))
 	}
 	if found["maxTokens"] == nil {
-		found["maxTokens"] = r.rt.ToValue(defaultMaxTokens)
+		found["maxTokens"] = r.Runtime.ToValue(defaultMaxTokens)
 	}
-	for _, m := range s.members {
-		switch value := found[m.name]; {
-		case value == nil, m.name == "prompt", m.name == "messages":
-		case m.name == "modelPreferences":
-			p.object(m.name, preferencesShape(what), value)
+	for _, m := range s.Members {
+		switch value := found[m.Name]; {
+		case value == nil, m.Name == "prompt", m.Name == "messages":
+		case m.Name == "modelPreferences":
+			p.object(m.Name, preferencesShape(what), value)
 		default:
-			p.value(m.name, value)
+			p.value(m.Name, value)
 		}
 	}
 	params := p.end()
 	if problem := toolProblem(params); problem != "" {
-		panic(r.typeError(what + ": " + problem))
+		panic(r.TypeError(what + ": " + problem))
 	}
 	return &askRequest{method: methodSample, params: params}
 }
@@ -174,15 +175,15 @@ func (r *run) sampling(what string, v goja.Value) *askRequest {
 func (r *run) messages(p *params, list *goja.Object) {
 	length := jsvalue.LengthOf(list)
 	if length > maxAskMessages {
-		panic(r.typeError(p.what + ": there are more than " + strconv.Itoa(maxAskMessages) + " messages"))
+		panic(r.TypeError(p.what + ": there are more than " + strconv.Itoa(maxAskMessages) + " messages"))
 	}
 	p.list("messages", int(length), func(i int) {
-		s := shape{
-			what:     p.what + ": messages[" + strconv.Itoa(i) + "]",
-			members:  []shapeMember{{"role", isRole}, {"content", isContent}},
-			required: []string{"role", "content"},
+		s := builtins.Shape{
+			What:     p.what + ": messages[" + strconv.Itoa(i) + "]",
+			Members:  []builtins.ShapeMember{{Name: "role", Kind: builtins.IsRole}, {Name: "content", Kind: builtins.IsContent}},
+			Required: []string{"role", "content"},
 		}
-		message := r.members(s, list.Get(strconv.Itoa(i)))
+		message := r.Members(s, list.Get(strconv.Itoa(i)))
 		p.message(message["role"], message["content"])
 	})
 }
@@ -226,21 +227,21 @@ func (p *params) json(name string, v goja.Value) {
 	wrote, err := p.e.Encode(v)
 	switch {
 	case err != nil:
-		panic(p.r.typeError(p.what + ": " + name + ": " + err.Error()))
+		panic(p.r.TypeError(p.what + ": " + name + ": " + err.Error()))
 	case !wrote:
-		panic(p.r.typeError(p.what + ": " + name + " cannot be written as JSON"))
+		panic(p.r.TypeError(p.what + ": " + name + " cannot be written as JSON"))
 	}
 	p.last = p.e.Out[start:]
 }
 
 // object writes a member that is an object of a known shape.
-func (p *params) object(name string, s shape, v goja.Value) {
-	found := p.r.members(s, v)
+func (p *params) object(name string, s builtins.Shape, v goja.Value) {
+	found := p.r.Members(s, v)
 	p.name(name)
 	p.e.Out = append(p.e.Out, '{')
-	for _, m := range s.members {
-		if value := found[m.name]; value != nil {
-			p.value(m.name, value)
+	for _, m := range s.Members {
+		if value := found[m.Name]; value != nil {
+			p.value(m.Name, value)
 		}
 	}
 	p.e.Out = append(p.e.Out, '}')
@@ -265,7 +266,7 @@ func (p *params) message(role, content goja.Value) {
 	if _, text := content.(goja.String); text {
 		p.name("content")
 		p.e.Out = append(p.e.Out, '{')
-		p.value("type", p.r.rt.ToValue("text"))
+		p.value("type", p.r.Runtime.ToValue("text"))
 		p.value("text", content)
 		p.e.Out = append(p.e.Out, '}')
 	} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -39,7 +40,7 @@ func (r *run) replyObject(a reply) *goja.Object {
 	if a.denied == "" {
 		return a.value
 	}
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	action := "decline"
 	if a.denied == cancelled {
 		action = "cancel"
@@ -55,9 +56,9 @@ func (r *run) askRefused(refused *HostError, stack []goja.StackFrame) *goja.Obje
 	}
 	var details map[string]json.RawMessage
 	_ = json.Unmarshal(refused.Details, &details) // without details nothing is known to be required
-	required, err := r.decode(string(details[requiredCapabilities]))
+	required, err := r.Decode(string(details[requiredCapabilities]))
 	if _, ok := required.(*goja.Object); err != nil || !ok {
-		required = r.rt.NewObject()
+		required = r.Runtime.NewObject()
 	}
 	return r.failing("CapabilityError", refused.Message, required, stack)
 }
@@ -85,13 +86,13 @@ func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
 }
 
 func (r *run) decodeObject(text json.RawMessage) (*goja.Object, bool) {
-	v, err := r.decode(string(text))
+	v, err := r.Decode(string(text))
 	o, ok := v.(*goja.Object)
 	return o, ok && err == nil && jsvalue.KindOf(o) == jsvalue.Plain
 }
 
 func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
-	switch textOf(result.Get("action")) {
+	switch builtins.TextOf(result.Get("action")) {
 	case "decline":
 		return reply{denied: declined}, true
 	case "cancel":
@@ -114,17 +115,17 @@ func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
 // acceptance reads the acceptance of a question. Of a form whose members are
 // all optional a client may leave the content out.
 func (r *run) acceptance(request *askRequest, result *goja.Object) (reply, bool) {
-	if textOf(result.Get("action")) != "accept" {
+	if builtins.TextOf(result.Get("action")) != "accept" {
 		return reply{}, false
 	}
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	_ = o.Set("action", "accept")
 	content := result.Get("content")
 	switch _, ok := content.(*goja.Object); {
 	case !request.form:
 		return reply{value: o}, true
-	case isNothing(content):
-		content = r.rt.NewObject()
+	case builtins.IsNothing(content):
+		content = r.Runtime.NewObject()
 	case !ok:
 		return reply{}, false
 	}
@@ -137,8 +138,8 @@ func (r *run) onlyRoots(list *goja.Object) bool {
 		return false
 	}
 	for i := range jsvalue.LengthOf(list) {
-		r.proceed()
-		root, ok := list.Get(index(i)).(*goja.Object)
+		r.Proceed()
+		root, ok := list.Get(builtins.Index(i)).(*goja.Object)
 		if !ok {
 			return false
 		}

@@ -235,7 +235,7 @@ const longestTimer = 24 * time.Hour
 func (r *run) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 	function, ok := goja.AssertFunction(call.Argument(0))
 	if !ok {
-		panic(r.typeError("a timer needs a function"))
+		panic(r.TypeError("a timer needs a function"))
 	}
 	delay := min(longestTimer, time.Duration(max(0, min(call.Argument(1).ToFloat(), 1e8))*1e6))
 	new := &timer{call: function}
@@ -251,13 +251,13 @@ func (r *run) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 // schedule gives a timer its number, which it returns, and its time.
 func (r *run) schedule(new *timer, delay time.Duration) goja.Value {
 	t := &r.loop.timers
-	if t.last++; t.last > r.limits.HostCalls {
-		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.limits.HostCalls)+" timers"))
+	if t.last++; t.last > r.book.limits.HostCalls {
+		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.book.limits.HostCalls)+" timers"))
 		return goja.Undefined()
 	}
 	new.id, new.due = t.last, time.Now().Add(delay)
 	t.add(new)
-	return r.rt.ToValue(new.id)
+	return r.Runtime.ToValue(new.id)
 }
 
 func (r *run) clearTimer(call goja.FunctionCall) goja.Value {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -177,7 +178,7 @@ func (s *stopping) Get(int) goja.Value {
 	if s.read++; s.read == 10 {
 		s.r.abort(limitFailure("test", "over"))
 	}
-	return s.r.rt.ToValue("x")
+	return s.r.Runtime.ToValue("x")
 }
 
 // openRun returns a run of which every global can be made.
@@ -188,10 +189,10 @@ func openRun(t *testing.T) *run {
 
 func TestNativeLoopsOverArraysEndWithTheCall(t *testing.T) {
 	for name, loop := range map[string]func(r *run, array goja.Value){
-		"URLSearchParams": func(r *run, a goja.Value) { _, _ = r.rt.New(r.Needed("URLSearchParams"), a) },
+		"URLSearchParams": func(r *run, a goja.Value) { _, _ = r.Runtime.New(r.Needed("URLSearchParams"), a) },
 		"JSON.stringify":  func(r *run, a goja.Value) { callNative(r.Needed("JSON").Get("stringify"), a) },
 		"JSON.stringify with a list of names": func(r *run, a goja.Value) {
-			callNative(r.Needed("JSON").Get("stringify"), r.rt.NewObject(), a)
+			callNative(r.Needed("JSON").Get("stringify"), r.Runtime.NewObject(), a)
 		},
 		"structuredClone": func(r *run, a goja.Value) { callNative(r.Needed("structuredClone"), a) },
 		"log.info":        func(r *run, a goja.Value) { r.payload(a) },
@@ -199,12 +200,12 @@ func TestNativeLoopsOverArraysEndWithTheCall(t *testing.T) {
 		"headers":         func(r *run, a goja.Value) { r.readHeaders(&httpRequest{}, a) },
 		"a request":       func(r *run, a goja.Value) { r.setJSON(&httpRequest{}, a) },
 		"content":         func(r *run, a goja.Value) { r.block("text", a) },
-		"a result":        func(r *run, a goja.Value) { _, _ = r.json(a) },
+		"a result":        func(r *run, a goja.Value) { _, _ = r.JSON(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := openRun(t)
 			array := &stopping{r: r}
-			r.rt.Try(func() { loop(r, r.rt.NewDynamicArray(array)) })
+			r.Runtime.Try(func() { loop(r, r.Runtime.NewDynamicArray(array)) })
 			if array.read < 10 || array.read > 12 {
 				t.Errorf("%d elements were read of a call that was over after 10", array.read)
 			}
@@ -227,7 +228,7 @@ func TestNativeLoopsOverTextEndWithTheCall(t *testing.T) {
 				if over {
 					r.abort(limitFailure("test", "over"))
 				}
-				thrown := r.rt.Try(func() { call() })
+				thrown := r.Runtime.Try(func() { call() })
 				if got := thrown != nil && strings.Contains(thrown.Error(), jsvalue.ErrStopped.Error()); got != over {
 					t.Errorf("over: %v, but it threw %v", over, thrown)
 				}
@@ -244,14 +245,14 @@ func callNative(f goja.Value, arguments ...goja.Value) goja.Value {
 // methodOf returns a call of a native method, on an object made of text.
 func methodOf(t *testing.T, r *run, class, made, method string) func() {
 	t.Helper()
-	arguments := []goja.Value{r.rt.ToValue("1"), r.rt.ToValue("1")}
+	arguments := []goja.Value{r.Runtime.ToValue("1"), r.Runtime.ToValue("1")}
 	switch method {
 	case "forEach":
-		arguments[0] = r.function("", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
+		arguments[0] = r.Function("", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
 	case "digest":
-		digest, data := r.Needed(class).Get("subtle").(*goja.Object).Get(method), r.newBytes(make([]byte, 8))
+		digest, data := r.Needed(class).Get("subtle").(*goja.Object).Get(method), r.NewBytes(make([]byte, 8))
 		return func() {
-			if p := callNative(digest, r.rt.ToValue("SHA-1"), data).Export().(*goja.Promise); p.State() == goja.PromiseStateRejected {
+			if p := callNative(digest, r.Runtime.ToValue("SHA-1"), data).Export().(*goja.Promise); p.State() == goja.PromiseStateRejected {
 				panic(p.Result())
 			}
 		}
@@ -259,7 +260,7 @@ func methodOf(t *testing.T, r *run, class, made, method string) func() {
 	this := r.Needed(class)
 	if made != "" {
 		var err error
-		if this, err = r.rt.New(this, r.rt.ToValue(made)); err != nil {
+		if this, err = r.Runtime.New(this, r.Runtime.ToValue(made)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,7 +285,7 @@ func TestTextThatNothingInterruptsIsBounded(t *testing.T) {
 
 func TestARunIsInterruptedOnceItsContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &run{ctx: ctx, realm: realm{rt: openRun(t).rt}}
+	r := &run{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
 	if !r.Look() || r.ended.Load() {
 		t.Error("a run was interrupted before its context ended")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
@@ -133,7 +134,7 @@ func TestStacksLeadToTheAuthorsFiles(t *testing.T) {
 
 func framesOf(f *Failure) (lines []string) {
 	for _, frame := range f.Stack {
-		lines = append(lines, frame.Function+" "+frame.Range.String()+"-"+index(int64(frame.Range.End.Column)))
+		lines = append(lines, frame.Function+" "+frame.Range.String()+"-"+builtins.Index(int64(frame.Range.End.Column)))
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
@@ -25,26 +26,26 @@ type keyed struct {
 
 // makeElicit makes elicit(key?, { message, schema | url }), elicit.form and elicit.url.
 func (r *run) makeElicit() *goja.Object {
-	o := r.function("elicit", func(c goja.FunctionCall) goja.Value {
+	o := r.Function("elicit", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("elicit", c)
 		return r.askAlone("elicit", key, r.elicitation(elicitShape(), what))
 	})
-	r.method(o, "form", func(c goja.FunctionCall) goja.Value {
-		return r.requestObject(r.elicitation(elicitShape().only("elicit.form", 2, "message", "schema"), c.Argument(0)))
+	r.Method(o, "form", func(c goja.FunctionCall) goja.Value {
+		return r.requestObject(r.elicitation(elicitShape().Only("elicit.form", 2, "message", "schema"), c.Argument(0)))
 	})
-	r.method(o, "url", func(c goja.FunctionCall) goja.Value {
-		return r.requestObject(r.elicitation(elicitShape().only("elicit.url", 2, "message", "url", "elicitationId"), c.Argument(0)))
+	r.Method(o, "url", func(c goja.FunctionCall) goja.Value {
+		return r.requestObject(r.elicitation(elicitShape().Only("elicit.url", 2, "message", "url", "elicitationId"), c.Argument(0)))
 	})
 	return o
 }
 
 // makeSample makes sample(key?, { messages | prompt, … }) and sample.message.
 func (r *run) makeSample() *goja.Object {
-	o := r.function("sample", func(c goja.FunctionCall) goja.Value {
+	o := r.Function("sample", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("sample", c)
 		return r.askAlone("sample", key, r.sampling("sample", what))
 	})
-	r.method(o, "message", func(c goja.FunctionCall) goja.Value {
+	r.Method(o, "message", func(c goja.FunctionCall) goja.Value {
 		return r.requestObject(r.sampling("sample.message", c.Argument(0)))
 	})
 	return o
@@ -52,21 +53,21 @@ func (r *run) makeSample() *goja.Object {
 
 func (r *run) makeRoots() *goja.Object {
 	list := &askRequest{method: methodRoots, params: []byte("{}")}
-	o := r.function("roots", func(c goja.FunctionCall) goja.Value {
+	o := r.Function("roots", func(c goja.FunctionCall) goja.Value {
 		key, none := r.askKey("roots", c)
-		if !isNothing(none) {
-			panic(r.typeError("roots(key): key must be a string"))
+		if !builtins.IsNothing(none) {
+			panic(r.TypeError("roots(key): key must be a string"))
 		}
 		return r.askAlone("roots", key, list)
 	})
-	r.method(o, "list", func(goja.FunctionCall) goja.Value { return r.requestObject(list) })
+	r.Method(o, "list", func(goja.FunctionCall) goja.Value { return r.requestObject(list) })
 	return o
 }
 
 // requestObject returns the object that stands for a request in a script.
 func (r *run) requestObject(request *askRequest) goja.Value {
-	o := r.rt.NewObject()
-	r.bind(o, request)
+	o := r.Runtime.NewObject()
+	r.Bind(o, request)
 	return o
 }
 
@@ -79,12 +80,12 @@ func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Va
 	first := c.Argument(0)
 	if _, text := first.(goja.String); text {
 		if question := askForms[name]; question != "" && len(c.Arguments) == 1 {
-			panic(r.typeError(name + ": a string is the key of a question; the question itself is missing: write " + question))
+			panic(r.TypeError(name + ": a string is the key of a question; the question itself is missing: write " + question))
 		}
 		r.checkKey(name, first.String())
 		return first.String(), c.Argument(1)
 	}
-	if isNothing(first) && len(c.Arguments) > 1 {
+	if builtins.IsNothing(first) && len(c.Arguments) > 1 {
 		return "", c.Argument(1)
 	}
 	return "", first
@@ -97,7 +98,7 @@ func (r *run) checkKey(what, key string) {
 		fits = syntax.IsAlnum(key[i]) || strings.IndexByte(others, key[i]) >= 0
 	}
 	if !fits {
-		panic(r.typeError(what + ": a key must be 1 to 64 letters, digits, _, . and -"))
+		panic(r.TypeError(what + ": a key must be 1 to 64 letters, digits, _, . and -"))
 	}
 }
 
@@ -136,26 +137,26 @@ func (r *run) askAlone(name, key string, request *askRequest) goja.Value {
 func (r *run) askTogether(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok || jsvalue.KindOf(from) != jsvalue.Plain {
-		panic(r.typeError("ask({ key: request, … }): an object is needed"))
+		panic(r.TypeError("ask({ key: request, … }): an object is needed"))
 	}
 	var requests []keyed
 	for _, key := range from.Keys() {
-		r.proceed()
+		r.Proceed()
 		r.checkKey("ask", key)
 		o, _ := from.Get(key).(*goja.Object)
-		request, ok := r.states[o].(*askRequest)
+		request, ok := r.States[o].(*askRequest)
 		if !ok {
-			panic(r.typeError("ask: " + key + " must be made by elicit.form, elicit.url, sample.message or roots.list"))
+			panic(r.TypeError("ask: " + key + " must be made by elicit.form, elicit.url, sample.message or roots.list"))
 		}
 		if requests = append(requests, keyed{key, request}); len(requests) > maxAskRequests {
-			panic(r.typeError("ask: there are more than " + strconv.Itoa(maxAskRequests) + " requests"))
+			panic(r.TypeError("ask: there are more than " + strconv.Itoa(maxAskRequests) + " requests"))
 		}
 	}
 	if len(requests) == 0 {
-		panic(r.typeError("ask({ key: request, … }): there is no request"))
+		panic(r.TypeError("ask({ key: request, … }): there is no request"))
 	}
 	return r.send("ask", requests, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
-		o := r.rt.NewObject()
+		o := r.Runtime.NewObject()
 		for i, request := range requests {
 			_ = jsvalue.Define(o, request.key, r.replyObject(replies[i]))
 		}
@@ -185,7 +186,7 @@ func (r *run) send(what string, requests []keyed, read func([]reply, []goja.Stac
 // open takes the keys of requests until they are answered.
 func (r *run) open(what string, requests []keyed) {
 	if i := slices.IndexFunc(requests, func(request keyed) bool { return r.asking.open[request.key] }); i >= 0 {
-		panic(r.typeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))
+		panic(r.TypeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))
 	}
 	if r.asking.open == nil {
 		r.asking.open = map[string]bool{}
@@ -205,7 +206,7 @@ func (r *run) askPayload(what string, requests []keyed) []byte {
 		out = append(append(out, request.params...), '}')
 	}
 	if len(out) > maxAskBytes {
-		panic(r.typeError(what + ": the requests have more than " + strconv.Itoa(maxAskBytes) + " bytes of JSON together"))
+		panic(r.TypeError(what + ": the requests have more than " + strconv.Itoa(maxAskBytes) + " bytes of JSON together"))
 	}
 	return append(out, `]}`...)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/compiler"
 )
 
@@ -12,20 +13,20 @@ import (
 func (r *run) makeOfCode(name string) *goja.Object {
 	switch {
 	case name == "console":
-		o := r.rt.NewObject()
+		o := r.Runtime.NewObject()
 		for _, name := range compiler.ConsoleMethods() {
-			r.method(o, name, func(c goja.FunctionCall) goja.Value { return r.print(name, c.Arguments) })
+			r.Method(o, name, func(c goja.FunctionCall) goja.Value { return r.print(name, c.Arguments) })
 		}
 		return o
 	case name == "print":
-		return r.function(name, func(c goja.FunctionCall) goja.Value { return r.print("log", c.Arguments) })
+		return r.Function(name, func(c goja.FunctionCall) goja.Value { return r.print("log", c.Arguments) })
 	case name == "parallel":
 		return r.makeParallel()
-	case name == "tools" || r.program.Names.Members[name] != nil:
-		names := r.program.Names
+	case name == "tools" || r.Program.Names.Members[name] != nil:
+		names := r.Program.Names
 		return r.nameless(toolSet{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
-	case slices.Contains(r.program.Names.Bare, name):
-		return r.toolFunction(r.program.Names.Tool(name))
+	case slices.Contains(r.Program.Names.Bare, name):
+		return r.toolFunction(r.Program.Names.Tool(name))
 	}
 	return nil
 }
@@ -36,12 +37,12 @@ func (r *run) toolFunction(tool string) *goja.Object {
 	if f := r.toolFunctions[tool]; f != nil {
 		return f
 	}
-	f := r.function(tool, func(c goja.FunctionCall) goja.Value {
-		if r.program.Kind != Code {
+	f := r.Function(tool, func(c goja.FunctionCall) goja.Value {
+		if r.Program.Kind != Code {
 			return r.askValue(opCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
 		}
 		if len(c.Arguments) > 1 {
-			panic(r.typeError(tool + ": a tool takes one object, such as { name: value }"))
+			panic(r.TypeError(tool + ": a tool takes one object, such as { name: value }"))
 		}
 		request := toolRequest{Tool: tool, Arguments: []byte("{}")}
 		if len(c.Arguments) == 1 && !goja.IsUndefined(c.Arguments[0]) {
@@ -73,7 +74,7 @@ func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame
 		case a.refusal != nil:
 			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}
-		v, err := r.decode(string(a.data))
+		v, err := r.Decode(string(a.data))
 		if err != nil {
 			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
 		}
@@ -120,7 +121,7 @@ func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []g
 func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame) *goja.Object {
 	o := r.hostError(refused, stack)
 	_ = o.Set("tool", tool)
-	if made, ok := r.states[o].(*scriptError); ok {
+	if made, ok := r.States[o].(*scriptError); ok {
 		made.tool = tool
 		made.refusal = refused.Code
 	}
@@ -132,27 +133,27 @@ func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame
 // of that is a forgotten await, and would go on with nothing. Members that code gives a
 // promise itself are there.
 func (r *run) guardPromises() {
-	if r.program.Kind != Code {
+	if r.Program.Kind != Code {
 		return
 	}
-	prototype, _ := r.builtin("Promise").Get("prototype").(*goja.Object)
+	prototype, _ := r.Builtin("Promise").Get("prototype").(*goja.Object)
 	if prototype == nil {
 		return
 	}
 	refuse := func(wrong string) *goja.Object {
-		return r.function("", func(goja.FunctionCall) goja.Value {
-			panic(r.typeError(wrong + "; write await in front of what returns it"))
+		return r.Function("", func(goja.FunctionCall) goja.Value {
+			panic(r.TypeError(wrong + "; write await in front of what returns it"))
 		})
 	}
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(compiler.PromiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, refuse(compiler.PromiseAsList), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	for _, name := range slices.Concat(ofLists, []string{"length", "slice", "toString"}) {
-		if r.program.Mentions(name) {
+		if r.Program.Mentions(name) {
 			r.guardMember(prototype, name, refuse("a promise has no member \""+name+"\""))
 		}
 	}
 	for i := range int64(firstElements) {
-		r.guardMember(prototype, index(i), refuse(compiler.PromiseAsList))
+		r.guardMember(prototype, builtins.Index(i), refuse(compiler.PromiseAsList))
 	}
 }
 
@@ -162,7 +163,7 @@ const firstElements = 4
 
 // guardMember has reading a member of a promise call a function, unless code has set it.
 func (r *run) guardMember(prototype *goja.Object, name string, refuse *goja.Object) {
-	set := r.function("", func(c goja.FunctionCall) goja.Value {
+	set := r.Function("", func(c goja.FunctionCall) goja.Value {
 		if o, ok := c.This.(*goja.Object); ok {
 			_ = o.DefineDataProperty(name, c.Argument(0), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 		}

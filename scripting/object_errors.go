@@ -3,6 +3,7 @@ package scripting
 import (
 	"github.com/dop251/goja"
 
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -41,12 +42,12 @@ const requiredCapabilities = "requiredCapabilities"
 // makeError makes the class of errors of that name. Their objects are made by
 // the engine's own Error, so that they have a stack.
 func (r *run) makeError(name string) *goja.Object {
-	base := r.builtin("Error")
-	class := r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
+	base := r.Builtin("Error")
+	class := r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		return r.newError(name, base, c)
 	}).(*goja.Object)
 	prototype := class.Get("prototype").(*goja.Object)
-	text := r.rt.ToValue(name)
+	text := r.Runtime.ToValue(name)
 	_ = class.DefineDataProperty("name", text, goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	_ = prototype.DefineDataProperty("name", text, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	_ = prototype.SetPrototype(base.Get("prototype").(*goja.Object))
@@ -58,15 +59,15 @@ func (r *run) makeError(name string) *goja.Object {
 // NAME(message, options), where options hold the one member that it has.
 func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
 	made := errorOf(name)
-	message, value := c.Argument(0), option(c.Argument(1), made.member)
+	message, value := c.Argument(0), builtins.Option(c.Argument(1), made.member)
 	if name == "RpcError" {
 		code, ok := jsvalue.Finite(c.Argument(0))
 		if !ok || code != float64(int32(code)) {
-			panic(r.typeError("RpcError(code, message, data): code must be an integer"))
+			panic(r.TypeError("RpcError(code, message, data): code must be an integer"))
 		}
 		made.code, message, value = int(code), c.Argument(1), c.Argument(2)
 	}
-	o, err := r.rt.New(base, message)
+	o, err := r.Runtime.New(base, message)
 	if err != nil {
 		panic(err)
 	}
@@ -77,7 +78,7 @@ func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *
 		_ = o.Set(made.member, value)
 	}
 	_ = o.SetPrototype(c.This.Prototype())
-	r.bind(o, made)
+	r.Bind(o, made)
 	return o
 }
 
@@ -85,10 +86,10 @@ func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *
 // stack. value is the one member that it has.
 func (r *run) failing(name, message string, value any, stack []goja.StackFrame) *goja.Object {
 	class, made := r.Needed(name), errorOf(name)
-	o := r.construct("Error", r.rt.ToValue(message))
+	o := r.Construct("Error", r.Runtime.ToValue(message))
 	_ = o.Set(made.member, value)
 	_ = o.SetPrototype(class.Get("prototype").(*goja.Object))
-	r.bind(o, made)
+	r.Bind(o, made)
 	if r.stacks == nil {
 		r.stacks = map[*goja.Object][]goja.StackFrame{}
 	}

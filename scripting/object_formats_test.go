@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/internal/base/toml"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
@@ -61,7 +62,7 @@ func TestNoTOMLStallsItsReader(t *testing.T) {
 			if strings.Contains(unit, "NUM") {
 				var b strings.Builder
 				for i := range n {
-					b.WriteString(strings.ReplaceAll(unit, "NUM", "k"+index(int64(i))))
+					b.WriteString(strings.ReplaceAll(unit, "NUM", "k"+builtins.Index(int64(i))))
 				}
 				text = b.String()[:min(b.Len(), toml.MaxText)]
 			}

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeFolder makes fs.NAME, without what writes where the grant does not let it.
 func (r *run) makeFolder(grant string) *goja.Object {
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	r.fileMethod(o, grant, "readText", (*run).readText, "tail", "max")
 	r.fileMethod(o, grant, "readBytes", (*run).readData, "tail", "max")
 	r.fileMethod(o, grant, "lines", (*run).readLines, "from", "max")
 	r.fileMethod(o, grant, "list", (*run).readEntries)
 	r.fileMethod(o, grant, "stat", (*run).readStat)
-	if !slices.Contains(r.program.Objects, Object{Kind: "fs.write", Name: grant}) {
+	if !slices.Contains(r.Program.Objects, Object{Kind: "fs.write", Name: grant}) {
 		return o
 	}
 	nothing := func(*run, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
@@ -66,7 +67,7 @@ func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*run, *fi
 		}
 		return nil, errUnreadable
 	}
-	r.method(o, name, func(c goja.FunctionCall) goja.Value {
+	r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 		what := "fs." + grant + "." + name
 		request := fileRequest{Grant: grant, Path: r.filePath(what, name, c.Argument(0))}
 		switch name {
@@ -81,54 +82,54 @@ func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*run, *fi
 
 // filePath reads a path. The folder that is listed is the root unless it is given.
 func (r *run) filePath(what, method string, v goja.Value) string {
-	if isNothing(v) && method == "list" {
+	if builtins.IsNothing(v) && method == "list" {
 		return "."
 	}
-	return r.stringArgument(v, what+"(path): the path must be a string")
+	return r.StringArgument(v, what+"(path): the path must be a string")
 }
 
 func (r *run) fileContent(request *fileRequest, what, method string, v goja.Value) {
 	if method == "writeBytes" {
-		data, ok := r.bytesOf(v)
+		data, ok := r.BytesOf(v)
 		if !ok {
-			panic(r.typeError(what + "(path, bytes): bytes must be a typed array; use writeText for text"))
+			panic(r.TypeError(what + "(path, bytes): bytes must be a typed array; use writeText for text"))
 		}
 		encoded := base64.StdEncoding.EncodeToString(data)
 		request.Data64 = &encoded
 		return
 	}
-	text := r.stringArgument(v, what+"(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects")
+	text := r.StringArgument(v, what+"(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects")
 	request.Text = &text
 }
 
 // fileOptions reads { from, max, tail }, of which the method has those that are
 // named, all whole numbers from 1 on.
 func (r *run) fileOptions(request *fileRequest, what string, v goja.Value, names []string) {
-	if isNothing(v) {
+	if builtins.IsNothing(v) {
 		return
 	}
 	options, ok := v.(*goja.Object)
 	if !ok || len(names) == 0 {
-		panic(r.typeError(what + ": " + fileOptionsAdvice(names)))
+		panic(r.TypeError(what + ": " + fileOptionsAdvice(names)))
 	}
 	places := map[string]*int64{"from": &request.From, "max": &request.Max, "tail": &request.Tail}
 	for _, key := range options.Keys() {
-		r.proceed()
+		r.Proceed()
 		value := options.Get(key)
-		if isNothing(value) {
+		if builtins.IsNothing(value) {
 			continue
 		}
 		if !slices.Contains(names, key) {
-			panic(r.typeError(what + ": there is no option " + key + "; " + fileOptionsAdvice(names)))
+			panic(r.TypeError(what + ": there is no option " + key + "; " + fileOptionsAdvice(names)))
 		}
 		n, ok := jsvalue.Whole(value)
 		if !ok || n < 1 {
-			panic(r.typeError(what + ": " + key + " must be a whole number from 1 on"))
+			panic(r.TypeError(what + ": " + key + " must be a whole number from 1 on"))
 		}
 		*places[key] = n
 	}
 	if request.Max > 0 && request.Tail > 0 {
-		panic(r.typeError(what + ": give one of max and tail"))
+		panic(r.TypeError(what + ": give one of max and tail"))
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *run) readText(a *fileAnswer) (goja.Value, bool) {
 	if a.Text == nil {
 		return nil, false
 	}
-	return r.rt.ToValue(bodyText(*a.Text)), true
+	return r.Runtime.ToValue(bodyText(*a.Text)), true
 }
 
 func (r *run) readData(a *fileAnswer) (goja.Value, bool) {
@@ -154,32 +155,32 @@ func (r *run) readData(a *fileAnswer) (goja.Value, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return r.newBytes(data), true
+	return r.NewBytes(data), true
 }
 
 func (r *run) readLines(a *fileAnswer) (goja.Value, bool) {
 	items := make([]any, len(a.Lines))
 	for i, line := range a.Lines {
-		r.proceed()
-		items[i] = r.rt.ToValue(line)
+		r.Proceed()
+		items[i] = r.Runtime.ToValue(line)
 	}
-	return r.rt.NewArray(items...), a.Lines != nil
+	return r.Runtime.NewArray(items...), a.Lines != nil
 }
 
 func (r *run) readEntries(a *fileAnswer) (goja.Value, bool) {
 	items := make([]any, len(a.Entries))
 	for i, e := range a.Entries {
-		r.proceed()
-		o := r.rt.NewObject()
+		r.Proceed()
+		o := r.Runtime.NewObject()
 		_ = o.Set("name", e.Name)
 		_ = o.Set("type", e.Type)
 		items[i] = o
 	}
-	return r.rt.NewArray(items...), a.Entries != nil
+	return r.Runtime.NewArray(items...), a.Entries != nil
 }
 
 func (r *run) readStat(a *fileAnswer) (goja.Value, bool) {
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	_ = o.Set("type", a.Type)
 	_ = o.Set("size", a.Size)
 	_ = o.Set("modified", a.Modified)

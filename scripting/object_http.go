@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/compiler"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
@@ -16,13 +17,13 @@ import (
 // makeClient makes http.NAME: get, post, put, patch and delete(url, options),
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	for _, name := range compiler.HttpMethods() {
-		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
 		})
 	}
-	r.method(o, "request", func(c goja.FunctionCall) goja.Value {
+	r.Method(o, "request", func(c goja.FunctionCall) goja.Value {
 		method := strings.ToUpper(c.Argument(0).String())
 		return r.fetch(grant, method, c.Argument(1), c.Argument(2))
 	})
@@ -60,8 +61,8 @@ type httpResponse struct {
 
 // fetch starts a request and returns the promise of its response.
 func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
-	if isNothing(url) {
-		panic(r.typeError("http." + grant + ": the url is missing"))
+	if builtins.IsNothing(url) {
+		panic(r.TypeError("http." + grant + ": the url is missing"))
 	}
 	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
 	r.readOptions(&request, options)
@@ -106,7 +107,7 @@ func (r *run) consent(request httpRequest, refused *HostError, stack []goja.Stac
 // milliseconds.
 func (r *run) readOptions(request *httpRequest, v goja.Value) {
 	what := "http." + request.Grant
-	r.eachOption(what, v, []string{"headers", "json", "body", "timeout", "signal"}, func(name string, value goja.Value) {
+	r.EachOption(what, v, []string{"headers", "json", "body", "timeout", "signal"}, func(name string, value goja.Value) {
 		switch name {
 		case "headers":
 			r.readHeaders(request, value)
@@ -117,13 +118,13 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 		case "timeout":
 			ms, ok := jsvalue.Finite(value)
 			if !ok || ms <= 0 {
-				panic(r.typeError(what + ": timeout must be a number of milliseconds"))
+				panic(r.TypeError(what + ": timeout must be a number of milliseconds"))
 			}
 			request.TimeoutMS = int64(min(ms, float64(longestTimer/time.Millisecond)))
 		case "signal":
 			var ok bool
 			if request.signal, ok = r.signalOf(value); !ok {
-				panic(r.typeError(what + ": signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)"))
+				panic(r.TypeError(what + ": signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)"))
 			}
 		}
 	})
@@ -132,11 +133,11 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 func (r *run) readHeaders(request *httpRequest, v goja.Value) {
 	o, ok := v.(*goja.Object)
 	if !ok {
-		panic(r.typeError("http." + request.Grant + ": headers must be an object"))
+		panic(r.TypeError("http." + request.Grant + ": headers must be an object"))
 	}
 	for _, name := range o.Keys() {
-		r.proceed()
-		r.setHeader(request, name, textOf(o.Get(name)))
+		r.Proceed()
+		r.setHeader(request, name, builtins.TextOf(o.Get(name)))
 	}
 }
 
@@ -148,9 +149,9 @@ func (r *run) setHeader(request *httpRequest, name, value string) {
 }
 
 func (r *run) setJSON(request *httpRequest, v goja.Value) {
-	out, err := r.json(v)
+	out, err := r.JSON(v)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 	body := string(out)
 	request.Body = &body
@@ -160,15 +161,15 @@ func (r *run) setJSON(request *httpRequest, v goja.Value) {
 }
 
 func (r *run) setBody(request *httpRequest, v goja.Value) {
-	if data, ok := r.bytesOf(v); ok {
+	if data, ok := r.BytesOf(v); ok {
 		encoded := base64.StdEncoding.EncodeToString(data)
 		request.Body64 = &encoded
 		return
 	}
-	if r.isSearchParams(v) {
+	if r.IsSearchParams(v) {
 		r.setHeader(request, "content-type", "application/x-www-form-urlencoded;charset=UTF-8")
 	} else if _, object := v.(*goja.Object); object {
-		panic(r.typeError("http." + request.Grant + ": body must be a string or bytes; use json for objects"))
+		panic(r.TypeError("http." + request.Grant + ": body must be a string or bytes; use json for objects"))
 	}
 	body := v.String()
 	request.Body = &body
@@ -185,20 +186,20 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	if err != nil {
 		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
-	o, headers := r.rt.NewObject(), r.rt.NewObject()
+	o, headers := r.Runtime.NewObject(), r.Runtime.NewObject()
 	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {
-		_ = jsvalue.Define(headers, name, r.rt.ToValue(answer.Headers[name]))
+		_ = jsvalue.Define(headers, name, r.Runtime.ToValue(answer.Headers[name]))
 	}
 	_ = o.Set("status", answer.Status)
 	_ = o.Set("ok", answer.Status >= 200 && answer.Status < 300)
 	_ = o.Set("url", answer.URL)
 	_ = o.Set("headers", headers)
-	r.method(o, "text", func(goja.FunctionCall) goja.Value { return r.rt.ToValue(bodyText(body)) })
-	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(body)) })
-	r.method(o, "json", func(goja.FunctionCall) goja.Value {
-		v, err := r.decode(bodyText(body))
+	r.Method(o, "text", func(goja.FunctionCall) goja.Value { return r.Runtime.ToValue(bodyText(body)) })
+	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(body)) })
+	r.Method(o, "json", func(goja.FunctionCall) goja.Value {
+		v, err := r.Decode(bodyText(body))
 		if err != nil {
-			panic(r.syntaxError("the response is not JSON: " + err.Error()))
+			panic(r.SyntaxError("the response is not JSON: " + err.Error()))
 		}
 		return v
 	})
@@ -206,7 +207,9 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 }
 
 // bodyText decodes a body as UTF-8, whatever it says that it is.
-func bodyText(body string) string { return strings.TrimPrefix(validUTF8(body), byteOrderMark) }
+func bodyText(body string) string {
+	return strings.TrimPrefix(builtins.ValidUTF8(body), builtins.ByteOrderMark)
+}
 
 // bytes returns the body, whichever way it is told.
 func (h httpResponse) bytes() (string, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -32,24 +33,24 @@ type kvAnswer struct {
 }
 
 func (r *run) makeKept(grant string) *goja.Object {
-	o, object := r.rt.NewObject(), "kv."+grant
+	o, object := r.Runtime.NewObject(), "kv."+grant
 	// Text is taken as it is: nothing is made a key that only looks like one.
 	text := func(what string, v goja.Value) string {
 		text, ok := v.(goja.String)
 		if !ok || jsvalue.HasLoneSurrogate(text) {
-			panic(r.typeError(object + ": " + what + " must be a string of whole characters"))
+			panic(r.TypeError(object + ": " + what + " must be a string of whole characters"))
 		}
 		return text.String()
 	}
 	integer := func(what string, v goja.Value) int64 {
 		n, ok := jsvalue.Whole(v)
 		if !ok {
-			panic(r.typeError(object + ": " + what + " must be a whole number"))
+			panic(r.TypeError(object + ": " + what + " must be a whole number"))
 		}
 		return n
 	}
 	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
-		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			key := text("the key", c.Argument(0))
 			request := kvRequest{Grant: grant, Key: &key}
 			if fill != nil {
@@ -62,14 +63,14 @@ func (r *run) makeKept(grant string) *goja.Object {
 	keyed("delete", nil, (*run).keptDone)
 	keyed("put", func(request *kvRequest, c goja.FunctionCall) {
 		request.Value = r.kept(object, "the value", c.Argument(1))
-		r.eachOption(object, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
+		r.EachOption(object, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
 			if name == "ifAbsent" {
 				request.IfAbsent = v.ToBoolean()
 				return
 			}
 			ms, ok := jsvalue.Finite(v)
 			if !ok || ms < 1 {
-				panic(r.typeError(object + ": ttl must be a number of milliseconds"))
+				panic(r.TypeError(object + ": ttl must be a number of milliseconds"))
 			}
 			ttl := int64(min(ms, float64(100*365*24*time.Hour/time.Millisecond)))
 			request.TTL = &ttl
@@ -87,16 +88,16 @@ func (r *run) makeKept(grant string) *goja.Object {
 			request.By = &by
 		}
 	}, (*run).keptValue)
-	r.method(o, "list", func(c goja.FunctionCall) goja.Value {
+	r.Method(o, "list", func(c goja.FunctionCall) goja.Value {
 		request := kvRequest{Grant: grant}
-		if prefix := c.Argument(0); !isNothing(prefix) {
+		if prefix := c.Argument(0); !builtins.IsNothing(prefix) {
 			request.Prefix = text("the prefix", prefix)
 		}
-		r.eachOption(object, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
+		r.EachOption(object, c.Argument(1), []string{"limit", "after"}, func(name string, v goja.Value) {
 			if name == "after" {
 				request.After = text("after", v)
 			} else if request.Limit = int(integer("limit", v)); request.Limit < 1 {
-				panic(r.typeError(object + ": limit must be at least 1"))
+				panic(r.TypeError(object + ": limit must be at least 1"))
 			}
 		})
 		return r.askAndRead("kv.list", request.encoded(), (*run).keptKeys)
@@ -107,15 +108,15 @@ func (r *run) makeKept(grant string) *goja.Object {
 // kept returns a value as JSON. Half of a character is none of it: hosts take
 // no text that is not UTF-8.
 func (r *run) kept(object, what string, v goja.Value) json.RawMessage {
-	out, err := r.json(v)
+	out, err := r.JSON(v)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 	if out == nil {
-		panic(r.typeError(object + ": " + what + " must be something that JSON holds; use null, or delete the key"))
+		panic(r.TypeError(object + ": " + what + " must be something that JSON holds; use null, or delete the key"))
 	}
 	if escapesHalf(out) {
-		panic(r.typeError(object + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
+		panic(r.TypeError(object + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
 }
@@ -149,13 +150,13 @@ func (r *run) keptValue(data []byte) (goja.Value, error) {
 	if a.Value == nil {
 		return goja.Undefined(), nil
 	}
-	return r.decode(string(a.Value))
+	return r.Decode(string(a.Value))
 }
 
 func (r *run) keptDone(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	err := json.Unmarshal(data, &a)
-	return r.rt.ToValue(a.Done), err
+	return r.Runtime.ToValue(a.Done), err
 }
 
 func (r *run) keptKeys(data []byte) (goja.Value, error) {
@@ -167,5 +168,5 @@ func (r *run) keptKeys(data []byte) (goja.Value, error) {
 	for i, key := range a.Keys {
 		keys[i] = key
 	}
-	return r.rt.NewArray(keys...), nil
+	return r.Runtime.NewArray(keys...), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -29,7 +30,7 @@ func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
 		Fields  json.RawMessage `json:"fields,omitempty"`
 		Trace   string          `json:"trace,omitempty"`
 	}{Level: level, Message: truncate.Text(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
-	if fields := c.Argument(1); !isNothing(fields) {
+	if fields := c.Argument(1); !builtins.IsNothing(fields) {
 		record.Fields = r.payload(fields)
 	}
 	return mustJSON(record)
@@ -53,7 +54,7 @@ func (r *run) payload(v goja.Value) []byte {
 	e.BigInts = true
 	wrote, err := e.Encode(v)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 	if !wrote {
 		return []byte("null")
@@ -75,7 +76,7 @@ func consoleLevel(name string) string {
 func (r *run) line(values []goja.Value) string {
 	var b strings.Builder
 	for i, v := range values {
-		r.proceed()
+		r.Proceed()
 		if i > 0 {
 			b.WriteByte(' ')
 		}
@@ -91,10 +92,10 @@ func (r *run) line(values []goja.Value) string {
 func (r *run) shown(v goja.Value) string {
 	o, ok := v.(*goja.Object)
 	if !ok {
-		return textOf(v)
+		return builtins.TextOf(v)
 	}
 	if o.ClassName() == "Error" {
-		return textOf(o.Get("name")) + ": " + textOf(o.Get("message"))
+		return builtins.TextOf(o.Get("name")) + ": " + builtins.TextOf(o.Get("message"))
 	}
 	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
 	e.BigInts = true
@@ -108,7 +109,7 @@ func (r *run) shown(v goja.Value) string {
 func (r *run) progress(c goja.FunctionCall) goja.Value {
 	done, ok := jsvalue.Finite(c.Argument(0))
 	if !ok {
-		panic(r.typeError("progress(done, total, message): done must be a number"))
+		panic(r.TypeError("progress(done, total, message): done must be a number"))
 	}
 	report := struct {
 		Done    float64  `json:"done"`
@@ -118,7 +119,7 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 	if total, ok := jsvalue.Finite(c.Argument(1)); ok {
 		report.Total = &total
 	}
-	if message := c.Argument(2); !isNothing(message) {
+	if message := c.Argument(2); !builtins.IsNothing(message) {
 		report.Message = truncate.Text(r.shown(message), maxLogMessage)
 	}
 	r.tell("progress", mustJSON(report))
@@ -152,19 +153,19 @@ type printed struct {
 // print adds a line to what the call has printed. The line that is beyond its bound
 // is cut, and says so; what comes behind it goes nowhere.
 func (r *run) print(method string, values []goja.Value) goja.Value {
-	r.proceed()
-	left := r.limits.Stdout - r.stdout
+	r.Proceed()
+	left := r.book.limits.Stdout - r.stdout
 	if left <= 0 {
 		return goja.Undefined()
 	}
-	line := r.inspectLine(values, min(left, maxLogMessage))
+	line := r.InspectLine(values, min(left, maxLogMessage))
 	if len(line) >= left {
-		line = truncate.Start(line, left-1) + cutMark(r.limits.Stdout)
+		line = truncate.Start(line, left-1) + cutMark(r.book.limits.Stdout)
 		left = 0
 	} else {
 		left -= len(line) + len("\n")
 	}
-	r.stdout = r.limits.Stdout - left
+	r.stdout = r.book.limits.Stdout - left
 	r.tellPrinted(mustJSON(printed{Level: consoleLevel(method), Message: line}), line+"\n")
 	return goja.Undefined()
 }

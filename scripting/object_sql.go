@@ -9,21 +9,22 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
 // what runs statements elsewhere.
 func (r *run) makeDatabase(grant string) *goja.Object {
-	o := r.rt.NewObject()
-	if !slices.Contains(r.program.Objects, Object{Kind: "sql.open", Name: grant}) {
+	o := r.Runtime.NewObject()
+	if !slices.Contains(r.Program.Objects, Object{Kind: "sql.open", Name: grant}) {
 		r.statements(o, grant, nil)
 		return o
 	}
-	r.method(o, "open", func(c goja.FunctionCall) goja.Value {
-		path := r.stringArgument(c.Argument(0), "sql."+grant+".open(path): the path must be a string")
+	r.Method(o, "open", func(c goja.FunctionCall) goja.Value {
+		path := r.StringArgument(c.Argument(0), "sql."+grant+".open(path): the path must be a string")
 		return r.askAndRead("sql.open", mustJSON(sqlRequest{Grant: grant, Path: &path}), func(r *run, _ []byte) (goja.Value, error) {
-			opened := r.rt.NewObject()
+			opened := r.Runtime.NewObject()
 			r.statements(opened, grant, &path)
 			return opened, nil
 		})
@@ -35,15 +36,15 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 // changed, exec(statement, params).
 func (r *run) statements(o *goja.Object, grant string, path *string) {
 	add := func(name string, read func(*run, []byte) (goja.Value, error)) {
-		r.method(o, name, func(c goja.FunctionCall) goja.Value {
+		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			what := "sql." + grant + "." + name
-			statement := r.stringArgument(c.Argument(0), what+"(statement, params): the statement must be the name of a statement block")
+			statement := r.StringArgument(c.Argument(0), what+"(statement, params): the statement must be the name of a statement block")
 			request := sqlRequest{Grant: grant, Path: path, Statement: statement, Params: r.sqlParams(what, c.Argument(1))}
 			return r.askAndRead("sql."+name, mustJSON(request), read)
 		})
 	}
 	add("query", (*run).readRows)
-	if slices.Contains(r.program.Objects, Object{Kind: "sql.write", Name: grant}) {
+	if slices.Contains(r.Program.Objects, Object{Kind: "sql.write", Name: grant}) {
 		add("exec", (*run).readChanges)
 	}
 }
@@ -58,16 +59,16 @@ type sqlRequest struct {
 
 // sqlParams reads the values of parameters by their names.
 func (r *run) sqlParams(what string, v goja.Value) map[string]any {
-	if isNothing(v) {
+	if builtins.IsNothing(v) {
 		return nil
 	}
 	o, ok := v.(*goja.Object)
 	if !ok || jsvalue.KindOf(o) == jsvalue.Array {
-		panic(r.typeError(what + ": the params must be an object, with the name of each parameter"))
+		panic(r.TypeError(what + ": the params must be an object, with the name of each parameter"))
 	}
 	params := map[string]any{}
 	for _, name := range o.Keys() {
-		r.proceed()
+		r.Proceed()
 		params[name] = r.sqlParam(what+": the parameter "+name, o.Get(name))
 	}
 	return params
@@ -76,16 +77,16 @@ func (r *run) sqlParams(what string, v goja.Value) map[string]any {
 // sqlParam reads the value of a parameter. undefined is null, as optional inputs
 // are that were left out.
 func (r *run) sqlParam(what string, v goja.Value) any {
-	if isNothing(v) {
+	if builtins.IsNothing(v) {
 		return nil
 	}
 	if text, ok := v.(goja.String); ok {
 		if jsvalue.HasLoneSurrogate(text) {
-			panic(r.typeError(what + " must be a string of whole characters"))
+			panic(r.TypeError(what + " must be a string of whole characters"))
 		}
 		return text.String()
 	}
-	if bytes, ok := r.bytesOf(v); ok {
+	if bytes, ok := r.BytesOf(v); ok {
 		return map[string]string{"base64": base64.StdEncoding.EncodeToString(bytes)}
 	}
 	switch x := v.Export().(type) {
@@ -99,9 +100,9 @@ func (r *run) sqlParam(what string, v goja.Value) any {
 		if !math.IsNaN(x) && !math.IsInf(x, 0) {
 			return x
 		}
-		panic(r.typeError(what + " must be a number that is finite"))
+		panic(r.TypeError(what + " must be a number that is finite"))
 	}
-	panic(r.typeError(what + " must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates"))
+	panic(r.TypeError(what + " must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates"))
 }
 
 // readRows makes a list of objects, whose members are the columns.
@@ -115,8 +116,8 @@ func (r *run) readRows(data []byte) (goja.Value, error) {
 	}
 	rows := make([]any, len(told.Rows))
 	for i, values := range told.Rows {
-		r.proceed()
-		row := r.rt.NewObject()
+		r.Proceed()
+		row := r.Runtime.NewObject()
 		for j, name := range told.Columns {
 			if j >= len(values) {
 				return nil, fmt.Errorf("row %d is short", i)
@@ -129,7 +130,7 @@ func (r *run) readRows(data []byte) (goja.Value, error) {
 		}
 		rows[i] = row
 	}
-	return r.rt.NewArray(rows...), nil
+	return r.Runtime.NewArray(rows...), nil
 }
 
 // readCell makes a value: bytes come as {"base64": text}.
@@ -141,9 +142,9 @@ func (r *run) readCell(data json.RawMessage) (goja.Value, error) {
 		if err := json.Unmarshal(data, &bytes); err != nil {
 			return nil, err
 		}
-		return r.newBytes(bytes.Base64), nil
+		return r.NewBytes(bytes.Base64), nil
 	}
-	return r.decode(string(data))
+	return r.Decode(string(data))
 }
 
 func (r *run) readChanges(data []byte) (goja.Value, error) {
@@ -153,6 +154,6 @@ func (r *run) readChanges(data []byte) (goja.Value, error) {
 	if err := json.Unmarshal(data, &told); err != nil {
 		return nil, err
 	}
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	return o, o.Set("changes", told.Changes)
 }

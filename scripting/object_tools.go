@@ -19,10 +19,10 @@ type toolSet struct {
 
 // nameless returns an object that has no members but its own. As text it throws.
 func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
-	prototype := r.rt.CreateObject(nil)
-	noText := r.function("", func(goja.FunctionCall) goja.Value { panic(r.typeError(asText)) })
+	prototype := r.Runtime.CreateObject(nil)
+	noText := r.Function("", func(goja.FunctionCall) goja.Value { panic(r.TypeError(asText)) })
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
-	o := r.rt.NewDynamicObject(members)
+	o := r.Runtime.NewDynamicObject(members)
 	_ = o.SetPrototype(prototype)
 	return o
 }
@@ -73,7 +73,7 @@ type toolResume struct {
 
 // askValue starts an operation whose answer is a value, and returns the promise of it.
 func (r *run) askValue(op string, request any) goja.Value {
-	return r.askAndRead(op, mustJSON(request), func(r *run, data []byte) (goja.Value, error) { return r.decode(string(data)) })
+	return r.askAndRead(op, mustJSON(request), func(r *run, data []byte) (goja.Value, error) { return r.Decode(string(data)) })
 }
 
 // namedArguments returns the arguments of a function as JSON, nil where there are
@@ -82,15 +82,15 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	if goja.IsUndefined(v) {
 		return nil
 	}
-	out, err := r.encoded(v, true)
+	out, err := r.Encode(v, true)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 	if len(out) == 0 || out[0] != '{' {
-		panic(r.typeError(function + ": the arguments must be an object, such as { name: value }"))
+		panic(r.TypeError(function + ": the arguments must be an object, such as { name: value }"))
 	}
 	if escapesHalf(out) {
-		panic(r.typeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
+		panic(r.TypeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
 }
@@ -104,12 +104,12 @@ type moduleRequest struct {
 }
 
 func (r *run) makeModule(name string) *goja.Object {
-	o := r.rt.NewObject()
-	for _, f := range r.program.Objects {
+	o := r.Runtime.NewObject()
+	for _, f := range r.Program.Objects {
 		if f.Kind != "modules."+name {
 			continue
 		}
-		r.method(o, f.Name, func(c goja.FunctionCall) goja.Value {
+		r.Method(o, f.Name, func(c goja.FunctionCall) goja.Value {
 			arguments := r.namedArguments("modules."+name+"."+f.Name, c.Argument(0))
 			return r.askValue("module", moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -288,7 +289,7 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	var err error
 	var thrown *goja.Exception
 	failure := r.safely(func() {
-		thrown = r.rt.Try(func() { err = f() })
+		thrown = r.Runtime.Try(func() { err = f() })
 	})
 	var unfit *jsvalue.EncodeError
 	switch {
@@ -315,11 +316,11 @@ func (r *run) read(value goja.Value) (*Result, error) {
 	if lifted, ok := r.lift(value); ok {
 		return r.readRich(lifted)
 	}
-	if _, bytes := r.bytesOf(value); bytes {
+	if _, bytes := r.BytesOf(value); bytes {
 		// As JSON it would be an object with a member for each byte.
 		return nil, errBytes
 	}
-	out, err := r.encoded(value, r.program.Source.BigIntResult)
+	out, err := r.Encode(value, r.Program.Source.BigIntResult)
 	if err != nil {
 		return nil, err
 	}
@@ -354,12 +355,12 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 		return false
 	}
 	length := jsvalue.LengthOf(o)
-	if length == 0 || length > int64(r.limits.Output) {
+	if length == 0 || length > int64(r.book.limits.Output) {
 		return false
 	}
 	for i := range length {
-		r.proceed()
-		block, ok := o.Get(index(i)).(*goja.Object)
+		r.Proceed()
+		block, ok := o.Get(builtins.Index(i)).(*goja.Object)
 		if !ok || !r.isOwnBlock(block) {
 			return false
 		}
@@ -370,11 +371,11 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 // isOwnBlock reports whether an object is a block that the body made, or that a tool
 // has answered and code has left one.
 func (r *run) isOwnBlock(o *goja.Object) bool {
-	return r.blocks[o] && (r.program.Kind != Code || isBlock(o))
+	return r.blocks[o] && (r.Program.Kind != Code || isBlock(o))
 }
 
 func (r *run) readRich(rich structured) (*Result, error) {
-	content, err := r.json(rich.blocks)
+	content, err := r.JSON(rich.blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -384,12 +385,12 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	if content[0] == '{' {
 		content = append(append([]byte{'['}, content...), ']')
 	}
-	if r.program.Kind == Code && !areTyped(content) {
+	if r.Program.Kind == Code && !areTyped(content) {
 		return nil, errBlocks
 	}
 	result := &Result{Kind: Content, Content: content}
 	if rich.value != nil {
-		result.JSON, err = r.encoded(rich.value, r.program.Source.BigIntResult)
+		result.JSON, err = r.Encode(rich.value, r.Program.Source.BigIntResult)
 	}
 	return result, err
 }

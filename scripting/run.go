@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -14,12 +15,11 @@ import (
 // that called Run, but for the channels and what Interrupt touches.
 type run struct {
 	// fixed at creation
-	realm
-	ctx    context.Context
-	call   Call
-	limits Limits
-	host   Host
-	began  time.Time
+	builtins.Realm
+	ctx   context.Context
+	call  Call
+	host  Host
+	began time.Time
 
 	book   book
 	loop   loop
@@ -48,24 +48,23 @@ type run struct {
 
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
-		realm: realm{rt: goja.New(), program: c.Program.compiled},
-		ctx:   ctx, call: c, host: h, limits: c.limits(), began: time.Now(),
+		Realm: builtins.Realm{Runtime: goja.New(), Program: c.Program.compiled},
+		ctx:   ctx, call: c, host: h, book: newBook(c.Journal, c.limits()), began: time.Now(),
 	}
-	r.caller, r.maxOutput, r.maxDepth = r, r.limits.Output, r.limits.Depth
+	r.Caller, r.MaxOutput, r.MaxDepth = r, r.book.limits.Output, r.book.limits.Depth
 	if c.Start.IsZero() {
 		r.call.Start = r.began
 	}
-	r.book = newBook(c.Journal, r.limits)
 	r.call.Seed = r.book.seed(c.Seed)
-	r.rt.SetMaxCallStackSize(r.limits.CallStack)
-	r.rt.SetParserOptions(noSource...)
-	if r.program.Mentions("random") {
-		r.rt.SetRandSource(rand.New(r.call.Seed.public()).Float64)
+	r.Runtime.SetMaxCallStackSize(r.book.limits.CallStack)
+	r.Runtime.SetParserOptions(noSource...)
+	if r.Program.Mentions("random") {
+		r.Runtime.SetRandSource(rand.New(r.call.Seed.public()).Float64)
 	}
-	if r.program.Mentions("Date") {
-		r.rt.SetTimeSource(r.now)
+	if r.Program.Mentions("Date") {
+		r.Runtime.SetTimeSource(r.now)
 	}
-	r.rt.SetPromiseRejectionTracker(r.trackRejection)
+	r.Runtime.SetPromiseRejectionTracker(r.trackRejection)
 	return r
 }
 
@@ -92,7 +91,7 @@ func (r *run) Look() bool {
 // functions at their next step.
 func (r *run) interrupt() {
 	r.ended.Store(true)
-	r.rt.Interrupt(jsvalue.ErrStopped)
+	r.Runtime.Interrupt(jsvalue.ErrStopped)
 }
 
 // Stopped reports whether the call is over, for long work outside the engine.

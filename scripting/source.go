@@ -29,9 +29,6 @@ const (
 	TS = source.TS
 )
 
-// MaxBody is the most bytes that a body may have.
-const MaxBody = source.MaxBody
-
 // Codes of diagnostics that callers act on.
 const (
 	MissingExtension = source.MissingExtension

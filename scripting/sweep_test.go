@@ -13,6 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/internal/process/osproc"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // compileBudget is the CPU time that no body may take to compile or to be
@@ -198,7 +199,7 @@ func combination(random *rand.Rand) string {
 		part := before + strings.Repeat(piece, 30) + inner + strings.Repeat(after, 30)
 		body = strings.Repeat(part+[]string{";", "\n", ","}[random.IntN(3)], times)
 	}
-	return body[:min(len(body), MaxBody)]
+	return body[:min(len(body), source.MaxBody)]
 }
 
 // mirrored returns what closes the brackets that are open behind s.

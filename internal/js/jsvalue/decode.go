@@ -45,6 +45,7 @@ func (e *decodeError) Error() string {
 	return fmt.Sprintf("%s at byte %d of the JSON text", e.message, e.at)
 }
 
+// Document returns the value of the whole text.
 func (d *Decoder) Document() (goja.Value, error) {
 	v, err := d.value()
 	if err != nil {
@@ -196,12 +197,14 @@ func (d *Decoder) member() (string, goja.Value, error) {
 	return name, v, err
 }
 
+// IndexedMember is a member whose name is an array index.
 type IndexedMember struct {
 	Index uint32
 	Name  string
 	Value goja.Value
 }
 
+// DefineIndexed defines members in the order of their indexes, as the engine lists them.
 func DefineIndexed(o *goja.Object, members []IndexedMember) error {
 	slices.SortFunc(members, func(a, b IndexedMember) int { return cmp.Compare(a.Index, b.Index) })
 	for _, m := range members {

@@ -46,6 +46,7 @@ var errPromise = &EncodeError{Message: "there is a promise in it: write await be
 // ErrStopped ends the walk of a call that is over.
 var ErrStopped = errors.New("the call is over")
 
+// NewEncoder returns an encoder that writes at most so many bytes, nested so deep.
 func NewEncoder(bytes, depth int, stopped func() bool) *Encoder {
 	return &Encoder{MaxBytes: bytes, depth: depth, stopped: stopped}
 }

@@ -269,6 +269,7 @@ func (g *gate) lower(t Token) {
 	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 
+// Diagnostic returns the error as a diagnostic of the text.
 func (e *Error) Diagnostic(text diag.Text) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "script-syntax", Summary: e.Summary, Detail: e.Detail,

@@ -21,6 +21,7 @@ const (
 	Semicolon           // ;
 )
 
+// Token is one token of a text.
 type Token struct {
 	Kind       tokenKind
 	Start, End int
@@ -31,6 +32,7 @@ type Token struct {
 	Member bool
 }
 
+// Error says where a text is refused, and why.
 type Error struct {
 	start, end      int
 	Summary, Detail string
@@ -70,7 +72,7 @@ const controlEnd = "control)"
 
 const maxBrackets = 128
 
-// Next returns the next token. After an error it returns tokenEnd.
+// Next returns the next token. After an error it returns an [End].
 func (l *Lexer) Next() Token {
 	newline := l.skipSpace()
 	if l.Err != nil || l.At >= len(l.Src) {
@@ -353,10 +355,12 @@ func (l *Lexer) digitAt(i int) bool {
 	return i < len(l.Src) && l.Src[i] >= '0' && l.Src[i] <= '9'
 }
 
+// IsAlnum reports whether c is an ASCII letter or digit.
 func IsAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
+// WordStart reports whether a word begins with the first character of s, which is not empty.
 func WordStart(s string) bool {
 	return s[0] == '_' || s[0] == '$' || IsAlnum(s[0]) || s[0] >= utf8.RuneSelf && wordRune(s)
 }

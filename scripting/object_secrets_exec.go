@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -51,11 +52,11 @@ const OpSecret = "secret"
 // when the body first looks at it. No loop over the members and no JSON finds
 // them, so that nothing is read or shown that the body does not name.
 func (r *run) makeSecrets() *goja.Object {
-	o := r.rt.NewObject()
-	for _, granted := range r.program.Objects {
+	o := r.Runtime.NewObject()
+	for _, granted := range r.Program.Objects {
 		if granted.Kind == "secrets" {
 			var value goja.Value
-			r.accessor(o, granted.Name, func(goja.FunctionCall) goja.Value {
+			r.Accessor(o, granted.Name, func(goja.FunctionCall) goja.Value {
 				if value == nil {
 					value = r.readSecret(granted.Name)
 				}
@@ -64,7 +65,7 @@ func (r *run) makeSecrets() *goja.Object {
 		}
 	}
 	_ = o.SetPrototype(nil)
-	if _, err := r.freeze()(goja.Undefined(), o); err != nil {
+	if _, err := r.Freeze()(goja.Undefined(), o); err != nil {
 		panic(err)
 	}
 	return o
@@ -79,13 +80,13 @@ func (r *run) readSecret(name string) goja.Value {
 	switch {
 	case failure != nil:
 		r.abort(failure)
-		panic(r.throwable(jsvalue.ErrStopped))
+		panic(r.Throwable(jsvalue.ErrStopped))
 	case given.refusal != nil:
 		panic(r.hostError(given.refusal, r.at()))
 	case json.Unmarshal(given.data, &read) != nil || read.Value == nil:
 		panic(r.hostError(&HostError{Code: Unavailable, Message: "the secret was not read"}, r.at()))
 	}
-	return r.rt.ToValue(*read.Value)
+	return r.Runtime.ToValue(*read.Value)
 }
 
 // execRequest is the payload of the operation exec.run.
@@ -112,15 +113,15 @@ func (r *run) execute(grant string, params goja.Value) goja.Value {
 // execParams reads the values of parameters: texts and whole numbers.
 func (r *run) execParams(grant string, v goja.Value) map[string]string {
 	params := map[string]string{}
-	if isNothing(v) {
+	if builtins.IsNothing(v) {
 		return params
 	}
 	o, ok := v.(*goja.Object)
 	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
-		panic(r.typeError("exec." + grant + ": the parameters must be an object, such as { name: value }"))
+		panic(r.TypeError("exec." + grant + ": the parameters must be an object, such as { name: value }"))
 	}
 	for _, name := range o.Keys() {
-		r.proceed()
+		r.Proceed()
 		params[name] = r.execParam(grant, name, o.Get(name))
 	}
 	return params
@@ -129,15 +130,15 @@ func (r *run) execParams(grant string, v goja.Value) map[string]string {
 func (r *run) execParam(grant, name string, v goja.Value) string {
 	if text, ok := v.(goja.String); ok {
 		if jsvalue.HasLoneSurrogate(text) {
-			panic(r.typeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
+			panic(r.TypeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
 		}
 		return text.String()
 	}
 	n, ok := jsvalue.Whole(v)
 	if !ok {
-		panic(r.typeError("exec." + grant + ": " + name + " must be a string or a whole number"))
+		panic(r.TypeError("exec." + grant + ": " + name + " must be a string or a whole number"))
 	}
-	return index(n)
+	return builtins.Index(n)
 }
 
 // execEnded makes what a script sees of a program that has ended: code, stdout,
@@ -152,11 +153,11 @@ func (r *run) execEnded(data []byte) (goja.Value, error) {
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	_ = o.Set("code", *told.Code)
 	_ = o.Set("stdout", bodyText(stdout))
 	_ = o.Set("stderr", bodyText(stderr))
-	r.method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.newBytes([]byte(stdout)) })
+	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(stdout)) })
 	return o, nil
 }
 

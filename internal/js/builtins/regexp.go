@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// option returns a member of an options object, undefined when there is none.
-func option(options goja.Value, name string) goja.Value {
+// Option returns a member of an options object, undefined when there is none.
+func Option(options goja.Value, name string) goja.Value {
 	o, ok := options.(*goja.Object)
 	if !ok {
 		return goja.Undefined()
@@ -23,15 +23,15 @@ func option(options goja.Value, name string) goja.Value {
 // makeRegExp makes RegExp for a body that names it: the engine's class behind
 // a check of the pattern, because compiling a hostile one can overflow the
 // stack of the process. Matching is as slow as the pattern makes it.
-func (r *realm) makeRegExp() *goja.Object {
-	original := r.builtin("RegExp")
+func (r *Realm) makeRegExp() *goja.Object {
+	original := r.Builtin("RegExp")
 	prototype := original.Get("prototype").(*goja.Object)
-	class := r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
+	class := r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		args := slices.Clone(c.Arguments)
 		if len(args) > 0 {
 			args[0] = r.checkedPattern(args[0])
 		}
-		o, err := r.rt.New(original, args...)
+		o, err := r.Runtime.New(original, args...)
 		if err != nil {
 			panic(err)
 		}
@@ -41,36 +41,36 @@ func (r *realm) makeRegExp() *goja.Object {
 	hidden := func(o *goja.Object, name string, v goja.Value) {
 		_ = o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
-	hidden(class, "name", r.rt.ToValue("RegExp"))
+	hidden(class, "name", r.Runtime.ToValue("RegExp"))
 	_ = class.Set("prototype", prototype)
 	hidden(prototype, "constructor", class)
-	_ = class.DefineAccessorPropertySymbol(goja.SymSpecies, r.function("get species", func(c goja.FunctionCall) goja.Value { return c.This }), nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = class.DefineAccessorPropertySymbol(goja.SymSpecies, r.Function("get species", func(c goja.FunctionCall) goja.Value { return c.This }), nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return class
 }
 
 // checkedPattern returns what a regular expression may be made of, as text
 // unless it is a RegExp already.
-func (r *realm) checkedPattern(v goja.Value) goja.Value {
+func (r *Realm) checkedPattern(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() == "RegExp" || goja.IsUndefined(v) {
 		return v
 	}
 	text := v.ToString()
 	if _, why := syntax.PatternSize(text.String()); why != "" {
-		panic(r.syntaxError("the regular expression is too large: " + why))
+		panic(r.SyntaxError("the regular expression is too large: " + why))
 	}
 	return text
 }
 
-// boundPatterns checks the text that match, matchAll and search compile to a
+// BoundPatterns checks the text that match, matchAll and search compile to a
 // regular expression.
-func (r *realm) boundPatterns() error {
-	prototype := r.builtin("String").Get("prototype").(*goja.Object)
+func (r *Realm) BoundPatterns() error {
+	prototype := r.Builtin("String").Get("prototype").(*goja.Object)
 	for _, name := range []string{"match", "matchAll", "search"} {
-		if !r.program.Mentions(name) {
+		if !r.Program.Mentions(name) {
 			continue
 		}
 		original, _ := jsvalue.Callable(prototype.Get(name))
-		err := prototype.DefineDataProperty(name, r.function(name, func(c goja.FunctionCall) goja.Value {
+		err := prototype.DefineDataProperty(name, r.Function(name, func(c goja.FunctionCall) goja.Value {
 			args := slices.Clone(c.Arguments)
 			if _, object := c.Argument(0).(*goja.Object); len(args) > 0 && !object {
 				args[0] = r.checkedPattern(args[0])

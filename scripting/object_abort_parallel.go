@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -30,46 +31,46 @@ type abortListener struct {
 
 // makeAbortSignal makes AbortSignal, of which scripts make none themselves.
 func (r *run) makeAbortSignal() *goja.Object {
-	class, prototype := r.class("AbortSignal", func(*goja.Object, goja.ConstructorCall) {
-		panic(r.typeError("write new AbortController().signal, or AbortSignal.timeout(milliseconds)"))
+	class, prototype := r.Class("AbortSignal", func(*goja.Object, goja.ConstructorCall) {
+		panic(r.TypeError("write new AbortController().signal, or AbortSignal.timeout(milliseconds)"))
 	})
-	r.method(class, "abort", func(c goja.FunctionCall) goja.Value {
+	r.Method(class, "abort", func(c goja.FunctionCall) goja.Value {
 		s := r.newSignal()
 		s.reason = r.abortReason(c.Argument(0))
 		return s.object
 	})
-	r.method(class, "timeout", r.signalTimeout)
-	r.method(class, "any", r.anySignal)
-	r.accessor(prototype, "aborted", func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(self[*abortSignal](&r.realm, c.This).reason != nil)
+	r.Method(class, "timeout", r.signalTimeout)
+	r.Method(class, "any", r.anySignal)
+	r.Accessor(prototype, "aborted", func(c goja.FunctionCall) goja.Value {
+		return r.Runtime.ToValue(builtins.Self[*abortSignal](&r.Realm, c.This).reason != nil)
 	}, nil)
-	r.accessor(prototype, "reason", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
+	r.Accessor(prototype, "reason", func(c goja.FunctionCall) goja.Value {
+		if reason := builtins.Self[*abortSignal](&r.Realm, c.This).reason; reason != nil {
 			return reason
 		}
 		return goja.Undefined()
 	}, nil)
-	r.method(prototype, "throwIfAborted", func(c goja.FunctionCall) goja.Value {
-		if reason := self[*abortSignal](&r.realm, c.This).reason; reason != nil {
+	r.Method(prototype, "throwIfAborted", func(c goja.FunctionCall) goja.Value {
+		if reason := builtins.Self[*abortSignal](&r.Realm, c.This).reason; reason != nil {
 			panic(reason)
 		}
 		return goja.Undefined()
 	})
-	r.method(prototype, "addEventListener", r.listen)
-	r.method(prototype, "removeEventListener", r.unlisten)
+	r.Method(prototype, "addEventListener", r.listen)
+	r.Method(prototype, "removeEventListener", r.unlisten)
 	return class
 }
 
 func (r *run) newSignal() *abortSignal {
-	s := &abortSignal{object: r.rt.NewObject()}
+	s := &abortSignal{object: r.Runtime.NewObject()}
 	_ = s.object.SetPrototype(r.Needed("AbortSignal").Get("prototype").(*goja.Object))
-	r.bind(s.object, s)
+	r.Bind(s.object, s)
 	return s
 }
 
 func (r *run) signalOf(v goja.Value) (*abortSignal, bool) {
 	o, _ := v.(*goja.Object)
-	controller, ok := r.states[o].(*abortSignal)
+	controller, ok := r.States[o].(*abortSignal)
 	return controller, ok && controller.object == o
 }
 
@@ -82,8 +83,8 @@ func (r *run) abortReason(given goja.Value) goja.Value {
 }
 
 func (r *run) namedError(name, message string) *goja.Object {
-	o := r.construct("Error", r.rt.ToValue(message))
-	_ = o.DefineDataProperty("name", r.rt.ToValue(name), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	o := r.Construct("Error", r.Runtime.ToValue(message))
+	_ = o.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return o
 }
 
@@ -102,10 +103,10 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 		}
 	}
 	for _, follow := range follows {
-		r.proceed()
+		r.Proceed()
 		follow(reason)
 	}
-	event := r.rt.NewObject()
+	event := r.Runtime.NewObject()
 	_ = event.Set("type", "abort")
 	_ = event.Set("target", s.object)
 	if f, ok := s.object.Get("onabort").(*goja.Object); ok {
@@ -113,12 +114,12 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 	}
 	var thrown *goja.Exception
 	for _, l := range listeners {
-		r.proceed()
+		r.Proceed()
 		call, _ := jsvalue.Callable(l.function)
 		if call == nil {
 			continue
 		}
-		if exception := r.rt.Try(func() { call(s.object, event) }); exception != nil && thrown == nil {
+		if exception := r.Runtime.Try(func() { call(s.object, event) }); exception != nil && thrown == nil {
 			thrown = exception
 		}
 	}
@@ -129,18 +130,18 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 
 // listen is signal.addEventListener("abort", function, { once }).
 func (r *run) listen(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](&r.realm, c.This)
-	if _, ok := jsvalue.Callable(c.Argument(1)); !ok || textOf(c.Argument(0)) != "abort" {
-		panic(r.typeError(`a signal has addEventListener("abort", function)`))
+	s := builtins.Self[*abortSignal](&r.Realm, c.This)
+	if _, ok := jsvalue.Callable(c.Argument(1)); !ok || builtins.TextOf(c.Argument(0)) != "abort" {
+		panic(r.TypeError(`a signal has addEventListener("abort", function)`))
 	}
 	known := slices.ContainsFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
 	if known || s.reason != nil {
 		return goja.Undefined()
 	}
 	if len(s.listeners) >= maxListeners {
-		panic(r.construct("RangeError", r.rt.ToValue("a signal has at most "+strconv.Itoa(maxListeners)+" listeners")))
+		panic(r.Construct("RangeError", r.Runtime.ToValue("a signal has at most "+strconv.Itoa(maxListeners)+" listeners")))
 	}
-	s.listeners = append(s.listeners, abortListener{c.Argument(1), option(c.Argument(2), "once").ToBoolean()})
+	s.listeners = append(s.listeners, abortListener{c.Argument(1), builtins.Option(c.Argument(2), "once").ToBoolean()})
 	return goja.Undefined()
 }
 
@@ -148,7 +149,7 @@ func (r *run) listen(c goja.FunctionCall) goja.Value {
 const maxListeners = 1_000
 
 func (r *run) unlisten(c goja.FunctionCall) goja.Value {
-	s := self[*abortSignal](&r.realm, c.This)
+	s := builtins.Self[*abortSignal](&r.Realm, c.This)
 	s.listeners = slices.DeleteFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
 	return goja.Undefined()
 }
@@ -158,10 +159,10 @@ func (r *run) unlisten(c goja.FunctionCall) goja.Value {
 func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
 	ms, ok := jsvalue.Finite(c.Argument(0))
 	if !ok || ms < 0 {
-		panic(r.typeError("AbortSignal.timeout(milliseconds): a number of at least 0 is needed"))
+		panic(r.TypeError("AbortSignal.timeout(milliseconds): a number of at least 0 is needed"))
 	}
 	s := r.newSignal()
-	fire, _ := goja.AssertFunction(r.function("", func(goja.FunctionCall) goja.Value {
+	fire, _ := goja.AssertFunction(r.Function("", func(goja.FunctionCall) goja.Value {
 		r.abortSignal(s, r.namedError("TimeoutError", "the operation timed out"))
 		return goja.Undefined()
 	}))
@@ -172,10 +173,10 @@ func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
 func (r *run) anySignal(c goja.FunctionCall) goja.Value {
 	made := r.newSignal()
 	seen := map[*abortSignal]bool{}
-	r.rt.ForOf(c.Argument(0), func(v goja.Value) bool {
+	r.Runtime.ForOf(c.Argument(0), func(v goja.Value) bool {
 		s, ok := r.signalOf(v)
 		if !ok {
-			panic(r.typeError("AbortSignal.any(signals): a list of signals is needed"))
+			panic(r.TypeError("AbortSignal.any(signals): a list of signals is needed"))
 		}
 		if s.reason != nil && made.reason == nil {
 			made.reason = s.reason
@@ -185,7 +186,7 @@ func (r *run) anySignal(c goja.FunctionCall) goja.Value {
 			sources = []*abortSignal{s}
 		}
 		for _, source := range sources {
-			r.proceed()
+			r.Proceed()
 			if !seen[source] {
 				seen[source] = true
 				made.sources = append(made.sources, source)
@@ -195,7 +196,7 @@ func (r *run) anySignal(c goja.FunctionCall) goja.Value {
 	})
 	if made.reason == nil {
 		for _, source := range made.sources {
-			r.proceed()
+			r.Proceed()
 			source.follows = append(source.follows, func(reason goja.Value) { r.abortSignal(made, reason) })
 		}
 	}
@@ -217,13 +218,13 @@ type joint struct {
 }
 
 func (r *run) makeParallel() *goja.Object {
-	class := r.builtin("Promise")
+	class := r.Builtin("Promise")
 	promised, _ := jsvalue.Callable(class.Get("resolve"))
-	then, _ := jsvalue.Callable(option(class.Get("prototype"), "then"))
+	then, _ := jsvalue.Callable(builtins.Option(class.Get("prototype"), "then"))
 	if promised == nil || then == nil {
-		panic(r.typeError("Promise was changed"))
+		panic(r.TypeError("Promise was changed"))
 	}
-	return r.function("parallel", func(c goja.FunctionCall) goja.Value {
+	return r.Function("parallel", func(c goja.FunctionCall) goja.Value {
 		return r.parallel(c, &joint{class: class, promised: promised, then: then})
 	})
 }
@@ -235,41 +236,41 @@ func (r *run) makeParallel() *goja.Object {
 func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 	list, ok := c.Argument(0).(*goja.Object)
 	if !ok || len(c.Arguments) != 1 || jsvalue.KindOf(list) != jsvalue.Array {
-		panic(r.typeError("parallel([…]): an array of promises, or of functions that return them, is needed"))
+		panic(r.TypeError("parallel([…]): an array of promises, or of functions that return them, is needed"))
 	}
 	length := jsvalue.LengthOf(list)
-	if length > int64(r.limits.HostCalls) {
-		panic(r.rangeError("parallel([…]): the array has more than " + strconv.Itoa(r.limits.HostCalls) + " elements"))
+	if length > int64(r.book.limits.HostCalls) {
+		panic(r.RangeError("parallel([…]): the array has more than " + strconv.Itoa(r.book.limits.HostCalls) + " elements"))
 	}
 	items := make([]goja.Value, length)
 	for i := range items {
-		r.proceed()
-		if items[i] = list.Get(index(int64(i))); items[i] == nil {
+		r.Proceed()
+		if items[i] = list.Get(builtins.Index(int64(i))); items[i] == nil {
 			items[i] = goja.Undefined()
 		}
 	}
-	promise, resolve, reject := r.rt.NewPromise()
-	j.values, j.open, j.resolve, j.reject = r.rt.NewArray(), len(items), resolve, reject
+	promise, resolve, reject := r.Runtime.NewPromise()
+	j.values, j.open, j.resolve, j.reject = r.Runtime.NewArray(), len(items), resolve, reject
 	for i, item := range items {
-		r.proceed()
+		r.Proceed()
 		r.join(j, i, item)
 	}
 	if len(items) == 0 {
 		j.settle()
 	}
-	return r.rt.ToValue(promise)
+	return r.Runtime.ToValue(promise)
 }
 
 func (r *run) join(j *joint, i int, item goja.Value) {
 	if call, ok := jsvalue.Callable(item); ok {
-		if thrown := r.rt.Try(func() { item = call(goja.Undefined()) }); thrown != nil {
+		if thrown := r.Runtime.Try(func() { item = call(goja.Undefined()) }); thrown != nil {
 			j.ended(i, nil, thrown.Value())
 			return
 		}
 	}
 	j.then(j.promised(j.class, item),
-		r.rt.ToValue(func(c goja.FunctionCall) goja.Value { j.ended(i, c.Argument(0), nil); return goja.Undefined() }),
-		r.rt.ToValue(func(c goja.FunctionCall) goja.Value { j.ended(i, nil, c.Argument(0)); return goja.Undefined() }))
+		r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value { j.ended(i, c.Argument(0), nil); return goja.Undefined() }),
+		r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value { j.ended(i, nil, c.Argument(0)); return goja.Undefined() }))
 }
 
 // ended takes in how an element has ended: with a value, or with why it failed.
@@ -278,7 +279,7 @@ func (j *joint) ended(i int, value, reason goja.Value) {
 		j.failed, j.reason = true, reason
 	}
 	if reason == nil {
-		_ = j.values.DefineDataProperty(index(int64(i)), value, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+		_ = j.values.DefineDataProperty(builtins.Index(int64(i)), value, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 	}
 	if j.open--; j.open == 0 {
 		j.settle()

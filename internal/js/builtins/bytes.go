@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"encoding/base64"
@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// bytesOf returns the bytes of an ArrayBuffer or a typed array. They are
+// BytesOf returns the bytes of an ArrayBuffer or a typed array. They are
 // shared with the script.
-func (r *realm) bytesOf(v goja.Value) ([]byte, bool) {
+func (r *Realm) BytesOf(v goja.Value) ([]byte, bool) {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		return nil, false
@@ -37,17 +37,18 @@ func (r *realm) bytesOf(v goja.Value) ([]byte, bool) {
 	return all[from : from+length], true
 }
 
-// newBytes returns a Uint8Array of the data, which then belongs to the script.
-func (r *realm) newBytes(data []byte) goja.Value {
-	return r.construct("Uint8Array", r.newBuffer(data))
+// NewBytes returns a Uint8Array of the data, which then belongs to the script.
+func (r *Realm) NewBytes(data []byte) goja.Value {
+	return r.Construct("Uint8Array", r.newBuffer(data))
 }
 
-func (r *realm) newBuffer(data []byte) goja.Value {
-	return r.rt.ToValue(r.rt.NewArrayBuffer(data))
+func (r *Realm) newBuffer(data []byte) goja.Value {
+	return r.Runtime.ToValue(r.Runtime.NewArrayBuffer(data))
 }
 
-func (r *realm) construct(class string, args ...goja.Value) *goja.Object {
-	o, err := r.rt.New(r.builtin(class), args...)
+// Construct makes an object of one of the classes of the engine.
+func (r *Realm) Construct(class string, args ...goja.Value) *goja.Object {
+	o, err := r.Runtime.New(r.Builtin(class), args...)
 	if err != nil {
 		panic(err)
 	}
@@ -58,10 +59,10 @@ func (r *realm) construct(class string, args ...goja.Value) *goja.Object {
 // units: nothing can interrupt it before it has read all.
 const maxText = 16 << 20
 
-func (r *realm) bounded(v goja.Value) goja.String {
+func (r *Realm) bounded(v goja.Value) goja.String {
 	text, ok := v.ToString().(goja.String)
 	if !ok { // numbers and booleans are their own text to the engine
-		text = r.rt.ToValue(v.String()).(goja.String)
+		text = r.Runtime.ToValue(v.String()).(goja.String)
 	}
 	if text.Length() > maxText {
 		panic(r.tooLong())
@@ -69,12 +70,12 @@ func (r *realm) bounded(v goja.Value) goja.String {
 	return text
 }
 
-func (r *realm) tooLong() *goja.Object {
-	return r.rangeError("the text is longer than 16 MiB")
+func (r *Realm) tooLong() *goja.Object {
+	return r.RangeError("the text is longer than 16 MiB")
 }
 
 // atob decodes base64 to a string of one character a byte.
-func (r *realm) atob(c goja.FunctionCall) goja.Value {
+func (r *Realm) atob(c goja.FunctionCall) goja.Value {
 	text := strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \t\n\f\r", c) {
 			return -1
@@ -86,7 +87,7 @@ func (r *realm) atob(c goja.FunctionCall) goja.Value {
 	}
 	data, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
-		panic(r.typeError("atob: the text is not base64"))
+		panic(r.TypeError("atob: the text is not base64"))
 	}
 	units := make([]uint16, len(data))
 	for i, b := range data {
@@ -96,29 +97,29 @@ func (r *realm) atob(c goja.FunctionCall) goja.Value {
 }
 
 // btoa encodes a string of one character a byte as base64.
-func (r *realm) btoa(c goja.FunctionCall) goja.Value {
+func (r *Realm) btoa(c goja.FunctionCall) goja.Value {
 	text := r.bounded(c.Argument(0))
 	data := make([]byte, text.Length())
 	for i := range data {
 		unit := text.CharAt(i)
 		if unit > 0xFF {
-			panic(r.typeError("btoa: the text has characters beyond U+00FF; encode it with TextEncoder first"))
+			panic(r.TypeError("btoa: the text has characters beyond U+00FF; encode it with TextEncoder first"))
 		}
 		data[i] = byte(unit)
 	}
-	return r.rt.ToValue(base64.StdEncoding.EncodeToString(data))
+	return r.Runtime.ToValue(base64.StdEncoding.EncodeToString(data))
 }
 
 // makeTextEncoder makes TextEncoder, with encode alone.
-func (r *realm) makeTextEncoder() *goja.Object {
-	class, prototype := r.class("TextEncoder", func(*goja.Object, goja.ConstructorCall) {})
-	r.accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.rt.ToValue("utf-8") }, nil)
-	r.method(prototype, "encode", func(c goja.FunctionCall) goja.Value {
+func (r *Realm) makeTextEncoder() *goja.Object {
+	class, prototype := r.Class("TextEncoder", func(*goja.Object, goja.ConstructorCall) {})
+	r.Accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.Runtime.ToValue("utf-8") }, nil)
+	r.Method(prototype, "encode", func(c goja.FunctionCall) goja.Value {
 		text := ""
 		if v := c.Argument(0); !goja.IsUndefined(v) {
 			text = r.bounded(v).String()
 		}
-		return r.newBytes([]byte(text))
+		return r.NewBytes([]byte(text))
 	})
 	return class
 }
@@ -126,53 +127,53 @@ func (r *realm) makeTextEncoder() *goja.Object {
 type textDecoder struct{ fatal, keepBOM bool }
 
 // makeTextDecoder makes TextDecoder for UTF-8, without streaming.
-func (r *realm) makeTextDecoder() *goja.Object {
-	class, prototype := r.class("TextDecoder", func(this *goja.Object, c goja.ConstructorCall) {
+func (r *Realm) makeTextDecoder() *goja.Object {
+	class, prototype := r.Class("TextDecoder", func(this *goja.Object, c goja.ConstructorCall) {
 		if label := c.Argument(0); !goja.IsUndefined(label) {
 			switch strings.ToLower(strings.TrimSpace(label.String())) {
 			case "utf-8", "utf8", "unicode-1-1-utf-8":
 			default:
-				panic(r.rt.NewTypeError("TextDecoder knows utf-8 only"))
+				panic(r.Runtime.NewTypeError("TextDecoder knows utf-8 only"))
 			}
 		}
-		r.bind(this, &textDecoder{
-			fatal:   option(c.Argument(1), "fatal").ToBoolean(),
-			keepBOM: option(c.Argument(1), "ignoreBOM").ToBoolean(),
+		r.Bind(this, &textDecoder{
+			fatal:   Option(c.Argument(1), "fatal").ToBoolean(),
+			keepBOM: Option(c.Argument(1), "ignoreBOM").ToBoolean(),
 		})
 	})
-	r.accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.rt.ToValue("utf-8") }, nil)
-	r.method(prototype, "decode", func(c goja.FunctionCall) goja.Value {
-		return r.decodeText(self[*textDecoder](r, c.This), c.Argument(0))
+	r.Accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.Runtime.ToValue("utf-8") }, nil)
+	r.Method(prototype, "decode", func(c goja.FunctionCall) goja.Value {
+		return r.decodeText(Self[*textDecoder](r, c.This), c.Argument(0))
 	})
 	return class
 }
 
-func (r *realm) decodeText(d *textDecoder, v goja.Value) goja.Value {
+func (r *Realm) decodeText(d *textDecoder, v goja.Value) goja.Value {
 	var data []byte
 	if !goja.IsUndefined(v) {
 		var ok bool
-		if data, ok = r.bytesOf(v); !ok {
-			panic(r.typeError("TextDecoder.decode needs an ArrayBuffer or a typed array"))
+		if data, ok = r.BytesOf(v); !ok {
+			panic(r.TypeError("TextDecoder.decode needs an ArrayBuffer or a typed array"))
 		}
 	}
 	if len(data) > maxText {
 		panic(r.tooLong())
 	}
 	if d.fatal && !utf8.Valid(data) {
-		panic(r.typeError("the bytes are not UTF-8"))
+		panic(r.TypeError("the bytes are not UTF-8"))
 	}
-	text := validUTF8(string(data))
+	text := ValidUTF8(string(data))
 	if !d.keepBOM {
-		text = strings.TrimPrefix(text, byteOrderMark)
+		text = strings.TrimPrefix(text, ByteOrderMark)
 	}
-	return r.rt.ToValue(text)
+	return r.Runtime.ToValue(text)
 }
 
-const byteOrderMark = "\ufeff"
+const ByteOrderMark = "\ufeff"
 
-// validUTF8 replaces what is not UTF-8 as the WHATWG Encoding standard does:
+// ValidUTF8 replaces what is not UTF-8 as the WHATWG Encoding standard does:
 // one U+FFFD for each longest beginning of a character.
-func validUTF8(text string) string {
+func ValidUTF8(text string) string {
 	if utf8.ValidString(text) {
 		return text
 	}

@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"strconv"
@@ -17,30 +17,30 @@ const (
 // maxPrototypes bounds how many prototypes and proxies are behind each other where one is set.
 const maxPrototypes = 10_000
 
-// guardPrototypes has nobody make an object its own prototype by way of a proxy, or of an
+// GuardPrototypes has nobody make an object its own prototype by way of a proxy, or of an
 // object of the host: the engine looks for members through the prototypes of those without an
 // end, which no interrupt stops, and which the stack of the process may not survive. Of all
 // other objects it finds out itself. Whatever sets a prototype is guarded, by whichever name
 // it is reached, and it costs nothing where the body has no such object. Chains that are long
 // and have an end are not bounded, but where a prototype is set.
-func (r *realm) guardPrototypes() {
-	if !r.program.Proxies && !r.program.Hosted {
+func (r *Realm) GuardPrototypes() {
+	if !r.Program.Proxies && !r.Program.Hosted {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
-	object := r.builtin("Object")
-	_ = object.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
+	object := r.Builtin("Object")
+	_ = object.DefineDataProperty(setter, r.Function(setter, func(c goja.FunctionCall) goja.Value {
 		proto := r.prototypeOf(c.Argument(1))
 		o, ok := c.Argument(0).(*goja.Object)
 		if ok {
 			r.mustSetPrototype(o, proto)
-		} else if isNothing(c.Argument(0)) {
-			panic(r.typeError("nothing has a prototype"))
+		} else if IsNothing(c.Argument(0)) {
+			panic(r.TypeError("nothing has a prototype"))
 		}
 		return c.Argument(0)
 	}), kept, kept, hidden)
 	// The getter stays that of the engine.
-	_ = object.Get("prototype").(*goja.Object).DefineAccessorProperty(protoName, nil, r.function("set "+protoName, func(c goja.FunctionCall) goja.Value {
+	_ = object.Get("prototype").(*goja.Object).DefineAccessorProperty(protoName, nil, r.Function("set "+protoName, func(c goja.FunctionCall) goja.Value {
 		o, ok := c.This.(*goja.Object)
 		_, some := c.Argument(0).(*goja.Object)
 		if ok && (some || goja.IsNull(c.Argument(0))) {
@@ -49,24 +49,24 @@ func (r *realm) guardPrototypes() {
 		return goja.Undefined()
 	}), kept, hidden)
 	// Reflect is dear, and nothing but its name leads to it.
-	if p := r.program; p.Proxies || p.Mentioned["Reflect"] {
-		reflect := r.builtin("Reflect")
+	if p := r.Program; p.Proxies || p.Mentioned["Reflect"] {
+		reflect := r.Builtin("Reflect")
 		r.engineSets, _ = jsvalue.Callable(reflect.Get(setter))
-		_ = reflect.DefineDataProperty(setter, r.function(setter, func(c goja.FunctionCall) goja.Value {
+		_ = reflect.DefineDataProperty(setter, r.Function(setter, func(c goja.FunctionCall) goja.Value {
 			o, ok := c.Argument(0).(*goja.Object)
 			if !ok {
-				panic(r.typeError("Reflect.setPrototypeOf takes an object"))
+				panic(r.TypeError("Reflect.setPrototypeOf takes an object"))
 			}
-			return r.rt.ToValue(r.setPrototype(o, r.prototypeOf(c.Argument(1))))
+			return r.Runtime.ToValue(r.setPrototype(o, r.prototypeOf(c.Argument(1))))
 		}), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
 }
 
 // prototypeOf returns what a value is as a prototype, nil for null.
-func (r *realm) prototypeOf(v goja.Value) *goja.Object {
+func (r *Realm) prototypeOf(v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok && !goja.IsNull(v) {
-		panic(r.typeError("a prototype is an object or null"))
+		panic(r.TypeError("a prototype is an object or null"))
 	}
 	return o
 }
@@ -74,7 +74,7 @@ func (r *realm) prototypeOf(v goja.Value) *goja.Object {
 // setPrototype sets the prototype of an object, and reports whether it could: an object that is
 // behind the other, or takes no other prototype, keeps its own. What traps throw is thrown. Of
 // a proxy without a trap it is its [handler] that sets the one of the target.
-func (r *realm) setPrototype(o, proto *goja.Object) bool {
+func (r *Realm) setPrototype(o, proto *goja.Object) bool {
 	if o.ExportType() != jsvalue.ProxyType {
 		return !r.isBehind(o, proto) && o.SetPrototype(proto) == nil
 	}
@@ -85,19 +85,19 @@ func (r *realm) setPrototype(o, proto *goja.Object) bool {
 	return r.engineSets(goja.Undefined(), o, to).ToBoolean()
 }
 
-func (r *realm) mustSetPrototype(o, proto *goja.Object) {
+func (r *Realm) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
 	case r.isBehind(o, proto):
-		panic(r.typeError("an object cannot be behind itself"))
+		panic(r.TypeError("an object cannot be behind itself"))
 	default:
-		panic(r.typeError("this object takes no other prototype"))
+		panic(r.TypeError("this object takes no other prototype"))
 	}
 }
 
 // isBehind reports whether an object is another one, or among what is behind that. It runs no
 // user code, so that nothing changes meanwhile.
-func (r *realm) isBehind(o, other *goja.Object) bool {
+func (r *Realm) isBehind(o, other *goja.Object) bool {
 	w := &walk{r: r}
 	o = w.behind(o)
 	for p := other; p != nil; p = p.Prototype() {
@@ -111,13 +111,13 @@ func (r *realm) isBehind(o, other *goja.Object) bool {
 
 // walk goes from object to object, which takes a bounded number of steps.
 type walk struct {
-	r     *realm
+	r     *Realm
 	steps int
 }
 
 func (w *walk) step() {
 	if w.steps++; w.steps > maxPrototypes {
-		panic(w.r.typeError("too many objects are behind this one"))
+		panic(w.r.TypeError("too many objects are behind this one"))
 	}
 }
 
@@ -138,22 +138,22 @@ func (w *walk) behind(o *goja.Object) *goja.Object {
 // maxTraps bounds how deep proxies ask each other, or themselves, for what their handlers say.
 const maxTraps = 1000
 
-// guardProxies has every proxy ask its handler by way of a [handler]: the engine would ask one
+// GuardProxies has every proxy ask its handler by way of a [handler]: the engine would ask one
 // whose traps are native functions, or that is behind its own proxy, without any instruction
 // between, so that no interrupt ends a loop over what such traps return, and nothing bounds
 // how deep they call each other. It costs nothing where the body cannot make a proxy.
-func (r *realm) guardProxies() {
-	if !r.program.Proxies {
+func (r *Realm) GuardProxies() {
+	if !r.Program.Proxies {
 		return
 	}
 	const hidden, kept = goja.FLAG_FALSE, goja.FLAG_TRUE
-	proxy := r.builtin("Proxy")
+	proxy := r.Builtin("Proxy")
 	construct, _ := goja.AssertConstructor(proxy)
 	revocable, _ := jsvalue.Callable(proxy.Get("revocable"))
-	_ = proxy.DefineDataProperty("revocable", r.function("revocable", func(c goja.FunctionCall) goja.Value {
+	_ = proxy.DefineDataProperty("revocable", r.Function("revocable", func(c goja.FunctionCall) goja.Value {
 		return revocable(c.This, r.handled(c.Arguments)...)
 	}), kept, kept, hidden)
-	guarded := r.rt.NewProxy(proxy, &goja.ProxyTrapConfig{
+	guarded := r.Runtime.NewProxy(proxy, &goja.ProxyTrapConfig{
 		Construct: func(_ *goja.Object, args []goja.Value, newTarget *goja.Object) *goja.Object {
 			made, err := construct(newTarget, r.handled(args)...)
 			if err != nil {
@@ -162,11 +162,11 @@ func (r *realm) guardProxies() {
 			return made
 		},
 	})
-	_ = r.rt.GlobalObject().DefineDataProperty("Proxy", r.rt.ToValue(guarded), kept, kept, hidden)
+	_ = r.Runtime.GlobalObject().DefineDataProperty("Proxy", r.Runtime.ToValue(guarded), kept, kept, hidden)
 }
 
 // handled returns the arguments that make a proxy, with a handler of ours.
-func (r *realm) handled(args []goja.Value) []goja.Value {
+func (r *Realm) handled(args []goja.Value) []goja.Value {
 	if len(args) < 2 {
 		return args
 	}
@@ -174,24 +174,24 @@ func (r *realm) handled(args []goja.Value) []goja.Value {
 	if !ok {
 		return args
 	}
-	return []goja.Value{args[0], r.rt.NewDynamicObject(&handler{r, its})}
+	return []goja.Value{args[0], r.Runtime.NewDynamicObject(&handler{r, its})}
 }
 
 // handler stands between a proxy and the object that the script gave it as its handler. No
 // script ever sees it: traps are called as methods of that object.
 type handler struct {
-	r   *realm
+	r   *Realm
 	its *goja.Object
 }
 
 // Get returns a trap, which is looked up each time, since it may come later.
 func (h *handler) Get(name string) goja.Value {
 	defer h.r.deeper()()
-	h.r.proceed()
+	h.r.Proceed()
 	trap := h.its.Get(name)
-	if isNothing(trap) {
+	if IsNothing(trap) {
 		if name == setter {
-			return h.r.rt.ToValue(h.setPrototype)
+			return h.r.Runtime.ToValue(h.setPrototype)
 		}
 		return goja.Undefined()
 	}
@@ -199,7 +199,7 @@ func (h *handler) Get(name string) goja.Value {
 	if !ok {
 		return trap // which the engine throws for
 	}
-	return h.r.rt.ToValue(func(c goja.FunctionCall) goja.Value {
+	return h.r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value {
 		defer h.r.deeper()()
 		return call(h.its, c.Arguments...)
 	})
@@ -210,7 +210,7 @@ func (h *handler) Get(name string) goja.Value {
 func (h *handler) setPrototype(c goja.FunctionCall) goja.Value {
 	defer h.r.deeper()()
 	target, _ := c.Argument(0).(*goja.Object)
-	return h.r.rt.ToValue(h.r.setPrototype(target, h.r.prototypeOf(c.Argument(1))))
+	return h.r.Runtime.ToValue(h.r.setPrototype(target, h.r.prototypeOf(c.Argument(1))))
 }
 
 // Set, Has, Delete and Keys are those of an object without members: of handlers the engine
@@ -221,111 +221,116 @@ func (*handler) Delete(string) bool          { return true }
 func (*handler) Keys() []string              { return nil }
 
 // deeper goes one step deeper into proxies, and returns what goes back.
-func (r *realm) deeper() (back func()) {
+func (r *Realm) deeper() (back func()) {
 	if r.traps == maxTraps {
-		panic(r.construct("RangeError", r.rt.ToValue("proxies ask each other without end")))
+		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies ask each other without end")))
 	}
 	r.traps++
 	return r.shallower
 }
 
-func (r *realm) shallower() { r.traps-- }
+func (r *Realm) shallower() { r.traps-- }
 
 // native is a function of a script that is written in Go.
 type native = func(goja.FunctionCall) goja.Value
 
-func (r *realm) function(name string, f native) *goja.Object {
-	o := r.rt.ToValue(f).(*goja.Object)
-	_ = o.DefineDataProperty("name", r.rt.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+// Function returns a function of that name that is written in Go.
+func (r *Realm) Function(name string, f native) *goja.Object {
+	o := r.Runtime.ToValue(f).(*goja.Object)
+	_ = o.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return o
 }
 
-// method adds a function to an object, unless the body cannot reach it: a
+// Method adds a function to an object, unless the body cannot reach it: a
 // function that nobody calls would cost as much as one that somebody does.
-func (r *realm) method(o *goja.Object, name string, f native) {
-	if r.program.Mentions(name) {
+func (r *Realm) Method(o *goja.Object, name string, f native) {
+	if r.Program.Mentions(name) {
 		r.implicit(o, name, f)
 	}
 }
 
 // implicit adds a function that the language calls without naming it, such as toString.
-func (r *realm) implicit(o *goja.Object, name string, f native) {
-	_ = o.DefineDataProperty(name, r.function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+func (r *Realm) implicit(o *goja.Object, name string, f native) {
+	_ = o.DefineDataProperty(name, r.Function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
-// accessor adds an accessor to an object. A nil set makes it read-only.
-func (r *realm) accessor(o *goja.Object, name string, get native, set native) {
-	if !r.program.Mentions(name) {
+// Accessor adds an accessor to an object. A nil set makes it read-only.
+func (r *Realm) Accessor(o *goja.Object, name string, get native, set native) {
+	if !r.Program.Mentions(name) {
 		return
 	}
 	var setter goja.Value
 	if set != nil {
-		setter = r.rt.ToValue(set)
+		setter = r.Runtime.ToValue(set)
 	}
-	_ = o.DefineAccessorProperty(name, r.rt.ToValue(get), setter, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = o.DefineAccessorProperty(name, r.Runtime.ToValue(get), setter, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
-// class returns a constructor and its prototype. construct gets the new
+// Class returns a constructor and its prototype. construct gets the new
 // object; the engine makes one also where new was forgotten.
-func (r *realm) class(name string, construct func(self *goja.Object, args goja.ConstructorCall)) (constructor, prototype *goja.Object) {
-	constructor = r.rt.ToValue(func(c goja.ConstructorCall) *goja.Object {
+func (r *Realm) Class(name string, construct func(self *goja.Object, args goja.ConstructorCall)) (constructor, prototype *goja.Object) {
+	constructor = r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		construct(c.This, c)
 		return nil
 	}).(*goja.Object)
-	_ = constructor.DefineDataProperty("name", r.rt.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	_ = constructor.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return constructor, constructor.Get("prototype").(*goja.Object)
 }
 
-// bind keeps the Go half of an object.
-func (r *realm) bind(o *goja.Object, state any) {
-	if r.states == nil {
-		r.states = map[*goja.Object]any{}
+// Bind keeps the Go half of an object.
+func (r *Realm) Bind(o *goja.Object, state any) {
+	if r.States == nil {
+		r.States = map[*goja.Object]any{}
 	}
-	r.states[o] = state
+	r.States[o] = state
 }
 
-// self returns the Go half of the object that a method was called on.
-func self[T any](r *realm, this goja.Value) T {
+// Self returns the Go half of the object that a method was called on.
+func Self[T any](r *Realm, this goja.Value) T {
 	o, _ := this.(*goja.Object)
-	state, ok := r.states[o].(T)
+	state, ok := r.States[o].(T)
 	if !ok {
-		panic(r.typeError("the method was called on a wrong object"))
+		panic(r.TypeError("the method was called on a wrong object"))
 	}
 	return state
 }
 
-func (r *realm) typeError(message string) *goja.Object { return r.rt.NewTypeError("%s", message) }
+// TypeError returns an error to panic with for a wrong argument.
+func (r *Realm) TypeError(message string) *goja.Object { return r.Runtime.NewTypeError("%s", message) }
 
-// throwable returns an error to panic with for an error of Go.
-func (r *realm) throwable(err error) *goja.Object { return r.typeError(err.Error()) }
+// Throwable returns an error to panic with for an error of Go.
+func (r *Realm) Throwable(err error) *goja.Object { return r.TypeError(err.Error()) }
 
-// data returns the value that JSON stands for. Frozen data never changes.
-func (r *realm) data(json []byte, frozen bool) (goja.Value, error) {
+// Data returns the value that JSON stands for. Frozen data never changes.
+func (r *Realm) Data(json []byte, frozen bool) (goja.Value, error) {
 	if len(json) == 0 {
-		return r.rt.NewObject(), nil
+		return r.Runtime.NewObject(), nil
 	}
-	d := jsvalue.Decoder{Runtime: r.rt, Src: string(json)}
+	d := jsvalue.Decoder{Runtime: r.Runtime, Src: string(json)}
 	if frozen {
-		d.Freeze = r.freeze()
+		d.Freeze = r.Freeze()
 	}
 	return d.Document()
 }
 
-func (r *realm) freeze() goja.Callable {
-	call, _ := goja.AssertFunction(r.builtin("Object").Get("freeze"))
+// Freeze returns the Object.freeze of the engine.
+func (r *Realm) Freeze() goja.Callable {
+	call, _ := goja.AssertFunction(r.Builtin("Object").Get("freeze"))
 	return call
 }
 
-// builtin returns one of the engine's own objects, unless the script has put
+// Builtin returns one of the engine's own objects, unless the script has put
 // something else in its place.
-func (r *realm) builtin(name string) *goja.Object {
-	o, ok := r.rt.GlobalObject().Get(name).(*goja.Object)
+func (r *Realm) Builtin(name string) *goja.Object {
+	o, ok := r.Runtime.GlobalObject().Get(name).(*goja.Object)
 	if !ok {
-		panic(r.typeError(name + " was replaced"))
+		panic(r.TypeError(name + " was replaced"))
 	}
 	return o
 }
 
-func index(i int64) string { return strconv.FormatInt(i, 10) }
+// Index returns the name of an element of an array.
+func Index(i int64) string { return strconv.FormatInt(i, 10) }
 
-func isNothing(v goja.Value) bool { return v == nil || goja.IsUndefined(v) || goja.IsNull(v) }
+// IsNothing reports whether a value is undefined or null.
+func IsNothing(v goja.Value) bool { return v == nil || goja.IsUndefined(v) || goja.IsNull(v) }

@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"errors"
@@ -11,20 +11,21 @@ import (
 	"github.com/mcpd/mcpd/internal/base/toml"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // parseYAML is yaml.parse(text, { all }).
-func (r *realm) parseYAML(c goja.FunctionCall) goja.Value {
+func (r *Realm) parseYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.parse"
 	text := r.textArgument(what, c.Argument(0))
-	all := option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
+	all := Option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
 	documents, err := yaml.Parse(text, r.going)
 	r.refused(what, err)
 	switch {
 	case all:
 		return r.plain(documents)
 	case len(documents) > 1:
-		panic(r.syntaxError(what + ": the text has more than one document; { all: true } gives a list of them"))
+		panic(r.SyntaxError(what + ": the text has more than one document; { all: true } gives a list of them"))
 	case len(documents) == 0:
 		return goja.Null()
 	}
@@ -32,11 +33,11 @@ func (r *realm) parseYAML(c goja.FunctionCall) goja.Value {
 }
 
 // printYAML is yaml.print(value), of what JSON.stringify would write.
-func (r *realm) printYAML(c goja.FunctionCall) goja.Value {
+func (r *Realm) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
 	return r.printed(c.Argument(0), func(text []byte) string {
 		if text == nil {
-			panic(r.typeError(what + ": there is nothing to print"))
+			panic(r.TypeError(what + ": there is nothing to print"))
 		}
 		printed, err := yaml.Print(text, r.going)
 		if errors.Is(err, yaml.ErrLong) {
@@ -48,24 +49,24 @@ func (r *realm) printYAML(c goja.FunctionCall) goja.Value {
 }
 
 // refused throws why a text cannot be read or written.
-func (r *realm) refused(what string, err error) {
+func (r *Realm) refused(what string, err error) {
 	var mistake *yaml.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &mistake):
-		panic(r.syntaxError(what + ": " + err.Error()))
+		panic(r.SyntaxError(what + ": " + err.Error()))
 	default:
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 }
 
 // makeTOML makes toml: parse(text) and print(value).
-func (r *realm) makeTOML() *goja.Object {
+func (r *Realm) makeTOML() *goja.Object {
 	parse := func(c goja.FunctionCall) goja.Value {
 		const what = "toml.parse"
 		table, err := toml.Parse(r.textArgument(what, c.Argument(0)))
 		if err != nil {
-			panic(r.syntaxError(what + ": " + err.Error()))
+			panic(r.SyntaxError(what + ": " + err.Error()))
 		}
 		return r.plain(table)
 	}
@@ -77,7 +78,7 @@ func (r *realm) makeTOML() *goja.Object {
 			case errors.Is(err, toml.ErrLong):
 				panic(r.tooLong())
 			case err != nil:
-				panic(r.typeError(what + ": " + err.Error()))
+				panic(r.TypeError(what + ": " + err.Error()))
 			}
 			return printed
 		})
@@ -85,16 +86,16 @@ func (r *realm) makeTOML() *goja.Object {
 }
 
 // format returns the global of a text format: parse, and what writes a value.
-func (r *realm) format(parse native, printer string, print native) *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", parse)
-	r.method(o, printer, print)
+func (r *Realm) format(parse native, printer string, print native) *goja.Object {
+	o := r.Runtime.NewObject()
+	r.Method(o, "parse", parse)
+	r.Method(o, printer, print)
 	return o
 }
 
 // going ends the work of other packages on what a script made when the call is over.
-func (r *realm) going() error {
-	if r.caller.Stopped() {
+func (r *Realm) going() error {
+	if r.Caller.Stopped() {
 		return jsvalue.ErrStopped
 	}
 	return nil
@@ -102,20 +103,20 @@ func (r *realm) going() error {
 
 // printed returns the text that a printer makes of what JSON.stringify would write
 // of a value, which is nil for what it leaves out.
-func (r *realm) printed(value goja.Value, print func(text []byte) string) goja.Value {
-	text, err := r.json(value)
+func (r *Realm) printed(value goja.Value, print func(text []byte) string) goja.Value {
+	text, err := r.JSON(value)
 	if err != nil {
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	}
 	out := print(text)
 	if len(out) > maxText {
 		panic(r.tooLong())
 	}
-	return r.rt.ToValue(out)
+	return r.Runtime.ToValue(out)
 }
 
-func (r *realm) plain(v any) goja.Value {
-	r.proceed()
+func (r *Realm) plain(v any) goja.Value {
+	r.Proceed()
 	switch v := v.(type) {
 	case nil:
 		return goja.Null()
@@ -124,18 +125,18 @@ func (r *realm) plain(v any) goja.Value {
 		for i, item := range v {
 			items[i] = r.plain(item)
 		}
-		return r.rt.NewArray(items...)
+		return r.Runtime.NewArray(items...)
 	case *yaml.Map:
 		return r.object(v.Names, v.Values)
 	case map[string]any:
 		return r.object(sorted(v))
 	}
-	return r.rt.ToValue(v)
+	return r.Runtime.ToValue(v)
 }
 
 // object returns an object. Names that are array indexes are defined first.
-func (r *realm) object(names []string, values []any) goja.Value {
-	o := r.rt.NewObject()
+func (r *Realm) object(names []string, values []any) goja.Value {
+	o := r.Runtime.NewObject()
 	var indexed []jsvalue.IndexedMember
 	for i, name := range names {
 		v := r.plain(values[i])
@@ -165,30 +166,30 @@ const (
 )
 
 // parse is JSON.parse(text, reviver).
-func (r *realm) parse(c goja.FunctionCall) goja.Value {
-	v, err := r.decode(c.Argument(0).String())
+func (r *Realm) parse(c goja.FunctionCall) goja.Value {
+	v, err := r.Decode(c.Argument(0).String())
 	if err != nil {
-		panic(r.syntaxError("JSON.parse: " + err.Error()))
+		panic(r.SyntaxError("JSON.parse: " + err.Error()))
 	}
 	reviver, ok := jsvalue.Callable(c.Argument(1))
 	if !ok {
 		return v
 	}
-	root := r.rt.NewObject()
+	root := r.Runtime.NewObject()
 	_ = root.Set("", v)
 	return r.revive(root, "", 0, reviver)
 }
 
 // revive is InternalizeJSONProperty of ECMA-262. A reviver may nest the value
 // deeper than the decoder allows; the depth is bounded here too.
-func (r *realm) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
+func (r *Realm) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
 	if depth > 2*jsvalue.MaxDecodeDepth {
-		panic(r.construct("RangeError", r.rt.ToValue("JSON.parse: the reviver nests the value too deep")))
+		panic(r.Construct("RangeError", r.Runtime.ToValue("JSON.parse: the reviver nests the value too deep")))
 	}
 	value := holder.Get(key)
 	if o, ok := value.(*goja.Object); ok {
 		for _, name := range o.Keys() {
-			r.proceed()
+			r.Proceed()
 			v := r.revive(o, name, depth+1, reviver)
 			if goja.IsUndefined(v) {
 				_ = o.Delete(name)
@@ -200,27 +201,27 @@ func (r *realm) revive(holder *goja.Object, key string, depth int, reviver func(
 	if value == nil {
 		value = goja.Undefined()
 	}
-	return reviver(holder, r.rt.ToValue(key), value)
+	return reviver(holder, r.Runtime.ToValue(key), value)
 }
 
 // stringify is JSON.stringify(value, replacer, space).
-func (r *realm) stringify(c goja.FunctionCall) goja.Value {
-	e := jsvalue.NewEncoder(maxStringifyBytes, maxStringifyDepth, r.caller.Stopped)
-	e.Awaited = r.program.Kind == Code
+func (r *Realm) stringify(c goja.FunctionCall) goja.Value {
+	e := jsvalue.NewEncoder(maxStringifyBytes, maxStringifyDepth, r.Caller.Stopped)
+	e.Awaited = r.Program.Kind == source.Code
 	e.Layout = r.layout(c.Argument(1), c.Argument(2))
 	wrote, err := e.Encode(c.Argument(0))
 	switch {
 	case errors.Is(err, jsvalue.ErrStopped):
 		return goja.Undefined() // the interrupt follows
 	case err != nil:
-		panic(r.throwable(err))
+		panic(r.Throwable(err))
 	case !wrote:
 		return goja.Undefined()
 	}
-	return r.rt.ToValue(string(e.Out))
+	return r.Runtime.ToValue(string(e.Out))
 }
 
-func (r *realm) layout(replacer, space goja.Value) jsvalue.Layout {
+func (r *Realm) layout(replacer, space goja.Value) jsvalue.Layout {
 	l := jsvalue.Layout{Gap: gap(space)}
 	if f, ok := jsvalue.Callable(replacer); ok {
 		l.Replacer = f
@@ -233,8 +234,8 @@ func (r *realm) layout(replacer, space goja.Value) jsvalue.Layout {
 	l.Only = []string{}
 	seen := map[string]bool{}
 	for i := range min(jsvalue.LengthOf(list), jsvalue.MaxDecodeValues) {
-		r.proceed()
-		name := textOf(list.Get(index(i)))
+		r.Proceed()
+		name := TextOf(list.Get(Index(i)))
 		if !seen[name] {
 			seen[name] = true
 			l.Only = append(l.Only, name)
@@ -254,6 +255,7 @@ func gap(space goja.Value) string {
 	return ""
 }
 
-func (r *realm) syntaxError(message string) *goja.Object {
-	return r.construct("SyntaxError", r.rt.ToValue(message))
+// SyntaxError returns an error to panic with for text that cannot be read.
+func (r *Realm) SyntaxError(message string) *goja.Object {
+	return r.Construct("SyntaxError", r.Runtime.ToValue(message))
 }

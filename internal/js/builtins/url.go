@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"net/url"
@@ -16,30 +16,32 @@ type urlObject struct {
 	params *goja.Object
 }
 
-func (r *realm) makeURL() *goja.Object {
-	class, prototype := r.class("URL", func(this *goja.Object, c goja.ConstructorCall) {
+func (r *Realm) makeURL() *goja.Object {
+	class, prototype := r.Class("URL", func(this *goja.Object, c goja.ConstructorCall) {
 		u, err := r.parseArguments(c.Argument(0), c.Argument(1))
 		if err != nil {
-			panic(r.throwable(err))
+			panic(r.Throwable(err))
 		}
-		r.bind(this, &urlObject{url: u})
+		r.Bind(this, &urlObject{url: u})
 	})
-	r.method(class, "canParse", func(c goja.FunctionCall) goja.Value {
+	r.Method(class, "canParse", func(c goja.FunctionCall) goja.Value {
 		_, err := r.parseArguments(c.Argument(0), c.Argument(1))
-		return r.rt.ToValue(err == nil)
+		return r.Runtime.ToValue(err == nil)
 	})
-	text := func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(self[*urlObject](r, c.This).url.String()) }
+	text := func(c goja.FunctionCall) goja.Value {
+		return r.Runtime.ToValue(Self[*urlObject](r, c.This).url.String())
+	}
 	r.implicit(prototype, "toString", text)
 	r.implicit(prototype, "toJSON", text)
 	for _, part := range urlParts() {
 		r.urlPart(prototype, part)
 	}
-	r.accessor(prototype, "searchParams", r.urlSearchParams, nil)
+	r.Accessor(prototype, "searchParams", r.urlSearchParams, nil)
 	return class
 }
 
-func (r *realm) parseArguments(text, base goja.Value) (*weburl.URL, error) {
-	if isNothing(base) {
+func (r *Realm) parseArguments(text, base goja.Value) (*weburl.URL, error) {
+	if IsNothing(base) {
 		return weburl.Parse(r.bounded(text).String(), nil)
 	}
 	from, err := weburl.Parse(r.bounded(base).String(), nil)
@@ -116,18 +118,18 @@ func setHash(u *weburl.URL, v string) error {
 	return nil
 }
 
-func (r *realm) urlPart(prototype *goja.Object, part urlPart) {
+func (r *Realm) urlPart(prototype *goja.Object, part urlPart) {
 	get := func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(part.get(self[*urlObject](r, c.This).url))
+		return r.Runtime.ToValue(part.get(Self[*urlObject](r, c.This).url))
 	}
 	var set native
 	if part.set != nil {
 		set = func(c goja.FunctionCall) goja.Value {
-			o := self[*urlObject](r, c.This)
+			o := Self[*urlObject](r, c.This)
 			changed := *o.url
 			err := part.set(&changed, r.bounded(c.Argument(0)).String())
 			if err != nil && part.name == "href" {
-				panic(r.throwable(err))
+				panic(r.Throwable(err))
 			}
 			if err == nil {
 				o.url = &changed
@@ -136,20 +138,20 @@ func (r *realm) urlPart(prototype *goja.Object, part urlPart) {
 			return goja.Undefined()
 		}
 	}
-	r.accessor(prototype, part.name, get, set)
+	r.Accessor(prototype, part.name, get, set)
 }
 
 // urlSearchParams returns the URLSearchParams that shows and changes the query.
-func (r *realm) urlSearchParams(c goja.FunctionCall) goja.Value {
-	o := self[*urlObject](r, c.This)
+func (r *Realm) urlSearchParams(c goja.FunctionCall) goja.Value {
+	o := Self[*urlObject](r, c.This)
 	if o.params == nil {
-		class := r.caller.Needed("URLSearchParams")
-		made, err := r.rt.New(class)
+		class := r.Caller.Needed("URLSearchParams")
+		made, err := r.Runtime.New(class)
 		if err != nil {
 			panic(err)
 		}
 		o.params = made
-		r.states[made].(*searchParams).changed = func(query string) {
+		r.States[made].(*searchParams).changed = func(query string) {
 			o.url.Query = nil
 			if query != "" {
 				o.url.Query = &query
@@ -160,9 +162,9 @@ func (r *realm) urlSearchParams(c goja.FunctionCall) goja.Value {
 	return o.params
 }
 
-func (r *realm) refreshParams(o *urlObject) {
+func (r *Realm) refreshParams(o *urlObject) {
 	if o.params != nil {
-		r.states[o.params].(*searchParams).pairs = r.parseQuery(o.url.Search(false))
+		r.States[o.params].(*searchParams).pairs = r.parseQuery(o.url.Search(false))
 	}
 }
 
@@ -201,10 +203,10 @@ var formSigns = strings.NewReplacer("~", "%7E", "%2A", "*")
 func formEncoded(s string) string { return formSigns.Replace(url.QueryEscape(s)) }
 
 // parseQuery reads application/x-www-form-urlencoded text.
-func (r *realm) parseQuery(query string) [][2]string {
+func (r *Realm) parseQuery(query string) [][2]string {
 	var pairs [][2]string
 	for part := range strings.SplitSeq(strings.TrimPrefix(query, "?"), "&") {
-		r.proceed()
+		r.Proceed()
 		if part != "" {
 			name, value, _ := strings.Cut(part, "=")
 			pairs = append(pairs, [2]string{formDecoded(name), formDecoded(value)})
@@ -226,7 +228,7 @@ func formDecoded(s string) string {
 			b.WriteByte(s[i])
 		}
 	}
-	return validUTF8(b.String())
+	return ValidUTF8(b.String())
 }
 
 func hexValue(c byte) int {
@@ -236,90 +238,91 @@ func hexValue(c byte) int {
 	return strings.IndexByte(jsvalue.HexDigits, c)
 }
 
-func (r *realm) isSearchParams(v goja.Value) bool {
+// IsSearchParams reports whether a value is a URLSearchParams.
+func (r *Realm) IsSearchParams(v goja.Value) bool {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		return false
 	}
-	_, ok = r.states[o].(*searchParams)
+	_, ok = r.States[o].(*searchParams)
 	return ok
 }
 
 // pairs reads what a URLSearchParams is made of: text, another one, an array
 // of pairs, or an object.
-func (r *realm) pairs(v goja.Value) [][2]string {
+func (r *Realm) pairs(v goja.Value) [][2]string {
 	o, ok := v.(*goja.Object)
 	switch {
-	case isNothing(v):
+	case IsNothing(v):
 		return nil
 	case !ok:
 		return r.parseQuery(r.bounded(v).String())
-	case r.isSearchParams(o):
-		return slices.Clone(self[*searchParams](r, o).pairs)
+	case r.IsSearchParams(o):
+		return slices.Clone(Self[*searchParams](r, o).pairs)
 	}
 	var pairs [][2]string
 	for _, key := range o.Keys() {
-		r.proceed()
+		r.Proceed()
 		value := o.Get(key)
 		if pair, ok := value.(*goja.Object); ok && jsvalue.KindOf(o) == jsvalue.Array {
-			pairs = append(pairs, [2]string{textOf(pair.Get("0")), textOf(pair.Get("1"))})
+			pairs = append(pairs, [2]string{TextOf(pair.Get("0")), TextOf(pair.Get("1"))})
 			continue
 		}
-		pairs = append(pairs, [2]string{key, textOf(value)})
+		pairs = append(pairs, [2]string{key, TextOf(value)})
 	}
 	return pairs
 }
 
-func (r *realm) readParams(prototype *goja.Object) {
+func (r *Realm) readParams(prototype *goja.Object) {
 	find := func(c goja.FunctionCall) (values []any) {
-		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
+		p, name := Self[*searchParams](r, c.This), c.Argument(0).String()
 		for _, pair := range p.pairs {
-			r.proceed()
+			r.Proceed()
 			if pair[0] == name {
 				values = append(values, pair[1])
 			}
 		}
 		return values
 	}
-	r.method(prototype, "get", func(c goja.FunctionCall) goja.Value {
+	r.Method(prototype, "get", func(c goja.FunctionCall) goja.Value {
 		if values := find(c); len(values) > 0 {
-			return r.rt.ToValue(values[0])
+			return r.Runtime.ToValue(values[0])
 		}
 		return goja.Null()
 	})
-	r.method(prototype, "getAll", func(c goja.FunctionCall) goja.Value { return r.rt.NewArray(find(c)...) })
-	r.method(prototype, "has", func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(len(find(c)) > 0) })
+	r.Method(prototype, "getAll", func(c goja.FunctionCall) goja.Value { return r.Runtime.NewArray(find(c)...) })
+	r.Method(prototype, "has", func(c goja.FunctionCall) goja.Value { return r.Runtime.ToValue(len(find(c)) > 0) })
 	r.implicit(prototype, "toString", func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(self[*searchParams](r, c.This).String())
+		return r.Runtime.ToValue(Self[*searchParams](r, c.This).String())
 	})
-	r.accessor(prototype, "size", func(c goja.FunctionCall) goja.Value {
-		return r.rt.ToValue(len(self[*searchParams](r, c.This).pairs))
+	r.Accessor(prototype, "size", func(c goja.FunctionCall) goja.Value {
+		return r.Runtime.ToValue(len(Self[*searchParams](r, c.This).pairs))
 	}, nil)
 }
 
-func (r *realm) writeParams(prototype *goja.Object) {
-	r.method(prototype, "append", func(c goja.FunctionCall) goja.Value {
-		p := self[*searchParams](r, c.This)
+func (r *Realm) writeParams(prototype *goja.Object) {
+	r.Method(prototype, "append", func(c goja.FunctionCall) goja.Value {
+		p := Self[*searchParams](r, c.This)
 		p.update(append(p.pairs, [2]string{c.Argument(0).String(), c.Argument(1).String()}))
 		return goja.Undefined()
 	})
-	r.method(prototype, "delete", func(c goja.FunctionCall) goja.Value {
-		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
+	r.Method(prototype, "delete", func(c goja.FunctionCall) goja.Value {
+		p, name := Self[*searchParams](r, c.This), c.Argument(0).String()
 		p.update(slices.DeleteFunc(p.pairs, func(pair [2]string) bool {
-			r.proceed()
+			r.Proceed()
 			return pair[0] == name
 		}))
 		return goja.Undefined()
 	})
-	r.method(prototype, "set", func(c goja.FunctionCall) goja.Value {
-		p, name := self[*searchParams](r, c.This), c.Argument(0).String()
+	r.Method(prototype, "set", func(c goja.FunctionCall) goja.Value {
+		p, name := Self[*searchParams](r, c.This), c.Argument(0).String()
 		p.update(p.replaced(name, c.Argument(1).String()))
 		return goja.Undefined()
 	})
-	r.method(prototype, "sort", func(c goja.FunctionCall) goja.Value {
-		p := self[*searchParams](r, c.This)
+	r.Method(prototype, "sort", func(c goja.FunctionCall) goja.Value {
+		p := Self[*searchParams](r, c.This)
 		slices.SortStableFunc(p.pairs, func(a, b [2]string) int {
-			r.proceed()
+			r.Proceed()
 			return strings.Compare(a[0], b[0])
 		})
 		p.update(p.pairs)
@@ -347,32 +350,32 @@ func (p *searchParams) replaced(name, value string) [][2]string {
 	return out
 }
 
-func (r *realm) walkParams(prototype *goja.Object) {
+func (r *Realm) walkParams(prototype *goja.Object) {
 	list := func(pick func(pair [2]string) any) native {
 		return func(c goja.FunctionCall) goja.Value {
 			var items []any
-			for _, pair := range self[*searchParams](r, c.This).pairs {
-				r.proceed()
+			for _, pair := range Self[*searchParams](r, c.This).pairs {
+				r.Proceed()
 				items = append(items, pick(pair))
 			}
-			array := r.rt.NewArray(items...)
+			array := r.Runtime.NewArray(items...)
 			values, _ := jsvalue.Callable(array.GetSymbol(goja.SymIterator))
 			return values(array)
 		}
 	}
-	entries := list(func(pair [2]string) any { return r.rt.NewArray(pair[0], pair[1]) })
-	r.method(prototype, "entries", entries)
-	r.method(prototype, "keys", list(func(pair [2]string) any { return pair[0] }))
-	r.method(prototype, "values", list(func(pair [2]string) any { return pair[1] }))
-	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, r.function("entries", entries), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	r.method(prototype, "forEach", func(c goja.FunctionCall) goja.Value {
+	entries := list(func(pair [2]string) any { return r.Runtime.NewArray(pair[0], pair[1]) })
+	r.Method(prototype, "entries", entries)
+	r.Method(prototype, "keys", list(func(pair [2]string) any { return pair[0] }))
+	r.Method(prototype, "values", list(func(pair [2]string) any { return pair[1] }))
+	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, r.Function("entries", entries), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+	r.Method(prototype, "forEach", func(c goja.FunctionCall) goja.Value {
 		visit, ok := jsvalue.Callable(c.Argument(0))
 		if !ok {
-			panic(r.typeError("URLSearchParams.forEach needs a function"))
+			panic(r.TypeError("URLSearchParams.forEach needs a function"))
 		}
-		for _, pair := range slices.Clone(self[*searchParams](r, c.This).pairs) {
-			r.proceed()
-			visit(goja.Undefined(), r.rt.ToValue(pair[1]), r.rt.ToValue(pair[0]), c.This)
+		for _, pair := range slices.Clone(Self[*searchParams](r, c.This).pairs) {
+			r.Proceed()
+			visit(goja.Undefined(), r.Runtime.ToValue(pair[1]), r.Runtime.ToValue(pair[0]), c.This)
 		}
 		return goja.Undefined()
 	})

@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"math"
@@ -11,19 +11,19 @@ import (
 )
 
 // makeDates makes dates. They read no clock.
-func (r *realm) makeDates() *goja.Object {
-	o := r.rt.NewObject()
-	r.method(o, "parse", r.parseDate)
-	r.method(o, "format", r.formatDate)
-	r.method(o, "parts", r.dateParts)
-	r.method(o, "add", r.addToDate)
-	r.method(o, "diff", r.diffDates)
-	r.method(o, "startOf", func(c goja.FunctionCall) goja.Value {
+func (r *Realm) makeDates() *goja.Object {
+	o := r.Runtime.NewObject()
+	r.Method(o, "parse", r.parseDate)
+	r.Method(o, "format", r.formatDate)
+	r.Method(o, "parts", r.dateParts)
+	r.Method(o, "add", r.addToDate)
+	r.Method(o, "diff", r.diffDates)
+	r.Method(o, "startOf", func(c goja.FunctionCall) goja.Value {
 		const what = "dates.startOf"
 		t := r.dateOf(what, c.Argument(0), c.Argument(2))
 		began, ok := dates.StartOf(t, r.dateUnit(c.Argument(1)))
 		if !ok {
-			panic(r.typeError(what + ": the unit must be year, quarter, month, week, day, hour, minute or second"))
+			panic(r.TypeError(what + ": the unit must be year, quarter, month, week, day, hour, minute or second"))
 		}
 		return r.newDate(what, began)
 	})
@@ -33,27 +33,27 @@ func (r *realm) makeDates() *goja.Object {
 // longestDate is how far a Date reaches from 1970, in milliseconds.
 const longestDate = 8.64e15
 
-func (r *realm) newDate(what string, t time.Time) goja.Value {
+func (r *Realm) newDate(what string, t time.Time) goja.Value {
 	// A year is looked at first: milliseconds of far ones overflow.
 	if t.Year() < -271_821 || t.Year() > 275_760 || math.Abs(float64(t.UnixMilli())) > longestDate {
-		panic(r.rangeError(what + ": the date is farther away than a Date can be"))
+		panic(r.RangeError(what + ": the date is farther away than a Date can be"))
 	}
-	return r.construct("Date", r.rt.ToValue(t.UnixMilli()))
+	return r.Construct("Date", r.Runtime.ToValue(t.UnixMilli()))
 }
 
-func (r *realm) zone(what string, options goja.Value) *time.Location {
-	v := option(r.options(what, options, "zone"), "zone")
+func (r *Realm) zone(what string, options goja.Value) *time.Location {
+	v := Option(r.options(what, options, "zone"), "zone")
 	if goja.IsUndefined(v) {
 		return time.UTC
 	}
-	name := textOf(v)
+	name := TextOf(v)
 	if zone, ok := r.zones[name]; ok {
 		return zone
 	}
 	// Local is that of the machine, and nothing a zone.
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" || len(name) > 64 {
-		panic(r.typeError(what + `: there is no such time zone; write a name such as "Europe/Berlin"`))
+		panic(r.TypeError(what + `: there is no such time zone; write a name such as "Europe/Berlin"`))
 	}
 	if r.zones == nil {
 		r.zones = map[string]*time.Location{}
@@ -63,12 +63,12 @@ func (r *realm) zone(what string, options goja.Value) *time.Location {
 }
 
 // dateOf returns an argument that must be a date, in the zone of the options.
-func (r *realm) dateOf(what string, v, options goja.Value) time.Time {
+func (r *Realm) dateOf(what string, v, options goja.Value) time.Time {
 	zone := r.zone(what, options)
 	if text, ok := v.(goja.String); ok {
 		t, err := dates.ParseISO(r.bounded(text).String(), zone)
 		if err != nil {
-			panic(r.syntaxError(what + ": " + err.Error()))
+			panic(r.SyntaxError(what + ": " + err.Error()))
 		}
 		return t.In(zone)
 	}
@@ -77,18 +77,18 @@ func (r *realm) dateOf(what string, v, options goja.Value) time.Time {
 	}
 	ms, ok := jsvalue.Finite(v)
 	if !ok || math.Abs(ms) > longestDate {
-		panic(r.typeError(what + ": the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601"))
+		panic(r.TypeError(what + ": the date must be a Date that is valid, milliseconds since 1970, or text of ISO 8601"))
 	}
 	return time.UnixMilli(int64(ms)).In(zone)
 }
 
-func (r *realm) pattern(what string, v goja.Value) string {
-	if isNothing(v) {
+func (r *Realm) pattern(what string, v goja.Value) string {
+	if IsNothing(v) {
 		return ""
 	}
 	text := r.textArgument(what, v)
 	if len(text) > maxDatePattern {
-		panic(r.rangeError(what + ": a pattern has at most 256 bytes"))
+		panic(r.RangeError(what + ": a pattern has at most 256 bytes"))
 	}
 	return text
 }
@@ -96,7 +96,7 @@ func (r *realm) pattern(what string, v goja.Value) string {
 const maxDatePattern = 256
 
 // parseDate is dates.parse(text, pattern, { zone }).
-func (r *realm) parseDate(c goja.FunctionCall) goja.Value {
+func (r *Realm) parseDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.parse"
 	text, pattern, zone := r.textArgument(what, c.Argument(0)), r.pattern(what, c.Argument(1)), r.zone(what, c.Argument(2))
 	var t time.Time
@@ -107,33 +107,33 @@ func (r *realm) parseDate(c goja.FunctionCall) goja.Value {
 		t, err = dates.Parse(text, pattern, zone)
 	}
 	if err != nil {
-		panic(r.syntaxError(what + ": " + err.Error()))
+		panic(r.SyntaxError(what + ": " + err.Error()))
 	}
 	return r.newDate(what, t)
 }
 
 // formatDate is dates.format(date, pattern, { zone }).
-func (r *realm) formatDate(c goja.FunctionCall) goja.Value {
+func (r *Realm) formatDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.format"
 	t, pattern := r.dateOf(what, c.Argument(0), c.Argument(2)), r.pattern(what, c.Argument(1))
 	if pattern == "" {
 		pattern = "YYYY-MM-DDTHH:mm:ss.SSSZ"
 	}
 	if t.Year() < 0 || t.Year() > 9999 {
-		panic(r.rangeError(what + ": the year must be of four digits"))
+		panic(r.RangeError(what + ": the year must be of four digits"))
 	}
 	text, err := dates.Format(t, pattern)
 	if err != nil {
-		panic(r.syntaxError(what + ": " + err.Error()))
+		panic(r.SyntaxError(what + ": " + err.Error()))
 	}
-	return r.rt.ToValue(text)
+	return r.Runtime.ToValue(text)
 }
 
 // dateParts is dates.parts(date, { zone }).
-func (r *realm) dateParts(c goja.FunctionCall) goja.Value {
+func (r *Realm) dateParts(c goja.FunctionCall) goja.Value {
 	t := r.dateOf("dates.parts", c.Argument(0), c.Argument(1))
 	_, offset := t.Zone()
-	o := r.rt.NewObject()
+	o := r.Runtime.NewObject()
 	for _, part := range []struct {
 		name  string
 		value int
@@ -147,24 +147,24 @@ func (r *realm) dateParts(c goja.FunctionCall) goja.Value {
 }
 
 // dateUnit returns a unit as it is called, of one or of many.
-func (r *realm) dateUnit(v goja.Value) string { return strings.TrimSuffix(textOf(v), "s") }
+func (r *Realm) dateUnit(v goja.Value) string { return strings.TrimSuffix(TextOf(v), "s") }
 
 const maxAmount = 1e9
 
 // addToDate is dates.add(date, amounts, { zone }). Larger units come first.
-func (r *realm) addToDate(c goja.FunctionCall) goja.Value {
+func (r *Realm) addToDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.add"
 	t := r.dateOf(what, c.Argument(0), c.Argument(2))
 	units := []string{"years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds"}
 	amounts := r.options(what, c.Argument(1), units...)
 	for _, unit := range units {
-		v := option(amounts, unit)
+		v := Option(amounts, unit)
 		if goja.IsUndefined(v) {
 			continue
 		}
 		n, ok := jsvalue.Finite(v)
 		if !ok || n != math.Trunc(n) || math.Abs(n) > maxAmount && unit != "milliseconds" || math.Abs(n) > longestDate {
-			panic(r.typeError(what + ": " + unit + " must be a whole number of at most a billion"))
+			panic(r.TypeError(what + ": " + unit + " must be a whole number of at most a billion"))
 		}
 		t, _ = dates.Add(t, strings.TrimSuffix(unit, "s"), int(n))
 		r.newDate(what, t)
@@ -173,12 +173,12 @@ func (r *realm) addToDate(c goja.FunctionCall) goja.Value {
 }
 
 // diffDates is dates.diff(from, to, unit, { zone }).
-func (r *realm) diffDates(c goja.FunctionCall) goja.Value {
+func (r *Realm) diffDates(c goja.FunctionCall) goja.Value {
 	const what = "dates.diff"
 	from, to := r.dateOf(what, c.Argument(0), c.Argument(3)), r.dateOf(what, c.Argument(1), c.Argument(3))
 	n, ok := dates.Diff(from, to, r.dateUnit(c.Argument(2)))
 	if !ok {
-		panic(r.typeError(what + ": the unit must be year, month, week, day, hour, minute, second or millisecond"))
+		panic(r.TypeError(what + ": the unit must be year, month, week, day, hour, minute, second or millisecond"))
 	}
-	return r.rt.ToValue(n)
+	return r.Runtime.ToValue(n)
 }

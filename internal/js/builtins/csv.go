@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"cmp"
@@ -12,37 +12,37 @@ import (
 )
 
 // parseCSV is csv.parse(text, { header, separator }).
-func (r *realm) parseCSV(c goja.FunctionCall) goja.Value {
+func (r *Realm) parseCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.parse"
 	text := r.textArgument(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "header", "separator")
 	t := csvTable{r: r, reader: newCSVReader(text, r.separator(what, options))}
-	if option(options, "header").ToBoolean() && t.reader.more() {
+	if Option(options, "header").ToBoolean() && t.reader.more() {
 		t.head()
 	}
 	var rows []any
 	for t.reader.more() {
 		rows = append(rows, t.row())
 	}
-	return r.rt.NewArray(rows...)
+	return r.Runtime.NewArray(rows...)
 }
 
 // separator returns the character that stands between fields.
-func (r *realm) separator(what string, options goja.Value) string {
-	v := option(options, "separator")
+func (r *Realm) separator(what string, options goja.Value) string {
+	v := Option(options, "separator")
 	if goja.IsUndefined(v) {
 		return ","
 	}
-	text := textOf(v)
+	text := TextOf(v)
 	switch _, size := utf8.DecodeRuneInString(text); {
-	case size == 0 || size != len(text), text == `"`, text == "\n", text == "\r", text == byteOrderMark:
-		panic(r.typeError(what + `: separator must be one character, and neither a quote nor the end of a line`))
+	case size == 0 || size != len(text), text == `"`, text == "\n", text == "\r", text == ByteOrderMark:
+		panic(r.TypeError(what + `: separator must be one character, and neither a quote nor the end of a line`))
 	}
 	return text
 }
 
 type csvTable struct {
-	r      *realm
+	r      *Realm
 	reader *csvReader
 	// names are those of the columns, and order is how their members are
 	// defined: in that of the columns, behind array indexes in ascending order.
@@ -54,13 +54,13 @@ type csvTable struct {
 func (t *csvTable) cells() []string {
 	var cells []string
 	for {
-		t.r.proceed()
+		t.r.Proceed()
 		if t.fields++; t.fields > jsvalue.MaxDecodeValues {
-			panic(t.r.rangeError("csv.parse: more than 1,000,000 fields"))
+			panic(t.r.RangeError("csv.parse: more than 1,000,000 fields"))
 		}
 		text, last, err := t.reader.field()
 		if err != nil {
-			panic(t.r.syntaxError("csv.parse: " + err.Error()))
+			panic(t.r.SyntaxError("csv.parse: " + err.Error()))
 		}
 		if cells = append(cells, text); last {
 			return cells
@@ -74,7 +74,7 @@ func (t *csvTable) head() {
 	seen := map[string]bool{}
 	for i, name := range t.names {
 		if seen[name] {
-			panic(t.r.syntaxError(fmt.Sprintf("csv.parse: line %d has two columns of one name; parse it without header", line)))
+			panic(t.r.SyntaxError(fmt.Sprintf("csv.parse: line %d has two columns of one name; parse it without header", line)))
 		}
 		seen[name] = true
 		t.order = append(t.order, i)
@@ -96,44 +96,44 @@ func (t *csvTable) row() goja.Value {
 	if t.names == nil {
 		items := make([]any, len(cells))
 		for i, text := range cells {
-			items[i] = t.r.rt.ToValue(text)
+			items[i] = t.r.Runtime.ToValue(text)
 		}
-		return t.r.rt.NewArray(items...)
+		return t.r.Runtime.NewArray(items...)
 	}
 	if len(cells) != len(t.names) {
-		panic(t.r.syntaxError(fmt.Sprintf("csv.parse: line %d has %d fields, and the header %d", line, len(cells), len(t.names))))
+		panic(t.r.SyntaxError(fmt.Sprintf("csv.parse: line %d has %d fields, and the header %d", line, len(cells), len(t.names))))
 	}
-	o := t.r.rt.NewObject()
+	o := t.r.Runtime.NewObject()
 	for _, i := range t.order {
-		_ = jsvalue.Define(o, t.names[i], t.r.rt.ToValue(cells[i]))
+		_ = jsvalue.Define(o, t.names[i], t.r.Runtime.ToValue(cells[i]))
 	}
 	return o
 }
 
 // printCSV is csv.print(rows, { header, separator }).
-func (r *realm) printCSV(c goja.FunctionCall) goja.Value {
+func (r *Realm) printCSV(c goja.FunctionCall) goja.Value {
 	const what = "csv.print"
 	options := r.options(what, c.Argument(1), "header", "separator")
 	p := csvPrinter{r: r, separator: r.separator(what, options)}
 	rows := r.listOf(what+": rows", c.Argument(0))
-	p.columns(option(options, "header"), rows)
+	p.columns(Option(options, "header"), rows)
 	for i := range jsvalue.LengthOf(rows) {
-		r.proceed()
-		p.row(rows.Get(index(i)))
+		r.Proceed()
+		p.row(rows.Get(Index(i)))
 	}
-	return r.rt.ToValue(string(p.out))
+	return r.Runtime.ToValue(string(p.out))
 }
 
-func (r *realm) listOf(what string, v goja.Value) *goja.Object {
+func (r *Realm) listOf(what string, v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok || jsvalue.KindOf(o) != jsvalue.Array {
-		panic(r.typeError(what + " must be an array"))
+		panic(r.TypeError(what + " must be an array"))
 	}
 	return o
 }
 
 type csvPrinter struct {
-	r         *realm
+	r         *Realm
 	separator string
 	names     []string // nil where rows are arrays
 	out       []byte
@@ -150,8 +150,8 @@ func (p *csvPrinter) columns(header goja.Value, rows *goja.Object) {
 		list := p.r.listOf("csv.print: header", header)
 		p.names = []string{}
 		for i := range jsvalue.LengthOf(list) {
-			p.r.proceed()
-			p.names = append(p.names, p.cell(list.Get(index(i))))
+			p.r.Proceed()
+			p.names = append(p.names, p.cell(list.Get(Index(i))))
 		}
 	case first != nil && jsvalue.KindOf(first) == jsvalue.Plain:
 		p.names = first.Keys()
@@ -168,20 +168,20 @@ func (p *csvPrinter) row(v goja.Value) {
 	o, ok := v.(*goja.Object)
 	switch {
 	case ok && jsvalue.KindOf(o) == jsvalue.Array:
-		p.line(int(jsvalue.LengthOf(o)), func(i int) string { return p.cell(o.Get(index(int64(i)))) })
+		p.line(int(jsvalue.LengthOf(o)), func(i int) string { return p.cell(o.Get(Index(int64(i)))) })
 	case ok && jsvalue.KindOf(o) == jsvalue.Plain && p.names != nil:
 		p.line(len(p.names), func(i int) string { return p.cell(o.Get(p.names[i])) })
 	default:
-		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d must be an array, or an object like the first", p.rows)))
+		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d must be an array, or an object like the first", p.rows)))
 	}
 }
 
 func (p *csvPrinter) line(n int, cell func(int) string) {
 	if n == 0 {
-		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot tell from no row", p.rows)))
+		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot tell from no row", p.rows)))
 	}
 	for i := range n {
-		p.r.proceed()
+		p.r.Proceed()
 		if i > 0 {
 			p.out = append(p.out, p.separator...)
 		}
@@ -194,11 +194,11 @@ func (p *csvPrinter) line(n int, cell func(int) string) {
 }
 
 func (p *csvPrinter) cell(v goja.Value) string {
-	if isNothing(v) {
+	if IsNothing(v) {
 		return ""
 	}
 	if _, object := v.(*goja.Object); object {
-		panic(p.r.typeError(fmt.Sprintf("csv.print: row %d holds an object; write JSON.stringify(x), or String(x)", p.rows)))
+		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d holds an object; write JSON.stringify(x), or String(x)", p.rows)))
 	}
 	return p.r.bounded(v).String()
 }
@@ -224,7 +224,7 @@ type csvError struct {
 func (e *csvError) Error() string { return fmt.Sprintf("line %d %s", e.line, e.message) }
 
 func newCSVReader(text, separator string) *csvReader {
-	return &csvReader{src: strings.TrimPrefix(text, byteOrderMark), separator: separator, line: 1}
+	return &csvReader{src: strings.TrimPrefix(text, ByteOrderMark), separator: separator, line: 1}
 }
 
 // more goes to the next line that holds something, and reports whether there
@@ -309,7 +309,7 @@ func (c *csvReader) quoted() (string, error) {
 // appendCSV appends a field, in quotes where it needs them.
 func appendCSV(out []byte, text, separator string, alone bool) []byte {
 	switch {
-	case alone && text == "", strings.ContainsAny(text, "\"\r\n"), strings.Contains(text, separator), strings.HasPrefix(text, byteOrderMark):
+	case alone && text == "", strings.ContainsAny(text, "\"\r\n"), strings.Contains(text, separator), strings.HasPrefix(text, ByteOrderMark):
 		out = append(out, '"')
 		out = append(out, strings.ReplaceAll(text, `"`, `""`)...)
 		return append(out, '"')

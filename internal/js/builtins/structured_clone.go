@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"strconv"
@@ -15,7 +15,7 @@ const (
 
 // cloner copies a value within one runtime, with cycles and shared parts.
 type cloner struct {
-	r      *realm
+	r      *Realm
 	copies map[*goja.Object]*goja.Object
 	values int
 	depth  int
@@ -24,20 +24,20 @@ type cloner struct {
 // structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors,
 // ArrayBuffer, typed arrays and boxed primitives. Functions, symbols and other
 // objects are refused, as everywhere.
-func (r *realm) structuredClone(c goja.FunctionCall) goja.Value {
+func (r *Realm) structuredClone(c goja.FunctionCall) goja.Value {
 	copying := cloner{r: r, copies: map[*goja.Object]*goja.Object{}}
 	return copying.value(c.Argument(0))
 }
 
 func (c *cloner) refuse(what string) {
-	panic(c.r.typeError("structuredClone: " + what))
+	panic(c.r.TypeError("structuredClone: " + what))
 }
 
 func (c *cloner) value(v goja.Value) goja.Value {
 	if c.values++; c.values > maxCloneValues {
 		c.refuse("more than " + strconv.Itoa(maxCloneValues) + " values")
 	}
-	c.r.proceed()
+	c.r.Proceed()
 	o, ok := v.(*goja.Object)
 	if !ok {
 		if _, symbol := v.(*goja.Symbol); symbol {
@@ -64,14 +64,14 @@ func (c *cloner) object(o *goja.Object) goja.Value {
 	case jsvalue.TypedArray:
 		return c.typed(o)
 	case jsvalue.Buffer:
-		data, _ := c.r.bytesOf(o)
+		data, _ := c.r.BytesOf(o)
 		return c.keep(o, c.r.newBuffer(append([]byte(nil), data...)).(*goja.Object))
 	case jsvalue.Number, jsvalue.String, jsvalue.Boolean:
-		return c.keep(o, c.r.construct(o.ClassName(), c.r.rt.ToValue(o.Export())))
+		return c.keep(o, c.r.Construct(o.ClassName(), c.r.Runtime.ToValue(o.Export())))
 	case jsvalue.Date:
-		return c.keep(o, c.r.construct("Date", o))
+		return c.keep(o, c.r.Construct("Date", o))
 	case jsvalue.RegExp:
-		return c.keep(o, c.r.construct("RegExp", o))
+		return c.keep(o, c.r.Construct("RegExp", o))
 	case jsvalue.Error:
 		return c.failure(o)
 	case jsvalue.Map:
@@ -79,7 +79,7 @@ func (c *cloner) object(o *goja.Object) goja.Value {
 	case jsvalue.Set:
 		return c.collection(o, "Set")
 	}
-	return c.members(o, c.keep(o, c.r.rt.NewObject()))
+	return c.members(o, c.keep(o, c.r.Runtime.NewObject()))
 }
 
 // keep remembers a copy, before its members are copied, which may lead back to it.
@@ -96,7 +96,7 @@ func (c *cloner) members(from, to *goja.Object) *goja.Object {
 }
 
 func (c *cloner) array(o *goja.Object) goja.Value {
-	made := c.keep(o, c.r.rt.NewArray())
+	made := c.keep(o, c.r.Runtime.NewArray())
 	length := jsvalue.LengthOf(o)
 	_ = made.Set("length", length)
 	return c.members(o, made)
@@ -106,23 +106,23 @@ func (c *cloner) typed(o *goja.Object) goja.Value {
 	if c.values += jsvalue.TypedLength(o) / 8; c.values > maxCloneValues*8 {
 		c.refuse("the typed array is too large")
 	}
-	data, ok := c.r.bytesOf(o)
+	data, ok := c.r.BytesOf(o)
 	if !ok {
 		c.refuse("the typed array cannot be copied")
 	}
-	name := textOf(o.Get("constructor").ToObject(c.r.rt).Get("name"))
+	name := TextOf(o.Get("constructor").ToObject(c.r.Runtime).Get("name"))
 	buffer := c.r.newBuffer(append([]byte(nil), data...))
-	return c.keep(o, c.r.construct(name, buffer))
+	return c.keep(o, c.r.Construct(name, buffer))
 }
 
 func (c *cloner) failure(o *goja.Object) goja.Value {
-	name := textOf(o.Get("name"))
+	name := TextOf(o.Get("name"))
 	switch name {
 	case "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError":
 	default:
 		name = "Error"
 	}
-	made := c.keep(o, c.r.construct(name, c.r.rt.ToValue(textOf(o.Get("message")))))
+	made := c.keep(o, c.r.Construct(name, c.r.Runtime.ToValue(TextOf(o.Get("message")))))
 	if cause := o.Get("cause"); cause != nil {
 		_ = made.Set("cause", c.value(cause))
 	}
@@ -130,17 +130,17 @@ func (c *cloner) failure(o *goja.Object) goja.Value {
 }
 
 func (c *cloner) collection(o *goja.Object, class string) goja.Value {
-	made, method := c.keep(o, c.r.construct(class)), "set"
+	made, method := c.keep(o, c.r.Construct(class)), "set"
 	if class == "Set" {
 		method = "add"
 	}
 	add, _ := jsvalue.Callable(made.Get(method))
-	c.r.rt.ForOf(o, func(item goja.Value) bool {
+	c.r.Runtime.ForOf(o, func(item goja.Value) bool {
 		if class == "Set" {
 			add(made, c.value(item))
 			return true
 		}
-		pair := item.ToObject(c.r.rt)
+		pair := item.ToObject(c.r.Runtime)
 		add(made, c.value(pair.Get("0")), c.value(pair.Get("1")))
 		return true
 	})
@@ -148,14 +148,14 @@ func (c *cloner) collection(o *goja.Object, class string) goja.Value {
 }
 
 // queueMicrotask calls a function after the present one.
-func (r *realm) queueMicrotask(c goja.FunctionCall) goja.Value {
+func (r *Realm) queueMicrotask(c goja.FunctionCall) goja.Value {
 	function, ok := jsvalue.Callable(c.Argument(0))
 	if !ok {
-		panic(r.typeError("queueMicrotask needs a function"))
+		panic(r.TypeError("queueMicrotask needs a function"))
 	}
-	promise, resolve, _ := r.rt.NewPromise()
-	then, _ := jsvalue.Callable(r.rt.ToValue(promise).(*goja.Object).Get("then"))
-	then(r.rt.ToValue(promise), r.function("", func(goja.FunctionCall) goja.Value { return function(goja.Undefined()) }))
+	promise, resolve, _ := r.Runtime.NewPromise()
+	then, _ := jsvalue.Callable(r.Runtime.ToValue(promise).(*goja.Object).Get("then"))
+	then(r.Runtime.ToValue(promise), r.Function("", func(goja.FunctionCall) goja.Value { return function(goja.Undefined()) }))
 	if err := resolve(goja.Undefined()); err != nil {
 		panic(err)
 	}

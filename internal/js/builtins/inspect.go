@@ -1,4 +1,4 @@
-package scripting
+package builtins
 
 import (
 	"math"
@@ -14,12 +14,12 @@ import (
 // maxShownDepth bounds how deep the objects in an object are shown.
 const maxShownDepth = 10
 
-// inspectLine returns values as console shows them, side by side, in a little more
+// InspectLine returns values as console shows them, side by side, in a little more
 // than so many bytes.
-func (r *realm) inspectLine(values []goja.Value, most int) string {
+func (r *Realm) InspectLine(values []goja.Value, most int) string {
 	in := inspector{r: r, most: most}
 	for i, v := range values {
-		r.proceed()
+		r.Proceed()
 		if i > 0 {
 			in.out = append(in.out, ' ')
 		}
@@ -39,7 +39,7 @@ func (r *realm) inspectLine(values []goja.Value, most int) string {
 // line, and the rest as consoles show it. It reads no more of a value than there
 // is room for.
 type inspector struct {
-	r     *realm
+	r     *Realm
 	most  int // about the most bytes that out may have
 	out   []byte
 	outer []*goja.Object // around the present value
@@ -58,7 +58,7 @@ func (in *inspector) fitting(s goja.String) goja.String {
 }
 
 func (in *inspector) value(v goja.Value) {
-	in.r.proceed()
+	in.r.Proceed()
 	switch v := v.(type) {
 	case nil:
 		in.add("undefined")
@@ -180,7 +180,7 @@ func (in *inspector) elements(o *goja.Object) {
 		if in.full() {
 			break
 		}
-		in.value(o.Get(index(i)))
+		in.value(o.Get(Index(i)))
 	}
 	in.add("]")
 }
@@ -198,7 +198,7 @@ func (in *inspector) members(o *goja.Object) {
 		if in.full() {
 			break
 		}
-		in.value(in.r.rt.ToValue(key))
+		in.value(in.r.Runtime.ToValue(key))
 		in.add(":")
 		in.value(o.Get(key))
 	}
@@ -208,7 +208,7 @@ func (in *inspector) members(o *goja.Object) {
 func (in *inspector) collection(o *goja.Object, kind jsvalue.Kind) {
 	in.add(map[jsvalue.Kind]string{jsvalue.Map: "Map [", jsvalue.Set: "Set ["}[kind])
 	first := true
-	in.r.rt.ForOf(o, func(v goja.Value) bool {
+	in.r.Runtime.ForOf(o, func(v goja.Value) bool {
 		if !first {
 			in.add(",")
 		}
