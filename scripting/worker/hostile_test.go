@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,29 +55,25 @@ func asks(id uint64, seq int, op, payload string) {
 	_ = writeFrame(os.Stdout, frameHost, f.append(uvarint(id)))
 }
 
-// forged are outcomes that no body has.
-var forged = map[string]scripting.Outcome{
-	"no JSON":                {Result: &scripting.Result{Kind: scripting.Value, JSON: []byte("{")}},
-	"no value":               {Result: &scripting.Result{Kind: scripting.Value}},
-	"a text that is none":    {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`{"a":1}`)}},
-	"a value of nothing":     {Result: &scripting.Result{Kind: scripting.Nothing, JSON: []byte("1")}},
-	"content of one object":  {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`{"type":"text"}`)}},
-	"content of numbers":     {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[1]`)}},
-	"content without a type": {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[{}]`)}},
-	"a result too large":     {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`"` + strings.Repeat("x", 5<<20) + `"`)}},
-	"an ask that was not":    {Suspended: []scripting.Ask{{Seq: 1, Payload: []byte("{}")}}},
-	"a stack too high":       {Failure: &scripting.Failure{Stack: make([]scripting.Frame, 1000)}},
-	"details that are none":  {Failure: &scripting.Failure{Kind: scripting.ToolError, Details: []byte("{")}},
-}
+// forged returns outcomes that no body has. They are made once they are needed: each process
+// of these tests would make them.
+var forged = sync.OnceValue(func() map[string]scripting.Outcome {
+	return map[string]scripting.Outcome{
+		"no JSON":                {Result: &scripting.Result{Kind: scripting.Value, JSON: []byte("{")}},
+		"no value":               {Result: &scripting.Result{Kind: scripting.Value}},
+		"a text that is none":    {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`{"a":1}`)}},
+		"a value of nothing":     {Result: &scripting.Result{Kind: scripting.Nothing, JSON: []byte("1")}},
+		"content of one object":  {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`{"type":"text"}`)}},
+		"content of numbers":     {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[1]`)}},
+		"content without a type": {Result: &scripting.Result{Kind: scripting.Content, Content: []byte(`[{}]`)}},
+		"a result too large":     {Result: &scripting.Result{Kind: scripting.Text, JSON: []byte(`"` + strings.Repeat("x", 5<<20) + `"`)}},
+		"an ask that was not":    {Suspended: []scripting.Ask{{Seq: 1, Payload: []byte("{}")}}},
+		"a stack too high":       {Failure: &scripting.Failure{Stack: make([]scripting.Frame, 1000)}},
+		"details that are none":  {Failure: &scripting.Failure{Kind: scripting.ToolError, Details: []byte("{")}},
+	}
+})
 
 func init() {
-	for name, out := range forged {
-		programs["forges "+name] = hostile(func(id uint64, kind byte, _ []byte) {
-			if kind == frameCall {
-				ends(id, out)
-			}
-		})
-	}
 	programs["finds much fault"] = hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
 			f := outcomeFrame{fault: strings.Repeat("x", 20<<20)}
@@ -172,7 +169,7 @@ func limited(out scripting.Outcome, name string) bool {
 
 func TestAnOutcomeThatNoBodyHasIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	for name := range forged {
+	for name := range forged() {
 		t.Run(name, func(t *testing.T) {
 			if _, out := run(t, "forges "+name, silent); !limited(out, "process") {
 				t.Errorf("got %+v", out)
@@ -296,44 +293,68 @@ func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
 	}
 }
 
+// forges returns the program that ends its calls with one of the forged outcomes.
+func forges(name string) func() error {
+	return hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			ends(id, forged()[name])
+		}
+	})
+}
+
+// sends returns the program that sends one of the malformed frames.
+func sends(name string) func() error {
+	return hostile(func(id uint64, kind byte, _ []byte) {
+		if kind == frameCall {
+			frame := malformed()[name]
+			_ = writeFrame(os.Stdout, frame.kind, append(uvarint(id), frame.content...))
+		}
+	})
+}
+
 // deep is JSON that is nested so deep.
 func deep(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// malformed are frames that no process sends, as what follows the id of the call.
-var malformed = map[string]struct {
+// malformedFrame has what follows the id of the call in a frame.
+type malformedFrame struct {
 	kind    byte
 	content []byte
-}{
-	"a host call without a number":       {frameHost, nil},
-	"a host call cut off":                {frameHost, []byte("\x01\x7fhttp")},
-	"a host call by no number":           {frameHost, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")},
-	"a host call by a huge number":       {frameHost, append(uvarint(1<<40), 0, 0)},
-	"a tail that is none":                {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{99}, payload: []byte("{}")}).append(nil)},
-	"an answer that was not given":       {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{2, 1}, payload: []byte("{}")}).append(nil)},
-	"the second host call":               {frameHost, (&hostFrame{seq: 2, op: "http.request", payload: []byte("{}")}).append(nil)},
-	"an operation of a long name":        {frameHost, (&hostFrame{seq: 1, op: strings.Repeat("x", 1000), payload: []byte("{}")}).append(nil)},
-	"a payload of nothing":               {frameHost, (&hostFrame{seq: 1, op: "http.request"}).append(nil)},
-	"a payload cut off":                  {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":`)}).append(nil)},
-	"a payload with a name twice":        {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":1,"a":2}`)}).append(nil)},
-	"a payload with text behind it":      {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{} {}`)}).append(nil)},
-	"a payload that is no text":          {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("\"\xff\"")}).append(nil)},
-	"a payload with a huge number":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("1e999")}).append(nil)},
-	"a payload too deep":                 {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(bounds().Depth + 1))}).append(nil)},
-	"a payload deeper than stacks":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(2_000_000))}).append(nil)},
-	"a message too deep":                 {frameHost, (&hostFrame{seq: 1, op: "log", payload: []byte(deep(1000))}).append(nil)},
-	"a question too deep":                {frameHost, (&hostFrame{seq: 1, op: "ask", payload: []byte(deep(1000))}).append(nil)},
-	"an outcome of nothing":              {frameOutcome, (&outcomeFrame{}).append(nil)},
-	"an outcome cut off":                 {frameOutcome, []byte{200}},
-	"an outcome of no kind":              {frameOutcome, (&outcomeFrame{outcome: []byte{9, 1}}).append(nil)},
-	"a result too deep":                  {frameOutcome, result(deep(1000))},
-	"a failure that is none":             {frameOutcome, (&outcomeFrame{outcome: []byte("\x01{")}).append(nil)},
-	"a failure too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x01" + `{"Other":` + deep(1000) + "}")}).append(nil)},
-	"a failure with another behind it":   {frameOutcome, (&outcomeFrame{outcome: []byte("\x01{}{}")}).append(nil)},
-	"questions too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x02" + deep(2_000_000))}).append(nil)},
-	"a frame of a kind that we send":     {frameAnswer, nil},
-	"a frame of no kind":                 {'?', nil},
-	"an end of a host call by no number": {frameDrop, nil},
 }
+
+// malformed returns frames that no process sends. See [forged].
+var malformed = sync.OnceValue(func() map[string]malformedFrame {
+	return map[string]malformedFrame{
+		"a host call without a number":       {frameHost, nil},
+		"a host call cut off":                {frameHost, []byte("\x01\x7fhttp")},
+		"a host call by no number":           {frameHost, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")},
+		"a host call by a huge number":       {frameHost, append(uvarint(1<<40), 0, 0)},
+		"a tail that is none":                {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{99}, payload: []byte("{}")}).append(nil)},
+		"an answer that was not given":       {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{2, 1}, payload: []byte("{}")}).append(nil)},
+		"the second host call":               {frameHost, (&hostFrame{seq: 2, op: "http.request", payload: []byte("{}")}).append(nil)},
+		"an operation of a long name":        {frameHost, (&hostFrame{seq: 1, op: strings.Repeat("x", 1000), payload: []byte("{}")}).append(nil)},
+		"a payload of nothing":               {frameHost, (&hostFrame{seq: 1, op: "http.request"}).append(nil)},
+		"a payload cut off":                  {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":`)}).append(nil)},
+		"a payload with a name twice":        {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":1,"a":2}`)}).append(nil)},
+		"a payload with text behind it":      {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{} {}`)}).append(nil)},
+		"a payload that is no text":          {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("\"\xff\"")}).append(nil)},
+		"a payload with a huge number":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("1e999")}).append(nil)},
+		"a payload too deep":                 {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(bounds().Depth + 1))}).append(nil)},
+		"a payload deeper than stacks":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(2_000_000))}).append(nil)},
+		"a message too deep":                 {frameHost, (&hostFrame{seq: 1, op: "log", payload: []byte(deep(1000))}).append(nil)},
+		"a question too deep":                {frameHost, (&hostFrame{seq: 1, op: "ask", payload: []byte(deep(1000))}).append(nil)},
+		"an outcome of nothing":              {frameOutcome, (&outcomeFrame{}).append(nil)},
+		"an outcome cut off":                 {frameOutcome, []byte{200}},
+		"an outcome of no kind":              {frameOutcome, (&outcomeFrame{outcome: []byte{9, 1}}).append(nil)},
+		"a result too deep":                  {frameOutcome, result(deep(1000))},
+		"a failure that is none":             {frameOutcome, (&outcomeFrame{outcome: []byte("\x01{")}).append(nil)},
+		"a failure too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x01" + `{"Other":` + deep(1000) + "}")}).append(nil)},
+		"a failure with another behind it":   {frameOutcome, (&outcomeFrame{outcome: []byte("\x01{}{}")}).append(nil)},
+		"questions too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x02" + deep(2_000_000))}).append(nil)},
+		"a frame of a kind that we send":     {frameAnswer, nil},
+		"a frame of no kind":                 {'?', nil},
+		"an end of a host call by no number": {frameDrop, nil},
+	}
+})
 
 // result is the outcome of a body that returns a value.
 func result(value string) []byte {
@@ -345,13 +366,6 @@ func result(value string) []byte {
 }
 
 func init() {
-	for name, frame := range malformed {
-		programs["sends "+name] = hostile(func(id uint64, kind byte, _ []byte) {
-			if kind == frameCall {
-				_ = writeFrame(os.Stdout, frame.kind, append(uvarint(id), frame.content...))
-			}
-		})
-	}
 	programs["announces more than comes"] = hostile(func(_ uint64, kind byte, _ []byte) {
 		if kind == frameCall {
 			_, _ = os.Stdout.Write([]byte{frameOutcome, 1, 0, 0, 0, 'x'})
@@ -373,7 +387,7 @@ func TestAMalformedFrameEndsItsProcessAndReachesNobody(t *testing.T) {
 		return []byte("{}"), nil
 	})
 	names := []string{"announces more than comes", "announces too much"}
-	for name := range malformed {
+	for name := range malformed() {
 		names = append(names, "sends "+name)
 	}
 	for _, name := range names {

@@ -72,6 +72,7 @@ func TestAListOfAnyKindThatChangesIsReadAgain(t *testing.T) {
 	} {
 		for _, kind := range []string{"tool", "prompt", "resource"} {
 			t.Run(way+" "+kind, func(t *testing.T) {
+				t.Parallel()
 				place := program(t, "growing")
 				if row.handler != nil {
 					s := forgets(t, growing())

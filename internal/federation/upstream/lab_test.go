@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,6 +129,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
 		programs[os.Args[1]]()
 		syscall.Exit(0)
+	}
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // parallel tests wait most of the time
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -69,8 +69,10 @@ func (h *heard) Log(level, message string, _ json.RawMessage) {
 }
 
 func TestProgressReachesItsCall(t *testing.T) {
+	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			l, _ := dial(t, place)
 			mine, others := &heard{}, &heard{}
 			other := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, others)
@@ -234,6 +236,7 @@ func TestAServerHasFewQuestionsOpen(t *testing.T) {
 }
 
 func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
+	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			o, _ := options(t)

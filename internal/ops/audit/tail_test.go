@@ -9,7 +9,7 @@ import (
 
 // TestNoFileIsPassedOverByWhoFollows puts a file aside with every record.
 func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	path := filepath.Join(memoryFolder(t), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 1, Keep: Retention{Files: 1000}})
 	const records = 100
 	ended := make(chan error)
