@@ -302,6 +302,9 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 // TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
 // did it, and is never done again.
 func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", "policy \"all\" {\n  requires_approval = \"true\"\n  reason = \"Large\"\n}\n")}})
 	var done atomic.Int64
 	goTool(t, s, "large", func(context.Context) (string, error) {

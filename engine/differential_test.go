@@ -114,8 +114,11 @@ func TestAReloadEndsAsAFirstLoadOfTheSameFilesWould(t *testing.T) {
 	options := engine.Options{Name: "t", Files: engine.Files{Tools: tools, ToolsPath: "tools.d", Config: config, ConfigPath: "mcpd.hcl"}}
 	s := server(t, options)
 	good, steps := 0, 150
-	if judging() {
+	switch {
+	case judging():
 		steps = 1000
+	case testing.Short():
+		steps = 30
 	}
 	for step := range steps {
 		var reload engine.Change

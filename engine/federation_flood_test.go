@@ -49,6 +49,9 @@ func thousands(t *testing.T) (url string) {
 }
 
 func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
+	}
 	s := pinned(t, newLock(t), upstreamAt(thousands(t)))
 	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
@@ -65,6 +68,9 @@ func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
 }
 
 func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
+	}
 	url := thousands(t)
 	for _, pin := range []string{"first", "off"} {
 		s := pinned(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))

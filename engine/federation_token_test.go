@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -100,7 +101,14 @@ secret "token" {
 	if got := sum(); !strings.Contains(got, "has not answered") {
 		t.Fatalf("a call with a token that is taken back ends with %s", got)
 	}
-	until(t, s, func() bool { return strings.Contains(sum(), `{"sum":3}`) })
+	// It may be gone and back, with the same tools, within one snapshot: no other one tells of it.
+	for !strings.Contains(sum(), `{"sum":3}`) {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("it is not back")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	if n := desk.given.Load(); n != 2 {
 		t.Errorf("%d tokens were given", n)
 	}

@@ -257,6 +257,9 @@ var ways = map[string]struct {
 // TestNoToolFileGetsPastTheOperator tries each way by a reload of sound files, and as the
 // first load.
 func TestNoToolFileGetsPastTheOperator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			for _, reload := range []bool{true, false} {

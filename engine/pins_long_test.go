@@ -13,6 +13,9 @@ import (
 // TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast: a deep schema of many items is short
 // in a list, and would be long in the lock file.
 func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
+	}
 	schema := strings.Repeat("[", 55) + strings.Repeat("0,", 48_900) + "1" + strings.Repeat("]", 55)
 	var tools []string
 	for i := range 3 {

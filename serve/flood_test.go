@@ -390,9 +390,12 @@ const asked = 3
 // TestFlood_unreadAnswers has an attacker ask for large results and read none. The victim
 // reads as large ones, and what the server holds stays within its bound.
 func TestFlood_unreadAnswers(t *testing.T) {
-	all := usual(t)
+	all, few := usual(t), 40
 	if os.Getenv("MCPD_LONG") == "" {
 		all = all[:1]
+	}
+	if testing.Short() {
+		few = 12 // the race detector needs no full budget
 	}
 	for transport, ask := range unread {
 		for _, s := range all {
@@ -400,7 +403,7 @@ func TestFlood_unreadAnswers(t *testing.T) {
 				f := floodSite(t, s.auths)
 				f.judge("small", s.victim, 0)
 				before := heldBytes()
-				f.attack(min(attackers(40), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
+				f.attack(min(attackers(few), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
 				var rounds []uint64
 				for range 4 {
 					f.judge("small", s.victim, 0)

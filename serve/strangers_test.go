@@ -159,6 +159,9 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 // TestNoMethodIsServedToStrangers: what they send is refused before anything is done,
 // also on the sessions and streams of others. Who has a credential is served.
 func TestNoMethodIsServedToStrangers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it makes one request at a time")
+	}
 	blocks, revoked, by := guardedBlocks(t)
 	m := newMatrix(t, blocks)
 	for _, at := range m.entrances(revoked, by) {
@@ -226,6 +229,9 @@ func toStrangers() map[string]string {
 // TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
 // of HTTP, with the session and the stream of somebody else.
 func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it makes one request at a time")
+	}
 	blocks, revoked, by := guardedBlocks(t)
 	m := newMatrix(t, blocks)
 	for _, at := range m.entrances(revoked, by) {
