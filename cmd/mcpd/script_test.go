@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// overlap has twice as many tests run at once as there are processors, unless -parallel
-// says how many: most of them wait for processes half of their time.
+// overlap has three times as many tests run at once as there are processors, unless -parallel
+// says how many: most of them wait for processes and disks half of their time.
 func overlap() error {
 	flag.Parse()
 	const name = "test.parallel"
@@ -41,7 +41,7 @@ func overlap() error {
 	if given {
 		return nil
 	}
-	return flag.Set(name, strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	return flag.Set(name, strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 }
 
 // runTests runs all tests, with the commands in PATH, and leaves nothing behind.

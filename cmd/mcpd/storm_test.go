@@ -189,14 +189,18 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 		calls [][2]string
 		tool  string
 		args  string
+		raced bool // runs with the race detector and -short, too
 	}{
-		{"memory bombs", true, [][2]string{{"hungry", "{}"}, {"doubling", "{}"}}, "add", `{"a":1,"b":2}`},
-		{"large results", true, [][2]string{{"large", "{}"}, {"rows", "{}"}}, "add", `{"a":1,"b":2}`},
-		{"large results of an address", false, [][2]string{{"large", "{}"}, {"rows", "{}"}}, "add", `{"a":1,"b":2}`},
-		{"endless calls of the same tool", true, [][2]string{{"sum", `{"n":1000000000}`}}, "sum", `{"n":100}`},
-		{"long calls of the same tool", false, [][2]string{{"sum", `{"n":200000}`}}, "sum", `{"n":100}`},
+		{"memory bombs", true, [][2]string{{"hungry", "{}"}, {"doubling", "{}"}}, "add", `{"a":1,"b":2}`, false},
+		{"large results", true, [][2]string{{"large", "{}"}, {"rows", "{}"}}, "add", `{"a":1,"b":2}`, true},
+		{"large results of an address", false, [][2]string{{"large", "{}"}, {"rows", "{}"}}, "add", `{"a":1,"b":2}`, false},
+		{"endless calls of the same tool", true, [][2]string{{"sum", `{"n":1000000000}`}}, "sum", `{"n":100}`, false},
+		{"long calls of the same tool", false, [][2]string{{"sum", `{"n":200000}`}}, "sum", `{"n":100}`, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if slower > 1 && testing.Short() && !test.raced {
+				t.Skip("SKIPPED with -short: rows with the race detector are one of keys and one of addresses")
+			}
 			s := serveStorm(t, test.keys)
 			answers, calls := int64(10), 25
 			if os.Getenv("MCPD_LONG") != "" {
