@@ -14,7 +14,7 @@ import (
 // Program is a compiled body. It is immutable and may run any number of times
 // at once.
 type Program struct {
-	compiled *compiler.Program
+	compiled compiler.Program
 }
 
 // Compile checks and compiles src. It returns a program unless the list holds
@@ -26,7 +26,7 @@ func Compile(src Source) (*Program, diag.List) {
 	if compiled == nil {
 		return nil, list
 	}
-	return &Program{compiled}, list
+	return &Program{*compiled}, list
 }
 
 // IsCodeName reports whether code can reach a tool, or a group of tools, by that
