@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )

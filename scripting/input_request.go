@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/compiler"
 )

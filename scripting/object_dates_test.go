@@ -1,8 +1,9 @@
 package scripting
 
 import (
-	"github.com/mcpd/mcpd/internal/js/dates"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/js/dates"
 )
 
 func TestDates(t *testing.T) {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/compiler"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // Program is a compiled body. It is immutable and may run any number of times
 // at once.
 type Program struct {
-	compiled *compiler.Program
+	compiled compiler.Program
 }
 
 // Compile checks and compiles src. It returns a program unless the list holds
@@ -25,7 +26,7 @@ func Compile(src Source) (*Program, diag.List) {
 	if compiled == nil {
 		return nil, list
 	}
-	return &Program{compiled}, list
+	return &Program{*compiled}, list
 }
 
 // IsCodeName reports whether code can reach a tool, or a group of tools, by that
@@ -119,3 +120,37 @@ func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 }
 
 var errOtherProgram = errors.New("it is another than it was")
+
+// A body and all that it is compiled against. The types stand in package source because the
+// compiler, which is below this package, takes them too.
+type (
+	Source     = source.Source
+	Kind       = source.Kind
+	Language   = source.Language
+	Object     = source.Object
+	Member     = source.Member
+	Transpiler = source.Transpiler
+)
+
+// What bodies are for; see [source.Kind].
+const (
+	Tool     = source.Tool
+	Hook     = source.Hook
+	Resource = source.Resource
+	Prompt   = source.Prompt
+	Complete = source.Complete
+	Code     = source.Code
+)
+
+// What bodies are written in; see [source.Language].
+const (
+	JS = source.JS
+	TS = source.TS
+)
+
+// Codes of diagnostics that callers act on.
+const (
+	MissingExtension = source.MissingExtension
+	FenceRemoved     = source.FenceRemoved
+	ImportRemoved    = source.ImportRemoved
+)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
@@ -48,7 +49,7 @@ type run struct {
 
 func newRun(ctx context.Context, c Call, h Host) *run {
 	r := &run{
-		Realm: builtins.Realm{Runtime: goja.New(), Program: c.Program.compiled},
+		Realm: builtins.Realm{Runtime: goja.New(), Program: &c.Program.compiled},
 		ctx:   ctx, call: c, host: h, book: newBook(c.Journal, c.limits()), began: time.Now(),
 	}
 	r.Caller, r.MaxOutput, r.MaxDepth = r, r.book.limits.Output, r.book.limits.Depth

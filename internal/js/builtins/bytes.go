@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 

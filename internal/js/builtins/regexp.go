@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dop251/goja"
+
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 

@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/token"
+
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 

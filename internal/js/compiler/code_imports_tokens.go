@@ -1,8 +1,9 @@
 package compiler
 
 import (
-	"github.com/mcpd/mcpd/internal/js/syntax"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // importLexer cuts code into tokens, and knows what of Python stands in import statements:

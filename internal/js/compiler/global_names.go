@@ -1,8 +1,9 @@
 package compiler
 
 import (
-	"github.com/mcpd/mcpd/scripting/source"
 	"slices"
+
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 func globalsOf(s *source.Source, tools *ToolNames) []string {

@@ -1,9 +1,10 @@
 package compiler
 
 import (
-	"github.com/mcpd/mcpd/internal/js/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
 // setting is what stands around a mistake.
