@@ -115,65 +115,6 @@ func (e *Env) build(objects map[string]*shape) error {
 	return nil
 }
 
-// Compile compiles a policy for one tool: against the schema of its arguments.
-// The policy is nil when the list has errors. A policy that never mentions the
-// arguments or the result is compiled once and shared by all tools, so that covering many
-// costs next to nothing.
-func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) { return e.compile(src, &t) }
-
-// CompileAny checks a policy that covers no tool yet, taking any arguments.
-func (e *Env) CompileAny(src Source) diag.List {
-	_, diags := e.compile(src, nil)
-	return diags
-}
-
-func (e *Env) compile(src Source, t *Tool) (*Policy, diag.List) {
-	if !src.mayReadTool() {
-		if p, diags := e.compileUniversal(src); p != nil {
-			return p, diags
-		}
-		// The tool's arguments make for better messages.
-	}
-	var known Tool
-	if t != nil {
-		known = *t
-	}
-	s, err := e.scopeFor(src.schemas(known))
-	if err != nil {
-		return nil, diag.List{schemaProblem(known, err)}
-	}
-	c := compiler{scope: s, owner: src.owner(), tool: t}
-	return c.policyOf(src), c.diags
-}
-
-func schemaProblem(t Tool, err error) diag.Diagnostic {
-	return diag.Diagnostic{
-		Code: codeSchema, Summary: fmt.Sprintf("the arguments of tool %q have no schema that can be read", t.Name),
-		Detail: err.Error(), Range: t.Range,
-	}
-}
-
-// compileUniversal compiles a policy that is alike for all tools, or returns
-// what became of it before.
-func (e *Env) compileUniversal(src Source) (*Policy, diag.List) {
-	key := src.key()
-	e.mu.Lock()
-	known, ok := e.universal[key]
-	e.mu.Unlock()
-	if ok {
-		return known.policy, slices.Clone(known.diags)
-	}
-	c := compiler{scope: e.plain, owner: src.owner()}
-	p := c.policyOf(src)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.universal) >= rememberMost {
-		clear(e.universal)
-	}
-	e.universal[key] = universal{p, c.diags}
-	return p, slices.Clone(c.diags)
-}
-
 // decodeVars decodes the variables. Numbers become what their types say.
 func decodeVars(raw json.RawMessage, s *shape) (map[string]any, error) {
 	if len(raw) == 0 {

@@ -123,30 +123,6 @@ func (p *process) attend() {
 	_ = p.stream.Close()
 }
 
-// kill kills the process, for the first cause that is given.
-func (p *process) kill(why cause) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cause != endless {
-		return
-	}
-	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
-	_ = p.cmd.Process.Kill()
-	close(p.doomed)
-	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
-}
-
-// isDoomed reports whether the process was killed, or has ended: it takes no calls
-// any more, though it may be long until it is gone.
-func (p *process) isDoomed() bool {
-	select {
-	case <-p.doomed:
-		return true
-	default:
-		return false
-	}
-}
-
 // holds reports whether a call computes since before the look before the last.
 func (p *process) holds() bool {
 	p.mu.Lock()

@@ -65,12 +65,6 @@ func (m *maker) leave(kind catalog.Kind, name, why string) {
 	m.out(kind, name, why)
 }
 
-// quarantine leaves out a tool that nobody has accepted as it is.
-func (m *maker) quarantine(name, why string) {
-	m.tell(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
-	m.out(catalog.Tools, name, why).Quarantined = true
-}
-
 // out is leave without the warning. What it returns is good until the next one is left out.
 func (m *maker) out(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {

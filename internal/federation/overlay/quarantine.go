@@ -186,3 +186,9 @@ func lists(l *upstream.Listing, held lockfile.Tool, veil Veil) bool {
 	called := listedOf(held.Upstream(), entries, veil)
 	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
 }
+
+// quarantine leaves out a tool that nobody has accepted as it is.
+func (m *maker) quarantine(name, why string) {
+	m.tell(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
+	m.out(catalog.Tools, name, why).Quarantined = true
+}

@@ -214,49 +214,6 @@ func (c *compilation) granted(kind string) []string {
 	return names
 }
 
-// checkNames tells names that mean nothing: a body can never read one. A body that asks
-// for a name with typeof knows that it may be absent, one that knows globalThis may
-// define it there, and code runs up to the name.
-func (c *compilation) checkNames(found *analysis) {
-	known := append(globalsOf(&c.src, c.names()), builtins()...)
-	severity := diag.Error
-	if c.src.Kind == source.Code || found.reads("globalThis") {
-		severity = diag.Warning
-	}
-	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		at, free := found.free(name)
-		if len(c.list) >= maxReports {
-			return
-		}
-		if !free || found.probed[name] || c.isDefined(name) {
-			continue
-		}
-		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
-		if tool := c.ownTool(name, at); tool != "" {
-			d.Detail = tool // told where it is called
-		} else if found.targets[name] && c.src.Kind != source.Code {
-			d.Detail = "declare it with let or const"
-			if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
-				d.Detail = guess + " Else declare it with let or const"
-			}
-		} else if c.src.Kind != source.Hook && slices.Contains(c.src.Inputs, name) {
-			d.Detail = "write " + c.subject() + "." + name
-		} else if advice, ok := c.absent(name); ok {
-			d.Severity, d.Detail = diag.Error, advice
-		} else if meant := c.elsewhere(name); meant != "" {
-			d.Detail = meant
-			if c.src.Kind == source.Code {
-				d.Severity = diag.Error // before anything is done
-			}
-		} else if guess := c.guess(name); guess != "" {
-			d.Detail = guess
-		} else if guess := c.nearName(found, name, at, known); guess != "" {
-			d.Detail = guess
-		}
-		c.report(d, at, at+file.Idx(len(name)))
-	}
-}
-
 // checkLocales warns of methods that format by locale, which the engine has not.
 func (c *compilation) checkLocales(found *analysis) {
 	if c.src.Kind == source.Code {
