@@ -141,9 +141,7 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 			t.Error("it answers without TLS")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "mcpd.hcl"), []byte(tlsBlock), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	save(t, filepath.Join(dir, "mcpd.hcl"), tlsBlock)
 	if _, err := d.waitFor(regexp.MustCompile("reloaded")); err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +169,7 @@ func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
 	d.url = "http://127.0.0.1:" + port
 	for _, config := range []string{"", "server {}\n", "auth \"anonymous\" \"all\" {}\n"} {
 		if config != "" {
-			if err := os.WriteFile(filepath.Join(dir, "mcpd.hcl"), []byte(config), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			save(t, filepath.Join(dir, "mcpd.hcl"), config)
 			if _, err := d.waitFor(regexp.MustCompile("reloaded")); err != nil {
 				t.Fatal(err)
 			}

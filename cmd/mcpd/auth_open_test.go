@@ -183,9 +183,7 @@ func (g *guarded) tellUntil(ended <-chan error) {
 		default:
 		}
 		path := filepath.Join(filepath.Dir(g.keys), "tools.d", "more.hcl")
-		if err := os.WriteFile(path, fmt.Appendf(nil, "tool \"more%d\" {\n  run = \"return 1\"\n}\n", i), 0o644); err != nil {
-			g.t.Fatal(err)
-		}
+		save(g.t, path, fmt.Sprintf("tool \"more%d\" {\n  run = \"return 1\"\n}\n", i))
 		g.status(routes[8], http.Header{})
 	}
 	g.t.Error("the stream never ends")

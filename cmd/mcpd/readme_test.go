@@ -124,7 +124,11 @@ func (r *reader) save(block string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(target, []byte(text), 0o644); err != nil {
+	whole := r.dir + ".whole" // the server never sees a half of it
+	if err := os.WriteFile(whole, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(whole, target); err != nil {
 		return err
 	}
 	if r.daemon != nil {

@@ -67,9 +67,7 @@ func followEdits(t *testing.T, transport mcp.Transport, tools string) {
 	}
 	for version := 1; version <= 3; version++ {
 		text := fmt.Sprintf("tool \"probe\" {\n  description = \"Version %d\"\n  run = <<JS\n    return \"version %[1]d\";\n  JS\n}\n", version)
-		if err := os.WriteFile(filepath.Join(tools, "probe.hcl"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		save(t, filepath.Join(tools, "probe.hcl"), text)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -82,5 +80,17 @@ func followEdits(t *testing.T, transport mcp.Transport, tools string) {
 		if got := result.Content[0].(*mcp.TextContent).Text; got != fmt.Sprintf("version %d", version) {
 			t.Errorf("the call after version %d was announced returned %q", version, got)
 		}
+	}
+}
+
+// save replaces a file that a server watches, as editors do: the server never sees it half written.
+func save(t testing.TB, path, text string) {
+	t.Helper()
+	whole := filepath.Join(t.TempDir(), "whole")
+	if err := os.WriteFile(whole, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(whole, path); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -126,9 +126,7 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := strings.Replace(string(text), "https://"+frontName+"/oauth/mine", "http://127.0.0.1:8976/back", 1)
-	if err := os.WriteFile(config, []byte(here), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, config, here)
 	if _, err := h.waitFor(regexp.MustCompile("reloaded")); err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +157,7 @@ func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := strings.Replace(string(text), h.secret(), "secret \"mine\" {\n  env = \"HOME\"\n}\n", 1)
-	if err := os.WriteFile(config, []byte(without), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	save(t, config, without)
 	if _, err := h.waitFor(regexp.MustCompile("reloaded")); err != nil {
 		t.Fatal(err)
 	}
