@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,8 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// overlap has three times as many tests run at once as there are processors, unless -parallel
-// says how many: most of them wait for processes and disks half of their time.
+// overlap has three times as many tests run at once as there are processors, and twice as many
+// with the race detector, unless -parallel says how many: most of them wait for processes and
+// disks half of their time.
 func overlap() error {
 	flag.Parse()
 	const name = "test.parallel"
@@ -41,7 +43,11 @@ func overlap() error {
 	if given {
 		return nil
 	}
-	return flag.Set(name, strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	each := 3
+	if slower > 1 {
+		each = 2
+	}
+	return flag.Set(name, strconv.Itoa(each*runtime.GOMAXPROCS(0)))
 }
 
 // runTests runs all tests, with the commands in PATH, and leaves nothing behind.
@@ -119,7 +125,7 @@ func runScripts(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
+		Files:               scripts(t, dir),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -161,6 +167,28 @@ func runScripts(t *testing.T, dir string) {
 		},
 	})
 }
+
+// scripts returns the scenarios of a folder. With the race detector, -short leaves out those
+// that start no server: a verb is one goroutine.
+func scripts(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scenarios", err)
+	}
+	if slower == 1 || !testing.Short() {
+		return files
+	}
+	return slices.DeleteFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !startsServer.Match(text)
+	})
+}
+
+var startsServer = regexp.MustCompile(`(?m)^(! )?(exec mcpd )?(serve|talk)\b`)
 
 // verbs has mcpd be, for all that scripts execute, the one of [verbProgram]. What serve starts
 // is the other.
