@@ -157,6 +157,9 @@ func increase(s state.Store, space, key string) error {
 
 // Every name is a space and a key: none reaches what another holds.
 func spacesAreApart(t *testing.T, suite suite) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	s, _ := suite.fresh(t, state.Options{})
 	names := []string{
 		"a", "A", "a\x00", "\x00a", "a\x00a", "a/b", "a/../b", "..", "a'; DROP TABLE pairs; --", "%", "_", "*", "é", "e\u0301", "\U0010ffff",

@@ -138,6 +138,9 @@ func largeJournals(t *testing.T, suite suite) {
 // tampering changes every byte, adds and removes some, and swaps parts, of texts
 // that end in each of the ways in which base64 can.
 func tampering(t *testing.T, suite suite) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	s, want := sample()
 	_, _, sealer, _ := sealed(t, suite, s)
 	for range 3 {

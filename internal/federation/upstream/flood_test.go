@@ -75,6 +75,9 @@ func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
 
 func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
+	}
 	const size = 3 << 20
 	pages := 0
 	place, o := flood{tools: func(id, _ string) (kind, text string) {

@@ -58,6 +58,9 @@ func BenchmarkWire(b *testing.B) {
 }
 
 func TestACallStaysWithinTheAllocationsOfTheWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it counts allocations, and other tests make such calls")
+	}
 	const budget = 95
 	small, large := testing.AllocsPerRun(200, crossing(t, 100)), testing.AllocsPerRun(50, crossing(t, 1_000_000))
 	if small > budget || large > budget {

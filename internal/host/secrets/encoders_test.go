@@ -225,6 +225,9 @@ func randomSecrets(r *rand.Rand, n int) []string {
 
 // TestRedact_encoders has hosts echo values by every encoder, between other texts.
 func TestRedact_encoders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	rounds := 100
 	if os.Getenv("MCPD_LONG") != "" {
 		rounds = 5000
@@ -331,6 +334,9 @@ func adversarialValues(t testing.TB) *Store {
 // TestRedact_chainsOfEscapes checks that deep nesting of escapes neither fails nor leaves
 // anything.
 func TestRedact_chainsOfEscapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: one goroutine works here alone")
+	}
 	s := holding(t, "hunter2/+")
 	shown := "hunter2%2F%2b"
 	for range 1000 {
