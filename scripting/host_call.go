@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -230,4 +231,48 @@ func (r *run) pass(op string, payload []byte) *Failure {
 
 func hostPanic(op string) *Failure {
 	return &Failure{Kind: HostPanic, Message: fmt.Sprintf("the host failed at %s", op)}
+}
+
+// demand asks the host and waits for the answer, while the body does nothing else.
+func (r *run) demand(op string, payload []byte) (answer, *Failure) {
+	r.loop.seq++
+	question := entryRecord{kind: entryAsked, seq: r.loop.seq, op: op, digest: digestOf(payload)}
+	if _, failure := r.book.note(question); failure != nil {
+		return answer{}, failure
+	}
+	given, failure := r.awaited(op, payload)
+	if failure == nil && given.panicked {
+		failure = hostPanic(op)
+	}
+	return given, failure
+}
+
+// awaited returns the answer to the last host call: from the journal, where it
+// follows the call at once, or else from the host.
+func (r *run) awaited(op string, payload []byte) (given answer, failure *Failure) {
+	before, ok, failure := r.book.event()
+	switch {
+	case failure != nil:
+		return answer{}, failure
+	case ok:
+		return before.given(), nil
+	}
+	if arrived, ok := r.book.arrivalOf(r.loop.seq); ok {
+		given = arrived.given()
+	} else {
+		if remote, ok := r.host.(Remote); ok {
+			remote.Begin(r.loop.seq, op, payload, r.book.tail())
+		}
+		given = do(r.ctx, r.host, r.loop.seq, op, payload)
+	}
+	return given, r.book.write(given.record())
+}
+
+// mustJSON encodes a payload, which is made of strings and finite numbers.
+func mustJSON(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return out
 }

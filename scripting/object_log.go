@@ -131,15 +131,6 @@ func (r *run) disconnect(goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// mustJSON encodes a payload, which is made of strings and finite numbers.
-func mustJSON(v any) []byte {
-	out, err := json.Marshal(v)
-	if err != nil {
-		return []byte("null")
-	}
-	return out
-}
-
 // opConsole is the operation by which a body says what it prints.
 const opConsole = "console"
 
