@@ -73,3 +73,10 @@ func builtins() []string {
 
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
+
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
+
+// HttpMethods are the methods of http.NAME, but for request.
+func HttpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }

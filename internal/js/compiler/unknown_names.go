@@ -223,13 +223,6 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	return names, names != nil
 }
 
-func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
-
-func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
-
-// HttpMethods are the methods of http.NAME, but for request.
-func HttpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }
-
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
