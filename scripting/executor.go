@@ -159,13 +159,13 @@ func NewSeed() (s Seed) {
 	return s
 }
 
-// secret returns the stream of what crypto makes. What others show of a call
+// crypto returns the stream of what crypto makes. What others show of a call
 // tells nothing about it.
-func (s Seed) secret() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
+func (s Seed) crypto() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
 
-// public returns the stream of Math.random, which may be foretold by who knows
+// math returns the stream of Math.random, which may be foretold by who knows
 // some of it.
-func (s Seed) public() *mathrand.PCG {
+func (s Seed) math() *mathrand.PCG {
 	d := s.derive("mcpd math ")
 	return mathrand.NewPCG(binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:16]))
 }

@@ -63,7 +63,7 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	r.Runtime.SetMaxCallStackSize(r.book.limits.CallStack)
 	r.Runtime.SetParserOptions(noSource...)
 	if r.Program.Mentions("random") {
-		r.Runtime.SetRandSource(rand.New(r.call.Seed.public()).Float64)
+		r.Runtime.SetRandSource(rand.New(r.call.Seed.math()).Float64)
 	}
 	if r.Program.Mentions("Date") {
 		r.Runtime.SetTimeSource(r.now)
@@ -134,8 +134,8 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 	}
 }
 
-// Secret returns the randomness of the object crypto.
-func (r *run) Secret() *rand.ChaCha8 { return r.call.Seed.secret() }
+// CryptoRand returns the randomness of the object crypto.
+func (r *run) CryptoRand() *rand.ChaCha8 { return r.call.Seed.crypto() }
 
 // outcome runs the body up to its result, or up to where it is suspended.
 func (r *run) outcome() Outcome {

@@ -163,7 +163,7 @@ type BigInts struct {
 	members map[string]*BigInts
 }
 
-// BigIntsAt returns the places that pointers name (see [Source.BigInts]).
+// BigIntsAt returns the places that pointers name (see BigInts of source.Source).
 func BigIntsAt(pointers []string) *BigInts {
 	if len(pointers) == 0 {
 		return nil
