@@ -102,7 +102,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		return r.Runtime.ToValue(promise)
 	}
 	waiting.started = !past
-	if op == opAsk {
+	if op == OpAsk {
 		waiting.ask = payload
 	}
 	if signal != nil {
@@ -170,7 +170,7 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 	}()
 	data, err := h.Do(ctx, seq, op, payload)
 	switch {
-	case op == opAsk && errors.Is(err, ErrSuspended):
+	case op == OpAsk && errors.Is(err, ErrSuspended):
 		a.suspended = true
 	case errors.Is(err, errPanicked):
 		a.panicked = true
@@ -203,7 +203,7 @@ func (r *run) tell(op string, payload []byte) {
 
 // tellPrinted sends what code prints, which the journal keeps.
 func (r *run) tellPrinted(payload []byte, line string) {
-	r.message(entryRecord{op: opConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
+	r.message(entryRecord{op: OpConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
 }
 
 func (r *run) message(message entryRecord, payload []byte) {

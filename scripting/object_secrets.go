@@ -8,9 +8,6 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// OpSecret is the operation by which a body reads a secret.
-const OpSecret = "secret"
-
 // makeSecrets makes secrets: a member for every grant, which asks for its value
 // when the body first looks at it. No loop over the members and no JSON finds
 // them, so that nothing is read or shown that the body does not name.
