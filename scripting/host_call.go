@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -275,4 +276,13 @@ func mustJSON(v any) []byte {
 		return []byte("null")
 	}
 	return out
+}
+
+// textOrBase64 returns what an answer of a host has as text, or as base64 where it is no text.
+func textOrBase64(text, encoded string) (string, error) {
+	if encoded == "" {
+		return text, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	return string(data), err
 }

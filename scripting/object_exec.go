@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 
 	"github.com/dop251/goja"
@@ -70,8 +69,8 @@ func (r *run) execEnded(data []byte) (goja.Value, error) {
 	if json.Unmarshal(data, &told) != nil || told.Code == nil {
 		return nil, errUnreadable
 	}
-	stdout, err1 := outputOf(told.Stdout, told.Stdout64)
-	stderr, err2 := outputOf(told.Stderr, told.Stderr64)
+	stdout, err1 := textOrBase64(told.Stdout, told.Stdout64)
+	stderr, err2 := textOrBase64(told.Stderr, told.Stderr64)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
@@ -81,12 +80,4 @@ func (r *run) execEnded(data []byte) (goja.Value, error) {
 	_ = o.Set("stderr", bodyText(stderr))
 	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(stdout)) })
 	return o, nil
-}
-
-func outputOf(text, encoded string) (string, error) {
-	if encoded == "" {
-		return text, nil
-	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	return string(data), err
 }

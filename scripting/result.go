@@ -94,7 +94,7 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	if content[0] == '{' {
 		content = append(append([]byte{'['}, content...), ']')
 	}
-	if r.Program.Kind == Code && !areTyped(content) {
+	if r.Program.Kind == Code && !AreBlocks(content) {
 		return nil, errBlocks
 	}
 	result := &Result{Kind: Content, Content: content}
@@ -104,10 +104,11 @@ func (r *run) readRich(rich structured) (*Result, error) {
 	return result, err
 }
 
-// areTyped reports whether each of an array of blocks names its type.
-func areTyped(content []byte) bool {
+// AreBlocks reports whether JSON is an array of objects that name their types, as content
+// blocks of MCP do.
+func AreBlocks(content []byte) bool {
 	var blocks []struct{ Type string }
-	if json.Unmarshal(content, &blocks) != nil {
+	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &blocks) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "" })

@@ -2,10 +2,8 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
@@ -113,17 +111,8 @@ func promised(r *scripting.Result) bool {
 	case scripting.Text:
 		return len(r.JSON) > 0 && r.JSON[0] == '"'
 	case scripting.Content:
-		return blocks(r.Content)
+		return scripting.AreBlocks(r.Content)
 	default:
 		return len(r.JSON) > 0
 	}
-}
-
-// blocks reports whether JSON is an array of objects that name their types.
-func blocks(content []byte) bool {
-	var all []struct{ Type string }
-	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &all) != nil {
-		return false
-	}
-	return !slices.ContainsFunc(all, func(b struct{ Type string }) bool { return b.Type == "" })
 }
