@@ -19,7 +19,7 @@ import (
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
-	for _, name := range compiler.HttpMethods() {
+	for _, name := range compiler.HTTPMethods() {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
 		})

@@ -87,7 +87,8 @@ type member struct {
 	start, end   file.Idx
 }
 
-func analyse(body ast.Node) *analysis {
+// analysisOf returns the analysis of a tree, which may be nil.
+func analysisOf(body ast.Node) *analysis {
 	a := newAnalysis()
 	a.root = body
 	a.node(body)
@@ -103,11 +104,11 @@ func newAnalysis() *analysis {
 	}
 }
 
-// analyse walks the tree of a body. Names to which code gives values without
+// analyse returns the analysis of a body. Names to which agent code gives values without
 // declaring them count as declared.
 func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
 	if c.src.Kind != source.Code {
-		return analyse(function.Body)
+		return analysisOf(function.Body)
 	}
 	a := newAnalysis()
 	a.root = function.Body

@@ -285,7 +285,7 @@ func (c *compilation) grantMembers(object string) []string {
 	writes, opens := slices.Contains(c.granted(global+".write"), name), slices.Contains(c.granted(global+".open"), name)
 	switch {
 	case global == "http":
-		return append(HttpMethods(), "request")
+		return append(HTTPMethods(), "request")
 	case global == "kv":
 		return kvMethods()
 	case global == "fs" && writes:
@@ -307,7 +307,7 @@ func (c *compilation) grantMembers(object string) []string {
 // grantAdvice says how to make a member of such a global work. A name that is a
 // method shows that the grant was left out.
 func (c *compilation) grantAdvice(global, name string) string {
-	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HttpMethods(), "requests are made"
+	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HTTPMethods(), "requests are made"
 	switch global {
 	case "env":
 		advice, methods = "add it to the allow block: env { names = [%q] }", nil
