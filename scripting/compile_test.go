@@ -438,3 +438,21 @@ func TestPatternRanges_folded(t *testing.T) {
 func mistakes(src Source, list diag.List) []string {
 	return told(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }
+
+// TestBuiltins_noneIsUnknown makes sure that every name which a body sees may be read.
+func TestBuiltins_noneIsUnknown(t *testing.T) {
+	list := func(kind Kind) string {
+		src := tool("return Object.getOwnPropertyNames(globalThis).join()")
+		src.Kind = kind
+		return shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{}))
+	}
+	for _, kind := range []Kind{Tool, Hook, Resource, Prompt, Complete} {
+		for name := range strings.SplitSeq(strings.Trim(list(kind), `"`), ",") {
+			src := tool("return " + name)
+			src.Kind = kind
+			if _, problems := Compile(src); name != "eval" && problems.HasErrors() {
+				t.Errorf("%s in %v: %v", name, kind, problems)
+			}
+		}
+	}
+}

@@ -17,7 +17,7 @@ const consentPage = `{"mode":"url","url":"https://login.example.com/a?state=s","
 func guarded(allowed *bool) *fakeHost {
 	return &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
 		switch {
-		case op == opAsk:
+		case op == OpAsk:
 			return nil, ErrSuspended
 		case !strings.Contains(string(payload), `"consented":true`):
 			return nil, &HostError{Code: Consent, Message: "not yet", Details: []byte(consentPage)}
@@ -86,7 +86,7 @@ func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			questions, asked := test.questions, 0
 			host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
-				if op == opAsk {
+				if op == OpAsk {
 					asked++
 					return nil, ErrSuspended
 				}

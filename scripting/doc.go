@@ -15,12 +15,13 @@
 //
 // # Where to start reading
 //
-// The model is in program.go, executor.go, host.go, outcome.go and journal.go. A call
-// begins in executor.go (Inline), makes its globals in globals.go, and waits in loop.go;
-// host_call.go asks the host. The files object_*.go make the objects of a body that ask the host,
-// input_*.go what asks the client, and remote.go and recorder.go serve package worker.
+// The model is in program.go, executor.go, host.go, outcome.go, failure.go and journal.go. A call
+// begins in executor.go (Inline), runs its body in run.go, makes its globals in globals.go, and waits
+// in loop.go; host_call.go asks the host, and result.go reads what the body returned. The files
+// object_*.go make the objects that need the call: its host, its loop, or its kinds of failure.
+// input_*.go make what asks the client, and remote.go and recorder.go serve package worker.
 // What needs no call is below: package compiler of internal/js makes a program of a source,
-// and package builtins makes the objects that ask no host.
+// and package builtins makes all other objects.
 //
 // # Agent code
 //

@@ -3,6 +3,7 @@ package scripting
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -273,4 +274,22 @@ func FuzzArguments(f *testing.F) {
 			t.Fatalf("%q became %q and then %q %v", text, first, second, err)
 		}
 	})
+}
+
+// Members named by array indexes come in ascending order, whichever order they
+// were sent in. They are also defined in it: goja takes time quadratic in their
+// number otherwise, in a loop that nothing interrupts.
+func TestIndexNamesAreShownInAscendingOrder(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"z":0,"01":1,"4294967295":2`)
+	for i := 20_000; i >= 0; i-- {
+		fmt.Fprintf(&b, `,"%d":%d`, i, i)
+	}
+	b.WriteString("}")
+	const body = `
+		const keys = Object.keys(input);
+		return [keys.length, keys[0], keys[1], keys[20000], keys.slice(20001).join()].join(" ");`
+	if got, want := shown(runBody(t, body, b.String())), `"20004 0 1 20000 z,01,4294967295"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

@@ -6,13 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"maps"
 	mathrand "math/rand/v2"
-	"slices"
 	"time"
-
-	"github.com/dop251/goja"
 
 	"github.com/mcpd/mcpd/internal/base/watchdog"
 )
@@ -164,13 +159,13 @@ func NewSeed() (s Seed) {
 	return s
 }
 
-// secret returns the stream of what crypto makes. What others show of a call
+// crypto returns the stream of what crypto makes. What others show of a call
 // tells nothing about it.
-func (s Seed) secret() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
+func (s Seed) crypto() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
 
-// public returns the stream of Math.random, which may be foretold by who knows
+// math returns the stream of Math.random, which may be foretold by who knows
 // some of it.
-func (s Seed) public() *mathrand.PCG {
+func (s Seed) math() *mathrand.PCG {
 	d := s.derive("mcpd math ")
 	return mathrand.NewPCG(binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:16]))
 }
@@ -207,17 +202,6 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 	return r.outcome(), nil
 }
 
-// recovered makes an outcome of a panic: of the one that an interrupted script
-// ends with, or else of a bug in the engine, which is the executor's failure.
-func (r *run) recovered(bug any) (Outcome, error) {
-	if e, ok := bug.(error); ok {
-		if failure := r.uncatchable(e); failure != nil {
-			return Outcome{Failure: failure}, nil
-		}
-	}
-	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.Program.Name, bug)
-}
-
 // Over says why a call whose context is done has no result; nil when it is not done.
 func Over(ctx context.Context) *Failure {
 	switch err := ctx.Err(); {
@@ -228,58 +212,4 @@ func Over(ctx context.Context) *Failure {
 	default:
 		return &Failure{Kind: Canceled, Message: "the call was canceled"}
 	}
-}
-
-// outcome runs the body up to its result, or up to where it is suspended.
-func (r *run) outcome() Outcome {
-	value, failure := r.body()
-	if failure == nil {
-		value, failure = r.settle(value)
-	}
-	if failure == nil && r.suspended() {
-		var asks []Ask
-		for _, seq := range slices.Sorted(maps.Keys(r.loop.asked)) {
-			payload := r.loop.asked[seq].ask
-			if payload == nil {
-				return Outcome{Failure: r.book.nondeterministic("there is no answer to a host call")}
-			}
-			asks = append(asks, Ask{seq, payload})
-		}
-		return Outcome{Suspended: asks}
-	}
-	if failure == nil {
-		failure = r.book.unfinished()
-	}
-	var result *Result
-	if failure == nil {
-		result, failure = r.result(value)
-	}
-	if failure != nil {
-		return Outcome{Failure: failure}
-	}
-	return Outcome{Result: result}
-}
-
-// body calls the body's function and returns what it returns.
-func (r *run) body() (goja.Value, *Failure) {
-	compiled, err := r.Runtime.RunProgram(r.Program.Code)
-	if err != nil {
-		return nil, r.failed(err)
-	}
-	function, ok := goja.AssertFunction(compiled)
-	if !ok {
-		return nil, &Failure{Kind: Thrown, Message: "the body is not a function"}
-	}
-	arguments, failure := r.arguments()
-	if failure != nil {
-		return nil, failure
-	}
-	value, err := function(goja.Undefined(), arguments...)
-	if err != nil {
-		return nil, r.failed(err)
-	}
-	if r.failure != nil {
-		return nil, r.failure
-	}
-	return value, nil
 }

@@ -1,9 +1,9 @@
 package scripting
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +14,126 @@ import (
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
+
+// FailureKind says why a call has no result.
+type FailureKind int
+
+const (
+	// Thrown is an exception that the body did not catch.
+	Thrown FailureKind = iota
+	// ToolError is an uncaught ToolError; Details may be set.
+	ToolError
+	// RPCError is an uncaught RpcError; RPCCode is set and Details may be.
+	RPCError
+	// Timeout is a deadline that passed.
+	Timeout
+	// Canceled is a call that nobody waits for any more.
+	Canceled
+	// Limit is a bound of [Limits] that was met; Limit names it.
+	Limit
+	// HostPanic is a Host.Do that panicked.
+	HostPanic
+	// Nondeterministic is a replay that asked for something else than its journal holds.
+	Nondeterministic
+	// CapabilityError is an uncaught CapabilityError: the body asked what no
+	// client of the call can answer. Details is {"requiredCapabilities": {…}}.
+	CapabilityError
+	// AskDenied is an uncaught AskDenied: who was asked declined or dismissed
+	// the question. Details is {"reason": "declined"} or {"reason": "cancelled"}.
+	AskDenied
+)
+
+// String returns the name of the kind.
+func (k FailureKind) String() string {
+	names := [...]string{"Thrown", "ToolError", "RPCError", "Timeout", "Canceled", "Limit", "HostPanic", "Nondeterministic", "CapabilityError", "AskDenied"}
+	if k < 0 || int(k) >= len(names) {
+		return "Unknown"
+	}
+	return names[k]
+}
+
+// Failure is why a call has no result. As an error it is the operator's: it
+// tells the places of the stack.
+type Failure struct {
+	Kind FailureKind
+	// Message is, for what was thrown, exactly its message; otherwise a sentence that names the limit or the reason.
+	Message string
+	// Details is JSON, or nil.
+	Details []byte
+	// RPCCode is the JSON-RPC code of an RpcError.
+	RPCCode int
+	// Stack is where the error was made, innermost frame first, in places of
+	// the author's files.
+	Stack []Frame
+	// Limit names the bound that was met, such as "output".
+	Limit string
+	// Name is what the error calls itself that code threw, such as TypeError. Tool is
+	// the tool whose call has failed, and Code why, when that is what was thrown.
+	// Failures of others have none of them.
+	Name, Tool, Code string
+}
+
+// Error returns the message and the stack, innermost frame first.
+func (f *Failure) Error() string {
+	var b strings.Builder
+	b.WriteString(f.Message)
+	for _, frame := range f.Stack {
+		b.WriteString("\n" + frame.Trace("    "))
+	}
+	return b.String()
+}
+
+// RequiredCapabilities returns those that the details of a CapabilityError name,
+// as a JSON object.
+func (f *Failure) RequiredCapabilities() json.RawMessage {
+	var details struct{ RequiredCapabilities json.RawMessage }
+	if json.Unmarshal(f.Details, &details) != nil || details.RequiredCapabilities == nil {
+		return json.RawMessage("{}")
+	}
+	return details.RequiredCapabilities
+}
+
+// Frame is one call on the stack of a failure.
+type Frame struct {
+	// Function is empty for the body itself.
+	Function string
+	Range    diag.Range
+	// Excerpt is the line that the author wrote and one that underlines the
+	// place in it, for the innermost frame of a body, and else empty.
+	Excerpt string
+}
+
+// Trace returns the frame as people read it, each line behind the indent.
+func (f Frame) Trace(indent string) string {
+	function := f.Function
+	if function == "" {
+		function = "body"
+	}
+	text := fmt.Sprintf("%sat %s (%s)", indent, function, f.Range)
+	if f.Excerpt == "" {
+		return text
+	}
+	indent += "  "
+	return text + "\n" + indent + strings.ReplaceAll(f.Excerpt, "\n", "\n"+indent)
+}
+
+// Traces returns frames as people read them, one behind the other.
+func Traces(frames []Frame, indent string) string {
+	lines := make([]string, len(frames))
+	for i, frame := range frames {
+		lines[i] = frame.Trace(indent)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// StackOf returns the stack of the script failure that an error wraps, innermost frame
+// first. It is nil if the error wraps no [*Failure].
+func StackOf(err error) []Frame {
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return failure.Stack
+	}
+	return nil
+}
 
 // maxFrames bounds the stack of a failure.
 const maxFrames = 32
@@ -220,94 +340,3 @@ func functionName(name string) string {
 
 // at returns the place in the author's files where the script is now.
 func (r *run) at() []goja.StackFrame { return r.Runtime.CaptureCallStack(maxFrames, nil) }
-
-// maxExplained bounds the mistakes that an agent is told at once.
-const maxExplained = 10
-
-// Explain returns the errors in a list as text for the agent that wrote the code:
-// of each its kind and place, what is wrong, the line with the place underlined, and
-// what to do. It names no file. Ten are told at most.
-func Explain(code diag.Text, list diag.List) string {
-	var b strings.Builder
-	told, more := 0, 0
-	for _, d := range list {
-		switch {
-		case d.Severity != diag.Error:
-			continue
-		case told == maxExplained:
-			more++
-			continue
-		}
-		told++
-		b.WriteString(d.Code)
-		if at := d.Range.Start; at.Line > 0 {
-			fmt.Fprintf(&b, " at %d:%d", at.Line, at.Column)
-		}
-		b.WriteString(": " + diag.Printable(d.Summary) + "\n")
-		first := code.Pos(0).Byte
-		if shown := code.Excerpt(d.Range.Start.Byte-first, d.Range.End.Byte-first); shown != "" {
-			b.WriteString("  " + strings.ReplaceAll(shown, "\n", "\n  ") + "\n")
-		}
-		if d.Detail != "" {
-			b.WriteString("  " + diag.Printable(d.Detail) + "\n")
-		}
-	}
-	if more > 0 {
-		fmt.Fprintf(&b, "and %d more\n", more)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// Explain returns the failure as text for the agent whose code has failed: the name
-// of the error and its message, the line with the place underlined, and through
-// which lines it came there. It names no file.
-func (f *Failure) Explain() string {
-	var b strings.Builder
-	if f.Name != "" {
-		b.WriteString(f.Name + ": ")
-	}
-	b.WriteString(f.Message)
-	if f.Code != "" {
-		b.WriteString(" (" + f.Code + " of " + f.Tool + ")")
-	}
-	b.WriteString(f.ofMember())
-	for i, frame := range f.Stack {
-		at := frame.Range.Start
-		fmt.Fprintf(&b, "\n  at %d:%d", at.Line, at.Column)
-		if frame.Function != "" {
-			b.WriteString(" in " + diag.Printable(frame.Function))
-		}
-		if i == 0 && frame.Excerpt != "" {
-			b.WriteString("\n    " + strings.ReplaceAll(frame.Excerpt, "\n", "\n    "))
-		}
-	}
-	return b.String()
-}
-
-// ofLists are members that lists have and texts do not.
-var ofLists = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
-
-// methodsElsewhere are methods that other languages have, and what is written instead.
-var methodsElsewhere = map[string]string{
-	"append": "push(x)", "extend": "push(...list)", "format": "a template, `text ${x}`", "items": "Object.entries(x)", "get": "x[name]",
-	"upper": "toUpperCase()", "lower": "toLowerCase()", "strip": "trim()", "startswith": "startsWith(x)", "endswith": "endsWith(x)",
-	"splitlines": "split(\"\\n\")", "contains": "includes(x)",
-}
-
-// ofMember says what to write instead of a method that is not there: of another language, of
-// objects, or of a list that text of a tool holds.
-func (f *Failure) ofMember() string {
-	_, member, _ := strings.Cut(f.Message, "has no member '")
-	member, _, found := strings.Cut(member, "'")
-	switch instead := methodsElsewhere[member]; {
-	case !found:
-		return ""
-	case instead != "":
-		return "; write " + instead
-	case member == "keys" || member == "values" || member == "entries":
-		return "; of an object write Object." + member + "(x), and of text that holds JSON JSON.parse(…) first"
-	case slices.Contains(ofLists, member):
-		return "; if it is text that holds JSON, write JSON.parse(…) first"
-	}
-	return ""
-}

@@ -136,7 +136,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 		return r.given(name)
 	case "env":
 		// It is asked for when the body begins, and is the same in every replay.
-		a, failure := r.demand("env", []byte("{}"))
+		a, failure := r.demand(OpEnv, []byte("{}"))
 		switch {
 		case failure != nil:
 			r.abort(failure)
@@ -194,7 +194,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		o := r.Runtime.NewObject()
 		for _, level := range compiler.LogLevels() {
 			r.Method(o, level, func(c goja.FunctionCall) goja.Value {
-				r.tell("log", r.logRecord(level, c))
+				r.tell(OpLog, r.logRecord(level, c))
 				return goja.Undefined()
 			})
 		}
@@ -203,7 +203,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		o := r.Runtime.NewObject()
 		for _, name := range compiler.ConsoleMethods() {
 			r.Method(o, name, func(c goja.FunctionCall) goja.Value {
-				r.tell(opConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
+				r.tell(OpConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
 				return goja.Undefined()
 			})
 		}

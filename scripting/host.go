@@ -25,6 +25,26 @@ type Host interface {
 // everything else, and ends with an [Outcome] that is suspended.
 var ErrSuspended = errors.New("the answer comes in another run of the call")
 
+// The operations of a [Host], with their payloads in the package documentation. Those of a granted
+// object have the names of the object and the method, such as http.request and kv.get.
+const (
+	// OpLog, OpConsole, OpProgress and OpDisconnect are messages: see [IsMessage].
+	OpLog        = "log"
+	OpConsole    = "console"
+	OpProgress   = "progress"
+	OpDisconnect = "disconnect"
+	// OpEnv reads the environment before the body begins, and OpSecret a secret while the body waits.
+	OpEnv    = "env"
+	OpSecret = "secret"
+	// OpModule calls a function of a Go module, and OpCall a tool. OpResume goes on with a call of
+	// agent code that has asked the client.
+	OpModule = "module"
+	OpCall   = "call"
+	OpResume = "resume"
+	// OpAsk asks the client of the call. Its answer may come in another run.
+	OpAsk = "ask"
+)
+
 // The codes of a [HostError]. Of the operation call there are the codes by which
 // calls fail, too.
 const (
@@ -80,7 +100,7 @@ func tooLarge() *HostError {
 // IsMessage reports whether op is a message: the body does not wait for an answer.
 func IsMessage(op string) bool {
 	switch op {
-	case "log", "console", "progress", "disconnect":
+	case OpLog, OpConsole, OpProgress, OpDisconnect:
 		return true
 	}
 	return false

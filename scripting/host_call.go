@@ -2,6 +2,8 @@ package scripting
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -101,7 +103,7 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		return r.Runtime.ToValue(promise)
 	}
 	waiting.started = !past
-	if op == opAsk {
+	if op == OpAsk {
 		waiting.ask = payload
 	}
 	if signal != nil {
@@ -169,7 +171,7 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 	}()
 	data, err := h.Do(ctx, seq, op, payload)
 	switch {
-	case op == opAsk && errors.Is(err, ErrSuspended):
+	case op == OpAsk && errors.Is(err, ErrSuspended):
 		a.suspended = true
 	case errors.Is(err, errPanicked):
 		a.panicked = true
@@ -202,7 +204,7 @@ func (r *run) tell(op string, payload []byte) {
 
 // tellPrinted sends what code prints, which the journal keeps.
 func (r *run) tellPrinted(payload []byte, line string) {
-	r.message(entryRecord{op: opConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
+	r.message(entryRecord{op: OpConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
 }
 
 func (r *run) message(message entryRecord, payload []byte) {
@@ -230,4 +232,57 @@ func (r *run) pass(op string, payload []byte) *Failure {
 
 func hostPanic(op string) *Failure {
 	return &Failure{Kind: HostPanic, Message: fmt.Sprintf("the host failed at %s", op)}
+}
+
+// demand asks the host and waits for the answer, while the body does nothing else.
+func (r *run) demand(op string, payload []byte) (answer, *Failure) {
+	r.loop.seq++
+	question := entryRecord{kind: entryAsked, seq: r.loop.seq, op: op, digest: digestOf(payload)}
+	if _, failure := r.book.note(question); failure != nil {
+		return answer{}, failure
+	}
+	given, failure := r.awaited(op, payload)
+	if failure == nil && given.panicked {
+		failure = hostPanic(op)
+	}
+	return given, failure
+}
+
+// awaited returns the answer to the last host call: from the journal, where it
+// follows the call at once, or else from the host.
+func (r *run) awaited(op string, payload []byte) (given answer, failure *Failure) {
+	before, ok, failure := r.book.event()
+	switch {
+	case failure != nil:
+		return answer{}, failure
+	case ok:
+		return before.given(), nil
+	}
+	if arrived, ok := r.book.arrivalOf(r.loop.seq); ok {
+		given = arrived.given()
+	} else {
+		if remote, ok := r.host.(Remote); ok {
+			remote.Begin(r.loop.seq, op, payload, r.book.tail())
+		}
+		given = do(r.ctx, r.host, r.loop.seq, op, payload)
+	}
+	return given, r.book.write(given.record())
+}
+
+// mustJSON encodes a payload, which is made of strings and finite numbers.
+func mustJSON(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return out
+}
+
+// textOrBase64 returns what an answer of a host has as text, or as base64 where it is no text.
+func textOrBase64(text, encoded string) (string, error) {
+	if encoded == "" {
+		return text, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	return string(data), err
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// opAsk is the operation that asks whoever is behind the call.
-const opAsk = "ask"
-
 // The reasons of an AskDenied.
 const (
 	declined  = "declined"

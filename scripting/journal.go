@@ -86,7 +86,7 @@ func (j *Journal) close(e entryRecord) error {
 	open := false
 	for _, past := range j.entries {
 		if past.seq == e.seq && (past.kind == entryAsked || past.kind == entryAnswered) {
-			open = past.kind == entryAsked && past.op == opAsk
+			open = past.kind == entryAsked && past.op == OpAsk
 		}
 	}
 	if !open {

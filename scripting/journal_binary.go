@@ -181,9 +181,9 @@ func (r *journalReader) entry() (e entryRecord, ok bool) {
 	case tagClock:
 		return r.clock()
 	case tagPrinted:
-		return r.labelled(tagTold, opConsole)
+		return r.labelled(tagTold, OpConsole)
 	case tagCalled:
-		return r.labelled(tagAsked, opCall, opResume)
+		return r.labelled(tagAsked, OpCall, OpResume)
 	}
 	return e, false
 }

@@ -65,7 +65,7 @@ func variedJournal(t testing.TB) (*Program, *Journal) {
 	host := busyHost()
 	inner := host.answer
 	host.answer = func(ctx context.Context, op string, payload []byte) ([]byte, error) {
-		if op == opAsk {
+		if op == OpAsk {
 			return nil, ErrSuspended
 		}
 		return inner(ctx, op, payload)
@@ -140,7 +140,7 @@ func TestTheFormOfAJournalIsStable(t *testing.T) {
 
 func TestAJournalOfAFewCallsIsSmall(t *testing.T) {
 	host := &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
-		if op == opAsk {
+		if op == OpAsk {
 			return nil, ErrSuspended
 		}
 		return []byte(`{"status":201,"headers":{"content-type":"application/json"},"body":"{\"id\":\"ord_12345\",\"status\":\"created\"}","url":"https://api.example.com/orders"}`), nil

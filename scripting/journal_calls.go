@@ -45,7 +45,7 @@ func (j *Journal) Calls() []Called {
 // before it. One that goes on is no other.
 func (j *Journal) Begun() (calls int) {
 	for i := range j.entries {
-		if e := &j.entries[i]; e.kind == entryAsked && e.op == opCall {
+		if e := &j.entries[i]; e.kind == entryAsked && e.op == OpCall {
 			calls++
 		}
 	}
@@ -61,7 +61,7 @@ func CallDigest(tool string, arguments json.RawMessage) [16]byte {
 // Made returns how often the code of the call has made a call of that digest.
 func (j *Journal) Made(call [16]byte) (times int) {
 	for i := range j.entries {
-		if e := &j.entries[i]; e.kind == entryAsked && e.op == opCall && e.digest == call {
+		if e := &j.entries[i]; e.kind == entryAsked && e.op == OpCall && e.digest == call {
 			times++
 		}
 	}
@@ -83,7 +83,7 @@ func (j *Journal) Answered() (all []Answered) {
 		e := &j.entries[i]
 		digest, asked := asks[e.seq]
 		switch {
-		case e.kind == entryAsked && e.op == opAsk:
+		case e.kind == entryAsked && e.op == OpAsk:
 			asks[e.seq] = e.digest
 		case e.kind == entryAnswered && asked && e.refusal == nil:
 			var a struct{ Responses json.RawMessage }
@@ -113,7 +113,7 @@ const maxCalled = 256
 
 // toolCalled returns the name of the tool that a host call of code calls; nil of any other.
 func toolCalled(kind Kind, op string, payload []byte) []byte {
-	if op != opCall && op != opResume || kind != Code {
+	if op != OpCall && op != OpResume || kind != Code {
 		return nil
 	}
 	var request struct{ Tool string }
@@ -133,7 +133,7 @@ func (j *Journal) Pause(kept, payload []byte) Outcome {
 	*j = Journal{seed: j.seed}
 	j.add(entryRecord{kind: entryAsked, seq: 1, op: opPause})
 	j.add(entryRecord{kind: entryAnswered, seq: 1, answer: kept})
-	j.add(entryRecord{kind: entryAsked, seq: 2, op: opAsk, digest: digestOf(payload)})
+	j.add(entryRecord{kind: entryAsked, seq: 2, op: OpAsk, digest: digestOf(payload)})
 	return Outcome{Suspended: []Ask{{Seq: 2, Payload: payload}}}
 }
 

@@ -17,7 +17,7 @@ func TestAJournalTellsWhatTheClientHasAnsweredToCallsOfCode(t *testing.T) {
 	}
 	host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
 		switch tool := "crm_list"; {
-		case op == opAsk:
+		case op == OpAsk:
 			return nil, ErrSuspended
 		case strings.Contains(string(payload), "read_file"):
 			tool = "read_file"

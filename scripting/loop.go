@@ -168,14 +168,6 @@ func (r *run) drain() {
 	}
 }
 
-// Ask is an ask that waits for its answer.
-type Ask struct {
-	// Seq is the number of the host call, which [Journal.Answer] takes.
-	Seq int
-	// Payload is that of the operation ask (see the package documentation).
-	Payload []byte
-}
-
 // suspended reports whether only answers that come in another run can let the
 // script go on.
 func (r *run) suspended() bool {

@@ -169,7 +169,7 @@ func (r *run) askTogether(c goja.FunctionCall) goja.Value {
 func (r *run) send(what string, requests []keyed, read func([]reply, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
 	payload, stack := r.askPayload(what, requests), r.at()
 	r.open(what, requests)
-	return r.ask(opAsk, payload, func(a answer) (v, thrown goja.Value) {
+	return r.ask(OpAsk, payload, func(a answer) (v, thrown goja.Value) {
 		for _, request := range requests {
 			delete(r.asking.open, request.key)
 		}

@@ -61,7 +61,7 @@ func willing(q question) string {
 // askingHost answers every ask at once, and echoes requests.
 func askingHost(t testing.TB, result func(question) string) *fakeHost {
 	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
-		if op == opAsk {
+		if op == OpAsk {
 			return answered(t, payload, result), nil
 		}
 		return echo(ctx, op, payload)

@@ -40,7 +40,7 @@ func (r *run) toolFunction(tool string) *goja.Object {
 	}
 	f := r.Function(tool, func(c goja.FunctionCall) goja.Value {
 		if r.Program.Kind != Code {
-			return r.askValue(opCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
+			return r.askValue(OpCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
 		}
 		if len(c.Arguments) > 1 {
 			panic(r.TypeError(tool + ": a tool takes one object, such as { name: value }"))
@@ -64,9 +64,9 @@ const maxResumed = 32
 // sendCall makes a call, and goes on with it when the client has answered what its tool
 // asks.
 func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
-	op := opCall
+	op := OpCall
 	if request.Resume != nil {
-		op = opResume
+		op = OpResume
 	}
 	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
 		switch {
@@ -102,7 +102,7 @@ func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []g
 	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumed {
 		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool asks too often"}, stack)
 	}
-	return r.ask(opAsk, asks.payload(), func(a answer) (v, thrown goja.Value) {
+	return r.ask(OpAsk, asks.payload(), func(a answer) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}

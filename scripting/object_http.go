@@ -19,7 +19,7 @@ import (
 // and request(method, url, options).
 func (r *run) makeClient(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
-	for _, name := range compiler.HttpMethods() {
+	for _, name := range compiler.HTTPMethods() {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			return r.fetch(grant, strings.ToUpper(name), c.Argument(0), c.Argument(1))
 		})
@@ -55,8 +55,8 @@ const mostAsked = 6
 type httpResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
-	Body    *string           `json:"body"`
-	Body64  *string           `json:"body64"`
+	Body    string            `json:"body"`
+	Body64  string            `json:"body64"`
 	URL     string            `json:"url"`
 }
 
@@ -183,7 +183,7 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
-	body, err := answer.bytes()
+	body, err := textOrBase64(answer.Body, answer.Body64)
 	if err != nil {
 		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
@@ -210,16 +210,4 @@ func (r *run) response(data []byte) (*goja.Object, *HostError) {
 // bodyText decodes a body as UTF-8, whatever it says that it is.
 func bodyText(body string) string {
 	return strings.TrimPrefix(builtins.ValidUTF8(body), builtins.ByteOrderMark)
-}
-
-// bytes returns the body, whichever way it is told.
-func (h httpResponse) bytes() (string, error) {
-	if h.Body64 != nil {
-		data, err := base64.StdEncoding.DecodeString(*h.Body64)
-		return string(data), err
-	}
-	if h.Body != nil {
-		return *h.Body, nil
-	}
-	return "", nil
 }

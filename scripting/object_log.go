@@ -20,7 +20,7 @@ const maxTraces = 4
 
 // Warn tells the operator of something that the script should do otherwise.
 func (r *run) Warn(message string) {
-	r.tell(opConsole, mustJSON(printed{Level: "warn", Message: message}))
+	r.tell(OpConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
 
 func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
@@ -122,28 +122,16 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 	if message := c.Argument(2); !builtins.IsNothing(message) {
 		report.Message = truncate.Text(r.shown(message), maxLogMessage)
 	}
-	r.tell("progress", mustJSON(report))
+	r.tell(OpProgress, mustJSON(report))
 	return goja.Undefined()
 }
 
 func (r *run) disconnect(goja.FunctionCall) goja.Value {
-	r.tell("disconnect", []byte("{}"))
+	r.tell(OpDisconnect, []byte("{}"))
 	return goja.Undefined()
 }
 
-// mustJSON encodes a payload, which is made of strings and finite numbers.
-func mustJSON(v any) []byte {
-	out, err := json.Marshal(v)
-	if err != nil {
-		return []byte("null")
-	}
-	return out
-}
-
-// opConsole is the operation by which a body says what it prints.
-const opConsole = "console"
-
-// printed is the payload of that. Trace is for the operator alone.
+// printed is the payload of [OpConsole]. Trace is for the operator alone.
 type printed struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`

@@ -50,14 +50,7 @@ func (s toolSet) Delete(name string) bool { return !s.Has(name) }
 // Keys returns the names of the members, without those that patterns cover.
 func (s toolSet) Keys() []string { return slices.Clone(s.names()) }
 
-// opCall is the operation by which a body calls a tool, and opResume that by which code goes
-// on with a call that has asked.
-const (
-	opCall   = "call"
-	opResume = "resume"
-)
-
-// toolRequest is the payload of both. Arguments are an object, or absent; Resume is there
+// toolRequest is the payload of [OpCall] and [OpResume]. Arguments are an object, or absent; Resume is there
 // in a call that goes on.
 type toolRequest struct {
 	Tool      string          `json:"tool"`
@@ -111,7 +104,7 @@ func (r *run) makeModule(name string) *goja.Object {
 		}
 		r.Method(o, f.Name, func(c goja.FunctionCall) goja.Value {
 			arguments := r.namedArguments("modules."+name+"."+f.Name, c.Argument(0))
-			return r.askValue("module", moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
+			return r.askValue(OpModule, moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
 		})
 	}
 	return o

@@ -41,7 +41,7 @@ func NewRecorder(c Call) *Recorder {
 	r.rewind()
 	for _, e := range j.entries {
 		switch {
-		case e.kind == entryAsked && e.op == opAsk && !r.isGiven(e.seq):
+		case e.kind == entryAsked && e.op == OpAsk && !r.isGiven(e.seq):
 			r.putOff(e.seq)
 		case e.kind == entryAnswered:
 			delete(r.later, e.seq)
@@ -125,7 +125,7 @@ func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
 // long as there is room for that.
 func (r *Recorder) kept(op string, payload []byte) []byte {
 	most := r.book.limits.Stdout
-	if op != opConsole || most == 0 || len(payload) > maxPrinted {
+	if op != OpConsole || most == 0 || len(payload) > maxPrinted {
 		return nil
 	}
 	var p printed

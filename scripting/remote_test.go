@@ -73,7 +73,7 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
 	for i, payload := range asks {
-		if failure, err := r.Began(i+1, opAsk, []byte(payload)); failure != nil || err != nil {
+		if failure, err := r.Began(i+1, OpAsk, []byte(payload)); failure != nil || err != nil {
 			t.Fatal(failure, err)
 		}
 	}

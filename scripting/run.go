@@ -2,7 +2,10 @@ package scripting
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +63,7 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 	r.Runtime.SetMaxCallStackSize(r.book.limits.CallStack)
 	r.Runtime.SetParserOptions(noSource...)
 	if r.Program.Mentions("random") {
-		r.Runtime.SetRandSource(rand.New(r.call.Seed.public()).Float64)
+		r.Runtime.SetRandSource(rand.New(r.call.Seed.math()).Float64)
 	}
 	if r.Program.Mentions("Date") {
 		r.Runtime.SetTimeSource(r.now)
@@ -131,5 +134,70 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 	}
 }
 
-// Secret returns the randomness of the object crypto.
-func (r *run) Secret() *rand.ChaCha8 { return r.call.Seed.secret() }
+// CryptoRand returns the randomness of the object crypto.
+func (r *run) CryptoRand() *rand.ChaCha8 { return r.call.Seed.crypto() }
+
+// outcome runs the body up to its result, or up to where it is suspended.
+func (r *run) outcome() Outcome {
+	value, failure := r.body()
+	if failure == nil {
+		value, failure = r.settle(value)
+	}
+	if failure == nil && r.suspended() {
+		var asks []Ask
+		for _, seq := range slices.Sorted(maps.Keys(r.loop.asked)) {
+			payload := r.loop.asked[seq].ask
+			if payload == nil {
+				return Outcome{Failure: r.book.nondeterministic("there is no answer to a host call")}
+			}
+			asks = append(asks, Ask{seq, payload})
+		}
+		return Outcome{Suspended: asks}
+	}
+	if failure == nil {
+		failure = r.book.unfinished()
+	}
+	var result *Result
+	if failure == nil {
+		result, failure = r.result(value)
+	}
+	if failure != nil {
+		return Outcome{Failure: failure}
+	}
+	return Outcome{Result: result}
+}
+
+// body calls the body's function and returns what it returns.
+func (r *run) body() (goja.Value, *Failure) {
+	compiled, err := r.Runtime.RunProgram(r.Program.Code)
+	if err != nil {
+		return nil, r.failed(err)
+	}
+	function, ok := goja.AssertFunction(compiled)
+	if !ok {
+		return nil, &Failure{Kind: Thrown, Message: "the body is not a function"}
+	}
+	arguments, failure := r.arguments()
+	if failure != nil {
+		return nil, failure
+	}
+	value, err := function(goja.Undefined(), arguments...)
+	if err != nil {
+		return nil, r.failed(err)
+	}
+	if r.failure != nil {
+		return nil, r.failure
+	}
+	return value, nil
+}
+
+// recovered makes an outcome of a panic: of the one that an interrupted script
+// ends with, or else of a bug in the engine, which is the executor's failure.
+func (r *run) recovered(bug any) (Outcome, error) {
+	if e, ok := bug.(error); ok {
+		if failure := r.uncatchable(e); failure != nil {
+			return Outcome{Failure: failure}, nil
+		}
+	}
+	return Outcome{}, fmt.Errorf("run %q: the JavaScript engine failed: %v", r.Program.Name, bug)
+}

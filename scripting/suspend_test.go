@@ -17,7 +17,7 @@ import (
 // suspendingHost suspends every ask, and echoes requests.
 func suspendingHost() *fakeHost {
 	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
-		if op == opAsk {
+		if op == OpAsk {
 			return nil, fmt.Errorf("waiting for the client: %w", ErrSuspended)
 		}
 		return echo(ctx, op, payload)
@@ -50,7 +50,7 @@ func effects(t testing.TB, h *fakeHost) []string {
 			t.Fatal(err)
 		}
 		switch op {
-		case opAsk:
+		case OpAsk:
 			short = append(short, "?"+keysOf(t, []Ask{{Payload: []byte(payload)}})[0])
 		case "progress":
 			short = append(short, op)

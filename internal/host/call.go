@@ -129,27 +129,27 @@ func outcomeOf(err error) string {
 
 func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	switch op {
-	case "log", "console":
+	case scripting.OpLog, scripting.OpConsole:
 		return nil, h.log(ctx, op, payload)
-	case "progress":
+	case scripting.OpProgress:
 		return nil, h.progress(payload)
-	case "disconnect":
+	case scripting.OpDisconnect:
 		if h.Emit != nil {
 			h.Emit.CloseStream()
 		}
 		return nil, nil
-	case "ask":
+	case scripting.OpAsk:
 		return nil, h.ask(payload)
 	}
 	if h.Grants == nil {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "nothing is granted"}
 	}
 	switch op {
-	case "env":
+	case scripting.OpEnv:
 		return h.environment(payload)
 	case scripting.OpSecret:
 		return h.secret(ctx, payload)
-	case "call", "module", "http.request", "exec.run", "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
+	case scripting.OpCall, scripting.OpModule, "http.request", "exec.run", "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
 	default:
 		if !strings.HasPrefix(op, "fs.") && !strings.HasPrefix(op, "sql.") {
 			return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
@@ -178,9 +178,9 @@ func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, 
 		return nil, err
 	}
 	switch group {
-	case "call":
+	case scripting.OpCall:
 		return h.callTool(ctx, p)
-	case "module":
+	case scripting.OpModule:
 		return h.module(ctx, p)
 	case "exec":
 		return h.execute(ctx, p.Grant, payload)
@@ -212,7 +212,7 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	}
 	level := levelOf(record.Level)
 	h.Logger.LogAttrs(h.Span.In(ctx), level.log, message, attrs...)
-	if op == "log" && h.Emit != nil {
+	if op == scripting.OpLog && h.Emit != nil {
 		h.Emit.Log(level.mcp, message, fields)
 	}
 	return nil

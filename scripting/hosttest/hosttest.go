@@ -135,7 +135,7 @@ func (s Suite) suspends(t *testing.T, o Operation) {
 	if o.Suspended == "" {
 		t.Skip("the operation has no payload that is suspended")
 	}
-	if o.Op != "ask" {
+	if o.Op != scripting.OpAsk {
 		t.Fatal("only the operation ask can be suspended")
 	}
 	h := s.New(t)

@@ -1,10 +1,10 @@
 // Package worker does in processes of its own what this process must survive.
 //
-// A [Pool] starts such processes, keeps a few that are idle for a moment, and
-// kills one that is over a limit. [Main] is what they run. All that crosses
-// between the two are frames of bytes on the standard streams; a process can do
-// nothing but compute, and what it says counts for what it was given alone. What
-// the system offers to confine it is told by [Executor.Report].
+// A [Pool] has such processes for trials; an [Executor] has its own. Both kill a process that is
+// over a limit. [Main] is what the processes run. All that crosses between the two sides are
+// frames of bytes on the standard streams; a process can do nothing but compute, and what it
+// says counts for what it was given alone. [Executor.Report] says what the system offers to
+// confine it.
 //
 // They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
 // recurse on what they read, some take quadratic time on it, and none can be

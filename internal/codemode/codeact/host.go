@@ -56,11 +56,11 @@ type question struct {
 // journal has it, and not for the log.
 func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte, error) {
 	switch op {
-	case "console":
+	case scripting.OpConsole:
 		return nil, nil
-	case "ask":
+	case scripting.OpAsk:
 		return nil, h.ask(text)
-	case "call", "resume":
+	case scripting.OpCall, scripting.OpResume:
 		p, err := read(op, text)
 		if err != nil {
 			return nil, err

@@ -266,7 +266,7 @@ type resumption struct {
 func read(op string, text []byte) (*payload, error) {
 	var p payload
 	sound := json.Unmarshal(text, &p) == nil
-	if op == "resume" {
+	if op == scripting.OpResume {
 		sound = sound && p.Resume != nil && p.Resume.State.State != ""
 	} else {
 		written, _ := json.Marshal(p) // what was decoded always encodes

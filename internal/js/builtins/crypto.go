@@ -34,7 +34,7 @@ func (r *Realm) makeCrypto() *goja.Object {
 
 func (r *Realm) fill(data []byte) {
 	if r.random == nil {
-		r.random = r.Caller.Secret()
+		r.random = r.Caller.CryptoRand()
 	}
 	_, _ = r.random.Read(data)
 }

@@ -1,10 +1,11 @@
-// Package builtins makes the objects of a script that ask no host: JSON, URL, TextEncoder, crypto,
+// Package builtins makes objects of a script that ask no host: JSON, URL, TextEncoder, crypto,
 // structuredClone, RegExp, csv, dates, numbers, toml and yaml.
 //
 // A [Realm] is the runtime of one call with what such objects need: [Realm.Standard] makes an object
-// by its name. The realm also has the tools by which package scripting makes the objects that do ask
-// the host: functions and classes in native.go, options and shapes of arguments in shape.go. What
-// a realm needs of its call it asks a [Caller]. The package knows no journal and no host.
+// by its name. The realm also has the tools by which package scripting makes the objects that need the
+// call: its host, its loop, or its kinds of failure. Functions, classes and errors are in native.go,
+// options and shapes of arguments in shape.go, and the guards of prototypes and proxies in guards.go.
+// What a realm needs of its call it asks a [Caller]. The package knows no journal and no host.
 package builtins
 
 import (
@@ -24,7 +25,7 @@ type Realm struct {
 	Runtime *goja.Runtime
 	Program *compiler.Program
 	Caller  Caller
-	// MaxOutput and maxDepth bound the JSON of a value.
+	// MaxOutput and MaxDepth bound the JSON of a value.
 	MaxOutput, MaxDepth int
 
 	// engineSets is Reflect.setPrototypeOf of the engine, where the body may have proxies, and
@@ -46,8 +47,8 @@ type Caller interface {
 	Needed(name string) *goja.Object
 	// Warn tells the author of the body something.
 	Warn(message string)
-	// Secret returns the randomness of the object crypto.
-	Secret() *rand.ChaCha8
+	// CryptoRand returns the randomness of the object crypto.
+	CryptoRand() *rand.ChaCha8
 }
 
 // Proceed ends a native function of a call that is over. Every loop over what
@@ -78,7 +79,7 @@ func (r *Realm) Encode(value goja.Value, bigints bool) ([]byte, error) {
 	return e.Out, nil
 }
 
-// Standard makes what other JavaScript hosts have too.
+// Standard makes an object that asks no host, by its name; nil for other names.
 func (r *Realm) Standard(name string) *goja.Object {
 	switch name {
 	case "JSON":

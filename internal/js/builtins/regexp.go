@@ -9,18 +9,6 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// Option returns a member of an options object, undefined when there is none.
-func Option(options goja.Value, name string) goja.Value {
-	o, ok := options.(*goja.Object)
-	if !ok {
-		return goja.Undefined()
-	}
-	if v := o.Get(name); v != nil {
-		return v
-	}
-	return goja.Undefined()
-}
-
 // makeRegExp makes RegExp for a body that names it: the engine's class behind
 // a check of the pattern, because compiling a hostile one can overflow the
 // stack of the process. Matching is as slow as the pattern makes it.

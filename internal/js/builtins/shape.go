@@ -260,7 +260,14 @@ func (r *Realm) textArgument(what string, v goja.Value) string {
 	return r.bounded(v).String()
 }
 
-// RangeError returns an error to panic with for a value out of range.
-func (r *Realm) RangeError(message string) *goja.Object {
-	return r.Construct("RangeError", r.Runtime.ToValue(message))
+// Option returns a member of an options object, undefined when there is none.
+func Option(options goja.Value, name string) goja.Value {
+	o, ok := options.(*goja.Object)
+	if !ok {
+		return goja.Undefined()
+	}
+	if v := o.Get(name); v != nil {
+		return v
+	}
+	return goja.Undefined()
 }

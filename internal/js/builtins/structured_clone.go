@@ -147,18 +147,3 @@ func (c *cloner) collection(o *goja.Object, class string) goja.Value {
 	})
 	return made
 }
-
-// queueMicrotask calls a function after the present one.
-func (r *Realm) queueMicrotask(c goja.FunctionCall) goja.Value {
-	function, ok := jsvalue.Callable(c.Argument(0))
-	if !ok {
-		panic(r.TypeError("queueMicrotask needs a function"))
-	}
-	promise, resolve, _ := r.Runtime.NewPromise()
-	then, _ := jsvalue.Callable(r.Runtime.ToValue(promise).(*goja.Object).Get("then"))
-	then(r.Runtime.ToValue(promise), r.Function("", func(goja.FunctionCall) goja.Value { return function(goja.Undefined()) }))
-	if err := resolve(goja.Undefined()); err != nil {
-		panic(err)
-	}
-	return goja.Undefined()
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/dop251/goja/token"
 
 	"github.com/mcpd/mcpd/internal/js/syntax"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // analysis is what one walk over the tree of a body finds out.
@@ -86,7 +87,8 @@ type member struct {
 	start, end   file.Idx
 }
 
-func analyse(body ast.Node) *analysis {
+// analysisOf returns the analysis of a tree, which may be nil.
+func analysisOf(body ast.Node) *analysis {
 	a := newAnalysis()
 	a.root = body
 	a.node(body)
@@ -100,6 +102,29 @@ func newAnalysis() *analysis {
 		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{}, targets: map[string]bool{},
 		aliases: map[string]string{}, mentions: map[string]int{}, read: map[string]int{}, written: map[string]bool{},
 	}
+}
+
+// analyse returns the analysis of a body. Names to which agent code gives values without
+// declaring them count as declared.
+func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
+	if c.src.Kind != source.Code {
+		return analysisOf(function.Body)
+	}
+	a := newAnalysis()
+	a.root = function.Body
+	a.groups = map[string]bool{}
+	for _, group := range c.names().groups {
+		a.groups[group] = true
+	}
+	a.node(function.Body)
+	a.undeclared = c.undeclared(function, a)
+	for _, statement := range c.statements(function) {
+		a.declaredByValue(statement)
+	}
+	for name := range a.undeclared {
+		a.bound[name] = true
+	}
+	return a
 }
 
 // free returns the place of a name that means a global, and whether there is one.

@@ -113,7 +113,7 @@ func (c *compilation) checkPromises(found *analysis) {
 // checkUse tells a promise of what answers to a name that is used as what it is not.
 func (c *compilation) checkUse(found *analysis, m member, root string) {
 	if call, ok := c.promising(found, root); ok {
-		c.report(diag.Diagnostic{Severity: c.unawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
+		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
 	}
 }
 
@@ -196,8 +196,8 @@ func (c *compilation) promising(found *analysis, object string) (call string, ok
 	return "", false
 }
 
-// unawaited is how bad a forgotten await is: code is told before anything is done.
-func (c *compilation) unawaited() diag.Severity {
+// severityOfUnawaited is how bad a forgotten await is: agent code gets an error before it runs.
+func (c *compilation) severityOfUnawaited() diag.Severity {
 	if c.src.Kind == source.Code {
 		return diag.Error
 	}
@@ -209,7 +209,7 @@ func (c *compilation) checkPromise(m member, detail string) {
 	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
 	default:
 		c.report(diag.Diagnostic{
-			Severity: c.unawaited(), Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
+			Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
 		}, m.start, m.end)
 	}
 }

@@ -227,3 +227,34 @@ func TestTheTokensTellNothingThatMayBeRight(t *testing.T) {
 		}
 	}
 }
+
+// TestTheAnalysisReachesEveryPlaceThatCodeCanStandIn puts a misspelled variable
+// everywhere: what the analysis does not reach, it neither checks nor provides
+// with globals.
+func TestTheAnalysisReachesEveryPlaceThatCodeCanStandIn(t *testing.T) {
+	for _, body := range []string{
+		"switch (1) { case X: break; }", "switch (1) { case 1: return X; }", "switch (1) { default: return X; }", "switch (X) {}",
+		"try { X } catch { }", "try { } catch (e) { X }", "try { } catch ({ a = X }) { }", "try { } finally { X }",
+		"if (X) {} else {}", "if (1) X; else {}", "if (1) {} else X;", "for (X;;) {}", "for (;X;) {}", "for (;;X) {}", "for (;;) { X }",
+		"for (let i = X;;) {}", "for (const a of X) {}", "for (const a in X) {}", "for (const { a = X } of []) {}", "for (input[X] of []) {}", "for (const a of []) X;",
+		"while (X) {}", "while (0) X;", "do X; while (0)", "do {} while (X)", "label: X;", "{ X }", "throw X;", "return X;",
+		"let a = X;", "const { a = X } = {};", "const { [X]: a } = {};", "const [a = X] = [];", "var { ...b } = X;",
+		"function f() { X }", "function f(a = X) {}", "(() => X);", "((a = X) => 1);", "(async () => { X });", "(function* () { yield X; });", "(async () => { await X; });",
+		"class A { static x = X }", "class A { x = X }", "class A { [X]() {} }", "class A { m() { X } }", "class A { static { X } }", "class A extends X {}", "class A { #p = X }", "class A { get a() { return X } }",
+		"({ a: X });", "({ [X]: 1 });", "({ ...X });", "({ m() { X } });", "({ get a() { return X } });", "[X];", "[...X];",
+		"`${X}`;", "X`a`;", "f`${X}`;", "f(X);", "f(...X);", "new X();", "new F(X);", "X.y;", "a[X];", "a?.[X];", "a?.b(X);", "X?.y;", "!X;", "typeof X;", "-X;", "X++;", "a = X;", "a += X;",
+		"1 + X;", "X && 1;", "1 ?? X;", "X ? 1 : 2;", "1 ? X : 2;", "1 ? 2 : X;", "1, X;", "(X);", "delete X.y;", "void X;", "X in {};", "X instanceof Y;",
+	} {
+		text := strings.ReplaceAll("let a, f, F, Y; { "+body+" }", "X", "vars.stgae")
+		_, problems := Compile(source.Source{
+			Name: "t", Text: diag.WholeFile("t.js", text), Vars: []byte(`{"stage":"dev"}`),
+		})
+		found := false
+		for _, p := range problems {
+			found = found || p.Severity == diag.Error && strings.Contains(p.Summary+p.Detail, "stage")
+		}
+		if !found {
+			t.Errorf("%s: the analysis does not reach the X: %v", body, problems)
+		}
+	}
+}

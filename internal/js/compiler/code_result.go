@@ -124,29 +124,6 @@ func (c *compilation) adviseObject(at diag.Range) string {
 	return asObject
 }
 
-// analyse walks the tree of a body. Names to which code gives values without
-// declaring them count as declared.
-func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
-	if c.src.Kind != source.Code {
-		return analyse(function.Body)
-	}
-	a := newAnalysis()
-	a.root = function.Body
-	a.groups = map[string]bool{}
-	for _, group := range c.names().groups {
-		a.groups[group] = true
-	}
-	a.node(function.Body)
-	a.undeclared = c.undeclared(function, a)
-	for _, statement := range c.statements(function) {
-		a.declaredByValue(statement)
-	}
-	for name := range a.undeclared {
-		a.bound[name] = true
-	}
-	return a
-}
-
 // undeclared returns the names that are given values and declared nowhere that all
 // of the code could see.
 func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) map[string]bool {

@@ -46,7 +46,7 @@ func (c *compilation) early(f syntax.Features) (refused bool) {
 // scan returns what the tokens of the body say about names, or nil if it cannot
 // be read. Positions are those in the body itself.
 func (c *compilation) scan() *scan {
-	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, watched: c.watched, found: analyse(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
+	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, watched: c.watched, found: analysisOf(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
 	if !s.run() {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// wrapperEnd follows a body whose front is [wrapperStart].
+// wrapperEnd follows a body whose front is [syntax.WrapperStart].
 const wrapperEnd = "\n}})"
 
 // verbatim makes source in which the body stands as it is, on the lines that

@@ -73,3 +73,12 @@ func builtins() []string {
 
 // kvMethods are the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
+
+// LogLevels are the methods of log.
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// ConsoleMethods are the methods of console.
+func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
+
+// HTTPMethods are the methods of http.NAME, but for request.
+func HTTPMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }

@@ -14,7 +14,7 @@ import (
 type Program struct {
 	Name string
 	Kind source.Kind
-	// Hash is of everything that the compiler was given, imported files included, and meaning
+	// Hash is of everything that the compiler was given, imported files included, and Meaning
 	// of all of that but for where the body stands.
 	Hash, Meaning [32]byte
 	Code          *goja.Program
@@ -23,7 +23,7 @@ type Program struct {
 	Parameters []string
 	// Everything says that the body can reach its globals by computed names.
 	Everything bool
-	// Proxies says that the body may make proxies, and hosted that it may have objects of the
+	// Proxies says that the body may make proxies, and Hosted that it may have objects of the
 	// host whose prototypes can be set.
 	Proxies, Hosted bool
 	uses            map[string]bool
@@ -31,7 +31,7 @@ type Program struct {
 	computed        bool
 	Patterns        bool
 	Objects         []source.Object
-	// Names are the tools of code, and missing what is thrown where it reads a name
+	// Names are the tools of code, and Missing what is thrown where it reads a name
 	// that nothing has.
 	Names    *ToolNames
 	Missing  map[string]string

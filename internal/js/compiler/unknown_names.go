@@ -223,13 +223,6 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	return names, names != nil
 }
 
-func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
-
-func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
-
-// HttpMethods are the methods of http.NAME, but for request.
-func HttpMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }
-
 // eventMembers are what a hook sees of a call, in each of its phases.
 func eventMembers() []string {
 	return []string{
@@ -292,7 +285,7 @@ func (c *compilation) grantMembers(object string) []string {
 	writes, opens := slices.Contains(c.granted(global+".write"), name), slices.Contains(c.granted(global+".open"), name)
 	switch {
 	case global == "http":
-		return append(HttpMethods(), "request")
+		return append(HTTPMethods(), "request")
 	case global == "kv":
 		return kvMethods()
 	case global == "fs" && writes:
@@ -314,7 +307,7 @@ func (c *compilation) grantMembers(object string) []string {
 // grantAdvice says how to make a member of such a global work. A name that is a
 // method shows that the grant was left out.
 func (c *compilation) grantAdvice(global, name string) string {
-	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HttpMethods(), "requests are made"
+	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HTTPMethods(), "requests are made"
 	switch global {
 	case "env":
 		advice, methods = "add it to the allow block: env { names = [%q] }", nil

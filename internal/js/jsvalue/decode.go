@@ -3,6 +3,7 @@ package jsvalue
 import (
 	"cmp"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -415,4 +416,21 @@ func unescaped(letter byte) byte {
 		return "\b\f\n\r\t"[i]
 	}
 	return letter
+}
+
+// maxBigInt is how many digits of a BigInt are read and written.
+const maxBigInt = 308
+
+// maxBigIntBits is how many bits no BigInt of so many digits exceeds.
+const maxBigIntBits = 1024
+
+func (d *Decoder) bigint(text string) (goja.Value, bool) {
+	if len(strings.TrimPrefix(text, "-")) > maxBigInt {
+		return nil, false
+	}
+	b, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		return nil, false
+	}
+	return d.Runtime.ToValue(b), true
 }

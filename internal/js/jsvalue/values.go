@@ -7,7 +7,6 @@ package jsvalue
 
 import (
 	"math"
-	"math/big"
 	"reflect"
 	"strings"
 	"time"
@@ -164,7 +163,7 @@ type BigInts struct {
 	members map[string]*BigInts
 }
 
-// BigIntsAt returns the places that pointers name (see [Source.BigInts]).
+// BigIntsAt returns the places that pointers name (see BigInts of source.Source).
 func BigIntsAt(pointers []string) *BigInts {
 	if len(pointers) == 0 {
 		return nil
@@ -203,23 +202,6 @@ func (b *BigInts) item() *BigInts {
 		return nil
 	}
 	return b.members["*"]
-}
-
-// maxBigInt is how many digits of a BigInt are read and written.
-const maxBigInt = 308
-
-// maxBigIntBits is how many bits no BigInt of so many digits exceeds.
-const maxBigIntBits = 1024
-
-func (d *Decoder) bigint(text string) (goja.Value, bool) {
-	if len(strings.TrimPrefix(text, "-")) > maxBigInt {
-		return nil, false
-	}
-	b, ok := new(big.Int).SetString(text, 10)
-	if !ok {
-		return nil, false
-	}
-	return d.Runtime.ToValue(b), true
 }
 
 // PromiseOf returns the promise that v is, nil when it is none.

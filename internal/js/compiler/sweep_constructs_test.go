@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"fmt"

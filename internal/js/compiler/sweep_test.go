@@ -1,4 +1,4 @@
-package scripting
+package compiler
 
 import (
 	"maps"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting/source"
@@ -44,8 +43,8 @@ func TestNoConstructStallsTheCompiler(t *testing.T) {
 		}
 		bodies := constructs(n)
 		for _, name := range slices.Sorted(maps.Keys(bodies)) {
-			for _, language := range []Language{JS, TS} {
-				if language == JS && strings.HasPrefix(name, "ts") {
+			for _, language := range []source.Language{source.JS, source.TS} {
+				if language == source.JS && strings.HasPrefix(name, "ts") {
 					continue
 				}
 				src := tool(bodies[name])
@@ -85,7 +84,7 @@ func constructs(n int) map[string]string {
 
 // compileTime returns the CPU time that a body takes, and the summary of its first
 // mistake. The time is the least of three, unless the first is good enough.
-func compileTime(src Source) (least time.Duration, refusal string) {
+func compileTime(src source.Source) (least time.Duration, refusal string) {
 	enough := compileBudget / 4
 	if long() {
 		enough = refuseBudget / 2
@@ -114,44 +113,6 @@ func budgetOf(refusal string) time.Duration {
 	return refuseBudget
 }
 
-// textSizes returns the sizes of texts to read: the largest is a text that takes many times
-// its budget if it takes quadratic time. The long run goes to the bound.
-func textSizes(bound int) []int {
-	switch {
-	case long():
-		return []int{1 << 12, 1 << 16, bound}
-	case testing.Short():
-		return []int{1 << 12}
-	}
-	return []int{1 << 12, bound / 8}
-}
-
-// textBudget returns the processor time that no text of a size may take: it tells blow-ups
-// from noise.
-func textBudget(size int) time.Duration {
-	return max(200*time.Millisecond, 4*time.Second*time.Duration(size)>>20) * slowdown
-}
-
-// No text costs more processor time than its size explains.
-func TestNoYAMLStallsItsReader(t *testing.T) {
-	sizes := textSizes(yaml.MaxText)
-	for _, unit := range []string{
-		"[", "{", "- ", "a: ", "? ", "[a, ", "{a: ", "#\n", "# a\n- b\n", "&a ", "*a ", "!!str ", "'", "\"", "\\", "|\n ", ">\n\n", "---\n", "...\n", "%YAML 1.2\n",
-		"\n", " ", "\t", "- - - - a\n", "a: b\n", "- a\n", "\"a\": ", "[[],", "{},", "a\n ", "a\n\n", "<<: ", "!", "\u2028", "\ufeff",
-		"? a\n", ": a\n", "-\n", " -\n  -\n",
-	} {
-		for _, size := range sizes {
-			text := strings.Repeat(unit, size/len(unit))
-			began := osproc.CPUTime()
-			_, _ = yaml.Parse(text, func() error { return nil })
-			if took := osproc.CPUTime() - began; took > textBudget(size) {
-				t.Errorf("%q × %d took %v", unit, size/len(unit), took)
-				break
-			}
-		}
-	}
-}
-
 // TestNoCombinationStallsTheCompiler repeats and nests random pieces, in the
 // way that found the exponential corners of both parsers.
 func TestNoCombinationStallsTheCompiler(t *testing.T) {
@@ -165,7 +126,7 @@ func TestNoCombinationStallsTheCompiler(t *testing.T) {
 	}
 	for range rounds {
 		body := combination(random)
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(body)
 			src.Language = language
 			began := osproc.CPUTime()

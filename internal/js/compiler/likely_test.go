@@ -1,10 +1,11 @@
-package scripting
+package compiler
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // TestLikelyMistakesComeWithWhatToDo holds what is said of the mistakes that
@@ -62,7 +63,7 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"input.a. = 1", "behind the dot"},
 		{"<<<<<<< HEAD\nlog.info(1)", "a merge left a conflict"},
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(c.body)
 			src.Language = language
 			_, list := Compile(src)
@@ -109,7 +110,7 @@ func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 		1;`: "line of throw",
 		`const a = 1; a + ;`: "",
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(body)
 			src.Language = language
 			_, list := Compile(src)
@@ -121,7 +122,7 @@ func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 					t.Errorf("%s: %s: nothing says what to do", body, d.Summary)
 				}
 			}
-			if detail := list[0].Detail; language == JS && !strings.Contains(detail, part) {
+			if detail := list[0].Detail; language == source.JS && !strings.Contains(detail, part) {
 				t.Errorf("%s: %s: %q does not say %q", body, list[0].Summary, detail, part)
 			}
 		}
@@ -178,7 +179,7 @@ func TestUndefinedName_nearName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			src := tool(c.body)
 			src.Inputs = []string{"a", "customer_id", "cves"}
-			for _, language := range []Language{JS, TS} {
+			for _, language := range []source.Language{source.JS, source.TS} {
 				src.Language = language
 				_, list := Compile(src)
 				if got := detailOf(list, c.undefined); got != c.want {

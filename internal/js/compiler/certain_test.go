@@ -1,14 +1,15 @@
-package scripting
+package compiler
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting/source"
 )
 
 // severities returns the severity and the summary of each diagnostic of a body.
-func severities(src Source) string {
+func severities(src source.Source) string {
 	_, list := Compile(src)
 	var all []string
 	for _, d := range list {
@@ -64,7 +65,7 @@ func TestUnknownInput_severity(t *testing.T) {
 		{"two names in two blocks", "{ const o = input; o.name } { const o = {}; o.nmae = 1 } return input.nmae", isWarning},
 		{"handed to a function", "const fill = (o) => { o.nmae = 1 }; fill(input); return input.nmae", isWarning},
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(row.body)
 			src.Inputs, src.Language = []string{"name"}, language
 			if got := severities(src); got != row.want {
@@ -114,7 +115,7 @@ func TestUndefinedName_severity(t *testing.T) {
 		src := tool(row.body)
 		src.Inputs = []string{"name"}
 		if row.body == "" {
-			src, row.want = Source{Name: "t", Kind: Code, Text: inFile("totl")}, isWarning
+			src, row.want = source.Source{Name: "t", Kind: source.Code, Text: diag.WholeFile("t.js", "totl")}, isWarning
 		}
 		if got := severities(src); got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
@@ -176,7 +177,7 @@ func TestNoReturn_warning(t *testing.T) {
 		{"wait", "await new Promise(() => {})", false, ""},
 		{"timer", "setTimeout(() => {}, 1)", false, ""},
 	} {
-		for _, language := range []Language{JS, TS} {
+		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(row.body)
 			src.Inputs, src.Language, src.MustReturn = []string{"name"}, language, row.must
 			if got := severities(src); got != row.want {
@@ -189,26 +190,8 @@ func TestNoReturn_warning(t *testing.T) {
 		t.Errorf("told %v", told(src, list))
 	}
 	hook := tool("event.tool")
-	hook.Kind = Hook
+	hook.Kind = source.Hook
 	if got := severities(hook); got != "" {
 		t.Errorf("a hook: %s", got)
-	}
-}
-
-// TestBuiltins_noneIsUnknown makes sure that every name which a body sees may be read.
-func TestBuiltins_noneIsUnknown(t *testing.T) {
-	list := func(kind Kind) string {
-		src := tool("return Object.getOwnPropertyNames(globalThis).join()")
-		src.Kind = kind
-		return shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{}))
-	}
-	for _, kind := range []Kind{Tool, Hook, Resource, Prompt, Complete} {
-		for name := range strings.SplitSeq(strings.Trim(list(kind), `"`), ",") {
-			src := tool("return " + name)
-			src.Kind = kind
-			if _, problems := Compile(src); name != "eval" && problems.HasErrors() {
-				t.Errorf("%s in %v: %v", name, kind, problems)
-			}
-		}
 	}
 }

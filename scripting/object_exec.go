@@ -1,0 +1,83 @@
+package scripting
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/js/builtins"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
+)
+
+// execRequest is the payload of the operation exec.run.
+type execRequest struct {
+	Grant  string            `json:"grant"`
+	Params map[string]string `json:"params"`
+}
+
+// execAnswer is the answer. Of each output there is one of the two forms.
+type execAnswer struct {
+	Code     *int   `json:"code"`
+	Stdout   string `json:"stdout"`
+	Stdout64 string `json:"stdout64"`
+	Stderr   string `json:"stderr"`
+	Stderr64 string `json:"stderr64"`
+}
+
+// execute starts a program and returns the promise of how it ends.
+func (r *run) execute(grant string, params goja.Value) goja.Value {
+	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
+	return r.askAndRead("exec.run", mustJSON(request), (*run).execEnded)
+}
+
+// execParams reads the values of parameters: texts and whole numbers.
+func (r *run) execParams(grant string, v goja.Value) map[string]string {
+	params := map[string]string{}
+	if builtins.IsNothing(v) {
+		return params
+	}
+	o, ok := v.(*goja.Object)
+	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
+		panic(r.TypeError("exec." + grant + ": the parameters must be an object, such as { name: value }"))
+	}
+	for _, name := range o.Keys() {
+		r.Proceed()
+		params[name] = r.execParam(grant, name, o.Get(name))
+	}
+	return params
+}
+
+func (r *run) execParam(grant, name string, v goja.Value) string {
+	if text, ok := v.(goja.String); ok {
+		if jsvalue.HasLoneSurrogate(text) {
+			panic(r.TypeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
+		}
+		return text.String()
+	}
+	n, ok := jsvalue.Whole(v)
+	if !ok {
+		panic(r.TypeError("exec." + grant + ": " + name + " must be a string or a whole number"))
+	}
+	return builtins.Index(n)
+}
+
+// execEnded makes what a script sees of a program that has ended: code, stdout,
+// stderr, and bytes(), which are those of stdout.
+func (r *run) execEnded(data []byte) (goja.Value, error) {
+	var told execAnswer
+	if json.Unmarshal(data, &told) != nil || told.Code == nil {
+		return nil, errUnreadable
+	}
+	stdout, err1 := textOrBase64(told.Stdout, told.Stdout64)
+	stderr, err2 := textOrBase64(told.Stderr, told.Stderr64)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
+	o := r.Runtime.NewObject()
+	_ = o.Set("code", *told.Code)
+	_ = o.Set("stdout", bodyText(stdout))
+	_ = o.Set("stderr", bodyText(stderr))
+	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(stdout)) })
+	return o, nil
+}

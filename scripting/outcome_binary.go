@@ -1,0 +1,82 @@
+package scripting
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// The binary form of an outcome is a tag, and for a result its kind, the value,
+// and the content with their lengths in front; for what is rarer, JSON.
+const (
+	outcomeResult = iota
+	outcomeFailure
+	outcomeSuspended
+)
+
+// errOutcome says that bytes are no outcome. It repeats none of them.
+var errOutcome = errors.New("not an outcome")
+
+// AppendBinary appends the outcome as bytes.
+func (o Outcome) AppendBinary(dst []byte) ([]byte, error) {
+	if r := o.Result; r != nil {
+		w := journalWriter{out: append(dst, outcomeResult)}
+		w.numbers(int(r.Kind), len(r.JSON))
+		w.out = append(w.out, r.JSON...)
+		return append(w.out, r.Content...), nil
+	}
+	tag, value := byte(outcomeSuspended), any(o.Suspended)
+	if o.Failure != nil {
+		tag, value = outcomeFailure, o.Failure
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode an outcome: %w", err)
+	}
+	return append(append(dst, tag), text...), nil
+}
+
+// OutcomeJSON returns the JSON that [Outcome.UnmarshalBinary] would decode, which who
+// does not trust data lets through a gate before: nil where there is none.
+func OutcomeJSON(data []byte) []byte {
+	if len(data) > 0 && (data[0] == outcomeFailure || data[0] == outcomeSuspended) {
+		return data[1:]
+	}
+	return nil
+}
+
+// UnmarshalBinary makes the outcome what [Outcome.AppendBinary] has appended.
+// That what is JSON is JSON is for others to check. The outcome keeps data.
+func (o *Outcome) UnmarshalBinary(data []byte) error {
+	if len(data) == 0 {
+		return errOutcome
+	}
+	var read Outcome
+	switch tag, rest := data[0], data[1:]; tag {
+	case outcomeResult:
+		r := journalReader{rest: rest}
+		kind, ok := r.number(int(Content))
+		value, has := r.text(math.MaxInt32)
+		if !ok || !has {
+			return errOutcome
+		}
+		read.Result = &Result{Kind: ResultKind(kind), JSON: value}
+		if read.Result.Kind == Content {
+			read.Result.Content = r.rest
+		}
+	case outcomeFailure:
+		read.Failure = &Failure{}
+		if json.Unmarshal(rest, read.Failure) != nil || len(read.Failure.Stack) > maxFrames {
+			return errOutcome
+		}
+	case outcomeSuspended:
+		if json.Unmarshal(rest, &read.Suspended) != nil || len(read.Suspended) == 0 {
+			return errOutcome
+		}
+	default:
+		return errOutcome
+	}
+	*o = read
+	return nil
+}

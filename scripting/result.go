@@ -1,0 +1,156 @@
+package scripting
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/js/builtins"
+	"github.com/mcpd/mcpd/internal/js/jsvalue"
+)
+
+// structured is what content.structured returned: a value beside its blocks.
+type structured struct {
+	value  goja.Value
+	blocks goja.Value
+}
+
+var errBlocks = errors.New("its blocks change while they are read")
+
+var errBytes = errors.New("it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)")
+
+// result makes the call's result of what the body returned.
+func (r *run) result(value goja.Value) (result *Result, failure *Failure) {
+	problem := r.guarded("the result cannot be returned", func() (err error) {
+		result, err = r.read(value)
+		return err
+	})
+	if problem != nil {
+		return nil, problem
+	}
+	return result, nil
+}
+
+// guarded runs f, which may run user code, and makes a failure of what it
+// throws and of what it returns; what says what cannot be done then.
+func (r *run) guarded(what string, f func() error) *Failure {
+	var err error
+	var thrown *goja.Exception
+	failure := r.safely(func() {
+		thrown = r.Runtime.Try(func() { err = f() })
+	})
+	var unfit *jsvalue.EncodeError
+	switch {
+	case failure != nil:
+		return failure
+	case thrown != nil:
+		return r.thrownAt(thrown.Value(), thrown.Stack())
+	case r.failure != nil:
+		return r.failure
+	case errors.As(err, &unfit) && unfit.Limit != "":
+		return limitFailure(unfit.Limit, "the result is too large: "+unfit.Message)
+	case errors.Is(err, jsvalue.ErrStopped):
+		return Over(r.ctx)
+	case err != nil:
+		return &Failure{Kind: Thrown, Message: what + ": " + err.Error()}
+	}
+	return nil
+}
+
+func (r *run) read(value goja.Value) (*Result, error) {
+	if rich, ok := r.richOf(value); ok {
+		return r.readRich(rich)
+	}
+	if lifted, ok := r.lift(value); ok {
+		return r.readRich(lifted)
+	}
+	if _, bytes := r.BytesOf(value); bytes {
+		// As JSON it would be an object with a member for each byte.
+		return nil, errBytes
+	}
+	out, err := r.Encode(value, r.Program.Source.BigIntResult)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case out == nil:
+		return &Result{Kind: Nothing}, nil
+	case out[0] == '"':
+		return &Result{Kind: Text, JSON: out}, nil
+	}
+	return &Result{Kind: Value, JSON: out}, nil
+}
+
+func (r *run) readRich(rich structured) (*Result, error) {
+	content, err := r.JSON(rich.blocks)
+	if err != nil {
+		return nil, err
+	}
+	if content == nil {
+		content = []byte("[]")
+	}
+	if content[0] == '{' {
+		content = append(append([]byte{'['}, content...), ']')
+	}
+	if r.Program.Kind == Code && !AreBlocks(content) {
+		return nil, errBlocks
+	}
+	result := &Result{Kind: Content, Content: content}
+	if rich.value != nil {
+		result.JSON, err = r.Encode(rich.value, r.Program.Source.BigIntResult)
+	}
+	return result, err
+}
+
+// AreBlocks reports whether JSON is an array of objects that name their types, as content
+// blocks of MCP do.
+func AreBlocks(content []byte) bool {
+	var blocks []struct{ Type string }
+	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &blocks) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "" })
+}
+
+// richOf returns the content that the value is: what content.structured
+// returned, one block, or an array of blocks.
+func (r *run) richOf(value goja.Value) (structured, bool) {
+	o, ok := value.(*goja.Object)
+	if !ok || r.blocks == nil && r.rich == nil {
+		return structured{}, false
+	}
+	if rich, ok := r.rich[o]; ok {
+		return rich, true
+	}
+	if r.isOwnBlock(o) || r.onlyBlocks(o) {
+		return structured{blocks: value}, true
+	}
+	return structured{}, false
+}
+
+// onlyBlocks reports whether o is an array of blocks, and not empty.
+func (r *run) onlyBlocks(o *goja.Object) bool {
+	if jsvalue.KindOf(o) != jsvalue.Array {
+		return false
+	}
+	length := jsvalue.LengthOf(o)
+	if length == 0 || length > int64(r.book.limits.Output) {
+		return false
+	}
+	for i := range length {
+		r.Proceed()
+		block, ok := o.Get(builtins.Index(i)).(*goja.Object)
+		if !ok || !r.isOwnBlock(block) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOwnBlock reports whether an object is a block that the body made, or that a tool
+// has answered and code has left one.
+func (r *run) isOwnBlock(o *goja.Object) bool {
+	return r.blocks[o] && (r.Program.Kind != Code || isBlock(o))
+}
