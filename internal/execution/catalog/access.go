@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -296,6 +297,22 @@ func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
 			if own != e.Address {
 				return own
 			}
+		}
+	}
+	return ""
+}
+
+// Shaped returns the address of the first template that a URI would fit if its
+// values were others, of those that are not hidden; "" when there is none, or
+// the kind is not that of resources.
+func (c *Catalog) Shaped(k Kind, uri string, hidden func(*Entry) bool) string {
+	if k != Resources {
+		return ""
+	}
+	read := uritemplate.NewURI(uri)
+	for _, e := range c.templates {
+		if _, ok := e.Offer.Template.Match(read); ok && !hidden(e) {
+			return e.Address
 		}
 	}
 	return ""

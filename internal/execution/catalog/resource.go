@@ -276,23 +276,3 @@ func (c *compiler) file(def *definition.Folder, name string, content []byte, has
 	k.key.Write(hash[:])
 	return k.done(grant.Set{}, nil)
 }
-
-// shadows reports a file of a folder whose URI a file of another folder has,
-// once for each two folders. That of a resource block is meant to win, and two
-// folders of one prefix crossref has reported.
-func (k *linker) shadows(first, second *Item) {
-	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
-		return
-	}
-	pair := [2]*definition.Folder{first.folder, second.folder}
-	if k.shadowed[pair] {
-		return
-	}
-	k.shadowed[pair] = true
-	k.found.report(diag.List{{
-		Code: "duplicate-uri", Range: second.folder.PrefixRange,
-		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),
-		Detail:  "change one of the two prefixes, or exclude the file from one of the folders",
-		Notes:   []diag.Note{{Range: first.folder.PrefixRange, Message: "the prefix of the other folder"}},
-	}})
-}
