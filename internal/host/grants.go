@@ -22,15 +22,15 @@ type Grants struct {
 	Readable []string
 	// Callable are the names and patterns of the tools that the body may call.
 	Callable []string
-	// Granted are the options of modules, by their names.
-	Granted map[string]json.RawMessage
+	// ModuleOptions are what grants say to modules, by the names of these.
+	ModuleOptions map[string]json.RawMessage
 }
 
 // NewGrants returns what a set of grants, with the places that its paths lead to, lets a
 // body use. Whom a body may ask is said by [Asking].
 func NewGrants(set grant.Set) *Grants {
 	g := &Grants{
-		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, Granted: map[string]json.RawMessage{},
+		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, ModuleOptions: map[string]json.RawMessage{},
 	}
 	for _, http := range set.HTTP {
 		g.HTTP[http.Name] = http
@@ -39,7 +39,7 @@ func NewGrants(set grant.Set) *Grants {
 		g.KV[kv.Name] = kv
 	}
 	for _, m := range set.Modules {
-		g.Granted[m.Name] = m.Options
+		g.ModuleOptions[m.Name] = m.Options
 	}
 	for _, program := range set.Exec {
 		g.Exec = append(g.Exec, execs.Compile(program))

@@ -129,7 +129,7 @@ func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMes
 }
 
 func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
-	options, ok := h.Granted[p.Module]
+	options, ok := h.ModuleOptions[p.Module]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
 	}

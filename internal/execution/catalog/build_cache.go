@@ -8,9 +8,9 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// cache holds what earlier builds compiled. Entries that a build does not use
+// buildCache holds what earlier builds compiled. Entries that a build does not use
 // are dropped, so that the cache never outgrows the files.
-type cache struct {
+type buildCache struct {
 	env  *policylang.Env
 	vars string
 	// authors and operators are the bounds that items and hooks were compiled with.

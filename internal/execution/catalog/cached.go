@@ -52,7 +52,7 @@ func (b *Builder) cacheOffered(upstreams []definition.Upstream, items []*Item) {
 
 // cached returns the body of a tool that has a cache; nil when the results
 // would tell one caller what another one said.
-func (k *compiling) cached(def *definition.Tool, body Body) Body {
+func (k *itemInProgress) cached(def *definition.Tool, body Body) Body {
 	s, ok := body.(*script)
 	if !ok || !k.knowsNobody(def, s.program) {
 		return nil
@@ -63,7 +63,7 @@ func (k *compiling) cached(def *definition.Tool, body Body) Body {
 
 // knowsNobody reports a body whose result depends on who calls, and is given to
 // others. What it is told of one principal's agents is for that principal.
-func (k *compiling) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
+func (k *itemInProgress) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue

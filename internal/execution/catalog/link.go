@@ -151,7 +151,7 @@ func (k *linker) addItems(items []*Item) {
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
-			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
+			k.duplicateFile(first.Item, item) // other addresses that are taken configcheck has reported
 			continue
 		}
 		if !k.presentable(item) {

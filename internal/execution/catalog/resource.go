@@ -57,7 +57,7 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.done(def.Grant, def.GrantRanges)
 }
 
-func (k *compiling) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
+func (k *itemInProgress) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
 	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})
@@ -151,7 +151,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 
 // arguments adds the arguments of a prompt or the variables of a template, with
 // what completes them.
-func (k *compiling) arguments(list []definition.Argument, call definition.Call) {
+func (k *itemInProgress) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
@@ -166,7 +166,7 @@ func (k *compiling) arguments(list []definition.Argument, call definition.Call) 
 
 // completion returns what completes a value; nil when nothing does. It asks
 // nobody, since no client can be asked while its user types.
-func (k *compiling) completion(def *definition.Complete, names []string, call definition.Call) Body {
+func (k *itemInProgress) completion(def *definition.Complete, names []string, call definition.Call) Body {
 	switch {
 	case def == nil:
 		return nil

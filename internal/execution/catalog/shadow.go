@@ -136,10 +136,10 @@ func resourceRules(found *build) (rules []resourceRule) {
 	return rules
 }
 
-// shadows reports a file of a folder whose URI a file of another folder has,
+// duplicateFile reports a file of a folder whose URI a file of another folder has,
 // once for each two folders. That of a resource block is meant to win, and two
-// folders of one prefix crossref has reported.
-func (k *linker) shadows(first, second *Item) {
+// folders of one prefix configcheck has reported.
+func (k *linker) duplicateFile(first, second *Item) {
 	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
 		return
 	}

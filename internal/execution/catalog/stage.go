@@ -27,7 +27,7 @@ type Stage struct {
 // to a test, which touches none of them.
 func (b *Builder) Stage(c *Catalog, registered []*Item) {
 	kept := b.stages
-	b.stages = map[string]cache{}
+	b.stages = map[string]buildCache{}
 	c.stages = map[string]*Stage{}
 	for i := range c.Tests {
 		test := &c.Tests[i]
@@ -62,7 +62,7 @@ func stageOf(test *definition.Test) string {
 }
 
 // stage builds the catalog of a stage of c, with what was compiled for it before.
-func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
+func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled buildCache, registered []*Item) *Stage {
 	s := *b
 	s.options.Checks = Checks{Item: b.options.Checks.Item}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
