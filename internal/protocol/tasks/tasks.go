@@ -121,7 +121,7 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 		return nil, err
 	}
 	t.begin(ctx, store, made, leg, nil)
-	return seen(made)
+	return shownTask(made)
 }
 
 // WatchTasks calls fn with the id of each task that has changed, until stop is
