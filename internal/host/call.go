@@ -185,6 +185,8 @@ func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, 
 	return h.keep(ctx, p.Grant, op, payload)
 }
 
+// log writes what a body logs to the log of the server, and passes records of the operation log on
+// to the caller.
 func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	var record logPayload
 	if err := json.Unmarshal(payload, &record); err != nil {

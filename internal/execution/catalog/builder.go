@@ -6,6 +6,10 @@
 // each [Item]. Everything that is wrong in any file comes out with it, at once;
 // whether such a catalog is served is decided elsewhere, and so is everything
 // about a call.
+//
+// Start at [Builder.Build] in builder.go: item_compile.go compiles, link.go links,
+// policy_binding.go binds rules, and overlay.go lays the offers of upstream servers over the
+// [Base]. What a call needs is in item.go and script.go.
 package catalog
 
 import (

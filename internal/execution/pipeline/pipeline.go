@@ -9,6 +9,10 @@
 //
 // It reads no files and keeps nothing of a call that has ended: a call that waits for
 // its client is in the state store, and goes on from there.
+//
+// Start at [Pipeline.Execute] in execution.go: find.go finds the item, attempt.go decides and
+// validates, limits.go charges the limits, run.go runs the body, and outcome.go checks the
+// result. The errors are in refusal.go.
 package pipeline
 
 import (

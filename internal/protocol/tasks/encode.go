@@ -98,6 +98,8 @@ type storedEnd struct {
 	CallID     string          `json:"call,omitempty"`
 }
 
+// storedError is what an MCP client is shown of an error. Nearest and RemovedIn are left out, as
+// the message says them, and Limited, DeniedBy and Cause, as MCP has no place for them.
 type storedError struct {
 	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`

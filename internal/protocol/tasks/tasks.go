@@ -7,6 +7,9 @@
 // process; a task that was running does not, and has failed.
 //
 // A task belongs to its principal: for everyone else there is none.
+//
+// Start at [Tasks.Start]: run.go runs legs, methods.go has what clients do with a task, and
+// encode.go has what the store keeps.
 package tasks
 
 import (
