@@ -283,7 +283,7 @@ func (s *Server) Execute(ctx context.Context, req call.Request) call.Result {
 
 // Call calls a tool in this process, as the anonymous principal of a client.
 // args is anything that encodes to a JSON object or null; the error is a
-// [*CallError] unless args do not encode.
+// [*call.Error] unless args do not encode.
 func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, error) {
 	encoded, err := json.Marshal(args)
 	if err != nil {

@@ -134,6 +134,52 @@ func unknownFunction(t *testing.T, tool string) bool {
 	})
 }
 
+// TestWhereIs_namesAreDeclaredInTheLinkedFiles holds each row of the table of
+// docs/architecture.md to its links: a name is that of a function, a method, a type or a file.
+func TestWhereIs_namesAreDeclaredInTheLinkedFiles(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Where is …?")
+	row, name, link := regexp.MustCompile(`(?m)^\| (.+?) \| (.+?) \| (.+?) \|$`), regexp.MustCompile("`((?:\\w+\\.)?\\w+)`"), regexp.MustCompile(`\]\(\.\./(\S+?\.go)\)`)
+	found := 0
+	for _, cells := range row.FindAllStringSubmatch(table, -1) {
+		var declared []string
+		for _, file := range link.FindAllStringSubmatch(cells[3], -1) {
+			declared = append(declared, declaredIn(t, file[1])...)
+		}
+		for _, function := range name.FindAllStringSubmatch(cells[2], -1) {
+			found++
+			if !slices.Contains(declared, function[1]) {
+				t.Errorf("%s: no file of the row declares %s", cells[1], function[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("found only %d names: the table has another form", found)
+	}
+}
+
+// declaredIn returns what the table may call a file, its functions and its types: name and
+// package.name, or Type.name of a method.
+func declaredIn(t *testing.T, file string) []string {
+	t.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{path.Base(file)}
+	for _, d := range regexp.MustCompile(`(?m)^(?:func|type) (?:\((?:\w+ )?\*?(\w+).*?\) )?(\w+)`).FindAllStringSubmatch(string(source), -1) {
+		if d[1] != "" {
+			names = append(names, d[1]+"."+d[2])
+		} else {
+			names = append(names, d[2], path.Base(path.Dir(file))+"."+d[2])
+		}
+	}
+	return names
+}
+
 // TestRelativeLinksLeadSomewhere looks at every Markdown file of the tree.
 func TestRelativeLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s:#]+)(#[^)]*)?\)`)

@@ -6,7 +6,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // Brokers are what all calls of a server share.
@@ -89,18 +87,4 @@ func NewBrokers(o Options) Brokers {
 func (b Brokers) Close() error {
 	b.tokens.Close()
 	return errors.Join(b.Egress.Close(), b.SQL.Close())
-}
-
-func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
-	options, ok := h.Granted[p.Module]
-	if !ok {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
-	}
-	if h.Mocks != nil {
-		return h.Mocks.value("modules."+p.Module, p.Function)
-	}
-	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
-	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
-		return h.Modules.Do(ctx, call, p.Module, p.Function, p.Arguments)
-	})
 }

@@ -12,11 +12,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/redact"
-	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/files"
 	"github.com/mcpd/mcpd/internal/host/oauth"
-	"github.com/mcpd/mcpd/internal/host/sqldb"
-	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -187,6 +184,9 @@ func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, 
 	}
 	return h.keep(ctx, p.Grant, op, payload)
 }
+
+// log writes what a body logs to the log of the server, and passes records of the operation log on
+// to the caller.
 func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	var record logPayload
 	if err := json.Unmarshal(payload, &record); err != nil {
@@ -216,6 +216,29 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 		h.Emit.Log(level.mcp, message, fields)
 	}
 	return nil
+}
+
+// level is how severe a record is: for the log, and by its name in MCP (2026-07-28
+// server/utilities/logging), which has more of them.
+type level struct {
+	log slog.Level
+	mcp string
+}
+
+// levelOf returns a level by the name that bodies, or servers behind this one, have for it.
+func levelOf(name string) level {
+	switch name {
+	case "debug":
+		return level{slog.LevelDebug, name}
+	case "notice":
+		return level{slog.LevelInfo, name}
+	case "warn", "warning":
+		return level{slog.LevelWarn, "warning"}
+	case "error", "critical", "alert", "emergency":
+		return level{slog.LevelError, name}
+	default:
+		return level{slog.LevelInfo, "info"}
+	}
 }
 
 func (h *Call) speaker() []slog.Attr {
@@ -258,56 +281,4 @@ func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]b
 		return h.Mocks.answer(p.Grant, payload)
 	}
 	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
-}
-
-// Grants are what a body may use, made ready when it is loaded, so that its runs read no
-// pattern and no statement. The runs share them, and nothing changes them.
-type Grants struct {
-	HTTP      map[string]grant.HTTP
-	KV        map[string]grant.KV
-	Folders   []grant.FS
-	Variables []string // of the environment
-	Exec      []execs.Program
-	Databases []sqldb.Database
-	// Readable are the names of the secrets that the body may read.
-	Readable []string
-	// Callable are the names and patterns of the tools that the body may call.
-	Callable []string
-	// Granted are the options of modules, by their names.
-	Granted map[string]json.RawMessage
-}
-
-// NewGrants returns what a set of grants, with the places that its paths lead to, lets a
-// body use. Whom a body may ask is said by [Asking].
-func NewGrants(set grant.Set) *Grants {
-	g := &Grants{
-		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, Granted: map[string]json.RawMessage{},
-	}
-	for _, http := range set.HTTP {
-		g.HTTP[http.Name] = http
-	}
-	for _, kv := range set.KV {
-		g.KV[kv.Name] = kv
-	}
-	for _, m := range set.Modules {
-		g.Granted[m.Name] = m.Options
-	}
-	for _, program := range set.Exec {
-		g.Exec = append(g.Exec, execs.Compile(program))
-	}
-	for _, database := range set.SQL {
-		g.Databases = append(g.Databases, sqldb.Compile(database))
-	}
-	return g
-}
-
-// Grant gives the run what its body is granted. What it reads and writes of files is counted
-// from here on. Nil grants nothing.
-func (h *Call) Grant(g *Grants) {
-	if h.Grants = g; g == nil {
-		return
-	}
-	for _, folder := range g.Folders {
-		h.folders = append(h.folders, files.Open(folder))
-	}
 }

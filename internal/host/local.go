@@ -3,11 +3,11 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 
 	"github.com/mcpd/mcpd/internal/base/wildcard"
 	"github.com/mcpd/mcpd/internal/host/execs"
+	"github.com/mcpd/mcpd/internal/host/gomodule"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -128,25 +128,16 @@ func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMes
 	return answer, err
 }
 
-// level is how severe a record is: for the log, and by its name in MCP (2026-07-28
-// server/utilities/logging), which has more of them.
-type level struct {
-	log slog.Level
-	mcp string
-}
-
-// levelOf returns a level by the name that bodies, or servers behind this one, have for it.
-func levelOf(name string) level {
-	switch name {
-	case "debug":
-		return level{slog.LevelDebug, name}
-	case "notice":
-		return level{slog.LevelInfo, name}
-	case "warn", "warning":
-		return level{slog.LevelWarn, "warning"}
-	case "error", "critical", "alert", "emergency":
-		return level{slog.LevelError, name}
-	default:
-		return level{slog.LevelInfo, "info"}
+func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
+	options, ok := h.ModuleOptions[p.Module]
+	if !ok {
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
 	}
+	if h.Mocks != nil {
+		return h.Mocks.value("modules."+p.Module, p.Function)
+	}
+	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
+	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
+		return h.Modules.Do(ctx, call, p.Module, p.Function, p.Arguments)
+	})
 }

@@ -39,7 +39,7 @@ type host struct {
 	// asks are what tools want to ask, by the hashes of what the client is asked.
 	asks map[[sha256.Size]byte]bool
 	// planned are the calls of a rehearsal that were not made, by their numbers.
-	planned map[int]catalog.Reply
+	planned map[int]catalog.CodeReply
 	// arguments are those of planned.
 	arguments map[int]json.RawMessage
 	// cut are the calls that the end of the run has cut off, by their numbers.

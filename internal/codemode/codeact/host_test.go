@@ -21,12 +21,12 @@ type tally struct{ made, approved int }
 func (*tally) Tools(context.Context) []*catalog.Entry { return nil }
 func (*tally) Catalog() *catalog.Catalog              { return nil }
 
-func (t *tally) Call(_ context.Context, r catalog.Request) (catalog.Reply, error) {
+func (t *tally) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
 	t.made++
 	if r.Approved {
 		t.approved++
 	}
-	return catalog.Reply{Value: json.RawMessage("1")}, nil
+	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
 // TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay: what it says of a call that
@@ -67,13 +67,13 @@ type wary struct{ made int }
 func (*wary) Tools(context.Context) []*catalog.Entry { return nil }
 func (*wary) Catalog() *catalog.Catalog              { return nil }
 
-func (w *wary) Call(_ context.Context, r catalog.Request) (catalog.Reply, error) {
+func (w *wary) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
 	if r.Resume == nil {
 		form := call.AskRequest{Key: "approval", Method: "elicitation/create", Params: json.RawMessage("{}")}
-		return catalog.Reply{Ask: &call.Ask{State: "sealed", Requests: []call.AskRequest{form}}}, nil
+		return catalog.CodeReply{Ask: &call.Ask{State: "sealed", Requests: []call.AskRequest{form}}}, nil
 	}
 	w.made++
-	return catalog.Reply{Value: json.RawMessage("1")}, nil
+	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
 // TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser: a call that has asked

@@ -279,8 +279,8 @@ func read(op string, text []byte) (*payload, error) {
 }
 
 // request is the call that a payload stands for.
-func (p *payload) request(rehearse bool) catalog.Request {
-	r := catalog.Request{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
+func (p *payload) request(rehearse bool) catalog.CodeCall {
+	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
 	if p.Resume == nil {
 		return r
 	}

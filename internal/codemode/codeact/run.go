@@ -217,11 +217,11 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	return &failed
 }
 
-func (h *host) plan(seq int, reply catalog.Reply, arguments json.RawMessage) {
+func (h *host) plan(seq int, reply catalog.CodeReply, arguments json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.planned == nil {
-		h.planned, h.arguments = map[int]catalog.Reply{}, map[int]json.RawMessage{}
+		h.planned, h.arguments = map[int]catalog.CodeReply{}, map[int]json.RawMessage{}
 	}
 	h.planned[seq], h.arguments[seq] = reply, arguments
 }

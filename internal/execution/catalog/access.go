@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -281,7 +282,7 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 	if k == Tools || k == Prompts {
 		longer = diag.SuggestLonger(name, addresses)
 	}
-	return cmp.Or(near, longer, c.Shaped(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
+	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
 }
 
 // withoutPrefix returns the name of a tool or a prompt of an upstream without the prefix that
@@ -296,6 +297,22 @@ func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
 			if own != e.Address {
 				return own
 			}
+		}
+	}
+	return ""
+}
+
+// firstTemplate returns the address of the first template that a URI would fit if its
+// values were others, of those that are not hidden; "" when there is none, or
+// the kind is not that of resources.
+func (c *Catalog) firstTemplate(k Kind, uri string, hidden func(*Entry) bool) string {
+	if k != Resources {
+		return ""
+	}
+	read := uritemplate.NewURI(uri)
+	for _, e := range c.templates {
+		if _, ok := e.Offer.Template.Match(read); ok && !hidden(e) {
+			return e.Address
 		}
 	}
 	return ""

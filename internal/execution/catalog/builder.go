@@ -6,6 +6,10 @@
 // each [Item]. Everything that is wrong in any file comes out with it, at once;
 // whether such a catalog is served is decided elsewhere, and so is everything
 // about a call.
+//
+// Start at [Builder.Build] in builder.go: item_compile.go compiles, link.go links,
+// policy_binding.go binds rules, and overlay.go lays the offers of upstream servers over the
+// [Base]. What a call needs is in item.go and script.go.
 package catalog
 
 import (
@@ -99,7 +103,7 @@ type Builder struct {
 	config      *loader.Config
 	// served is the operator's file of the catalog that serves.
 	served *loader.Config
-	cache  cache
+	cache  buildCache
 	// base was built last; results are those of the tools of what serves.
 	base    *Base
 	results *results
@@ -107,7 +111,7 @@ type Builder struct {
 	lock     *loader.Lock
 	accepted Accepted
 	// stages is what was compiled for the stages of tests, by their names.
-	stages map[string]cache
+	stages map[string]buildCache
 	// coded are the items that let agents write code, of the block of a hash.
 	coded struct {
 		of    definition.Hash
@@ -166,7 +170,7 @@ type build struct {
 	// authors and operators are what stands for what says no bounds.
 	authors, operators standing
 	blocks
-	compiled
+	builtItems
 	federated
 	mistakes
 }
@@ -179,8 +183,8 @@ type blocks struct {
 	tests    []definition.Test
 }
 
-// compiled is what the definitions of all files have become, in the order of the files.
-type compiled struct {
+// builtItems are the items and hooks of all files, in the order of the files.
+type builtItems struct {
 	items   []*Item
 	hooks   []*Hook
 	granted []grant.Set // to bodies, with the places that their paths lead to
@@ -369,7 +373,7 @@ func (b *Builder) renew(found *build) error {
 	}
 	env, err := policylang.NewEnv(types, found.vars)
 	if err == nil {
-		found.env, b.cache = env, cache{env: env, vars: vars}
+		found.env, b.cache = env, buildCache{env: env, vars: vars}
 	}
 	return err
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
-	"github.com/mcpd/mcpd/internal/language/loader"
-	"github.com/mcpd/mcpd/policylang"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -54,7 +52,7 @@ func (b *Builder) cacheOffered(upstreams []definition.Upstream, items []*Item) {
 
 // cached returns the body of a tool that has a cache; nil when the results
 // would tell one caller what another one said.
-func (k *compiling) cached(def *definition.Tool, body Body) Body {
+func (k *itemInProgress) cached(def *definition.Tool, body Body) Body {
 	s, ok := body.(*script)
 	if !ok || !k.knowsNobody(def, s.program) {
 		return nil
@@ -65,7 +63,7 @@ func (k *compiling) cached(def *definition.Tool, body Body) Body {
 
 // knowsNobody reports a body whose result depends on who calls, and is given to
 // others. What it is told of one principal's agents is for that principal.
-func (k *compiling) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
+func (k *itemInProgress) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue
@@ -200,40 +198,4 @@ func keysOf(c *Catalog) map[[32]byte]bool {
 		keys[e.Key] = true
 	}
 	return keys
-}
-
-// cache holds what earlier builds compiled. Entries that a build does not use
-// are dropped, so that the cache never outgrows the files.
-type cache struct {
-	env  *policylang.Env
-	vars string
-	// authors and operators are the bounds that items and hooks were compiled with.
-	authors, operators standing
-	items              map[definition.Hash]*compiledItem
-	hooks              map[definition.Hash]*compiledHook
-	rules              compiledRules
-}
-
-// compiledItem is an item, what is wrong with it, and the files that its body
-// imports. An item with mistakes is still linked, so that what others say of it
-// is checked in the same build; the mistakes keep the catalog from serving.
-type compiledItem struct {
-	item     *Item
-	problems diag.List
-	imports  map[string]loader.Hash
-	granted  []grant.Set // of each body, with the places that its paths led to
-}
-
-type compiledHook struct {
-	hook     *Hook
-	warnings diag.List
-	imports  map[string]loader.Hash
-	granted  grant.Set // with the places that its paths led to
-}
-
-// ruleKey is all that a compiled policy, or the compiled key of a limit, depends
-// on beside the variables. The key of a limit that reads no args depends on no item.
-type ruleKey struct {
-	rule definition.Hash
-	item loader.Hash
 }

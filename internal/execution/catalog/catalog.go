@@ -148,22 +148,6 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 // for what is our own.
 func (c *Catalog) before(upstream, other string) bool { return c.places[upstream] < c.places[other] }
 
-// Shaped returns the address of the first template that a URI would fit if its
-// values were others, of those that are not hidden; "" when there is none, or
-// the kind is not that of resources.
-func (c *Catalog) Shaped(k Kind, uri string, hidden func(*Entry) bool) string {
-	if k != Resources {
-		return ""
-	}
-	read := uritemplate.NewURI(uri)
-	for _, e := range c.templates {
-		if _, ok := e.Offer.Template.Match(read); ok && !hidden(e) {
-			return e.Address
-		}
-	}
-	return ""
-}
-
 // Changed returns the URIs of the resources that are others than in an earlier
 // catalog, or are in one of the two alone, in order.
 func (c *Catalog) Changed(earlier *Catalog) []string {

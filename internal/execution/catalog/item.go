@@ -236,7 +236,7 @@ type Survey interface {
 	// Call makes a call of a tool for the same caller, whose client may be asked in the
 	// midst of it, and goes on with one that has asked. Its error is as that of
 	// [host.Tools].CallTool.
-	Call(ctx context.Context, r Request) (Reply, error)
+	Call(ctx context.Context, r CodeCall) (CodeReply, error)
 }
 
 // Rehearser is a body that may be rehearsed before it is run, so that a user approves at
@@ -259,8 +259,8 @@ type Write struct {
 	Approval bool            `json:"approval"`
 }
 
-// Request is a call that code makes.
-type Request struct {
+// CodeCall is a call that code makes.
+type CodeCall struct {
 	Name      string
 	Arguments json.RawMessage
 	// Resume goes on with a call that has asked; nil when it begins.
@@ -272,8 +272,8 @@ type Request struct {
 	Rehearse bool
 }
 
-// Reply is what a call that code makes came to.
-type Reply struct {
+// CodeReply is what a call that code makes came to.
+type CodeReply struct {
 	// Value is what the tool, or its body for rehearsals, returned; null of neither.
 	Value json.RawMessage
 	// Ask is what the client is to be asked first; nil where the call has ended.

@@ -24,7 +24,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	if b.cache.authors != found.authors || b.cache.operators != found.operators {
 		b.cache.items, b.cache.hooks = nil, nil
 	}
-	next := cache{
+	next := buildCache{
 		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
 		items: map[definition.Hash]*compiledItem{}, hooks: map[definition.Hash]*compiledHook{},
 		rules: b.cache.rules,
@@ -103,7 +103,8 @@ type compiler struct {
 	found *build
 }
 
-type compiling struct {
+// itemInProgress is an item whose definition is being compiled.
+type itemInProgress struct {
 	*compiler
 	*compiledItem
 	key hash.Hash
@@ -111,15 +112,15 @@ type compiling struct {
 	bodies []*scripting.Program
 }
 
-func (c *compiler) begin(item *Item, meaning definition.Hash) *compiling {
-	k := &compiling{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
+func (c *compiler) begin(item *Item, meaning definition.Hash) *itemInProgress {
+	k := &itemInProgress{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
 	k.key.Write(meaning[:])
 	return k
 }
 
 // body compiles code that the definition carries. It returns nil for code with
 // mistakes, which it reports, and for code whose decoder has reported one.
-func (k *compiling) body(src scripting.Source, body definition.Body, granted grant.Set) Body {
+func (k *itemInProgress) body(src scripting.Source, body definition.Body, granted grant.Set) Body {
 	if body.Text.Body() == "" {
 		k.bodies = append(k.bodies, nil)
 		return nil
@@ -138,7 +139,7 @@ func (k *compiling) body(src scripting.Source, body definition.Body, granted gra
 }
 
 // done returns the item of a definition with such grants, complete.
-func (k *compiling) done(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
+func (k *itemInProgress) done(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
 	k.problems = append(k.problems, unusedGrants(granted, ranges, k.bodies)...)
 	k.item.Key = [32]byte(k.key.Sum(nil))
 	k.item.Settle()

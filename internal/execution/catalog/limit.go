@@ -6,8 +6,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
-	"github.com/mcpd/mcpd/internal/host/oauth"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/policylang"
 )
@@ -100,24 +98,19 @@ func keyOf(def *definition.Limit) policylang.KeySource {
 	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
 }
 
-// secretsOf returns the definitions of secrets, and their keys by their names. Those of
-// clients come last, as they name the definitions that prove them.
-func secretsOf(blocks []definition.Secret) (defs []secrets.Def, keys map[string]string) {
-	keys = map[string]string{}
-	add := func(def secrets.Def) { defs, keys[def.Name] = append(defs, def), def.Key() }
-	var clients []definition.Secret
-	for _, s := range blocks {
-		if s.OAuth != nil {
-			clients = append(clients, s)
+// addOwnLimits gives every entry that bounds how many of its calls run at once a
+// limit of its own, which is asked last of all.
+func (c *Catalog) addOwnLimits(entries []*Entry) {
+	for _, e := range entries {
+		if e.Concurrency == 0 {
 			continue
 		}
-		add(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, Reveal: s.Reveal})
+		own := &ratelimit.Limit{
+			// The blank keeps it apart from limit blocks, whose names have none.
+			ID:          ratelimit.ID{Name: e.Kind.String() + " " + e.Name},
+			Concurrency: e.Concurrency, Local: true,
+		}
+		e.Limits = append(e.Limits, Limit{Limit: own})
+		c.OwnLimits = append(c.OwnLimits, own)
 	}
-	for _, s := range clients {
-		add(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
-			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: keys[s.OAuth.ClientSecret],
-			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
-		}})
-	}
-	return defs, keys
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
@@ -149,7 +151,7 @@ func (k *linker) addItems(items []*Item) {
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
-			k.shadows(first.Item, item) // other addresses that are taken crossref has reported
+			k.duplicateFile(first.Item, item) // other addresses that are taken configcheck has reported
 			continue
 		}
 		if !k.presentable(item) {
@@ -344,4 +346,26 @@ func objectsOf(granted grant.Set) (objects []scripting.Object) {
 		}
 	}
 	return objects
+}
+
+// secretsOf returns the definitions of secrets, and their keys by their names. Those of
+// clients come last, as they name the definitions that prove them.
+func secretsOf(blocks []definition.Secret) (defs []secrets.Def, keys map[string]string) {
+	keys = map[string]string{}
+	add := func(def secrets.Def) { defs, keys[def.Name] = append(defs, def), def.Key() }
+	var clients []definition.Secret
+	for _, s := range blocks {
+		if s.OAuth != nil {
+			clients = append(clients, s)
+			continue
+		}
+		add(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, Reveal: s.Reveal})
+	}
+	for _, s := range clients {
+		add(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
+			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: keys[s.OAuth.ClientSecret],
+			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
+		}})
+	}
+	return defs, keys
 }

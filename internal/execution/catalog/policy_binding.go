@@ -1,21 +1,17 @@
 package catalog
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"slices"
-	"time"
+	"sync"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
-	"github.com/mcpd/mcpd/internal/language/configcheck"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/policylang"
-	"github.com/mcpd/mcpd/scripting"
 )
 
 // InGo is the name by which the operator knows what the embedding program has in Go: all of
@@ -37,11 +33,6 @@ type ruleSet struct {
 	known    compiledRules
 	policies *soundRules[policylang.Policy]
 	keys     *soundRules[policylang.Key]
-}
-
-type compiledRules struct {
-	policies map[ruleKey]*policylang.Policy
-	keys     map[ruleKey]*policylang.Key
 }
 
 func (b *Builder) rulesOf(found *build) *ruleSet {
@@ -180,143 +171,98 @@ func textOf(body *definition.Body) *diag.Text {
 	return &body.Text
 }
 
-// standing are the bounds of calls whose definitions say none. Zero members but
-// those of time bound nothing, or leave it to the executor.
-type standing struct {
-	call, hook     time.Duration
-	memory, output int64
-	concurrency    int
+// soundRules are the compiled policies of one build, or the keys of its limits,
+// each of which serves all items with the same inputs. It is safe for concurrent
+// use. What has mistakes or warnings is not kept: these speak of one item, and
+// are told again by the next build.
+type soundRules[T any] struct {
+	most int // fixed at creation
+
+	mu    sync.Mutex
+	byKey map[ruleKey]*soundRule[T]
+	// distinct are all that were compiled. One that does not read args is the
+	// same for all items.
+	distinct map[*T]struct{}
+	// mistaken counts what could not be compiled.
+	mistaken int
 }
 
-// operators returns what stands for what the operator's file defines.
-func operators(c *definition.Config) standing {
-	return standing{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
+// maxPolicies bounds the compiled policies of one build, and the compiled keys of
+// limits, and with them its time and memory: files that are small define two
+// thousand tools and as many policies, each of which reads the args of each.
+const maxPolicies = 50_000
+
+type soundRule[T any] struct {
+	once sync.Once
+	rule *T
 }
 
-// authors returns what stands for what tool files define: of each bound the
-// default, or the ceiling where that is less.
-func authors(c *definition.Config) standing {
-	s := operators(c)
-	if c.Ceiling == nil {
-		return s
-	}
-	most := c.Ceiling.Bounds
-	if most.Timeout > 0 {
-		s.call, s.hook = min(most.Timeout, s.call), min(most.Timeout, s.hook)
-	}
-	if most.Memory > 0 {
-		s.memory = min(most.Memory, cmp.Or(s.memory, definition.DefaultMemory))
-	}
-	if most.Output > 0 {
-		s.output = min(most.Output, definition.DefaultOutput)
-	}
-	s.concurrency = most.Concurrency
-	return s
+func newSoundRules[T any](most int) *soundRules[T] {
+	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
 }
 
-// bound takes over what a definition says of its calls, and what stands where it
-// says nothing.
-func (s standing) bound(i *Item, b definition.Bounds) {
-	i.Timeout = b.Timeout
-	if _, written := b.Ranges["timeout"]; !written {
-		i.Timeout = s.call
-	}
-	i.Bounds = scripting.Limits{Memory: cmp.Or(b.Memory, s.memory), Output: int(cmp.Or(b.Output, s.output))}
-	i.Concurrency = cmp.Or(b.Concurrency, s.concurrency)
+// fork returns rules that share what is compiled so far.
+func (s *soundRules[T]) fork() *soundRules[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &soundRules[T]{most: s.most, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), mistaken: s.mistaken}
 }
 
-// run returns the bounds of a run of a hook.
-func (s standing) run(h *definition.Hook) (time.Duration, scripting.Limits) {
-	timeout := h.Timeout
-	if h.TimeoutRange == (diag.Range{}) {
-		timeout = s.hook
-	}
-	return timeout, scripting.Limits{Memory: s.memory, Output: int(s.output)}
+// room is how many more may be compiled; below zero more were than the bound allows.
+func (s *soundRules[T]) room() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most - len(s.distinct) - s.mistaken
 }
 
-// addOwnLimits gives every entry that bounds how many of its calls run at once a
-// limit of its own, which is asked last of all.
-func (c *Catalog) addOwnLimits(entries []*Entry) {
-	for _, e := range entries {
-		if e.Concurrency == 0 {
-			continue
-		}
-		own := &ratelimit.Limit{
-			// The blank keeps it apart from limit blocks, whose names have none.
-			ID:          ratelimit.ID{Name: e.Kind.String() + " " + e.Name},
-			Concurrency: e.Concurrency, Local: true,
-		}
-		e.Limits = append(e.Limits, Limit{Limit: own})
-		c.OwnLimits = append(c.OwnLimits, own)
-	}
-}
-
-// places returns what grants of files and programs are judged by.
-func (b *Builder) places(roots *loader.Roots) configcheck.Places {
-	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program, NoDriver: b.options.NoDriver}
-	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
-		p.State = filepath.Dir(state)
-	}
-	if b.options.LookupEnv != nil {
-		p.Home, _ = b.options.LookupEnv("HOME")
-	}
-	return p
-}
-
-// led returns grants with the files, folders and programs that their paths lead to now: the
-// brokers open and run nothing else.
-func (f *build) led(granted grant.Set) grant.Set {
-	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
-	for i := range granted.FS {
-		granted.FS[i].Real, _ = f.roots.Find(granted.FS[i].Root)
-	}
-	for i := range granted.SQL {
-		if granted.SQL[i].Path != "" {
-			granted.SQL[i].Real, _ = f.roots.Find(granted.SQL[i].Path)
-		}
-	}
-	for i := range granted.Exec {
-		granted.Exec[i].Real, _ = f.roots.Find(granted.Exec[i].Path)
-	}
-	return granted
-}
-
-// ledFrom calls yield with each path in grants, and with the place that it led to.
-func ledFrom(granted []grant.Set, yield func(path, real string)) {
-	for i := range granted {
-		for _, g := range granted[i].FS {
-			yield(g.Root, g.Real)
-		}
-		for _, g := range granted[i].SQL {
-			yield(g.Path, g.Real) // both are empty of one that is no file
-		}
-	}
-	for i := range granted {
-		for _, g := range granted[i].Exec {
-			yield(g.Path, g.Real)
-		}
-	}
-}
-
-// moved reports whether a path leads elsewhere than when its grant was compiled: what was
-// compiled with it is compiled again.
-func (f *build) moved(granted ...grant.Set) (moved bool) {
-	ledFrom(granted, func(path, real string) {
-		if path != "" && !moved {
-			now, _ := f.roots.Find(path)
-			moved = now != real
+func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
+	known := s.at(key)
+	first := false
+	known.once.Do(func() {
+		first = true
+		if rule, problems = s.count(compile()); len(problems) == 0 {
+			known.rule = rule
 		}
 	})
-	return moved
+	switch {
+	case first:
+		return rule, problems
+	case known.rule != nil:
+		return known.rule, nil
+	default:
+		return s.count(compile())
+	}
 }
 
-// linkedRoots tells where paths in grants lead that pass links: a snapshot that differs in
-// that alone is another.
-func (f *build) linkedRoots() (told []byte) {
-	ledFrom(f.granted, func(path, real string) {
-		if path != real {
-			told = append(append(told, real...), 0)
+func (s *soundRules[T]) count(rule *T, problems diag.List) (*T, diag.List) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rule == nil {
+		s.mistaken++
+	} else {
+		s.distinct[rule] = struct{}{}
+	}
+	return rule, problems
+}
+
+func (s *soundRules[T]) at(key ruleKey) *soundRule[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byKey[key]
+	if known == nil {
+		known = &soundRule[T]{}
+		s.byKey[key] = known
+	}
+	return known
+}
+
+// all returns what is kept, once nothing is compiled any more.
+func (s *soundRules[T]) all() map[ruleKey]*T {
+	all := make(map[ruleKey]*T, len(s.byKey))
+	for key, known := range s.byKey {
+		if known.rule != nil {
+			all[key] = known.rule
 		}
-	})
-	return told
+	}
+	return all
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/mcpd/mcpd/internal/execution/reply"
-	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -101,68 +98,4 @@ func fillResource(r *definition.Embedded, values map[string]string, out *reply.M
 		text := string(r.Content.Bytes)
 		out.ResourceText = &text
 	}
-}
-
-// script is a body in JavaScript or TypeScript, with what it may use and whom it may ask.
-type script struct {
-	program *scripting.Program
-	grants  *host.Grants
-	ask     *grant.Ask
-}
-
-// Run runs the body once. Agent and call are encoded only for bodies that look
-// at them.
-func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
-	call := scripting.Call{
-		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
-		Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
-	}
-	if call.Agent == nil && b.program.Uses("agent") {
-		call.Agent = i.AgentJSON()
-	}
-	i.Host.Ends, _ = ctx.Deadline()
-	if i.Depth > 0 && i.Host.Ends.Before(i.Deadline) {
-		i.Deadline = i.Host.Ends // that of the call which waits for this one
-	}
-	if b.program.Uses("call") {
-		call.Info = i.json()
-	}
-	i.Host.Grant(b.grants)
-	i.Host.Asking.Grant, i.Host.Caller = b.ask, i.Caller
-	if len(b.grants.Readable) == 0 {
-		return i.Executor.Run(ctx, call, &i.Host)
-	}
-	if err := i.Host.Restore(ctx, i.Journal); err != nil {
-		return scripting.Outcome{}, err
-	}
-	outcome, err := i.Executor.Run(ctx, call, &i.Host)
-	if i.Journal != nil && err == nil {
-		err = host.Withhold(i.Journal)
-	}
-	return outcome, err
-}
-
-// AgentJSON is `agent` as scripts see it.
-func (i *Invocation) AgentJSON() []byte {
-	// Plain data always encodes.
-	agent, _ := json.Marshal(i.Caller.Agent)
-	return agent
-}
-
-// json is `call` as scripts see it: nothing in it tells the transport.
-func (i *Invocation) json() []byte {
-	info := append([]byte(`{"id":"`), i.Root...)
-	info = append(info, `","tool":`...)
-	info = strconv.AppendQuote(info, i.Host.Name)
-	info = append(info, `,"via":"`...)
-	info = append(info, i.Via...)
-	info = append(info, `","deadline":`...)
-	info = strconv.AppendInt(info, i.Deadline.UnixMilli(), 10)
-	info = append(info, `,"depth":`...)
-	info = strconv.AppendInt(info, int64(i.Depth), 10)
-	if i.Depth > 0 {
-		info = append(info, `,"parent":`...)
-		info = strconv.AppendQuote(info, i.Parent)
-	}
-	return append(info, '}')
 }

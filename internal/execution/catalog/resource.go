@@ -57,7 +57,7 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.done(def.Grant, def.GrantRanges)
 }
 
-func (k *compiling) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
+func (k *itemInProgress) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
 	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})
@@ -151,7 +151,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 
 // arguments adds the arguments of a prompt or the variables of a template, with
 // what completes them.
-func (k *compiling) arguments(list []definition.Argument, call definition.Call) {
+func (k *itemInProgress) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
@@ -166,7 +166,7 @@ func (k *compiling) arguments(list []definition.Argument, call definition.Call) 
 
 // completion returns what completes a value; nil when nothing does. It asks
 // nobody, since no client can be asked while its user types.
-func (k *compiling) completion(def *definition.Complete, names []string, call definition.Call) Body {
+func (k *itemInProgress) completion(def *definition.Complete, names []string, call definition.Call) Body {
 	switch {
 	case def == nil:
 		return nil
@@ -275,24 +275,4 @@ func (c *compiler) file(def *definition.Folder, name string, content []byte, has
 	k.key.Write([]byte(uri))
 	k.key.Write(hash[:])
 	return k.done(grant.Set{}, nil)
-}
-
-// shadows reports a file of a folder whose URI a file of another folder has,
-// once for each two folders. That of a resource block is meant to win, and two
-// folders of one prefix crossref has reported.
-func (k *linker) shadows(first, second *Item) {
-	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
-		return
-	}
-	pair := [2]*definition.Folder{first.folder, second.folder}
-	if k.shadowed[pair] {
-		return
-	}
-	k.shadowed[pair] = true
-	k.found.report(diag.List{{
-		Code: "duplicate-uri", Range: second.folder.PrefixRange,
-		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),
-		Detail:  "change one of the two prefixes, or exclude the file from one of the folders",
-		Notes:   []diag.Note{{Range: first.folder.PrefixRange, Message: "the prefix of the other folder"}},
-	}})
 }

@@ -3,9 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/definition"
@@ -29,7 +27,7 @@ type Stage struct {
 // to a test, which touches none of them.
 func (b *Builder) Stage(c *Catalog, registered []*Item) {
 	kept := b.stages
-	b.stages = map[string]cache{}
+	b.stages = map[string]buildCache{}
 	c.stages = map[string]*Stage{}
 	for i := range c.Tests {
 		test := &c.Tests[i]
@@ -64,7 +62,7 @@ func stageOf(test *definition.Test) string {
 }
 
 // stage builds the catalog of a stage of c, with what was compiled for it before.
-func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled cache, registered []*Item) *Stage {
+func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled buildCache, registered []*Item) *Stage {
 	s := *b
 	s.options.Checks = Checks{Item: b.options.Checks.Item}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
@@ -103,100 +101,4 @@ func (c *Catalog) Staged(i int) (on *Catalog, test *definition.Test, err error) 
 		return nil, test, fmt.Errorf("with the vars of the test the files have mistakes:\n%w", errorsOf(s.problems))
 	}
 	return s.catalog, &s.catalog.Tests[i], nil
-}
-
-// soundRules are the compiled policies of one build, or the keys of its limits,
-// each of which serves all items with the same inputs. It is safe for concurrent
-// use. What has mistakes or warnings is not kept: these speak of one item, and
-// are told again by the next build.
-type soundRules[T any] struct {
-	most int // fixed at creation
-
-	mu    sync.Mutex
-	byKey map[ruleKey]*soundRule[T]
-	// distinct are all that were compiled. One that does not read args is the
-	// same for all items.
-	distinct map[*T]struct{}
-	// mistaken counts what could not be compiled.
-	mistaken int
-}
-
-// maxPolicies bounds the compiled policies of one build, and the compiled keys of
-// limits, and with them its time and memory: files that are small define two
-// thousand tools and as many policies, each of which reads the args of each.
-const maxPolicies = 50_000
-
-type soundRule[T any] struct {
-	once sync.Once
-	rule *T
-}
-
-func newSoundRules[T any](most int) *soundRules[T] {
-	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
-}
-
-// fork returns rules that share what is compiled so far.
-func (s *soundRules[T]) fork() *soundRules[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &soundRules[T]{most: s.most, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), mistaken: s.mistaken}
-}
-
-// room is how many more may be compiled; below zero more were than the bound allows.
-func (s *soundRules[T]) room() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.most - len(s.distinct) - s.mistaken
-}
-
-func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
-	known := s.at(key)
-	first := false
-	known.once.Do(func() {
-		first = true
-		if rule, problems = s.count(compile()); len(problems) == 0 {
-			known.rule = rule
-		}
-	})
-	switch {
-	case first:
-		return rule, problems
-	case known.rule != nil:
-		return known.rule, nil
-	default:
-		return s.count(compile())
-	}
-}
-
-func (s *soundRules[T]) count(rule *T, problems diag.List) (*T, diag.List) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if rule == nil {
-		s.mistaken++
-	} else {
-		s.distinct[rule] = struct{}{}
-	}
-	return rule, problems
-}
-
-func (s *soundRules[T]) at(key ruleKey) *soundRule[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.byKey[key]
-	if known == nil {
-		known = &soundRule[T]{}
-		s.byKey[key] = known
-	}
-	return known
-}
-
-// all returns what is kept, once nothing is compiled any more.
-func (s *soundRules[T]) all() map[ruleKey]*T {
-	all := make(map[ruleKey]*T, len(s.byKey))
-	for key, known := range s.byKey {
-		if known.rule != nil {
-			all[key] = known.rule
-		}
-	}
-	return all
 }

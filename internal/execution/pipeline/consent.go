@@ -218,7 +218,7 @@ func (s survey) Tools(ctx context.Context) []*catalog.Entry {
 
 func (s survey) Catalog() *catalog.Catalog { return s.x.catalog }
 
-func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, error) {
+func (s survey) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
 	if s.x.mocks != nil {
 		return s.mocked(r)
 	}
@@ -229,9 +229,9 @@ func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, err
 	}
 	result, err := s.x.nest(ctx, request, p, r.Approved)
 	if err != nil {
-		return catalog.Reply{}, err
+		return catalog.CodeReply{}, err
 	}
-	reply := catalog.Reply{Value: valueOf(result), Ask: result.Ask}
+	reply := catalog.CodeReply{Value: valueOf(result), Ask: result.Ask}
 	if p != nil {
 		reply.How, reply.Shown, reply.Approval = p.how, s.shown(r), p.approval
 	}
@@ -239,7 +239,7 @@ func (s survey) Call(ctx context.Context, r catalog.Request) (catalog.Reply, err
 }
 
 // shown returns the arguments of a call, which are valid, for others to see.
-func (s survey) shown(r catalog.Request) json.RawMessage {
+func (s survey) shown(r catalog.CodeCall) json.RawMessage {
 	if entry := s.x.catalog.Entry(call.Tools, r.Name); entry != nil {
 		return redact.Arguments(r.Arguments, true, entry.Sensitive, entry.InputNames)
 	}
@@ -247,8 +247,8 @@ func (s survey) shown(r catalog.Request) json.RawMessage {
 }
 
 // mocked answers for a tool in a test: neither its body nor its rules have a part in that.
-func (s survey) mocked(r catalog.Request) (catalog.Reply, error) {
-	reply := catalog.Reply{Shown: s.shown(r)}
+func (s survey) mocked(r catalog.CodeCall) (catalog.CodeReply, error) {
+	reply := catalog.CodeReply{Shown: s.shown(r)}
 	entry := s.x.catalog.Entry(call.Tools, r.Name)
 	switch {
 	case !r.Rehearse:

@@ -213,15 +213,6 @@ func (x *execution) Late(ctx context.Context, reason error) {
 	x.req.Late.Answer(result)
 }
 
-// bounded returns a name that nothing has where one is too long: logs and hooks need not
-// carry all of it.
-func bounded(k call.Kind, name string) string {
-	if most := catalog.MaxAddress(k); len(name) > most {
-		return name[:most] + "…"
-	}
-	return name
-}
-
 func (p *Pipeline) begin(serving *catalog.Catalog, req call.Request) *execution {
 	req.Via = cmp.Or(req.Via, call.ViaClient)
 	req.Name = bounded(req.Kind, req.Name)
@@ -293,12 +284,6 @@ func (x *execution) outcomeOf(result call.Result) string {
 	return audit.OutcomeOK
 }
 
-func unaccounted(err error) *call.Error {
-	e := failed(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
-	e.RetryAfter, e.Overloaded = time.Second, true
-	return e
-}
-
 // record is what is written down of the call whatever becomes of it.
 func (x *execution) record() *audit.Record {
 	r := &audit.Record{
@@ -342,4 +327,17 @@ func (x *execution) recordedMessage(err *call.Error) string {
 		return "no such resource"
 	}
 	return x.hidden(cmp.Or(x.approval.recorded, err.Message))
+}
+
+func (x *execution) admit(loadErr error) *call.Error {
+	switch {
+	case loadErr != nil:
+		return failed(call.ExecutionError, loadErr, "the server has not loaded its tools")
+	case x.pipeline.inFlight.Draining():
+		return &call.Error{Code: call.ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
+	}
+	if x.placed = x.pipeline.places.Begin(x.owner, x.catalog.Concurrency()); !x.placed {
+		return overloaded()
+	}
+	return nil
 }

@@ -1,13 +1,11 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/observe"
@@ -193,18 +191,8 @@ func (x *execution) unjudged(err *call.Error) *call.Error {
 	return failed(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
 }
 
-// quiet passes on nothing that a body says before its result, which policies judge.
-type quiet struct{ call.Emitter }
-
 func (quiet) Progress(float64, *float64, string)  {}
 func (quiet) Log(string, string, json.RawMessage) {}
-
-func (x *execution) emitter() call.Emitter {
-	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
-		return x.req.Emit
-	}
-	return quiet{x.req.Emit}
-}
 
 // show has policies see a result, and its content blocks where one of them looks at those.
 func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
@@ -234,78 +222,3 @@ func returned(r call.Result) json.RawMessage {
 }
 
 func hasValue(r call.Result) bool { return len(r.Value) > 0 && string(r.Value) != "null" }
-
-func failed(code call.Code, cause error, format string, args ...any) *call.Error {
-	return &call.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
-}
-
-func (x *execution) admit(loadErr error) *call.Error {
-	switch {
-	case loadErr != nil:
-		return failed(call.ExecutionError, loadErr, "the server has not loaded its tools")
-	case x.pipeline.inFlight.Draining():
-		return &call.Error{Code: call.ExecutionError, Message: "the server is shutting down", RetryAfter: time.Second, Overloaded: true}
-	}
-	if x.placed = x.pipeline.places.Begin(x.owner, x.catalog.Concurrency()); !x.placed {
-		return overloaded()
-	}
-	return nil
-}
-
-func overloaded() *call.Error {
-	return &call.Error{Code: call.ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
-}
-
-func unavailable(gone *catalog.UnavailableError) *call.Error {
-	e := failed(call.ExecutionError, gone.Err, "%s", gone.Message)
-	e.RetryAfter = gone.Wait
-	return e
-}
-
-func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
-	err := &call.Error{
-		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
-		Schema: bytes.Clone(item.Input.Raw()),
-	}
-	for _, v := range violations {
-		err.Violations = append(err.Violations, call.Violation(v))
-	}
-	return err
-}
-
-func (x *execution) notFound(ctx context.Context) *call.Error {
-	if len(x.req.Name) > catalog.MaxAddress(x.req.Kind) {
-		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}
-	}
-	err := &call.Error{Code: call.ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
-	looking := catalog.Looking(x.req.Caller, x.pipeline.options.Now())
-	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
-		err.RemovedIn = revision
-		if x.catalog.Silenced(x.req.Kind, x.req.Name) {
-			err.Message += " now: the server behind it cannot be reached; try again later"
-			return err
-		}
-		err.Message += "; revision " + revision + " removed it"
-	}
-	err.Nearest = x.catalog.Nearest(ctx, x.req.Kind, x.req.Name, looking)
-	if err.Nearest != "" {
-		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)
-	}
-	return err
-}
-
-func canceled(ctx context.Context) *call.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failed(call.Timeout, ctx.Err(), "the caller's deadline passed")
-	}
-	return failed(call.ExecutionError, context.Cause(ctx), "the call was canceled")
-}
-
-// timedOut is for a body that was interrupted where f says, or nobody knows where.
-func (x *execution) timedOut(f *scripting.Failure) *call.Error {
-	err := failed(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
-	if f != nil && len(f.Stack) > 0 {
-		err.Cause = f
-	}
-	return err
-}

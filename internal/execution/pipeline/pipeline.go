@@ -9,11 +9,14 @@
 //
 // It reads no files and keeps nothing of a call that has ended: a call that waits for
 // its client is in the state store, and goes on from there.
+//
+// Start at [Pipeline.Execute] in execution.go: find.go finds the item, attempt.go decides and
+// validates, limits.go charges the limits, run.go runs the body, and outcome.go checks the
+// result. The errors are in refusal.go.
 package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -117,96 +120,4 @@ func (p *Pipeline) Drain(ctx context.Context) error {
 func (p *Pipeline) ownerOf(c *identity.Caller) uint64 {
 	address, _ := netip.ParseAddr(c.Source.IP)
 	return workqueue.ClientOf(&c.Principal, address, c.Source.Listener).Number(p.seed)
-}
-
-// find looks up what the request names, and what of it is to run. The
-// variables of a template become the arguments of the call.
-func (x *execution) find() {
-	if x.req.Kind == call.Resources {
-		var variables map[string]string
-		x.entry, variables = x.catalog.Read(x.req.Name)
-		x.args = make(map[string]any, len(variables))
-		for name, value := range variables {
-			x.args[name] = value
-		}
-	} else {
-		x.entry = x.catalog.Entry(x.req.Kind, x.req.Name)
-	}
-	if x.entry != nil && x.entry.Alias {
-		x.findNamed()
-	}
-	switch {
-	case x.entry == nil:
-	case x.req.Argument == "" && x.req.Kind != call.Templates:
-		x.body = x.entry.Body
-	case x.entry.Offer != nil:
-		x.body, _ = x.entry.Offer.Completion(x.req.Argument)
-	}
-}
-
-// findNamed has the call be one of the tool that its arguments name. Arguments that name
-// none are for the alias to refuse.
-func (x *execution) findNamed() {
-	var named map[string]json.RawMessage
-	var name string
-	if x.req.Refused != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
-		return
-	}
-	arguments, given := named["arguments"]
-	if len(named) == 2 && !given || x.catalog.Entry(call.Tools, name) == x.entry {
-		return
-	}
-	x.alias = x.entry.Name
-	x.req.Name, x.req.Arguments = bounded(call.Tools, name), arguments
-	x.entry = x.catalog.Entry(call.Tools, name)
-}
-
-// known reports whether what is to be completed is an argument of the item.
-func (x *execution) known() bool {
-	if x.entry.Offer == nil {
-		return false
-	}
-	_, known := x.entry.Offer.Completion(x.req.Argument)
-	return known
-}
-
-// fillOther makes the input of what takes no arguments of its caller's choice:
-// of a resource its URI and the variables of its template, of a completion what
-// was typed and what is filled in. Policies see as args what is filled in, with
-// what was typed.
-func (x *execution) fillOther() *call.Error {
-	if x.req.Argument == "" {
-		if x.body != nil && !x.entry.Steady {
-			x.input = encode(map[string]any{"uri": x.req.Name, "params": x.args})
-		}
-		return nil
-	}
-	var err error
-	if x.args, x.input, err = x.entry.Offer.Typed(x.req.Argument, x.req.Arguments); err != nil {
-		return invalidParams(err.Error())
-	}
-	return nil
-}
-
-// kind returns the kind of the item that was found, or else of what was asked for.
-func (x *execution) kind() catalog.Kind {
-	if x.entry != nil {
-		return x.entry.Kind
-	}
-	return x.req.Kind
-}
-
-// name returns the name of the item, or else what was asked for.
-func (x *execution) name() string {
-	if x.entry != nil {
-		return x.entry.Name
-	}
-	return x.req.Name
-}
-
-func (x *execution) eventKind() string {
-	if x.req.Argument != "" {
-		return "completion"
-	}
-	return x.kind().String()
 }

@@ -226,3 +226,13 @@ func (x *execution) noteCancellation(ctx context.Context, err *call.Error) {
 		slog.String("call_id", x.id), slog.String("request_id", x.req.Caller.Agent.RequestID),
 		slog.String("cancelled_by", x.cancelled.By), slog.String("cancel_reason", x.cancelled.Reason))
 }
+
+// quiet passes on nothing that a body says before its result, which policies judge.
+type quiet struct{ call.Emitter }
+
+func (x *execution) emitter() call.Emitter {
+	if x.req.Emit == nil || len(x.entry.ResultRules) == 0 {
+		return x.req.Emit
+	}
+	return quiet{x.req.Emit}
+}

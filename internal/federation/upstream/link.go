@@ -9,7 +9,7 @@
 //
 // The go-sdk knows the protocol: both eras, their transports and their handshakes. It
 // stands behind a wire that every byte of the server passes first. The wire refuses what
-// package jsongate does, keeps to itself what answers no question, and takes results as
+// package jsonguard does, keeps to itself what answers no question, and takes results as
 // they are: nothing of a result is decoded and written anew on its way to the caller.
 //
 // What a server sends is believed nothing. It cannot name a call of somebody else: what

@@ -5,7 +5,7 @@
 // the hash of the grant, until nobody has used them for a while; files that calls
 // choose are opened for each statement anew, from the file that was checked, and
 // only read. What a statement may do is enforced by the database: SQLite by
-// package lite, PostgreSQL by transactions that only read. A statement ends with
+// package sqldb/sqlite, PostgreSQL by transactions that only read. A statement ends with
 // its call, and its answer is bounded in rows and bytes.
 package sqldb
 

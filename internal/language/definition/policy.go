@@ -113,17 +113,17 @@ func IsName(s string) bool {
 	return s != "" && len(s) <= MaxName && strings.Trim(s, WordCharacters+".-") == ""
 }
 
-// maxName is the length of a name in bytes.
+// MaxName is the length of a name in bytes.
 const MaxName = 64
 
 // IsToolName reports whether a tool or a prompt may have the name here that a server
 // offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
 func IsToolName(s string) bool { return IsPattern(s) && !wildcard.Is(s) }
 
-// maxPatternName bounds a name with patterns and an upstream's prefix.
+// MaxPatternName bounds a name with patterns and an upstream's prefix.
 const MaxPatternName = 2 * MaxName
 
-// isPattern reports whether s may be a tool's name, also one that an upstream
+// IsPattern reports whether s may be a tool's name, also one that an upstream
 // gives, in which * matches any run of characters.
 func IsPattern(s string) bool {
 	return s != "" && len(s) <= MaxPatternName && strings.Trim(s, WordCharacters+".-/*") == ""

@@ -132,7 +132,7 @@ var mimeTypes = map[string]string{
 	".wasm": "application/wasm", ".woff2": "font/woff2",
 }
 
-// typeOfFile returns the type of a file by its name, or else by its content.
+// TypeOfFile returns the type of a file by its name, or else by its content.
 func TypeOfFile(name string, content []byte) string {
 	if known := mimeTypes[strings.ToLower(path.Ext(name))]; known != "" {
 		return known
@@ -145,7 +145,7 @@ func TypeOfFile(name string, content []byte) string {
 
 func IsText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
 
-// isTextual reports whether content of a type is for reading.
+// IsTextual reports whether content of a type is for reading.
 func IsTextual(mimeType string) bool {
 	base, _, _ := strings.Cut(mimeType, ";")
 	base = strings.ToLower(strings.TrimSpace(base))
@@ -211,7 +211,7 @@ func (f *Folder) Content(name string, content []byte) Content {
 	return c
 }
 
-// isGlob reports whether s is a pattern of paths: relative, with * for a run
+// IsGlob reports whether s is a pattern of paths: relative, with * for a run
 // of characters and ? for one within a name, and ** alone for any folders.
 func IsGlob(s string) bool {
 	if s == "" || len(s) > MaxPatternName || strings.ContainsAny(s, "\\\x00") {
@@ -225,7 +225,7 @@ func IsGlob(s string) bool {
 	return true
 }
 
-// matchGlob reports whether a path matches a pattern of [isGlob].
+// matchGlob reports whether a path matches a pattern of [IsGlob].
 func matchGlob(pattern, path string) bool {
 	parts, names := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return matchRun(len(parts), len(names),
@@ -277,7 +277,7 @@ const (
 	Assistant = "assistant"
 )
 
-// isInside reports whether a path stays in the tools folder once it is joined
+// IsInside reports whether a path stays in the tools folder once it is joined
 // to the folder it is relative to.
 func IsInside(written, joined string) bool {
 	return written != "" && !path.IsAbs(written) && !strings.ContainsAny(written, "\\\x00") &&

@@ -129,7 +129,7 @@ const (
 // does not say.
 const DefaultAskTimeout = 5 * time.Minute
 
-// maxAskTimeout is how long a call can wait for its client at most, which is
+// MaxAskTimeout is how long a call can wait for its client at most, which is
 // how long the seal of what it waits for holds.
 const MaxAskTimeout = 10 * time.Minute
 
@@ -271,7 +271,7 @@ func (t *Tool) InputNames() (names []string, closed bool) {
 	return names, string(keywords["additionalProperties"]) == "false"
 }
 
-// writeField adds s to a hash so that no two sequences of fields collide.
+// WriteField adds s to a hash so that no two sequences of fields collide.
 func WriteField(h io.Writer, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))

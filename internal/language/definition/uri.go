@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// hasScheme reports whether s begins with a scheme, and goes on behind it.
+// HasScheme reports whether s begins with a scheme, and goes on behind it.
 func HasScheme(s string) bool {
 	scheme, rest, _ := strings.Cut(s, ":")
 	return scheme != "" && rest != "" && strings.Trim(scheme, letters+digits+"+-.") == "" && strings.Contains(letters, scheme[:1])
 }
 
-// badURIByte returns the offset of the first byte that cannot stand where it
+// BadURIByte returns the offset of the first byte that cannot stand where it
 // does in a URI (RFC 3986 section 2), or -1.
 func BadURIByte(s string) int {
 	for i := range len(s) {
@@ -29,7 +29,7 @@ func BadURIByte(s string) int {
 	return -1
 }
 
-// hostOf returns the host of a URL, an IPv6 address in brackets.
+// HostOf returns the host of a URL, an IPv6 address in brackets.
 func HostOf(u *url.URL) string {
 	if strings.Contains(u.Hostname(), ":") {
 		return "[" + u.Hostname() + "]"
@@ -37,7 +37,7 @@ func HostOf(u *url.URL) string {
 	return u.Hostname()
 }
 
-// isLoopback reports whether a host is this machine by its very name.
+// IsLoopback reports whether a host is this machine by its very name.
 func IsLoopback(host string) bool {
 	addr, _ := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || addr.IsLoopback()

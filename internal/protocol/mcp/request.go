@@ -71,7 +71,7 @@ func (c *request) claim() (AgentClaim, *call.Error) {
 	return claim, nil
 }
 
-// caller returns who makes the call. The error is a [*CallError]: the claim is none, or
+// caller returns who makes the call. The error is a [*call.Error]: the claim is none, or
 // the agent that the message claims is not the one that its headers claim, and the caller
 // is the one that it would be if it claimed nothing; or an
 // [*identity.ContradictionError], and the caller is whom it claims to be.

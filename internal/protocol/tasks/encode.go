@@ -13,10 +13,10 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// held is what is needed to go on with a task that waits for its client.
-type held struct {
-	Body  body   `json:"body"`
-	State string `json:"state"`
+// waiting is what is needed to go on with a task that waits for its client.
+type waiting struct {
+	Call  keptCall `json:"body"`
+	State string   `json:"state"`
 	// Until is when the client must have answered, Wait how long it had.
 	Until time.Time     `json:"until"`
 	Wait  time.Duration `json:"wait"`
@@ -28,26 +28,26 @@ type held struct {
 	Used []string `json:"used"`
 }
 
-// body is what a task keeps of its call beside the name of the tool.
-type body struct {
+// keptCall is what a task keeps of its call beside the name of the tool.
+type keptCall struct {
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Can       call.Capabilities `json:"can"`
 }
 
 // unused returns the key, or one like it that the client has not seen (SEP-2663,
 // Task Update Requests): a body may ask under the same key again.
-func (h *held) unused(key string) string {
+func (w *waiting) unused(key string) string {
 	wanted := key
-	for n := 2; slices.Contains(h.Used, key); n++ {
+	for n := 2; slices.Contains(w.Used, key); n++ {
 		key = wanted + "-" + strconv.Itoa(n)
 	}
 	return key
 }
 
-// store writes what is open and what is held into a task.
-func (h *held) store(s *state.Task, open []call.AskRequest) (err error) {
+// store writes what is open, and what the task goes on with, into a task.
+func (w *waiting) store(s *state.Task, open []call.AskRequest) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
-		s.Held, err = json.Marshal(h)
+		s.Held, err = json.Marshal(w)
 	}
 	if err != nil {
 		return fmt.Errorf("encode what a task waits for: %w", err)
@@ -55,11 +55,11 @@ func (h *held) store(s *state.Task, open []call.AskRequest) (err error) {
 	return nil
 }
 
-func heldOf(s state.Task) (h held, err error) {
-	if err := json.Unmarshal(s.Held, &h); err != nil {
-		return h, fmt.Errorf("read what a task goes on with: %w", err)
+func waitingOf(s state.Task) (w waiting, err error) {
+	if err := json.Unmarshal(s.Held, &w); err != nil {
+		return w, fmt.Errorf("read what a task goes on with: %w", err)
 	}
-	return h, nil
+	return w, nil
 }
 
 // openOf returns what a task has asked and its client has not answered.
@@ -73,8 +73,8 @@ func openOf(s state.Task) (open []call.AskRequest, err error) {
 	return open, nil
 }
 
-// seen returns what a client sees of a stored task.
-func seen(s state.Task) (*mcp.Task, error) {
+// shownTask returns what a client sees of a stored task.
+func shownTask(s state.Task) (*mcp.Task, error) {
 	requests, err := openOf(s)
 	if err != nil {
 		return nil, err
@@ -98,6 +98,8 @@ type storedEnd struct {
 	CallID     string          `json:"call,omitempty"`
 }
 
+// storedError is what an MCP client is shown of an error. Nearest and RemovedIn are left out, as
+// the message says them, and Limited, DeniedBy and Cause, as MCP has no place for them.
 type storedError struct {
 	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`
@@ -141,9 +143,9 @@ func endOf(s state.Task) *call.Result {
 	var stored storedEnd
 	switch {
 	case len(s.Result) == 0:
-		return lost(cmp.Or(s.Message, unreadable))
+		return lostResult(cmp.Or(s.Message, unreadable))
 	case json.Unmarshal(s.Result, &stored) != nil:
-		return lost(unreadable)
+		return lostResult(unreadable)
 	}
 	r := &call.Result{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
 	if e := stored.Err; e != nil {
@@ -158,7 +160,7 @@ func endOf(s state.Task) *call.Result {
 	return r
 }
 
-func lost(message string) *call.Result {
+func lostResult(message string) *call.Result {
 	const internal = -32603 // JSON-RPC 2.0, section 5.1
 	return &call.Result{Err: &call.Error{Code: call.ExecutionError, Message: message, RPC: &call.RPCError{Code: internal, Message: message}}}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// maxRunning bounds what the legs that run hold of their calls together, in
-// bytes. No request waits for them that would take room of a transport.
-const maxRunning = 64 << 20
+// maxRunningBytes bounds what the legs that run hold of their calls
+// together. No request waits for them that would take room of a transport.
+const maxRunningBytes = 64 << 20
 
 // size is what a leg holds of its call, in bytes.
 func size(leg *call.Request) (bytes int) {
@@ -29,7 +29,7 @@ func size(leg *call.Request) (bytes int) {
 
 // mayBegin returns a [*state.FullError] when a leg has to wait for others; mu is held.
 func (t *Tasks) mayBegin(leg *call.Request) error {
-	if t.bytes+size(leg) > maxRunning {
+	if t.bytes+size(leg) > maxRunningBytes {
 		return &state.FullError{What: "running tasks", Wait: time.Second}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (t *Tasks) settle(store Store, task state.Task, leg *call.Request, change f
 	delete(t.legs, task.ID)
 	t.bytes -= size(leg)
 	now, err := store.UpdateTask(task.Owner, task.ID, change)
-	if err != nil && !over(err) {
+	if err != nil && !isOver(err) {
 		reason := unkept
 		if full := (*state.FullError)(nil); errors.As(err, &full) {
 			reason = noRoom
@@ -110,9 +110,9 @@ func (t *Tasks) settle(store Store, task state.Task, leg *call.Request, change f
 	}
 }
 
-// over reports whether a task could not be changed because it is no more, or
+// isOver reports whether a task could not be changed because it is no more, or
 // has ended, or because the store has.
-func over(err error) bool {
+func isOver(err error) bool {
 	return errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrClosed)
 }
 
@@ -123,7 +123,7 @@ func (t *Tasks) giveUp(store Store, owner state.Owner, id, reason string) (state
 		s.Status, s.Message, s.Result = state.Failed, reason, nil
 		return nil
 	})
-	if err == nil || over(err) {
+	if err == nil || isOver(err) {
 		delete(t.unsaved, id)
 	} else {
 		t.unsaved[id] = reason
@@ -170,25 +170,25 @@ func (t *Tasks) Close(ctx context.Context) error {
 
 // suspend has a task wait for what its leg has asked.
 func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
-	h := held{Body: body{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+	w := waiting{Call: keptCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
-		key := h.unused(open[i].Key)
-		h.Keys[key], h.Used = open[i].Key, append(h.Used, key)
+		key := w.unused(open[i].Key)
+		w.Keys[key], w.Used = open[i].Key, append(w.Used, key)
 		open[i].Key = key
 	}
 	s.Status = state.InputRequired
-	return h.store(s, open)
+	return w.store(s, open)
 }
 
 // await sees to it that a task waits no longer than it may; mu is held.
 func (t *Tasks) await(store Store, s state.Task) {
-	h, err := heldOf(s)
+	w, err := waitingOf(s)
 	if err != nil || t.closed || t.waits[s.ID] != nil {
 		return
 	}
 	var timer *time.Timer
-	timer = time.AfterFunc(h.Until.Sub(t.options.Now()), func() {
+	timer = time.AfterFunc(w.Until.Sub(t.options.Now()), func() {
 		t.mu.Lock()
 		current := !t.closed && t.waits[s.ID] == timer
 		changed := false
@@ -219,15 +219,15 @@ var errUnchanged = errors.New("the task is as it should be")
 // and returns what the task is then; mu is held.
 func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool, err error) {
 	now, err = store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		h, err := heldOf(*s)
+		w, err := waitingOf(*s)
 		switch {
-		case s.Status != state.InputRequired || err == nil && t.options.Now().Before(h.Until):
+		case s.Status != state.InputRequired || err == nil && t.options.Now().Before(w.Until):
 			return errUnchanged
 		case err != nil:
 			return err
 		}
 		s.Status, s.Result = state.Failed, encodeEnd(call.Result{Err: &call.Error{
-			Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", h.Wait),
+			Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", w.Wait),
 		}})
 		return nil
 	})

@@ -7,6 +7,9 @@
 // process; a task that was running does not, and has failed.
 //
 // A task belongs to its principal: for everyone else there is none.
+//
+// Start at [Tasks.Start]: run.go runs legs, methods.go has what clients do with a task, and
+// encode.go has what the store keeps.
 package tasks
 
 import (
@@ -121,7 +124,7 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 		return nil, err
 	}
 	t.begin(ctx, store, made, leg, nil)
-	return seen(made)
+	return shownTask(made)
 }
 
 // WatchTasks calls fn with the id of each task that has changed, until stop is

@@ -18,7 +18,7 @@ func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp
 	if err != nil {
 		return nil, t.failure(caller, err)
 	}
-	task, err := seen(now)
+	task, err := shownTask(now)
 	return task, t.failure(caller, err)
 }
 
@@ -108,12 +108,12 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	}
 	leg, used := call.Request{Name: s.Tool, Caller: caller}, []string(nil)
 	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		h, err := answer(s, answers)
+		w, err := answer(s, answers)
 		if err != nil || s.Status != state.Working {
 			return err
 		}
-		leg.Arguments, leg.Can, used = h.Body.Arguments, h.Body.Can, h.Used
-		leg.Resume = &call.Resume{State: h.State, Responses: h.Answers}
+		leg.Arguments, leg.Can, used = w.Call.Arguments, w.Call.Can, w.Used
+		leg.Resume = &call.Resume{State: w.State, Responses: w.Answers}
 		return t.mayBegin(&leg)
 	})
 	switch {
@@ -130,33 +130,33 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 
 // answer gives answers to a task that waits for them. It is at work when none
 // is missing any more.
-func answer(s *state.Task, answers map[string]json.RawMessage) (h held, err error) {
+func answer(s *state.Task, answers map[string]json.RawMessage) (w waiting, err error) {
 	open, err := openOf(*s)
 	if err != nil {
-		return h, err
+		return w, err
 	}
 	if len(open) == 0 {
-		return h, errUnchanged
+		return w, errUnchanged
 	}
-	if h, err = heldOf(*s); err != nil {
-		return h, err
+	if w, err = waitingOf(*s); err != nil {
+		return w, err
 	}
-	if h.Answers == nil {
-		h.Answers = map[string]json.RawMessage{}
+	if w.Answers == nil {
+		w.Answers = map[string]json.RawMessage{}
 	}
 	var left []call.AskRequest
 	for _, r := range open {
 		if given, ok := answers[r.Key]; ok {
-			h.Answers[h.Keys[r.Key]] = given
+			w.Answers[w.Keys[r.Key]] = given
 		} else {
 			left = append(left, r)
 		}
 	}
 	if len(left) > 0 {
-		return h, h.store(s, left)
+		return w, w.store(s, left)
 	}
 	s.Status, s.Requests, s.Held = state.Working, nil, nil
-	return h, nil
+	return w, nil
 }
 
 // CancelTask ends a task of the caller, and the leg that runs of it. A task that has ended
