@@ -6,6 +6,7 @@
 // call: its host, its loop, or its kinds of failure. Functions, classes and errors are in native.go,
 // options and shapes of arguments in shape.go, and the guards of prototypes and proxies in guards.go.
 // What a realm needs of its call it asks a [Caller]. The package knows no journal and no host.
+// Most of its tests run bodies, and stand in package scripting.
 package builtins
 
 import (

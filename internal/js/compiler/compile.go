@@ -4,7 +4,8 @@
 // syntax bounds the text first; transpile.go lowers TypeScript and imports; function.go wraps and
 // parses the body; check.go and the files beside it check names, members, promises and results.
 // The files code_*.go hold what agent code needs beyond that: tool names, fences, imports and an
-// implicit result. The package runs nothing and asks no host.
+// implicit result. The package runs nothing and asks no host. Tests that run what it compiles
+// stand in package scripting.
 package compiler
 
 import (

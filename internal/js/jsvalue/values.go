@@ -2,7 +2,7 @@
 //
 // [KindOf] says what an object is without running user code. [Decoder] makes values of JSON text,
 // and [Encoder] writes values as JSON.stringify does; both have bounds. The package knows no
-// globals, no calls and no hosts.
+// globals, no calls and no hosts. Its tests run bodies, and stand in package scripting.
 package jsvalue
 
 import (

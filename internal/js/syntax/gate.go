@@ -5,7 +5,7 @@
 // than linear time for. It also finds what the text needs of a compiler ([Features]). [Lexer] cuts
 // a text into tokens, and [Children] walks the tree that goja's parser makes. The package knows no
 // globals and no kinds of bodies: package compiler does. Start at [Check], which is the gate; it
-// embeds the [Lexer].
+// embeds the [Lexer]. Tests that compile bodies hold its bounds: they stand in package compiler.
 package syntax
 
 import (
