@@ -23,9 +23,9 @@ type format struct {
 // formats are those of draft 2020-12 validation section 7.3.
 var formats = formatsByName([]*format{
 	{name: "date", words: "a date, like 2026-07-28", valid: isDate},
-	{name: "time", words: "a time with its offset, like 14:30:00Z", valid: isTime},
-	{name: "date-time", words: "a date and time with its offset, like 2026-07-28T14:30:00Z", valid: isDateTime},
-	{name: "duration", words: "a duration, like P3DT4H", valid: matcher(durationForm), cost: 1},
+	{name: "time", words: "a time with its offset, like 14:30:00Z", valid: isTime, cost: 1},
+	{name: "date-time", words: "a date and time with its offset, like 2026-07-28T14:30:00Z", valid: isDateTime, cost: 1},
+	{name: "duration", words: "a duration, like P3DT4H", valid: matcher(durationForm), cost: 5},
 	{name: "email", words: "an email address, like name@example.com", valid: isEmail},
 	{name: "idn-email", words: "an email address, like name@example.com", valid: isIDNEmail},
 	{name: "hostname", words: "a host name, like api.example.com", valid: isHostname},
@@ -80,8 +80,12 @@ const (
 // isPointer reports whether s is a JSON pointer.
 var isPointer = matcher(`(?s)^` + pointerForm + `$`)
 
-// isDate reports whether s is a full-date (RFC 3339 section 5.6).
+// isDate reports whether s is a full-date (RFC 3339 section 5.6). The error of a parser would
+// quote a longer text.
 func isDate(s string) bool {
+	if len(s) != len(time.DateOnly) {
+		return false
+	}
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil
 }
@@ -150,7 +154,11 @@ func firstSegment(s string) string {
 	return first
 }
 
-var isScheme = matcher(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+// isScheme reports whether s is a scheme (RFC 3986 section 3.1).
+func isScheme(s string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	return s != "" && strings.IndexByte(letters, s[0]) >= 0 && strings.Trim(s, letters+"0123456789+-.") == ""
+}
 
 // isAuthority reports whether s is the authority of a URI (RFC 3986 section 3.2).
 func isAuthority(s string, international bool) bool {

@@ -248,6 +248,11 @@ type numberRule struct {
 }
 
 func (n *numberRule) check(v any, r *run) bool {
+	for _, limit := range [...]any{n.min, n.above, n.max, n.below} {
+		if tied(v, limit) && !r.step(costOfDecimal) {
+			return false
+		}
+	}
 	ok := true
 	if n.min != nil && compare(v, n.min) < 0 {
 		ok = r.refuse(func() string { return fmt.Sprintf(atLeast, numeral(n.min)) })
@@ -304,11 +309,49 @@ func compare(a, b any) int {
 
 // compareBig compares two numbers of which one is larger than an int64.
 func compareBig(a, b any) int {
-	x, y := rational(a), rational(b)
-	if x == nil || y == nil {
-		return 0
+	x, ofDouble := a.(float64)
+	y, withDouble := b.(float64)
+	switch {
+	case ofDouble:
+		return -compareBigDouble(integerOf(b), x)
+	case withDouble:
+		return compareBigDouble(integerOf(a), y)
 	}
-	return x.Cmp(y)
+	return integerOf(a).Cmp(integerOf(b))
+}
+
+// integerOf returns an int64 or a *big.Int as the latter.
+func integerOf(v any) *big.Int {
+	if i, ok := v.(int64); ok {
+		return big.NewInt(i)
+	}
+	b, _ := v.(*big.Int)
+	return b
+}
+
+// compareBigDouble compares an integer with the decimal that f is written as. That rounds to
+// f, so it is needed only where the integer rounds to f, too.
+func compareBigDouble(i *big.Int, f float64) int {
+	if rounded, _ := i.Float64(); rounded != f {
+		return cmp.Compare(rounded, f)
+	}
+	return new(big.Rat).SetInt(i).Cmp(rational(f))
+}
+
+// tied reports whether [compare] needs the decimal of one of two numbers.
+func tied(a, b any) bool {
+	i, isBig := a.(*big.Int)
+	f, isDouble := b.(float64)
+	if !isBig {
+		if i, isBig = b.(*big.Int); isBig {
+			f, isDouble = a.(float64)
+		}
+	}
+	if !isBig || !isDouble {
+		return false
+	}
+	rounded, _ := i.Float64()
+	return rounded == f
 }
 
 // edge is the least float64 above every int64.
@@ -328,8 +371,12 @@ func compareFloat(f float64, i int64) int {
 	return cmp.Compare(int64(f), i)
 }
 
-// costOfMultiple is how many steps it takes to divide numbers with fractions.
-const costOfMultiple = 120
+const (
+	// costOfMultiple is how many steps it takes to divide numbers with fractions.
+	costOfMultiple = 120
+	// costOfDecimal is how many steps it takes to compare an integer with a decimal.
+	costOfDecimal = 120
+)
 
 func (n *numberRule) multiple(v any, r *run) bool {
 	_, whole := n.step.(int64)

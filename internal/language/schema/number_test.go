@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -242,5 +243,39 @@ func TestValue_integersBeyond2to53(t *testing.T) {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
+	}
+}
+
+// TestCompareBig_decimals: a float64 is the decimal that it is written as, also where an
+// integer rounds to it.
+func TestCompareBig_decimals(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 8))
+	for range 20_000 {
+		f := math.Ldexp(1+r.Float64(), 63+r.IntN(900))
+		i, _ := big.NewFloat(f).Int(nil)
+		if n := i.BitLen() - 53; n > 0 { // about as far as the next float64
+			i.Add(i, new(big.Int).Rsh(new(big.Int).Lsh(big.NewInt(int64(r.IntN(2001)-1000)), uint(n)), 9))
+		}
+		if r.IntN(2) == 0 {
+			f, i = -f, i.Neg(i)
+		}
+		want := rational(i).Cmp(rational(f))
+		if got := compare(i, f); got != want || compare(f, i) != -want {
+			t.Fatalf("compare(%v, %v) = %d, want %d", i, f, got, want)
+		}
+	}
+}
+
+// TestValue_manyLongIntegers: what takes long to compare is counted.
+func TestValue_manyLongIntegers(t *testing.T) {
+	of := func(item string) []byte {
+		return []byte("[" + strings.Repeat(item+",", 1<<16) + item + "]")
+	}
+	s := mustCompile(t, `{"items":{"minimum":0,"maximum":1e22,"exclusiveMinimum":-1,"exclusiveMaximum":1e23}}`)
+	if got := Sentence(s.Value(of("1" + strings.Repeat("0", 22)))); got != tooCostly {
+		t.Errorf("got %q, want %q", got, tooCostly)
+	}
+	if got := s.Value(of("1" + strings.Repeat("0", 20))); len(got) > 0 {
+		t.Errorf("got %q", Sentence(got))
 	}
 }

@@ -185,6 +185,26 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestFormats_longTexts: texts of a megabyte are read in steps that are counted, or not read.
+func TestFormats_longTexts(t *testing.T) {
+	digits := strings.Repeat("1", 1<<20)
+	for _, row := range []struct{ format, text string }{
+		{"time", "14:30:00." + digits}, {"date-time", "2026-07-28T14:30:00." + digits}, {"duration", "P" + digits},
+		{"uri-template", digits + "{"}, {"json-pointer", digits + "~"}, {"relative-json-pointer", digits + "~"},
+	} {
+		branches := strings.Repeat(fmt.Sprintf(`{"format":%q},`, row.format), 64)
+		s := mustCompile(t, `{"anyOf":[`+strings.TrimSuffix(branches, ",")+`]}`)
+		if got := Sentence(s.Value([]byte(`"` + row.text + `"`))); got != tooCostly {
+			t.Errorf("64 times %s: got %q, want %q", row.format, got, tooCostly)
+		}
+	}
+	for format, text := range map[string]string{"date": "2026-07-28" + digits, "uri": strings.Repeat("a", 1<<20) + ":"} {
+		if n := testing.AllocsPerRun(1, func() { formats[format].valid(text) }); n > 0 {
+			t.Errorf("%s: %v allocations", format, n)
+		}
+	}
+}
+
 func TestTheEmptyStringIsOfTheFormatsThatAllowIt(t *testing.T) {
 	for name, f := range formats {
 		want := name == "uri-reference" || name == "iri-reference" || name == "uri-template" || name == "json-pointer" || name == "regex"
