@@ -13,6 +13,9 @@ import (
 // runs them in processes of their own, as mcpd serve does.
 func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: the tests of examples/ run the same bodies")
+	}
 	e := processEnv()
 	e.name = "mcpd"
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.DiscardHandler))

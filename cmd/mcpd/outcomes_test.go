@@ -157,15 +157,18 @@ func TestHooksHearOfEachCallTwice(t *testing.T) {
 		t.Skip("SKIPPED: this system does not tell which processes there are")
 	}
 	lives := uint64(2)
-	if os.Getenv("MCPD_LONG") != "" {
+	switch {
+	case os.Getenv("MCPD_LONG") != "":
 		lives = 170
+	case testing.Short():
+		lives = 1
 	}
 	seen := map[string]int{}
 	for seed := range lives {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { liveThroughOutcomes(t, seed, seen) })
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(everyOutcome)) {
-		if t.Logf("%6d times %s", seen[outcome], outcome); seen[outcome] == 0 && !t.Failed() {
+		if t.Logf("%6d times %s", seen[outcome], outcome); seen[outcome] == 0 && lives > 1 && !t.Failed() {
 			t.Errorf("no call ended with %s", outcome)
 		}
 	}

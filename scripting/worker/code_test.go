@@ -68,6 +68,9 @@ func TestCodeRunsInAProcess(t *testing.T) {
 // whatever it does to what it returns, no process ends for it.
 func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: calls come one after the other")
+	}
 	files, err := filepath.Glob("../testdata/escapes/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)
