@@ -25,11 +25,12 @@ type neighbours struct {
 	volumes map[string]definition.ContainerVolume
 }
 
-// upstreamContainer has the upstream be where its container is.
+// upstreamContainer has the upstream be where its container is, which is nil when its block
+// was reported.
 func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) {
 	d.onlyWith(b, "private_networks", "url")
 	d.upstreamHTTP(b, u)
-	if c := u.Container; c.Port > 0 && c.Path != "" {
+	if c := u.Container; c != nil && c.Port > 0 && c.Path != "" {
 		u.Reach(container.URL(u.Name, c.Port, c.Path), true)
 	}
 }
