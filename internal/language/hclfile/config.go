@@ -21,7 +21,8 @@ const maxConcurrency = 1 << 16
 
 // DecodeConfig evaluates the operator's file, with the given values for its
 // variables. The config is complete only when the list holds no error.
-func (f *File) DecodeConfig(values definition.VarValues) (*definition.Config, diag.List) {
+func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, problems diag.List) {
+	defer f.reportPanic(&problems)
 	d := newDecoder(f, Scope{})
 	r := fileRules[ConfigKind]
 	d.check(f.body, r, "the operator's file", f.body.SrcRange)

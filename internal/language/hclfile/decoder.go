@@ -86,7 +86,8 @@ func isIdentifier(s string) bool {
 
 // Decode evaluates a tool file. The definitions are complete only when the
 // list holds no error.
-func (f *File) Decode(s Scope) (definition.Definitions, diag.List) {
+func (f *File) Decode(s Scope) (_ definition.Definitions, problems diag.List) {
+	defer f.reportPanic(&problems)
 	d := newDecoder(f, s)
 	r := fileRules[ToolsKind]
 	d.check(f.body, r, "a tool file", f.body.SrcRange)

@@ -92,14 +92,14 @@ const (
 // Parse reads a file. It returns no file if the text exceeds a limit, or is JSON
 // with a syntax error. A file of HCL holds the blocks without one: each of the
 // others reports its first.
-func Parse(src Source, kind Kind) (*File, diag.List) {
+func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 	f := &File{path: src.Path, dir: src.Dir, folder: src.Folder, kind: kind}
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
+	defer f.reportPanic(&problems)
 	f.source = string(src.Bytes)
 	f.places = newPlaces(f.source)
-	var problems diag.List
 	if isJSON(src.Path) {
 		problems = f.parseJSON()
 	} else {
@@ -112,6 +112,21 @@ func Parse(src Source, kind Kind) (*File, diag.List) {
 	f.locals = f.findLocals()
 	return f, problems
 }
+
+// reportPanic is deferred by what reads a file. It reports a panic, which is a mistake in mcpd
+// and must not end a server whose file is edited. What the panic says may hold text of the file.
+func (f *File) reportPanic(problems *diag.List) {
+	if recover() == nil {
+		return
+	}
+	*problems = diag.List{{
+		Severity: diag.Error, Code: codeInternal, Range: diag.Range{File: f.path, Start: diag.Pos{Line: 1, Column: 1}},
+		Summary: "mcpd fails on this file, which is a mistake in mcpd", Detail: "undo the last change to the file, and report it with the file to the makers of mcpd",
+	}}
+}
+
+// codeInternal is the code of a panic.
+const codeInternal = "file-internal"
 
 func isJSON(path string) bool { return strings.HasSuffix(path, ".json") }
 

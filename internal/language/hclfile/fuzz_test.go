@@ -78,7 +78,7 @@ func toolProblems(src Source) diag.List {
 		Incomplete: file.Incomplete(), Vars: vars, Locals: locals, Secrets: []string{"s"},
 		ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil },
 	})
-	return append(problems, more...)
+	return wantNoPanic(append(problems, more...))
 }
 
 // configProblems reads src as the operator's file, as far as it can be read.
@@ -88,7 +88,17 @@ func configProblems(src Source) diag.List {
 		return problems
 	}
 	_, more := file.DecodeConfig(definition.VarValues{"v": {Text: "[1]", Origin: "--var"}})
-	return append(problems, more...)
+	return wantNoPanic(append(problems, more...))
+}
+
+// wantNoPanic panics, as what it was given reports.
+func wantNoPanic(problems diag.List) diag.List {
+	for _, p := range problems {
+		if p.Code == codeInternal {
+			panic(p)
+		}
+	}
+	return problems
 }
 
 // checkRanges fails when a diagnostic points outside its file, or names a line

@@ -38,3 +38,15 @@ func TestMisshapen_blocks(t *testing.T) {
 		nest("", "\n", top, 0)
 	}
 }
+
+// TestDecode_panic: a mistake in the decoder is reported at the file, and ends nothing.
+func TestDecode_panic(t *testing.T) {
+	f := &File{path: "x.hcl"} // has no body, so that both decoders panic
+	_, problems := f.Decode(Scope{})
+	_, more := f.DecodeConfig(nil)
+	for _, found := range []diag.List{problems, more} {
+		if len(found) != 1 || found[0].Code != codeInternal || found[0].Range.File != "x.hcl" || !found.HasErrors() {
+			t.Errorf("got %v", found)
+		}
+	}
+}
