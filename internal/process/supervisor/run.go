@@ -86,7 +86,11 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	copies.Go(func() { _, _ = io.Copy(stdout, c.Stdout) })
 	copies.Go(func() { _, _ = io.Copy(stderr, c.Stderr) })
 	code, err := c.Outcome()
-	late := time.AfterFunc(linger, c.close)
+	held := linger
+	if c.orders != nil {
+		held = patience // nothing of the program is left to hold them
+	}
+	late := time.AfterFunc(held, c.close)
 	copies.Wait()
 	late.Stop()
 	if cause := context.Cause(ctx); cause != nil {
