@@ -84,6 +84,12 @@ need_postgres() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
 }
 
+# packages_with PREFIX: the packages of the module whose tests have such functions. Linking
+# the tests of all packages takes longer than running them.
+packages_with() {
+  grep -rlE "^func $1" --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/' | xargs -n 1 dirname | sort -u # a module of its own
+}
+
 # racing: the packages that start goroutines, in their code or in their tests, and those
 # that test with a package for tests (mcptest) that does. In the others the race
 # detector finds nothing.
