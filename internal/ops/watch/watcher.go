@@ -132,6 +132,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 		var change Change
 		if p.ready {
 			out, change = w.changes, p.change()
+			select {
+			case out <- change: // an event of the same moment would have it wait anew
+				p = pending{}
+				continue
+			default:
+			}
 		}
 		select {
 		case <-ctx.Done():
