@@ -135,14 +135,14 @@ func unknownFunction(t *testing.T, tool string) bool {
 }
 
 // TestWhereIs_namesAreDeclaredInTheLinkedFiles holds each row of the table of
-// docs/architecture.md to its links: a name is that of a function, a method, a type or a file.
+// docs/project/architecture.md to its links: a name is that of a function, a method, a type or a file.
 func TestWhereIs_namesAreDeclaredInTheLinkedFiles(t *testing.T) {
-	page, err := os.ReadFile("docs/architecture.md")
+	page, err := os.ReadFile("docs/project/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(page), "## Where is …?")
-	row, name, link := regexp.MustCompile(`(?m)^\| (.+?) \| (.+?) \| (.+?) \|$`), regexp.MustCompile("`((?:\\w+\\.)?\\w+)`"), regexp.MustCompile(`\]\(\.\./(\S+?\.go)\)`)
+	row, name, link := regexp.MustCompile(`(?m)^\| (.+?) \| (.+?) \| (.+?) \|$`), regexp.MustCompile("`((?:\\w+\\.)?\\w+)`"), regexp.MustCompile(`\]\(\.\./\.\./(\S+?\.go)\)`)
 	found := 0
 	for _, cells := range row.FindAllStringSubmatch(table, -1) {
 		var declared []string

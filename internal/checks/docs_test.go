@@ -64,7 +64,7 @@ func TestTheDocumentationIsTrue(t *testing.T) {
 // TestNoPageHoldsBothSidesOfAMerge reads what people read, decisions and the changelog
 // among it.
 func TestNoPageHoldsBothSidesOfAMerge(t *testing.T) {
-	decisions, err := filepath.Glob("docs/decisions/*.md")
+	decisions, err := filepath.Glob("docs/project/decisions/*.md")
 	if err != nil || len(decisions) == 0 {
 		t.Fatalf("%d decisions, %v", len(decisions), err)
 	}

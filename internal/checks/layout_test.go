@@ -13,7 +13,7 @@ import (
 const module = "github.com/mcpd/mcpd/"
 
 // layout says what each group of packages may import beside itself: it is the table of
-// docs/decisions/0002. A name that ends in "/..." stands for a package and all below it.
+// docs/project/decisions/0002. A name that ends in "/..." stands for a package and all below it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
 	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/definition", "internal/ops/telemetry", "internal/base/state/..."},
@@ -129,7 +129,7 @@ func TestNothingIsAllowedThatNobodyImports(t *testing.T) {
 // TestTheDecisionShowsTheLayout keeps the table that people read and the one
 // that is enforced the same.
 func TestTheDecisionShowsTheLayout(t *testing.T) {
-	decision, err := os.ReadFile("docs/decisions/0002-packages-beside-the-table.md")
+	decision, err := os.ReadFile("docs/project/decisions/0002-packages-beside-the-table.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// ledgerRevisions are those that docs/must-ledger.md speaks of, in its order.
+// ledgerRevisions are those that docs/project/must-ledger.md speaks of, in its order.
 var ledgerRevisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
 // ledgerPage is the section of a page in the ledger.
@@ -51,7 +51,7 @@ func TestEverySentenceOfTheLedgerIsListedOnce(t *testing.T) {
 		for _, r := range p.rows {
 			for _, n := range r.sentences {
 				if before, twice := listed[n]; n < 1 || n > p.sentences || twice && !strings.HasPrefix(r.text, "… ") {
-					t.Errorf("docs/must-ledger.md:%d: sentence %d of %d is listed again, behind %q, or there is none", r.line, n, p.sentences, before)
+					t.Errorf("docs/project/must-ledger.md:%d: sentence %d of %d is listed again, behind %q, or there is none", r.line, n, p.sentences, before)
 				}
 				listed[n] = r.text
 			}
@@ -72,7 +72,7 @@ func TestEveryProofOfTheLedgerExists(t *testing.T) {
 	for _, p := range pages {
 		for _, r := range p.rows {
 			if problem := r.problem(tests, proofs); problem != "" {
-				t.Errorf("docs/must-ledger.md:%d: %s", r.line, problem)
+				t.Errorf("docs/project/must-ledger.md:%d: %s", r.line, problem)
 			}
 			for _, n := range r.sentences {
 				proofs[fmt.Sprintf("%s %d", p.name, n)] = r.proof
@@ -94,7 +94,7 @@ func TestWhatTheLedgerLeavesOpen(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile("docs/must-ledger.md")
+	text, err := os.ReadFile("docs/project/must-ledger.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func missingTest(proof string, tests map[string]bool) string {
 // counts by revision and page.
 func readLedger(t *testing.T) (pages []ledgerPage, index map[string]int) {
 	t.Helper()
-	text, err := os.ReadFile("docs/must-ledger.md")
+	text, err := os.ReadFile("docs/project/must-ledger.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("docs/must-ledger.md: %q is no number", text)
+		t.Fatalf("docs/project/must-ledger.md: %q is no number", text)
 	}
 	return n
 }
