@@ -32,7 +32,7 @@
 //
 // A body is the inside of a strict function. It returns its result and may
 // await; what it started and did not await is awaited before the result, and
-// its failure is the call's. docs/language.md lists what there is beside ES2022: the subject
+// its failure is the call's. docs/reference/scripts.md lists what there is beside ES2022: the subject
 // of the body (input, uri, value or event), agent, call and vars, objects that are granted
 // (http, fs, kv, sql, exec, env, secrets, tools, modules), what asks the client (elicit, sample,
 // roots, ask), and helpers such as dates, csv and crypto. An object that is not granted does
@@ -49,7 +49,7 @@
 //
 // Code that an agent wrote stands in such a function, too, and in no folder. It sees its
 // tools, as members of tools and of their groups and by names that shadow nothing
-// ([IsCodeName]), parallel, print and console, HostError, helpers that reach nothing (docs/code-mode.md),
+// ([IsCodeName]), parallel, print and console, HostError, helpers that reach nothing (docs/reference/code-mode.md),
 // and nothing else of what bodies see. Arguments are one object, and {} where there
 // are none. The result is the value of the last statement where that is an
 // expression, or ends in one by if or try, or what return returned. Arrays of content blocks that tools answer,

@@ -17,13 +17,13 @@ import (
 
 // TestTheFunctionsOfTheManualExist calls every function that the manual lists.
 func TestTheFunctionsOfTheManualExist(t *testing.T) {
-	for _, name := range listed(t, "### Functions", "## Code in HCL") {
+	for _, name := range listed(t, "functions of HCL") {
 		tool := fmt.Sprintf("tool \"t\" {\n  description = %s()\n  run = \"return 1;\"\n}", name)
 		if unknownFunction(t, tool) {
 			t.Errorf("HCL knows no function %s", name)
 		}
 	}
-	for _, name := range listed(t, "### CEL as policies speak it", "- **Numbers**") {
+	for _, name := range listed(t, "functions of CEL") {
 		const rule = "tool \"t\" {\n  run = \"return 1;\"\n}\npolicy \"p\" {\n  reason = \"x\"\n  deny = \"%s == 1\"\n}"
 		// As a function, as a method, and as the macros that a name may be.
 		forms := []string{name + "()", "dyn(1)." + name + "()", "[1]." + name + "(x, x)", name + "(x, 1, x)"}
@@ -36,10 +36,7 @@ func TestTheFunctionsOfTheManualExist(t *testing.T) {
 // TestTheManualNamesEveryCode reads the codes of diagnostics out of the
 // packages that make them.
 func TestTheManualNamesEveryCode(t *testing.T) {
-	manual, err := os.ReadFile("docs/language.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := reference(t)
 	made := regexp.MustCompile(`(?:(?:fail|warn|refuse)\((?:(?:[^"()]|"[^"]*")*?, )?|\b[cC]ode[A-Za-z]*:? *=? *)"([a-z0-9]+(?:-[a-z0-9]+)*)"`)
 	found := 0
 	for _, file := range goFiles(t) {
@@ -53,7 +50,7 @@ func TestTheManualNamesEveryCode(t *testing.T) {
 		}
 		for _, code := range made.FindAllStringSubmatch(string(source), -1) {
 			found++
-			if !strings.Contains(string(manual), "`"+code[1]+"`") {
+			if !strings.Contains(manual, "`"+code[1]+"`") {
 				t.Errorf("%s makes diagnostics of the code %s, which the manual does not name", file, code[1])
 			}
 		}
@@ -66,10 +63,7 @@ func TestTheManualNamesEveryCode(t *testing.T) {
 // TestTheManualNamesNoOtherCode looks for every code of the manual among the
 // words of the program; some are made of a beginning and a kind of block.
 func TestTheManualNamesNoOtherCode(t *testing.T) {
-	manual, err := os.ReadFile("docs/language.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := reference(t)
 	var program strings.Builder
 	for _, file := range goFiles(t) {
 		source, err := os.ReadFile(file)
@@ -80,9 +74,8 @@ func TestTheManualNamesNoOtherCode(t *testing.T) {
 			program.Write(source)
 		}
 	}
-	_, table, _ := strings.Cut(string(manual), "\n## Diagnostics\n")
-	_, table, _ = strings.Cut(table, "| code | |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
+	_, table, _ := strings.Cut(manual, "<!-- codes -->")
+	table, _, _ = strings.Cut(table, "<!-- end -->")
 	codes := regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(table, -1)
 	if len(codes) < 60 {
 		t.Fatalf("found only %d codes", len(codes))
@@ -96,17 +89,13 @@ func TestTheManualNamesNoOtherCode(t *testing.T) {
 	}
 }
 
-// listed returns the names of functions in the tables between two texts of the manual.
-func listed(t *testing.T, from, to string) []string {
+// listed returns the names in the tables of the reference between <!-- mark --> and <!-- end -->.
+func listed(t *testing.T, mark string) []string {
 	t.Helper()
-	manual, err := os.ReadFile("docs/language.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(manual), from)
-	section, _, found := strings.Cut(rest, to)
+	_, rest, _ := strings.Cut(reference(t), "<!-- "+mark+" -->")
+	section, _, found := strings.Cut(rest, "<!-- end -->")
 	if !found {
-		t.Fatalf("the manual has no section from %q to %q", from, to)
+		t.Fatalf("no page of the reference has a section between <!-- %s --> and <!-- end -->", mark)
 	}
 	var names []string
 	for line := range strings.Lines(section) {
@@ -120,7 +109,7 @@ func listed(t *testing.T, from, to string) []string {
 		}
 	}
 	if len(names) < 40 {
-		t.Fatalf("found only %d functions from %q", len(names), from)
+		t.Fatalf("found only %d names below <!-- %s -->", len(names), mark)
 	}
 	return names
 }
@@ -207,23 +196,30 @@ func TestRelativeLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestLinksWithinAPageLeadToHeadings checks what a table of contents names.
-func TestLinksWithinAPageLeadToHeadings(t *testing.T) {
+// TestLinks_leadToHeadings checks the anchors of links within a page and between pages.
+func TestLinks_leadToHeadings(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
-	link := regexp.MustCompile(`\]\(#([^)]+)\)`)
+	link := regexp.MustCompile(`\]\(([^)\s:#]*\.md)?#([^)]+)\)`)
+	prose, headings := map[string]string{}, map[string]map[string]bool{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		prose := fence.ReplaceAllString(string(text), "")
-		known := map[string]bool{}
-		for _, found := range heading.FindAllStringSubmatch(prose, -1) {
-			known[anchor(found[1])] = true
+		prose[page] = fence.ReplaceAllString(string(text), "")
+		headings[page] = map[string]bool{}
+		for _, found := range heading.FindAllStringSubmatch(prose[page], -1) {
+			headings[page][anchor(found[1])] = true
 		}
-		for _, found := range link.FindAllStringSubmatch(prose, -1) {
-			if !known[found[1]] {
-				t.Errorf("%s: no heading for the link #%s", page, found[1])
+	}
+	for page, text := range prose {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			target := page
+			if found[1] != "" {
+				target = path.Join(path.Dir(page), found[1])
+			}
+			if known, ok := headings[target]; ok && !known[found[2]] {
+				t.Errorf("%s: %s has no heading for the link %s", page, target, found[0])
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // How a tour is told: a line for each step, and the row of the client in the
-// table of docs/clients.md.
+// table of docs/reference/clients.md.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 

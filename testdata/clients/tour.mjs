@@ -1,4 +1,4 @@
-// The tour of the official TypeScript SDK: what every client of docs/clients.md
+// The tour of the official TypeScript SDK: what every client of docs/reference/clients.md
 // does against a real mcpd that serves tour.d. Run by .ci/clients:
 //
 //   node tour.mjs MODULES v1|v2 TRANSPORT REVISION HOME URL

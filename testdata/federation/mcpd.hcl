@@ -1,5 +1,5 @@
 # The operator's file of the federation: official reference servers, one of the Go SDK and
-# the one of the tour of docs/clients.md, each in its own way, behind one mcpd. Started by
+# the one of the tour of docs/reference/clients.md, each in its own way, behind one mcpd. Started by
 # .ci/federation.
 
 server {

@@ -118,10 +118,10 @@ func searched(t testing.TB, tools []Tool) string {
 	return text + Describe(tools[hits[0].Index])
 }
 
-// TestThePageTellsWhatAgentsRead holds the table of docs/code-mode.md to what ways to tell
+// TestThePageTellsWhatAgentsRead holds the table of docs/reference/code-mode.md to what ways to tell
 // of tools cost.
 func TestThePageTellsWhatAgentsRead(t *testing.T) {
-	const page, head = "../../../docs/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
+	const page, head = "../../../docs/reference/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
 	table := head
 	for _, n := range []int{50, 500} {
 		tools := catalogueOf(n)

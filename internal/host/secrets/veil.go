@@ -17,7 +17,7 @@ import (
 // been resolved or that a variable or a file holds. A value of six bytes and more is found
 // through any nesting of the escapes of JSON, scripts, URLs and HTML, in any case, in
 // base64 at every place in a longer text, in hexadecimal and in quoted-printable, also
-// where lines end in between: docs/language.md says what is covered. Of values of four and
+// where lines end in between: docs/reference/permissions.md says what is covered. Of values of four and
 // five bytes the usual forms are found. Values shorter than
 // four bytes are not replaced. A text without any is returned as it is, but for the end of
 // one that was cut, which may be a part of a value.

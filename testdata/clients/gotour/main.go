@@ -1,4 +1,4 @@
-// The tour of the Go clients: what every client of docs/clients.md does against
+// The tour of the Go clients: what every client of docs/reference/clients.md does against
 // a real mcpd that serves tour.d. Run by .ci/clients:
 //
 //	gotour EDITS go-sdk|mcp-go TRANSPORT REVISION HOME URL

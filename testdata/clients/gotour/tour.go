@@ -24,7 +24,7 @@ type step struct {
 	instead func(*tour, context.Context) error // for a client that does not offer it; or nil
 }
 
-// steps are those of docs/clients.md, in the order of its columns.
+// steps are those of docs/reference/clients.md, in the order of its columns.
 var steps = []step{
 	{name: "list", do: (*tour).list},
 	{name: "call", do: (*tour).calls},
