@@ -76,9 +76,9 @@ type Options struct {
 	// Logger gets what the operator should know, without the values of secrets. Nil
 	// discards it.
 	Logger *slog.Logger
-	// Veil hides the secrets of the server in other logs. It is for one server; nil
+	// Redactor hides the secrets of the server in other logs. It is for one server; nil
 	// means that there are no others.
-	Veil *Veil
+	Redactor *Redactor
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
@@ -189,8 +189,8 @@ func (o Options) withDefaults() Options {
 	o.Files.ToolsPath = cmp.Or(o.Files.ToolsPath, "tools.d")
 	o.Files.ConfigPath = cmp.Or(o.Files.ConfigPath, "mcpd.hcl")
 	o.Transport = cmp.Or(o.Transport, "http")
-	o.Veil = cmp.Or(o.Veil, new(Veil))
-	o.Logger = o.Veil.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
+	o.Redactor = cmp.Or(o.Redactor, new(Redactor))
+	o.Logger = o.Redactor.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	if o.Files.LookupEnv == nil {
 		o.Files.LookupEnv = func(string) (string, bool) { return "", false }
 	}

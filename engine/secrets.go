@@ -68,35 +68,35 @@ func (t UserToken) matches(other host.UserToken) bool {
 	return (t.Secret == "" || t.Secret == other.Secret) && (t.ID == "" || t.ID == other.ID) && (t.Kind == "" || t.Kind == other.Kind) && (t.Issuer == "" || t.Issuer == other.Issuer)
 }
 
-// Veil hides the secrets of one server in logs that are begun before it is made, such
-// as that of its executor: values that were resolved, and their forms in base64,
-// hexadecimal, URLs, HTML and JSON. The zero Veil hides nothing until it is the one of
-// [Options]. It is safe for concurrent use, and must not be copied.
-type Veil struct {
-	// over hides what is to be hidden. It is stored once.
-	over atomic.Pointer[secrets.Store]
+// Redactor hides the secrets of one server in logs that start before it exists, such as
+// the log of its executor: values that were resolved, and their forms in base64,
+// hexadecimal, URLs, HTML and JSON. The zero Redactor hides nothing until a server is
+// created with it in [Options]. It is safe for concurrent use, and must not be copied.
+type Redactor struct {
+	// store knows the secrets. It is set once.
+	store atomic.Pointer[secrets.Store]
 }
 
 // Logger returns a logger that writes what another would, without secrets. What it
 // is told is looked at when a record is written.
-func (v *Veil) Logger(l *slog.Logger) *slog.Logger {
-	return slog.New(redact.NewHandler(l.Handler(), drawn{v}))
+func (v *Redactor) Logger(l *slog.Logger) *slog.Logger {
+	return slog.New(redact.NewHandler(l.Handler(), handlerRedactor{v}))
 }
 
-// drawn is a veil as handlers see it.
-type drawn struct{ *Veil }
+// handlerRedactor implements [redact.Redactor], so that Redactor need not export its methods.
+type handlerRedactor struct{ *Redactor }
 
 // Redact hides the secrets in a text.
-func (d drawn) Redact(text string) string {
-	if store := d.over.Load(); store != nil {
+func (d handlerRedactor) Redact(text string) string {
+	if store := d.store.Load(); store != nil {
 		return store.Redact(text)
 	}
 	return text
 }
 
 // RedactJSON hides the secrets in a JSON value.
-func (d drawn) RedactJSON(raw json.RawMessage) json.RawMessage {
-	if store := d.over.Load(); store != nil {
+func (d handlerRedactor) RedactJSON(raw json.RawMessage) json.RawMessage {
+	if store := d.store.Load(); store != nil {
 		return store.RedactJSON(raw)
 	}
 	return raw

@@ -157,8 +157,8 @@ func New(o Options) (*Server, error) {
 	}
 	drivers, missing := parts.Drivers()
 	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
-	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
-		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
+	if !o.Redactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
+		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
 	s.limits = limits

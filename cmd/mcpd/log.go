@@ -18,9 +18,9 @@ type logging struct {
 	level, format string
 	// asked reports whether the level was written.
 	asked func() bool
-	// veil is over all that is logged, by workers and libraries too. It hides the
+	// redactor applies to all that is logged, by workers and libraries too. It hides the
 	// secrets of the server that has it in its options.
-	veil engine.Veil
+	redactor engine.Redactor
 }
 
 var (
@@ -39,7 +39,7 @@ func (l *logging) add(cmd *cobra.Command) {
 // forMachines says that nothing but records may stand in the log.
 func (l *logging) forMachines() bool { return l.format == "json" }
 
-// open returns a logger on stderr, under the veil. The mistakes of files are part of it for
+// open returns a logger on stderr that redacts secrets. The mistakes of files are part of it for
 // machines only: people get them with the lines that they are in.
 func (l *logging) open(e env) (*slog.Logger, error) {
 	var level slog.Level
@@ -51,7 +51,7 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger = l.veil.Logger(logger)
+	logger = l.redactor.Logger(logger)
 	// What libraries write goes the same way, and without what it quotes.
 	e.libraryLog(strays{logger})
 	return logger, nil

@@ -125,7 +125,7 @@ func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// A token server that keeps a token gives the same one again, and the veil over
+// A token server that keeps a token gives the same one again, and the redactor of
 // the old one must not change what is read.
 func TestTheSameTokenIsReadAgain(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, _ *http.Request) {

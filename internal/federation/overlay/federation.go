@@ -20,7 +20,6 @@ package overlay
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -43,7 +43,7 @@ type Federation struct {
 	// Fixed at creation.
 	fleet    *upstream.Fleet
 	followed *followed
-	veil     Veil
+	redactor redact.Redactor
 	relist   func() (took time.Duration)
 	update   func(uris []string)
 	listed   chan struct{} // holds a token while a server offers another thing than before
@@ -82,24 +82,17 @@ type offer struct {
 	quarantined []lockfile.Change
 }
 
-// Veil hides the values of secrets: a server knows those that it is given, and may repeat
-// them.
-type Veil interface {
-	Redact(text string) string
-	RedactJSON(value json.RawMessage) json.RawMessage
-}
-
 // New returns a federation of no servers. What they say, and no caller has asked for, is
 // redacted.
 func New(o federation.Options) *Federation {
 	f := &Federation{
-		veil: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listed: make(chan struct{}, 1), ended: make(chan struct{}),
+		redactor: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listed: make(chan struct{}, 1), ended: make(chan struct{}),
 		pins: newPins(o.Pins, o.Logger), judges: map[string]*judge{}, accepted: map[string]*offer{},
 	}
 	connected := upstream.Options{
 		Version: o.Version, Transport: o.Brokers.Egress.Stream, Value: func(ctx context.Context, v grant.Value) (string, error) {
 			return v.Text(ctx, o.Brokers.Secrets.Resolve)
-		}, Redact: f.veil.Redact,
+		}, Redact: f.redactor.Redact,
 		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Propagate: o.Propagate, Supervisor: o.Supervisor, Logger: o.Logger,
 	}
 	f.fleet = upstream.NewFleet(connected, func() {
@@ -327,7 +320,7 @@ func (o *offer) taken(c *catalog.Catalog) *offer {
 
 // offer makes items of a listing; those of before that are the same stay.
 func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	m := &maker{block: u, fleet: f.fleet, redactor: f.redactor, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
 			m.before[item.Key] = item
@@ -339,7 +332,7 @@ func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bo
 		m.judge.last.Store(&verdict{l, m.held})
 	}
 	m.unknown(l, asked)
-	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
+	instructions := m.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.Renamed, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,

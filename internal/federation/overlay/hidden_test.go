@@ -25,7 +25,7 @@ func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *maker {
 		t.Fatal(err)
 	}
 	block.Escape, block.Instructions = escape, true
-	return &maker{veil: bare{}, block: &block, lock: lock, judge: new(judge), taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	return &maker{redactor: noSecrets{}, block: &block, lock: lock, judge: new(judge), taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
 }
 
 // offeredBy returns what of items callers see, in one text, and the reasons of what is left

@@ -55,7 +55,7 @@ func (m *maker) cut(kind catalog.Kind, more []json.RawMessage, most int) {
 	m.tell("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
 	why := fmt.Sprintf("no more than %d are offered of one upstream", most)
 	for _, entry := range more {
-		m.out(kind, decoded(m.veil.RedactJSON(entry)).called(kind), why)
+		m.out(kind, decoded(m.redactor.RedactJSON(entry)).called(kind), why)
 	}
 }
 
@@ -113,7 +113,7 @@ func hidesTool(upstream string, entry json.RawMessage) bool {
 func (m *maker) apart(entries []json.RawMessage) (open, hiding []json.RawMessage) {
 	names := map[string]bool{}
 	for _, entry := range entries {
-		if hidesTool(m.block.Name, m.veil.RedactJSON(entry)) {
+		if hidesTool(m.block.Name, m.redactor.RedactJSON(entry)) {
 			names[decoded(entry).text("name")] = true
 		}
 	}

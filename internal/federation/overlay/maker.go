@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -24,7 +25,7 @@ import (
 type maker struct {
 	block     *definition.Upstream
 	fleet     *upstream.Fleet
-	veil      Veil
+	redactor  redact.Redactor
 	completes bool
 	before    map[[32]byte]*catalog.Item
 	// pins says that all tools are held to the lock, in a mode; otherwise those are that
@@ -103,15 +104,15 @@ var (
 	errGiven    = errors.New("another one has that name here, as rename says")
 )
 
-// one makes an item of an entry, and returns what that says, from behind the veil.
+// one makes an item of an entry, and returns its redacted members.
 func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, members) error) (members, error) {
-	var unveiled members
-	if json.Unmarshal(entry, &unveiled) != nil || unveiled == nil {
+	var unredacted members
+	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
 		return nil, errNoObject
 	}
-	entry = m.veil.RedactJSON(entry)
+	entry = m.redactor.RedactJSON(entry)
 	said := decoded(entry)
-	if said.address(kind) != unveiled.address(kind) {
+	if said.address(kind) != unredacted.address(kind) {
 		return said, errSecretName
 	}
 	key := m.key(kind, entry)
@@ -281,12 +282,12 @@ func (m *maker) unlisted(n definition.Name, where string, names []string) {
 	m.problems = append(m.problems, d)
 }
 
-// namesIn returns how a server calls the entries of a list, from behind the veil.
+// namesIn returns the redacted names of the entries in a list.
 func (m *maker) namesIn(list []json.RawMessage) []string {
 	names := make([]string, 0, len(list))
 	for _, entry := range list {
 		if name := decoded(entry).text("name"); name != "" {
-			names = append(names, m.veil.Redact(name))
+			names = append(names, m.redactor.Redact(name))
 		}
 	}
 	return names

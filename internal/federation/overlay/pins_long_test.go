@@ -39,7 +39,7 @@ func logged(p federation.Pins) (*pins, *bytes.Buffer) {
 
 func TestTheToolsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 	entries := append(long(40), json.RawMessage(`{"name":"little"}`))
-	l := listedOf("lab", entries, bare{})
+	l := listedOf("lab", entries, noSecrets{})
 	if len(l.tools) != 32 || len(l.entries) != 32 || len(l.refused) != 9 {
 		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.refused))
 	}
@@ -153,7 +153,7 @@ func twoOf(t testing.TB, n int) (*pins, []*offer) {
 	known, entries := labOf(n)
 	p := newPins(federation.Pins{Path: "mcpd.lock"}, slog.New(slog.DiscardHandler))
 	p.set(known.lock, p.kept)
-	pinned := listedOf("new", entries, bare{}).tools
+	pinned := listedOf("new", entries, noSecrets{}).tools
 	if len(pinned) != n {
 		t.Fatalf("%d tools are pinned", len(pinned))
 	}
@@ -179,7 +179,7 @@ func BenchmarkLongTools(b *testing.B) {
 		entries = append(entries, fmt.Appendf(nil, `{"name":"t%d","inputSchema":{"enum":%s}}`, i, schema))
 	}
 	for b.Loop() {
-		if l := listedOf("lab", entries, bare{}); len(l.refused) != 144 {
+		if l := listedOf("lab", entries, noSecrets{}); len(l.refused) != 144 {
 			b.Fatal(len(l.tools), "are taken in")
 		}
 	}

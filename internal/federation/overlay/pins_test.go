@@ -102,11 +102,11 @@ func TestWhatAFileSaysOfAnUpstreamWinsOverWhatIsKeptInMemory(t *testing.T) {
 	}
 }
 
-// bare is a veil over no secrets.
-type bare struct{}
+// noSecrets is a redactor that replaces nothing.
+type noSecrets struct{}
 
-func (bare) Redact(text string) string                        { return text }
-func (bare) RedactJSON(value json.RawMessage) json.RawMessage { return value }
+func (noSecrets) Redact(text string) string                        { return text }
+func (noSecrets) RedactJSON(value json.RawMessage) json.RawMessage { return value }
 
 // BenchmarkAccepted checks the 100 tools of a server against what was accepted.
 func BenchmarkAccepted(b *testing.B) {
@@ -136,5 +136,5 @@ func labOf(n int) (*maker, []json.RawMessage) {
 	if err != nil {
 		panic(err)
 	}
-	return &maker{veil: bare{}, block: &block, lock: lock}, entries
+	return &maker{redactor: noSecrets{}, block: &block, lock: lock}, entries
 }

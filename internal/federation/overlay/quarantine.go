@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/federation/upstream"
@@ -31,13 +32,13 @@ var errBlocks = fmt.Errorf("nobody can accept it: the tools before it in the lis
 // errSecretName is of a tool that nobody could call without telling the secret.
 var errSecretName = errors.New("its name holds the value of a secret")
 
-// listedOf reads entries of the list of tools of an upstream, from behind the veil: what is
+// listedOf reads entries of the list of tools of an upstream, redacted: what is
 // accepted is written to a file.
-func listedOf(upstream string, entries []json.RawMessage, veil Veil) (l listed) {
+func listedOf(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l listed) {
 	room := maxBlocks
 	for _, entry := range entries {
 		said := decoded(entry)
-		entry = veil.RedactJSON(entry)
+		entry = redactor.RedactJSON(entry)
 		if decoded(entry).text("name") != said.text("name") {
 			l.refused, l.why = append(l.refused, entry), append(l.why, errSecretName)
 		} else if needsTask(said) {
@@ -87,7 +88,7 @@ func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
 		served, entries = m.apart(entries)
 		mode = lockfile.Strict
 	}
-	l := listedOf(m.block.Name, entries, m.veil)
+	l := listedOf(m.block.Name, entries, m.redactor)
 	refused := map[string]bool{}
 	for i, entry := range l.refused {
 		name := decoded(entry).text("name")
@@ -152,7 +153,7 @@ func (m *maker) accepts(name string) func(*upstream.Listing) bool {
 	if !pinned {
 		return nil
 	}
-	j, veil := m.judge, m.veil
+	j, redactor := m.judge, m.redactor
 	var other atomic.Pointer[found]
 	return func(now *upstream.Listing) bool {
 		if v := j.last.Load(); v != nil && v.listing == now {
@@ -164,7 +165,7 @@ func (m *maker) accepts(name string) func(*upstream.Listing) bool {
 		}
 		f := other.Load()
 		if f == nil || f.in != now {
-			f = &found{now, lists(now, held, veil)}
+			f = &found{now, lists(now, held, redactor)}
 			other.Store(f)
 		}
 		return f.is
@@ -178,12 +179,12 @@ type found struct {
 }
 
 // lists reports whether a listing has a tool, and by its name nothing else.
-func lists(l *upstream.Listing, held lockfile.Tool, veil Veil) bool {
+func lists(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
 	if l == nil {
 		return false
 	}
 	entries := slices.DeleteFunc(slices.Clone(l.Tools), func(entry json.RawMessage) bool { return decoded(entry).text("name") != held.Name() })
-	called := listedOf(held.Upstream(), entries, veil)
+	called := listedOf(held.Upstream(), entries, redactor)
 	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
 }
 

@@ -23,7 +23,7 @@ func (f *Federation) shown(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(clippedTo(f.veil.Redact(err.Error()), maxReason))
+	return errors.New(clippedTo(f.redactor.Redact(err.Error()), maxReason))
 }
 
 func (f *Federation) States(c *catalog.Catalog) []federation.State {
@@ -35,7 +35,7 @@ func (f *Federation) States(c *catalog.Catalog) []federation.State {
 		s := f.fleet.State(name)
 		states[i] = federation.State{Name: name, Idle: s.Idle, Err: f.shown(s.Err), Since: s.Since, Again: s.Again, Revision: s.Revision}
 		if l := s.Listing; l != nil {
-			states[i].Up, states[i].Instructions = true, f.veil.Redact(l.Instructions)
+			states[i].Up, states[i].Instructions = true, f.redactor.Redact(l.Instructions)
 			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
 		}
 		if s.Listing == nil && s.Err == nil && slices.Contains(f.late, name) {
@@ -103,7 +103,7 @@ func (f *Federation) hiding(u *definition.Upstream) federation.Drift {
 		return d
 	}
 	tools, _ := included(u, s.Listing.Tools)
-	_, hiding := (&maker{block: u, veil: f.veil}).apart(tools)
+	_, hiding := (&maker{block: u, redactor: f.redactor}).apart(tools)
 	f.differ(u, hiding, &d)
 	d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return c.Kind == lockfile.Removed })
 	return d
@@ -111,7 +111,7 @@ func (f *Federation) hiding(u *definition.Upstream) federation.Drift {
 
 // differ has a drift say how entries of tools differ.
 func (f *Federation) differ(u *definition.Upstream, tools []json.RawMessage, d *federation.Drift) {
-	l := listedOf(u.Name, tools, f.veil)
+	l := listedOf(u.Name, tools, f.redactor)
 	for _, t := range slices.Concat(f.pins.read.Tools(u.Name), l.tools) {
 		d.Tools = append(d.Tools, t.Name())
 	}

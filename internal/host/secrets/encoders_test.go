@@ -327,7 +327,7 @@ func adversarialValues(t testing.TB) *Store {
 		defs = append(defs, Def{Name: name, Env: name})
 	}
 	s.Set(defs)
-	s.covered()
+	s.currentRedactor()
 	return s
 }
 
@@ -376,12 +376,12 @@ func BenchmarkRedactAdversarial(b *testing.B) {
 
 // BenchmarkRedactPlain goes over answers of hosts without values.
 func BenchmarkRedactPlain(b *testing.B) {
-	values := map[string][]concealed{}
+	values := map[string][]secretForms{}
 	for i := range 20 {
-		values[fmt.Sprint(i)] = []concealed{conceal(fmt.Sprintf("secret-value-number-%d", i))}
+		values[fmt.Sprint(i)] = []secretForms{newSecretForms(fmt.Sprintf("secret-value-number-%d", i))}
 	}
 	s := New(Options{})
-	s.veil.Store(weave(values))
+	s.redactor.Store(newRedactor(values))
 	for name, piece := range map[string]string{
 		"prose": "An ordinary sentence of an answer, as hosts send them. ",
 		"json":  `{"id":12345,"name":"An item","tags":["a","b"],"ok":true,"path":"/items/12345"},`,

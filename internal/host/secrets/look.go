@@ -11,13 +11,13 @@ import (
 // that does not answer holds is hidden once it does.
 const lookTime = 2 * time.Second
 
-// covered returns the veil over all that is to be hidden from now on: what was
+// currentRedactor returns the redactor of all that is to be hidden from now on: what was
 // resolved, and what variables and files held when they were last defined.
-func (s *Store) covered() *veil {
+func (s *Store) currentRedactor() *redactor {
 	if s.unseen.Load() {
 		s.look()
 	}
-	return s.veil.Load()
+	return s.redactor.Load()
 }
 
 // look hides what the variables and files of the definitions hold, so that a value
@@ -95,13 +95,13 @@ func (s *Store) atRest() (defs []Def, generation uint64) {
 // rests reports whether a value is there before anyone asks for it.
 func rests(d Def) bool { return d.Env != "" || d.File != "" }
 
-// hide puts values under the veil, and takes those away that were used longest ago
+// hide adds values to the redactor, and removes those that were used longest ago
 // where a name has too many. Called with the mutex held.
 func (s *Store) hide(values map[string]string) {
 	changed := false
 	for name, value := range values {
 		all := s.hidden[name]
-		if at := slices.IndexFunc(all, func(c concealed) bool { return c.value == value }); at >= 0 {
+		if at := slices.IndexFunc(all, func(c secretForms) bool { return c.value == value }); at >= 0 {
 			again := all[at]
 			s.hidden[name] = append(slices.Delete(all, at, at+1), again)
 			continue
@@ -110,11 +110,11 @@ func (s *Store) hide(values map[string]string) {
 		if e := s.entries[name]; e != nil && e.users != nil {
 			most = rememberedOfUsers
 		}
-		all = append(all, conceal(value))
+		all = append(all, newSecretForms(value))
 		s.hidden[name] = slices.Delete(all, 0, max(0, len(all)-most))
 		changed = true
 	}
 	if changed {
-		s.veil.Store(weave(s.hidden))
+		s.redactor.Store(newRedactor(s.hidden))
 	}
 }

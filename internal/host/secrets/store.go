@@ -78,8 +78,8 @@ type Options struct {
 
 // Store resolves secrets and hides their values. It is safe for concurrent use.
 type Store struct {
-	options Options
-	veil    atomic.Pointer[veil] // over all that is in hidden
+	options  Options
+	redactor atomic.Pointer[redactor] // over all that is in hidden
 	// unseen says that variables and files may hold what is not in hidden; looking
 	// is held by who looks.
 	unseen  atomic.Bool
@@ -90,7 +90,7 @@ type Store struct {
 	// are and were for the last generations.
 	entries    map[string]*entry
 	generation uint64
-	hidden     map[string][]concealed // values of each name, that which was used last at the end
+	hidden     map[string][]secretForms // values of each name, that which was used last at the end
 }
 
 // An entry is one definition, and its value once that is known.
@@ -117,8 +117,8 @@ func New(o Options) *Store {
 	if o.RunCommand == nil {
 		o.RunCommand = runCommand
 	}
-	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]concealed{}}
-	s.veil.Store(weave(nil))
+	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]secretForms{}}
+	s.redactor.Store(newRedactor(nil))
 	return s
 }
 

@@ -62,10 +62,10 @@ func TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast(t *testing.T) {
 	for i := range rememberedOfUsers - 1 {
 		come(current, fmt.Sprint(i))
 	}
-	woven := s.veil.Load()
+	before := s.redactor.Load()
 	come(old, "first")
-	if s.veil.Load() != woven {
-		t.Error("the veil is woven anew for a token that it hides")
+	if s.redactor.Load() != before {
+		t.Error("the redactor is rebuilt for a token that it already replaces")
 	}
 	come(current, "one more")
 	if got, want := s.Redact("token-of-first token-of-0 token-of-1 token-of-one more"), "[secret:crm] token-of-0 [secret:crm] [secret:crm]"; got != want {

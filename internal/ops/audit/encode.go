@@ -28,12 +28,12 @@ type encoder struct {
 	walk      walker
 	digest    hash.Hash
 	sum       []byte
-	veil      redact.Veil // nil hides nothing
+	redactor  redact.Redactor // nil hides nothing
 	pen       pen
 }
 
-func newEncoder(digestKey []byte, veil redact.Veil) *encoder {
-	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil, pen: pen{veil}}
+func newEncoder(digestKey []byte, redactor redact.Redactor) *encoder {
+	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), redactor: redactor, pen: pen{redactor}}
 }
 
 func (e *encoder) begin(kind string, now time.Time) {
@@ -50,23 +50,23 @@ func (e *encoder) text(name, value string) {
 	}
 }
 
-// said is text for a value that callers choose or are told. It is veiled before it is
+// said is text for a value that callers choose or are told. It is redacted before it is
 // cut: a part of a value is not known.
 func (e *encoder) said(name, value string) {
-	if e.veil != nil {
-		value = e.veil.Redact(value)
+	if e.redactor != nil {
+		value = e.redactor.Redact(value)
 	}
 	e.text(name, value)
 }
 
-// cover veils the JSON value that was written last, which begins at from. Codes, times
+// cover redacts the JSON value that was written last, which begins at from. Codes, times
 // and numbers of the log's own are not looked at, whatever they look like.
 func (e *encoder) cover(from int) {
-	if e.veil == nil {
+	if e.redactor == nil {
 		return
 	}
 	value := e.body[from:]
-	shown := e.veil.RedactJSON(value)
+	shown := e.redactor.RedactJSON(value)
 	switch {
 	case len(shown) == len(value) && &shown[0] == &value[0]:
 	case jsonguard.Check(shown, argumentLimits()) == nil:

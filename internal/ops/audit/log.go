@@ -11,7 +11,7 @@
 // Arguments are written as their structure and a keyed digest of their canonical
 // form: equal arguments have equal digests, and nobody without the key can try
 // values. Values are written only when the caller of the package hands them over.
-// Members whose names look secret are masked, and what a veil hides is taken out
+// Members whose names look secret are masked, and values that a redactor knows are taken out
 // of all that callers choose or are told. Every text is escaped, and cut at
 // a bound, as is the number of members and items.
 //
@@ -150,7 +150,7 @@ func open(o Options, held *os.File) (*Log, error) {
 	marks := &marker{disk: o.disk, path: o.Path, file: k}
 	l := &Log{o: o, keys: derive(k.key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
-	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Veil), make(chan error, 1)} }
+	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Redactor), make(chan error, 1)} }
 	s, told, err := resume(o, newChain(l.keys.chain), old, k)
 	if err != nil {
 		return nil, err

@@ -43,9 +43,9 @@ type Options struct {
 	Keep Retention
 	// Queue is how many records may wait to be written; 0 means 4096.
 	Queue int
-	// Veil takes what nobody may see out of the names and values that callers have
+	// Redactor removes secrets from the names and values that callers have
 	// chosen, and of what they are told. It may be nil.
-	Veil redact.Veil
+	Redactor redact.Redactor
 	// Now is the clock, time.Now when it is nil.
 	Now func() time.Time
 	// Logger is told when writing begins to fail and when it works again. It may be nil.

@@ -129,17 +129,17 @@ const (
 	maxValueDepth = 6
 )
 
-// pen appends values from outside as JSON. What it cuts it veils before, as a part of a
-// value is not known; what it leaves whole is for [encoder.cover] to veil.
+// pen appends values from outside as JSON. It redacts before it cuts, as a part of a
+// value is not known; what it leaves whole is for [encoder.cover] to redact.
 type pen struct {
-	veil redact.Veil // nil hides nothing
+	redactor redact.Redactor // nil hides nothing
 }
 
 func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
 
 func (p pen) string(dst []byte, s string, most int) []byte {
-	if len(s) > most && p.veil != nil {
-		s = p.veil.Redact(s)
+	if len(s) > most && p.redactor != nil {
+		s = p.redactor.Redact(s)
 	}
 	return appendString(dst, s, most)
 }

@@ -21,33 +21,33 @@ import (
 // five bytes the usual forms are found. Values shorter than
 // four bytes are not replaced. A text without any is returned as it is, but for the end of
 // one that was cut, which may be a part of a value.
-func (s *Store) Redact(text string) string { return s.covered().over(text) }
+func (s *Store) Redact(text string) string { return s.currentRedactor().redact(text) }
 
 // Net finds the values that [Store.Redact] replaces, for those who look for others in the
 // same text.
-func (s *Store) Net() redact.Net { return s.covered() }
+func (s *Store) Net() redact.Net { return s.currentRedactor() }
 
 // RedactBytes is [Store.Redact] for bytes that nobody has cut. It returns b itself when
 // there is nothing to replace, and never changes it.
 func (s *Store) RedactBytes(b []byte) []byte {
-	v := s.covered()
-	return v.replaced(b, find(v, b))
+	r := s.currentRedactor()
+	return r.replace(b, find(r, b))
 }
 
 // RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
 // number that a value is part of becomes text. Nil is nothing, and so is what is
 // no JSON and holds a value.
 func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
-	v := s.covered()
+	r := s.currentRedactor()
 	shown := s.RedactBytes(raw)
 	if len(raw) == 0 || len(shown) == len(raw) && &shown[0] == &raw[0] || json.Valid(shown) {
 		return shown
 	}
-	return v.overJSON(raw)
+	return r.redactJSON(raw)
 }
 
-// overJSON hides values in a JSON value, number by number and text by text.
-func (v *veil) overJSON(raw json.RawMessage) json.RawMessage {
+// redactJSON hides values in a JSON value, number by number and text by text.
+func (r *redactor) redactJSON(raw json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any
@@ -55,36 +55,36 @@ func (v *veil) overJSON(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	// What was decoded always encodes.
-	shown, _ := json.Marshal(v.overValue(value))
+	shown, _ := json.Marshal(r.redactValue(value))
 	return shown
 }
 
-func (v *veil) overValue(value any) any {
+func (r *redactor) redactValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(value))
 		for name, member := range value {
-			shown[v.over(name)] = v.overValue(member)
+			shown[r.redact(name)] = r.redactValue(member)
 		}
 		return shown
 	case []any:
 		for i := range value {
-			value[i] = v.overValue(value[i])
+			value[i] = r.redactValue(value[i])
 		}
 		return value
 	case string:
-		return v.over(value)
+		return r.redact(value)
 	case json.Number:
-		if shown := v.over(value.String()); shown != value.String() {
+		if shown := r.redact(value.String()); shown != value.String() {
 			return shown
 		}
 	}
 	return value
 }
 
-// A veil hides values. It is immutable. A text is gone over once or twice, however many
+// redactor replaces the values of secrets. It is immutable. It scans a text once or twice, however many
 // values there are and whatever they hold.
-type veil struct {
+type redactor struct {
 	// exact finds forms in a text as it is, decoded those in its canonical form.
 	exact, decoded *matcher
 	// literal says that there are values that only exact finds.
@@ -119,9 +119,9 @@ type key struct {
 	sum  uint64
 }
 
-// concealed is a value with its forms, which are kept since a veil is woven anew
-// whenever a value is added.
-type concealed struct {
+// secretForms is a value with its forms. They are stored because each new value needs a new
+// redactor.
+type secretForms struct {
 	value          string
 	exact, decoded []form
 	// longest is the length of the longest exact form.
@@ -130,9 +130,9 @@ type concealed struct {
 	literal bool
 }
 
-// conceal returns a value with its forms, each once.
-func conceal(value string) concealed {
-	c := concealed{value: value}
+// newSecretForms computes the forms of a value, each once.
+func newSecretForms(value string) secretForms {
+	c := secretForms{value: value}
 	for _, text := range exactForms(value) {
 		if len(text) >= shortest {
 			c.exact = append(c.exact, formOf(text))
@@ -148,25 +148,25 @@ func conceal(value string) concealed {
 	return c
 }
 
-func weave(values map[string][]concealed) *veil {
-	v := &veil{exact: newMatcher(), decoded: newMatcher()}
-	v.scratch.New = func() any { return new(scratch) }
+func newRedactor(values map[string][]secretForms) *redactor {
+	r := &redactor{exact: newMatcher(), decoded: newMatcher()}
+	r.scratch.New = func() any { return new(scratch) }
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			for _, f := range value.exact {
-				v.exact.add(f, len(v.marks))
+				r.exact.add(f, len(r.marks))
 			}
 			for _, f := range value.decoded {
-				v.decoded.add(f, len(v.marks))
+				r.decoded.add(f, len(r.marks))
 			}
-			v.literal = v.literal || value.literal
-			v.longest = max(v.longest, value.longest)
+			r.literal = r.literal || value.literal
+			r.longest = max(r.longest, value.longest)
 		}
-		v.marks = append(v.marks, mark(name))
+		r.marks = append(r.marks, mark(name))
 	}
-	v.exact.sort()
-	v.decoded.sort()
-	return v
+	r.exact.sort()
+	r.decoded.sort()
+	return r
 }
 
 // As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
@@ -284,40 +284,40 @@ func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, pla
 }
 
 // find returns where values stand in a text, in order. Places may overlap.
-func find[T string | []byte](v *veil, text T) []place {
-	if len(v.exact.marks) == 0 || len(text) < shortest {
+func find[T string | []byte](r *redactor, text T) []place {
+	if len(r.exact.marks) == 0 || len(text) < shortest {
 		return nil
 	}
-	clear := isClear(text, v.decoded)
-	if clear && !v.literal {
+	clear := isClear(text, r.decoded)
+	if clear && !r.literal {
 		return nil
 	}
-	s := v.scratch.Get().(*scratch)
+	s := r.scratch.Get().(*scratch)
 	if len(text) <= kept {
-		defer v.scratch.Put(s)
+		defer r.scratch.Put(s)
 	}
 	var places []place
 	inCanonical := func() {
 		if len(s.text.hits) > 0 {
 			s.text.fold()
-			places = match(v.decoded, s, s.text.out, s.text.hits, places, s.text.span)
+			places = match(r.decoded, s, s.text.out, s.text.hits, places, s.text.span)
 		}
 	}
 	decoded := false
 	if !clear {
-		readCanonical(&s.text, text, v.decoded)
+		readCanonical(&s.text, text, r.decoded)
 		decoded = s.text.decoded
 		inCanonical()
 	}
 	// Where nothing was decoded, there is no more to find. Where something was, what stands
 	// beside a value may have made an escape together with it.
 	if decoded {
-		readFolded(&s.text, text, v.decoded)
+		readFolded(&s.text, text, r.decoded)
 		inCanonical()
 	}
-	if v.literal || decoded {
-		s.hits = hitsIn(v.exact, text, s.hits[:0])
-		places = match(v.exact, s, text, s.hits, places, func(from, to int) (int, int) { return from, to })
+	if r.literal || decoded {
+		s.hits = hitsIn(r.exact, text, s.hits[:0])
+		places = match(r.exact, s, text, s.hits, places, func(from, to int) (int, int) { return from, to })
 		slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	}
 	return places
@@ -325,7 +325,7 @@ func find[T string | []byte](v *veil, text T) []place {
 
 // replaced returns a text with marks in the places of values, and the text itself where
 // there are none. Of places that overlap the first has its mark there, as in [redact.Over].
-func (v *veil) replaced(text []byte, places []place) []byte {
+func (r *redactor) replace(text []byte, places []place) []byte {
 	if len(places) == 0 {
 		return text
 	}
@@ -333,23 +333,23 @@ func (v *veil) replaced(text []byte, places []place) []byte {
 	last := uint32(0)
 	for _, p := range places {
 		if p.from >= last {
-			out = append(append(out, text[last:p.from]...), v.marks[p.mark]...)
+			out = append(append(out, text[last:p.from]...), r.marks[p.mark]...)
 		}
 		last = max(last, p.to)
 	}
 	return append(out, text[last:]...)
 }
 
-func (v *veil) Find(spans []redact.Span, text string) []redact.Span {
-	for _, p := range find(v, text) {
-		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: v.marks[p.mark]})
+func (r *redactor) Find(spans []redact.Span, text string) []redact.Span {
+	for _, p := range find(r, text) {
+		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: r.marks[p.mark]})
 	}
 	return spans
 }
 
-func (v *veil) Longest() int { return v.longest }
+func (r *redactor) Longest() int { return r.longest }
 
-func (v *veil) over(text string) string { return redact.Over(text, v) }
+func (r *redactor) redact(text string) string { return redact.Over(text, r) }
 
 // Sums are polynomials modulo a Mersenne prime at a point that nobody outside knows, so
 // that nobody can write a text with the sum of a form.

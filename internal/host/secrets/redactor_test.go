@@ -194,15 +194,15 @@ func FuzzNoValueIsLeft(f *testing.F) {
 	f.Add(password, "%", "=")
 	f.Add("aaaa", "aa", "a")
 	f.Fuzz(func(t *testing.T, value, before, after string) {
-		v := weave(map[string][]concealed{"n": {conceal(value)}})
-		got := v.over(before + value + after)
+		v := newRedactor(map[string][]secretForms{"n": {newSecretForms(value)}})
+		got := v.redact(before + value + after)
 		if len(value) >= shortest && strings.Contains(strings.ReplaceAll(got, "[secret:n]", byteNotIn(value)), value) {
 			t.Errorf("the value %q is left in %q", value, got)
 		}
 		plain := before + after
 		form := containsAny(plain, exactForms(value)) || containsAny(canonicalOf(plain), canonicalForms(value))
-		if v.over(plain) == plain != !form {
-			t.Errorf("%q becomes %q", plain, v.over(plain))
+		if v.redact(plain) == plain != !form {
+			t.Errorf("%q becomes %q", plain, v.redact(plain))
 		}
 	})
 }
@@ -238,14 +238,14 @@ func containsAny(s string, forms []string) bool {
 }
 
 func BenchmarkRedactALogLine(b *testing.B) {
-	values := map[string][]concealed{}
+	values := map[string][]secretForms{}
 	for i := range 20 {
-		values[fmt.Sprint(i)] = []concealed{conceal(fmt.Sprintf("secret-value-number-%d", i))}
+		values[fmt.Sprint(i)] = []secretForms{newSecretForms(fmt.Sprintf("secret-value-number-%d", i))}
 	}
-	v := weave(values)
+	v := newRedactor(values)
 	line := strings.Repeat("an ordinary line of a log ", 8)
 	b.ReportAllocs()
 	for b.Loop() {
-		v.over(line)
+		v.redact(line)
 	}
 }

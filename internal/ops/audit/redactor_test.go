@@ -8,12 +8,14 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// veil hides one value, "hunter2".
-type veil struct{}
+// testRedactor hides one value, "hunter2".
+type testRedactor struct{}
 
-func (veil) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret:pw]") }
+func (testRedactor) Redact(text string) string {
+	return strings.ReplaceAll(text, "hunter2", "[secret:pw]")
+}
 
-func (v veil) RedactJSON(raw json.RawMessage) json.RawMessage {
+func (v testRedactor) RedactJSON(raw json.RawMessage) json.RawMessage {
 	if shown := v.Redact(string(raw)); shown != string(raw) {
 		return json.RawMessage(shown)
 	}
@@ -41,7 +43,7 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 			Agent:     identity.Agent{AgentID: secret, RequestID: secret, Metadata: map[string]string{secret: secret, "[secret:pw]": "x"}},
 		}},
 	} {
-		e, c := newEncoder(make([]byte, keySize), veil{}), newChain(make([]byte, keySize))
+		e, c := newEncoder(make([]byte, keySize), testRedactor{}), newChain(make([]byte, keySize))
 		e.outcome(r, clock())
 		line, _ := c.append(nil, link{}, e.body)
 		if text := string(line); strings.Contains(text, "hun") || !strings.Contains(text, "[se") {
@@ -54,7 +56,7 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 }
 
 func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
-	e := newEncoder(make([]byte, keySize), veil{})
+	e := newEncoder(make([]byte, keySize), testRedactor{})
 	attributes := map[string]string{"claimed": strings.Repeat("x", maxText-3) + "hunter2", "by": "claim"}
 	e.event(&Event{"agent.contradicted", attributes}, clock())
 	if text := string(e.body); strings.Contains(text, "hunt") || !strings.Contains(text, `"by":"claim"`) {
@@ -65,14 +67,14 @@ func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
 	}
 }
 
-func TestAVeilWithNothingToHideCostsNoGarbage(t *testing.T) {
+func TestRedactor_noAllocationsWithoutSecrets(t *testing.T) {
 	r := refund()
 	allocations := func(e *encoder) float64 {
 		return testing.AllocsPerRun(200, func() { e.outcome(r, clock()) })
 	}
 	key := make([]byte, keySize)
-	if bare, veiled := allocations(newEncoder(key, nil)), allocations(newEncoder(key, still{})); veiled > bare {
-		t.Errorf("%v allocations under a veil, %v without", veiled, bare)
+	if bare, redacted := allocations(newEncoder(key, nil)), allocations(newEncoder(key, still{})); redacted > bare {
+		t.Errorf("%v allocations with a redactor, %v without", redacted, bare)
 	}
 }
 

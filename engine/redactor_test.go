@@ -13,11 +13,11 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
+func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
-	var veil engine.Veil
-	logger := veil.Logger(slog.New(slog.NewTextHandler(&log, nil)))
+	var redactor engine.Redactor
+	logger := redactor.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	logger.Info(value)
 	if !strings.Contains(log.String(), value) {
 		t.Errorf("before there is a server the log says %s", &log)
@@ -28,10 +28,10 @@ func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 			Config:    files("mcpd.hcl", readerConfig),
 			Tools:     files("deploy.hcl", reader),
 			LookupEnv: func(string) (string, bool) { return value, true },
-		}, Veil: &veil,
+		}, Redactor: &redactor,
 	})
 	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
-		for _, logger := range []*slog.Logger{logger, veil.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
+		for _, logger := range []*slog.Logger{logger, redactor.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
 			logger.Warn(form, "text", form, "error", errors.New(form), "list", []string{form})
 		}
 		if strings.Contains(log.String(), form) || strings.Count(log.String(), "[secret:key]") != 8 {
@@ -39,7 +39,7 @@ func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 		}
 		log.Reset()
 	}
-	if _, err := engine.New(engine.Options{Name: "second", Veil: &veil}); err == nil || err.Error() != "new server: the veil is another server's" {
-		t.Errorf("a second server gets the veil: %v", err)
+	if _, err := engine.New(engine.Options{Name: "second", Redactor: &redactor}); err == nil || err.Error() != "new server: the redactor belongs to another server" {
+		t.Errorf("a second server takes the redactor: %v", err)
 	}
 }
