@@ -61,7 +61,7 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	defer s.loading.Unlock()
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, change)
-	if err == nil && first && s.upstreams.Settle(ctx) {
+	if err == nil && first && s.upstreams.WaitReady(ctx) {
 		report.Problems = s.refresh()
 		report.Revision = s.current.Load().Revision()
 	}
@@ -136,7 +136,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 
 // lay lays what upstream servers offer now over what files define.
 func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
-	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
+	return s.builder.Overlay(base, s.upstreams.Offers(base.Upstreams, base.SecretKeys))
 }
 
 // refresh publishes what upstream servers offer now over the files that serve, whatever the
@@ -172,7 +172,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
-	s.upstreams.Served(snap.catalog)
+	s.upstreams.Commit(snap.catalog)
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
@@ -185,7 +185,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 func (s *Server) serve(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Mode.offline() {
-		s.upstreams.Keep(snap.catalog)
+		s.upstreams.SetServers(snap.catalog)
 	}
 	if metrics := s.observed.metrics; metrics != nil {
 		metrics.Publish(snap.names())

@@ -232,7 +232,7 @@ func (s *Server) Status() Status {
 		status.Revision, status.Since = snap.Revision(), snap.since
 		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
-		for _, u := range s.upstreams.States(snap.catalog) {
+		for _, u := range s.upstreams.Status(snap.catalog) {
 			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))
 		}
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)

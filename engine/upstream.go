@@ -67,15 +67,15 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	}
 	o := s.options
 	return x.Federate(federation.Options{
-		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
-		Pins:   federation.Pins{Path: o.Files.LockPath, Fixed: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
+		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
+		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
 		Relist: s.relist, Update: s.audience.tell, Logger: o.Logger,
 	})
 }
 
 // Follow has the upstream server of a resource tell when it changes, which those hear of who
 // [Server.Watch], until leave is called.
-func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(uri) }
+func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.WatchResource(uri) }
 
 // relist brings in what upstream servers offer now. It returns how long that took once no
 // other load was under way: the first one waits for servers.

@@ -23,20 +23,20 @@ type Federation interface {
 	Accepted(blocks []definition.Upstream, lock catalog.LockFile) catalog.Accepted
 	// Offered returns what the servers of the blocks offer now and the lock file accepts, in
 	// the order of the blocks. keys are the secrets of the files, by their addresses.
-	Offered(blocks []definition.Upstream, keys map[string]string) catalog.Offers
+	Offers(blocks []definition.Upstream, keys map[string]string) catalog.Offers
 	// Served notes that a catalog with what was offered last serves now: tools that are pinned
 	// on first use are written to the lock file.
-	Served(c *catalog.Catalog)
+	Commit(c *catalog.Catalog)
 	// Keep connects to the servers of a catalog, and to no others, in the background.
-	Keep(c *catalog.Catalog)
+	SetServers(c *catalog.Catalog)
 	// Settle waits for a while until each server has answered or failed once. It reports
 	// whether there are any servers.
-	Settle(ctx context.Context) bool
-	States(c *catalog.Catalog) []State
+	WaitReady(ctx context.Context) bool
+	Status(c *catalog.Catalog) []ServerStatus
 	// Drifts returns how the pinned tools of the servers of a catalog differ from the lock file.
 	Drifts(c *catalog.Catalog) []Drift
 	// Follow subscribes to a resource at the server that offers it, until leave is called.
-	Follow(uri string) (leave func())
+	WatchResource(uri string) (leave func())
 	// Close ends all connections, and waits until they have ended.
 	Close()
 }
@@ -49,10 +49,10 @@ type Options struct {
 	// LookupEnv reads the variables that programs inherit.
 	LookupEnv func(name string) (string, bool)
 	// Propagate returns the traceparent (W3C Trace Context) of a context, "" for none.
-	Propagate func(context.Context) (traceparent string)
+	Traceparent func(context.Context) (traceparent string)
 	// Supervisor is the process that runs programs (see package supervisor).
 	Supervisor []string
-	Pins       Pins
+	Lock       LockOptions
 	// Relist is called when a server offers something else than before, and returns how long
 	// it took apart from its waiting for others. It may block; changes that come meanwhile are
 	// told once it has returned and a multiple of that time has passed.
@@ -63,13 +63,13 @@ type Options struct {
 }
 
 // Pins say how tools are held to what was accepted of them.
-type Pins struct {
+type LockOptions struct {
 	// Path is the file of the lock, as the process opens it. "" keeps none: then only what a
 	// block demands with pin = "strict" is left out, which is everything.
 	Path string
 	// Fixed writes nothing to the file: tools that are pinned on first use are so for as long
 	// as the process runs.
-	Fixed bool
+	ReadOnly bool
 	// Offline asks no server: the tools that were accepted stand for what it offers.
 	Offline bool
 	// Eager is for programs that are about to change the file: lazy servers are reached at
@@ -100,18 +100,18 @@ func (none) Accepted(blocks []definition.Upstream, _ catalog.LockFile) (accepted
 	return accepted
 }
 
-func (none) Offered([]definition.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
-func (none) Served(*catalog.Catalog)                                         {}
-func (none) Keep(*catalog.Catalog)                                           {}
-func (none) Settle(context.Context) bool                                     { return false }
-func (none) States(*catalog.Catalog) []State                                 { return nil }
-func (none) Drifts(*catalog.Catalog) []Drift                                 { return nil }
-func (none) Follow(string) (leave func())                                    { return func() {} }
-func (none) Close()                                                          {}
+func (none) Offers([]definition.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
+func (none) Commit(*catalog.Catalog)                                        {}
+func (none) SetServers(*catalog.Catalog)                                    {}
+func (none) WaitReady(context.Context) bool                                 { return false }
+func (none) Status(*catalog.Catalog) []ServerStatus                         { return nil }
+func (none) Drifts(*catalog.Catalog) []Drift                                { return nil }
+func (none) WatchResource(string) (leave func())                            { return func() {} }
+func (none) Close()                                                         {}
 
 // State is how an upstream server is, for operators; engine.UpstreamStatus says what its
 // members mean.
-type State struct {
+type ServerStatus struct {
 	Name                 string
 	Up                   bool
 	Err                  error
@@ -141,5 +141,5 @@ type Drift struct {
 	// Tools are the names of all that was compared, whether it differs or not.
 	Tools []string
 	// Refused says of what nobody can accept why.
-	Refused []string
+	Unacceptable []string
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // body is the body of what a server offers: it passes the call on.
-type body struct {
+type handler struct {
 	fleet *upstream.Fleet
 	// server is the name of the upstream; method and name are what is called there, the
 	// name "" where the caller names what is read.
@@ -31,27 +31,27 @@ type body struct {
 }
 
 // Run makes the call, or goes on with one whose client has answered.
-func (b *body) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (b *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	if len(b.ask.Names()) > 0 {
 		i.Host.Asking.Grant = &b.ask
 	}
-	l := &leg{body: b, invocation: &i, listener: &listener{ctx: ctx, host: &i.Host}}
-	defer l.listener.end()
-	c, failure, err := l.begin(ctx)
+	l := &remoteCall{handler: b, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
+	defer l.relay.stop()
+	c, failure, err := l.start(ctx)
 	if failure != nil || err != nil {
 		return scripting.Outcome{Failure: failure}, err
 	}
-	return l.follow(ctx, c)
+	return l.await(ctx, c)
 }
 
-type leg struct {
-	*body
+type remoteCall struct {
+	*handler
 	invocation *catalog.Invocation
-	listener   *listener
+	relay      *notificationRelay
 }
 
 // begin makes the call, or finds the one that waits for the answers of its client.
-func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
+func (l *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
 	kept, answers, paused := l.invocation.Journal.Paused()
 	if !paused {
 		return l.send(ctx, l.request(nil, ""))
@@ -59,8 +59,8 @@ func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, er
 	return l.resume(ctx, kept, answers)
 }
 
-func (l *leg) request(responses map[string]json.RawMessage, state string) upstream.Request {
-	r := upstream.Request{Method: l.method, Name: l.name, Can: l.can(), Debug: l.invocation.Host.Debug, Responses: responses, State: state, Accepts: l.accepts}
+func (l *remoteCall) request(responses map[string]json.RawMessage, state string) upstream.Request {
+	r := upstream.Request{Method: l.method, Name: l.name, ClientCapabilities: l.clientCapabilities(), DebugLogs: l.invocation.Host.Debug, Responses: responses, State: state, AcceptsListing: l.accepts}
 	switch l.method {
 	case upstream.MethodRead:
 		r.Name = l.invocation.Address
@@ -70,26 +70,26 @@ func (l *leg) request(responses map[string]json.RawMessage, state string) upstre
 	return r
 }
 
-func (l *leg) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
-	c, err := l.fleet.Begin(ctx, l.server, r, l.listener)
+func (l *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
+	c, err := l.fleet.Start(ctx, l.server, r, l.relay)
 	if err != nil {
-		return nil, nil, unavailable(err)
+		return nil, nil, unavailableError(err)
 	}
 	return c, nil, nil
 }
 
-func unavailable(err error) error {
+func unavailableError(err error) error {
 	lost := &catalog.UnavailableError{Message: "the server behind this cannot be reached now", Err: err}
-	if errors.Is(err, upstream.ErrChanged) {
+	if errors.Is(err, upstream.ErrListingChanged) {
 		lost.Message = "this has changed at the server behind it: list the tools again"
 	}
 	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
-		lost.Wait = gone.Wait
+		lost.Wait = gone.RetryAfter
 	}
 	return lost
 }
 
-func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
+func (l *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
 	for {
 		reply, err := c.Next(ctx)
 		switch {
@@ -98,15 +98,15 @@ func (l *leg) follow(ctx context.Context, c *upstream.Call) (scripting.Outcome, 
 			return scripting.Outcome{}, ctx.Err()
 		case err != nil:
 			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
-		case reply.Fault != nil:
-			return scripting.Outcome{Failure: l.fault(reply.Fault)}, nil
+		case reply.Error != nil:
+			return scripting.Outcome{Failure: l.rpcFailure(reply.Error)}, nil
 		case reply.Result != nil:
-			return l.result(reply.Result), nil
+			return l.outcome(reply.Result), nil
 		case l.method == upstream.MethodComplete:
 			c.Cancel(context.Canceled)
 			return failed("the server behind this asks in the midst of a completion"), nil
 		}
-		outcome, goesOn := l.asked(ctx, c, reply)
+		outcome, goesOn := l.relayInputRequests(ctx, c, reply)
 		if !goesOn {
 			return outcome, nil
 		}
@@ -119,8 +119,8 @@ const maxMessage = 16 << 10
 // fault is the failure of a call that the server answers with an error of the protocol.
 // Of a tool it is an error that a model may learn from; elsewhere its code says what is
 // wrong, such as that there is no such resource.
-func (l *leg) fault(f *call.RPCError) *scripting.Failure {
-	message := clipped(l.invocation.Host.Secrets.Redact(f.Message))
+func (l *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
+	message := truncateMessage(l.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
 	switch {
 	case f.Code == missingCapability && isObject(f.Data):
@@ -131,10 +131,10 @@ func (l *leg) fault(f *call.RPCError) *scripting.Failure {
 	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
 }
 
-func clipped(text string) string { return clippedTo(text, maxMessage) }
+func truncateMessage(text string) string { return truncateTo(text, maxMessage) }
 
 // clippedTo bounds a text in bytes, and leaves no half of a character.
-func clippedTo(text string, most int) string {
+func truncateTo(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -148,74 +148,74 @@ func failed(format string, args ...any) scripting.Outcome {
 // The bounds of what a server tells of one call before it ends or asks: how many things, and
 // the bytes of their texts. Of what is more one warning tells.
 const (
-	maxEvents = 10_000
-	maxWords  = 1 << 20
+	maxEvents    = 10_000
+	maxTextBytes = 1 << 20
 )
 
 // listener passes on what a server tells of a call while that runs. What it says is
 // hidden, bounded and logged as what bodies say.
-type listener struct {
+type notificationRelay struct {
 	ctx  context.Context // of the leg: what is told belongs to its span
 	host *host.Call
 
-	mu    sync.Mutex
-	ended bool
-	told  int
-	words int  // of what was told, in bytes
-	cut   bool // something was not told
+	mu        sync.Mutex
+	stopped   bool
+	events    int
+	textBytes int  // of what was told, in bytes
+	dropped   bool // something was not told
 }
 
-func (l *listener) end() {
+func (l *notificationRelay) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = true
+	l.stopped = true
 }
 
-func (l *listener) tell(op string, payload any) {
+func (l *notificationRelay) send(op string, payload any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told++; l.told > maxEvents {
-		l.leave()
+	if l.events++; l.events > maxEvents {
+		l.noteDropped()
 		return
 	}
-	l.pass(op, payload)
+	l.forward(op, payload)
 }
 
 // pass passes one thing on while the call runs. Its caller holds mu.
-func (l *listener) pass(op string, payload any) {
+func (l *notificationRelay) forward(op string, payload any) {
 	encoded, err := json.Marshal(payload)
-	if l.ended || err != nil {
+	if l.stopped || err != nil {
 		return // a number that is none, or fields that are no JSON
 	}
 	_, _ = l.host.Do(l.ctx, 0, op, encoded) // nobody is told of a message that is none
 }
 
 // leave notes that something is not told. Its caller holds mu.
-func (l *listener) leave() {
-	if !l.cut {
-		l.cut = true
-		l.pass("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
+func (l *notificationRelay) noteDropped() {
+	if !l.dropped {
+		l.dropped = true
+		l.forward("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
 	}
 }
 
 // fits counts bytes that are to be told, and reports whether they may be.
-func (l *listener) fits(n int) bool {
+func (l *notificationRelay) reserve(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.words+n > maxWords {
-		l.leave()
+	if l.textBytes+n > maxTextBytes {
+		l.noteDropped()
 		return false
 	}
-	l.words += n
+	l.textBytes += n
 	return true
 }
 
 // Progress passes on how far the call is, without its words where these are too many.
-func (l *listener) Progress(done float64, total *float64, message string) {
-	if message = clipped(l.host.Secrets.Redact(message)); !l.fits(len(message)) {
+func (l *notificationRelay) Progress(done float64, total *float64, message string) {
+	if message = truncateMessage(l.host.Secrets.Redact(message)); !l.reserve(len(message)) {
 		message = ""
 	}
-	l.tell("progress", map[string]any{"done": done, "total": total, "message": message})
+	l.send("progress", map[string]any{"done": done, "total": total, "message": message})
 }
 
 // levels are the levels of MCP (2026-07-28 server/utilities/logging).
@@ -223,12 +223,12 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 
 // Log passes on a record. One session with a server has one level for the calls of all, so
 // that this call may not have asked for it.
-func (l *listener) Log(level, message string, fields json.RawMessage) {
+func (l *notificationRelay) Log(level, message string, fields json.RawMessage) {
 	if !slices.Contains(levels, level) || level == "debug" && !l.host.Debug {
 		return
 	}
-	message = clipped(l.host.Secrets.Redact(message))
-	if !l.fits(len(message) + len(fields)) {
+	message = truncateMessage(l.host.Secrets.Redact(message))
+	if !l.reserve(len(message) + len(fields)) {
 		return
 	}
 	record := map[string]any{"level": level, "message": message}
@@ -237,5 +237,5 @@ func (l *listener) Log(level, message string, fields json.RawMessage) {
 	} else if fields != nil {
 		record["fields"] = map[string]any{"data": fields}
 	}
-	l.tell("log", record)
+	l.send("log", record)
 }

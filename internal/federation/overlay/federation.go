@@ -41,25 +41,25 @@ import (
 // Federation is what upstream servers offer. It is safe for concurrent use.
 type Federation struct {
 	// Fixed at creation.
-	fleet    *upstream.Fleet
-	followed *followed
-	redactor redact.Redactor
-	relist   func() (took time.Duration)
-	update   func(uris []string)
-	listed   chan struct{} // holds a token while a server offers another thing than before
-	ended    chan struct{}
+	fleet       *upstream.Fleet
+	watches     *resourceWatches
+	redactor    redact.Redactor
+	relist      func() (took time.Duration)
+	update      func(uris []string)
+	listChanged chan struct{} // holds a token while a server offers another thing than before
+	closed      chan struct{}
 
-	begin sync.Once      // begins to tell
-	told  sync.WaitGroup // waits until it is over
+	startNotifier sync.Once      // begins to tell
+	notifier      sync.WaitGroup // waits until it is over
 
-	mu    sync.Mutex
-	known []*offer // in the order of the blocks
-	pins  pins
+	mu     sync.Mutex
+	offers []*offer // in the order of the blocks
+	lock   lockState
 	// judges are those of the upstreams, by their names, and accepted what was accepted of
 	// them.
-	judges   map[string]*judge
-	accepted map[string]*offer
-	late     []string // those that had not told what they offer when they were waited for
+	acceptances    map[string]*acceptance
+	acceptedOffers map[string]*offer
+	notReady       []string // those that had not told what they offer when they were waited for
 }
 
 // offer is what was made of the listing of one server.
@@ -69,15 +69,15 @@ type offer struct {
 	block    definition.Hash
 	lock     *lockfile.Lock
 	mode     lockfile.Mode
-	renamed  func(name string) string
+	rename   func(name string) string
 	items    []*catalog.Item
-	left     []catalog.LeftOut
+	excluded []catalog.LeftOut
 	problems diag.List
 	// instructions are those for models, "" for none.
 	instructions string
 	// first says that pinned are taken in without a question, and quarantined are what
 	// somebody has to accept first.
-	first       bool
+	firstUse    bool
 	pinned      []lockfile.Tool
 	quarantined []lockfile.Change
 }
@@ -86,29 +86,29 @@ type offer struct {
 // redacted.
 func New(o federation.Options) *Federation {
 	f := &Federation{
-		redactor: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listed: make(chan struct{}, 1), ended: make(chan struct{}),
-		pins: newPins(o.Pins, o.Logger), judges: map[string]*judge{}, accepted: map[string]*offer{},
+		redactor: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listChanged: make(chan struct{}, 1), closed: make(chan struct{}),
+		lock: newLockState(o.Lock, o.Logger), acceptances: map[string]*acceptance{}, acceptedOffers: map[string]*offer{},
 	}
 	connected := upstream.Options{
-		Version: o.Version, Transport: o.Brokers.Egress.Stream, Value: func(ctx context.Context, v grant.Value) (string, error) {
+		Version: o.Version, Transport: o.Brokers.Egress.Stream, ResolveValue: func(ctx context.Context, v grant.Value) (string, error) {
 			return v.Text(ctx, o.Brokers.Secrets.Resolve)
 		}, Redact: f.redactor.Redact,
-		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Propagate: o.Propagate, Supervisor: o.Supervisor, Logger: o.Logger,
+		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Traceparent: o.Traceparent, Supervisor: o.Supervisor, Logger: o.Logger,
 	}
 	f.fleet = upstream.NewFleet(connected, func() {
 		select {
-		case f.listed <- struct{}{}:
+		case f.listChanged <- struct{}{}:
 		default:
 		}
-	}, func(name, uri string) { f.followed.updated(name, uri) })
-	f.followed = &followed{fleet: f.fleet, stirred: make(chan struct{}, 1), counts: map[string]int{}, at: map[string]string{}, changed: map[string]struct{}{}}
+	}, func(name, uri string) { f.watches.updated(name, uri) })
+	f.watches = &resourceWatches{fleet: f.fleet, pending: make(chan struct{}, 1), watchers: map[string]int{}, subscribed: map[string]string{}, changed: map[string]struct{}{}}
 	return f
 }
 
 // inherited are the variables that programs get beside those of their blocks: without
 // them many do not find what they need, or trust nobody whom the certificates of a company
 // vouch for. None of them holds a secret.
-var inherited = []string{
+var inheritedEnv = []string{
 	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
 }
@@ -116,71 +116,71 @@ var inherited = []string{
 // environment returns the variables that programs get beside those of their blocks, as
 // NAME=value, and how many servers stand before this one (see [upstream.Options]).
 func environment(lookup func(name string) (string, bool)) (env []string, depth int) {
-	for _, name := range inherited {
+	for _, name := range inheritedEnv {
 		if value, set := lookup(name); set {
 			env = append(env, name+"="+value)
 		}
 	}
-	if told, set := lookup(upstream.DepthVariable); set {
-		depth, _ = strconv.Atoi(told) // of what is no number nothing is known
+	if value, set := lookup(upstream.DepthVariable); set {
+		depth, _ = strconv.Atoi(value) // of what is no number nothing is known
 	}
 	return env, depth
 }
 
 // Keep has the federation be of the servers of a catalog, which is the one that serves, and
 // connects to them in the background.
-func (f *Federation) Keep(c *catalog.Catalog) {
-	places := make([]upstream.Place, len(c.Upstreams))
+func (f *Federation) SetServers(c *catalog.Catalog) {
+	targets := make([]upstream.Target, len(c.Upstreams))
 	f.mu.Lock()
 	for i := range c.Upstreams {
-		places[i] = placeOf(&c.Upstreams[i], c.SecretKeys)
-		places[i].Lazy = f.pins.lazy(&c.Upstreams[i])
+		targets[i] = targetOf(&c.Upstreams[i], c.SecretKeys)
+		targets[i].Lazy = f.lock.lazy(&c.Upstreams[i])
 	}
 	f.mu.Unlock()
-	if len(places) > 0 {
-		f.begin.Do(func() { f.told.Go(f.tell) })
+	if len(targets) > 0 {
+		f.startNotifier.Do(func() { f.notifier.Go(f.notifyLoop) })
 	}
-	f.fleet.Keep(places)
-	f.followed.serve(c)
+	f.fleet.SetTargets(targets)
+	f.watches.setCatalog(c)
 }
 
 // settleTime is how long [Federation.Settle] waits: servers that come later are heard of
 // when they do. Who is eager waits for as long as they may take to start.
-const settleTime = 5 * time.Second
+const readyTimeout = 5 * time.Second
 
 // errLate is why nothing is known of a server that was waited for.
-var errLate = fmt.Errorf("it has not told within %s what it offers", settleTime)
+var errNotReady = fmt.Errorf("it has not told within %s what it offers", readyTimeout)
 
 // Settle waits for a while until each server has told what it offers, or could not be
 // reached once; the log has those that did neither. It reports whether there are any servers.
-func (f *Federation) Settle(ctx context.Context) bool {
+func (f *Federation) WaitReady(ctx context.Context) bool {
 	settling := ctx
-	if !f.pins.Eager {
+	if !f.lock.Eager {
 		var cancel context.CancelFunc
-		settling, cancel = context.WithTimeout(ctx, settleTime)
+		settling, cancel = context.WithTimeout(ctx, readyTimeout)
 		defer cancel()
 	}
-	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
-		f.tellLate(f.fleet.Unsettled())
+	if f.fleet.WaitReady(settling) != nil && ctx.Err() == nil {
+		f.logNotReady(f.fleet.NotReady())
 	}
-	return f.fleet.Any()
+	return f.fleet.HasServers()
 }
 
 // tellLate notes which servers are not waited for any more.
-func (f *Federation) tellLate(names []string) {
+func (f *Federation) logNotReady(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.late = names
+	f.notReady = names
 	for _, name := range names {
-		f.pins.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
+		f.lock.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", readyTimeout))
 	}
 }
 
 // Close ends all connections, and waits until they have. Nobody is told of it.
 func (f *Federation) Close() {
 	f.fleet.Close()
-	close(f.ended)
-	f.told.Wait()
+	close(f.closed)
+	f.notifier.Wait()
 }
 
 // Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
@@ -189,18 +189,18 @@ func (f *Federation) Close() {
 func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	accepted.Problems = f.pins.load(file)
-	if forgotten := f.pins.forgotten(blocks, file.Name); !f.pins.broken {
+	accepted.Problems = f.lock.load(file)
+	if forgotten := f.lock.checkVanished(blocks, file.Name); !f.lock.broken {
 		accepted.Problems = append(accepted.Problems, forgotten...)
 	}
-	if f.pins.Eager {
+	if f.lock.Eager {
 		return accepted // rules are not held to a file that is about to change
 	}
 	for i := range blocks {
 		if o := f.acceptedOffer(&blocks[i]); o != nil {
 			accepted.Upstreams = append(accepted.Upstreams, o.upstream)
 			accepted.Items = append(accepted.Items, o.items...)
-			accepted.Known = append(accepted.Known, f.pins.known(&blocks[i])...)
+			accepted.Known = append(accepted.Known, f.lock.toolNames(&blocks[i])...)
 		}
 	}
 	return accepted
@@ -209,14 +209,14 @@ func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFil
 // acceptedOffer is what a server offers as far as it was accepted, the same as long as the
 // lock and the block are; nil where that is nothing.
 func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
-	listing := f.pins.listing(u)
+	listing := f.lock.listing(u)
 	if listing == nil {
 		return nil
 	}
-	o := f.accepted[u.Name]
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, false, nil)
-		f.accepted[u.Name] = o
+	o := f.acceptedOffers[u.Name]
+	if o == nil || !f.isCurrent(o, u, listing) {
+		o = f.newOffer(u, listing, false, nil)
+		f.acceptedOffers[u.Name] = o
 	}
 	return o
 }
@@ -225,17 +225,17 @@ func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
 // the order of the blocks. An item is the same as long as its server and its block say the
 // same of it. What a block takes in without a question is so once [Federation.Served] says
 // that it is served.
-func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
+func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pins.forgotten(blocks, "") // which the last load has told
-	before := f.known
-	f.known = nil
+	f.lock.checkVanished(blocks, "") // which the last load has told
+	before := f.offers
+	f.offers = nil
 	offers.First = map[string][]string{}
 	for i := range blocks {
 		u := &blocks[i]
-		offers.Known = append(offers.Known, f.pins.known(u)...)
-		o, asked := f.current(u, keys, before)
+		offers.Known = append(offers.Known, f.lock.toolNames(u)...)
+		o, asked := f.currentOffer(u, keys, before)
 		if o == nil {
 			offers.Silent = append(offers.Silent, u.Name)
 			continue
@@ -243,13 +243,13 @@ func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]strin
 		if !asked {
 			offers.Unasked = append(offers.Unasked, u.Name)
 		}
-		f.known = append(f.known, o)
-		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.left...)
+		f.offers = append(f.offers, o)
+		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.excluded...)
 		offers.Problems = append(offers.Problems, o.problems...)
 		if o.instructions != "" {
 			offers.Instructions = append(offers.Instructions, o.instructions)
 		}
-		if o.first {
+		if o.firstUse {
 			names := make([]string, len(o.pinned))
 			for i, t := range o.pinned {
 				names[i] = u.Renamed(t.Name())
@@ -257,56 +257,56 @@ func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]strin
 			offers.First[u.Name] = names
 		}
 	}
-	offers.Accepted = f.pins.hash(f.known)
+	offers.Accepted = f.lock.hash(f.offers)
 	return offers
 }
 
 // current is what the server of a block offers, nil while that is not known, and whether it
 // has said so itself: what was accepted of it stands for that otherwise.
-func (f *Federation) current(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
-	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
+func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
+	if f.lock.Offline || f.lock.lazy(u) && f.fleet.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
 	}
-	listing := f.fleet.Listing(placeOf(u, keys))
+	listing := f.fleet.Listing(targetOf(u, keys))
 	if listing == nil {
 		return nil, true
 	}
 	if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
 		o = before[i]
 	}
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, true, o)
+	if o == nil || !f.isCurrent(o, u, listing) {
+		o = f.newOffer(u, listing, true, o)
 	}
 	return o, true
 }
 
 // isOf reports whether an offer is what would be made anew.
-func (f *Federation) isOf(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
-	mode, _ := f.pins.mode(u)
-	return o.listing == l && o.block == u.Hash && o.lock == f.pins.lock && o.mode == mode
+func (f *Federation) isCurrent(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
+	mode, _ := f.lock.mode(u)
+	return o.listing == l && o.block == u.Hash && o.lock == f.lock.effective && o.mode == mode
 }
 
 // Served says that what was offered last is served as a catalog has it: what of it is taken
 // in without a question is written to the lock file, and what has become of tools is told.
-func (f *Federation) Served(c *catalog.Catalog) {
+func (f *Federation) Commit(c *catalog.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	offers := make([]*offer, len(f.known))
-	for i, o := range f.known {
-		offers[i] = o.taken(c)
+	offers := make([]*offer, len(f.offers))
+	for i, o := range f.offers {
+		offers[i] = o.accepted(c)
 	}
-	f.pins.serve(offers)
+	f.lock.commit(offers)
 }
 
 // taken returns the offer with what of it is taken in, which is nothing where rules do not
 // fit, and no tool that would be called as one of another upstream.
-func (o *offer) taken(c *catalog.Catalog) *offer {
-	if !o.first {
+func (o *offer) accepted(c *catalog.Catalog) *offer {
+	if !o.firstUse {
 		return o
 	}
-	taken := *o
-	if taken.first = !c.Withheld(o.upstream); !taken.first {
-		return &taken
+	accepted := *o
+	if accepted.firstUse = !c.Withheld(o.upstream); !accepted.firstUse {
+		return &accepted
 	}
 	var others []string
 	for _, left := range c.LeftOut {
@@ -314,45 +314,45 @@ func (o *offer) taken(c *catalog.Catalog) *offer {
 			others = append(others, left.Address)
 		}
 	}
-	taken.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.renamed(t.Name())) })
-	return &taken
+	accepted.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.rename(t.Name())) })
+	return &accepted
 }
 
 // offer makes items of a listing; those of before that are the same stay.
-func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, redactor: f.redactor, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
+	b := &itemBuilder{upstream: u, fleet: f.fleet, redactor: f.redactor, lock: f.lock.effective, acceptance: f.acceptance(u.Name), completes: l.HasCompletions, addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
-			m.before[item.Key] = item
+			b.previous[item.Key] = item
 		}
 	}
-	m.mode, m.pins = f.pins.mode(u)
-	m.all(l)
+	b.mode, b.pinned = f.lock.mode(u)
+	b.buildAll(l)
 	if asked {
-		m.judge.last.Store(&verdict{l, m.held})
+		b.acceptance.latest.Store(&acceptedListing{l, b.accepted})
 	}
-	m.unknown(l, asked)
-	instructions := m.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
+	b.checkNames(l, asked)
+	instructions := b.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
 	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.Renamed, items: m.items, left: m.left, problems: m.problems,
-		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.lock.effective, mode: b.mode, rename: u.Renamed, items: b.items, excluded: b.excluded, problems: b.diagnostics,
+		firstUse: b.firstUse, pinned: b.toPin, quarantined: b.quarantined, instructions: instructions,
 	}
 }
 
-func (f *Federation) judge(upstream string) *judge {
-	j := f.judges[upstream]
-	if j == nil {
-		j = new(judge)
-		f.judges[upstream] = j
+func (f *Federation) acceptance(upstream string) *acceptance {
+	a := f.acceptances[upstream]
+	if a == nil {
+		a = new(acceptance)
+		f.acceptances[upstream] = a
 	}
-	return j
+	return a
 }
 
 // placeOf returns where the server of a block is. Paths are as the process opens them.
-func placeOf(u *definition.Upstream, keys map[string]string) upstream.Place {
+func targetOf(u *definition.Upstream, keys map[string]string) upstream.Target {
 	program := grant.Exec{Env: u.Env}.WithSecrets(keys)
-	return upstream.Place{
+	return upstream.Target{
 		Name: u.Name, Command: u.Command, Dir: u.Dir, Env: program.Env, URL: u.URL, Grant: u.Grant.WithSecrets(keys), Transport: u.Transport,
-		Ask: upstream.Asks{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, Start: u.Start, MaxMessage: int(u.MaxMessage),
+		Input: upstream.InputPolicy{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, StartTimeout: u.Start, MaxMessage: int(u.MaxMessage),
 	}
 }

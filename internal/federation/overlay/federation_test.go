@@ -38,14 +38,14 @@ func TestWhoHasWaitedForALoadTellsOfResourcesAtOnce(t *testing.T) {
 		}
 		f := New(federation.Options{Logger: slog.New(slog.DiscardHandler), Relist: relist, Update: func([]string) { told <- time.Now() }})
 		defer f.Close()
-		f.told.Go(f.tell)
-		f.listed <- struct{}{}
+		f.notifier.Go(f.notifyLoop)
+		f.listChanged <- struct{}{}
 		time.Sleep(start)
 		synctest.Wait()
-		f.followed.at["note://a"] = "notes"
-		f.followed.updated("notes", "note://a")
+		f.watches.subscribed["note://a"] = "notes"
+		f.watches.updated("notes", "note://a")
 		changed := time.Now()
-		if late := (<-told).Sub(changed); late != leastPause {
+		if late := (<-told).Sub(changed); late != minInterval {
 			t.Errorf("that a resource has changed is told after %s", late)
 		}
 	})

@@ -51,7 +51,7 @@ const maxForm = 64 << 10
 // formOf returns the form of a schema. Of what MCP does not know nothing is in it, and what
 // it says to people is as title writes it. No schema is a form without fields: people agree
 // to its message.
-func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
+func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 	f := &form{Type: "object", Fields: fields{}}
 	switch {
 	case isAbsent(schema):
@@ -59,16 +59,16 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	case len(schema) > maxForm:
 		return nil, fmt.Errorf("the schema of a form has %d KiB at most", maxForm>>10)
 	}
-	said := given(schema)
+	said := presentMembers(schema)
 	if said.text("type") != f.Type {
 		return nil, errors.New("the schema of a form is of the type object")
 	}
-	properties, err := inOrder(said["properties"])
+	properties, err := orderedMembers(said["properties"])
 	if err != nil {
 		return nil, errors.New("the properties of a form are an object")
 	}
 	for i, p := range properties {
-		added, err := fieldOf(p, title)
+		added, err := newField(p, title)
 		if err != nil {
 			return nil, fmt.Errorf("field %d of the form: %w", i+1, err)
 		}
@@ -83,13 +83,13 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	return f, nil
 }
 
-type member struct {
+type jsonMember struct {
 	name  string
 	value json.RawMessage
 }
 
 // inOrder returns the members of an object in their order; none of an absent one.
-func inOrder(object json.RawMessage) (all []member, err error) {
+func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 	if isAbsent(object) {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func inOrder(object json.RawMessage) (all []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: name.(string)} // what else would be no object
+		m := jsonMember{name: name.(string)} // what else would be no object
 		if err := d.Decode(&m.value); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func inOrder(object json.RawMessage) (all []member, err error) {
 
 // given returns the members of an object that are not null, which some servers write for
 // what is absent.
-func given(object json.RawMessage) members {
+func presentMembers(object json.RawMessage) jsonObject {
 	m := decoded(object)
 	for name, value := range m {
 		if isAbsent(value) {
@@ -170,35 +170,35 @@ var formats = []string{"email", "uri", "date", "date-time"}
 
 // fieldOf returns a field. What goes back to the server as it is, its name and what can be
 // chosen, is shown as it is, or there is no such field.
-func fieldOf(m member, title func(string) string) (field, error) {
-	said, nullable := withoutNull(given(m.value))
+func newField(m jsonMember, title func(string) string) (field, error) {
+	said, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !safetext.Shows(f.name) {
 		return f, errors.New("its name does not show what it holds")
 	}
 	switch f.Type {
 	case "string":
-		return f, f.text(said, title)
+		return f, f.setText(said, title)
 	case "number", "integer":
-		f.preset(said, isNumber)
-		return f, bounds(said, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
+		f.setDefault(said, isNumber)
+		return f, setBounds(said, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
 	case "boolean":
-		f.preset(said, func(json.RawMessage) bool { return said.flag("default") != nil })
+		f.setDefault(said, func(json.RawMessage) bool { return said.boolean("default") != nil })
 		return f, nil
 	case "array":
-		return f, f.list(said, title)
+		return f, f.setChoices(said, title)
 	}
 	return f, errors.New("its type is none of string, number, integer, boolean and array")
 }
 
 // text takes over what is said of a text, or of choices.
-func (f *field) text(said members, title func(string) string) (err error) {
-	f.preset(said, func(value json.RawMessage) bool { return showsAll("[" + string(value) + "]") })
+func (f *field) setText(said jsonObject, title func(string) string) (err error) {
+	f.setDefault(said, func(value json.RawMessage) bool { return allShown("[" + string(value) + "]") })
 	switch {
 	case said["enum"] != nil:
-		return f.enum(said, title)
+		return f.setEnum(said, title)
 	case said["oneOf"] != nil:
-		f.OneOf, err = titled(said["oneOf"], title)
+		f.OneOf, err = titledChoices(said["oneOf"], title)
 		return err
 	}
 	if f.Format = said.text("format"); said["format"] != nil && !slices.Contains(formats, f.Format) {
@@ -209,12 +209,12 @@ func (f *field) text(said members, title func(string) string) (err error) {
 			f.Pattern = pattern // the server holds answers to others
 		}
 	}
-	return bounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
+	return setBounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
 }
 
 // enum takes over choices, and their names as earlier revisions than 2025-11-25 have them.
-func (f *field) enum(said members, title func(string) string) (err error) {
-	if f.Enum, err = chosen(said["enum"]); err != nil || said["enumNames"] == nil {
+func (f *field) setEnum(said jsonObject, title func(string) string) (err error) {
+	if f.Enum, err = stringChoices(said["enum"]); err != nil || said["enumNames"] == nil {
 		return err
 	}
 	if json.Unmarshal(said["enumNames"], &f.Names) != nil || len(f.Names) != len(f.Enum) {
@@ -227,50 +227,50 @@ func (f *field) enum(said members, title func(string) string) (err error) {
 }
 
 // list takes over choices of which there may be some.
-func (f *field) list(said members, title func(string) string) (err error) {
-	f.preset(said, func(value json.RawMessage) bool { return showsAll(string(value)) })
-	of := given(said["items"])
+func (f *field) setChoices(said jsonObject, title func(string) string) (err error) {
+	f.setDefault(said, func(value json.RawMessage) bool { return allShown(string(value)) })
+	of := presentMembers(said["items"])
 	switch {
 	case of["enum"] != nil && of.text("type") == "string":
 		f.Items = &items{Type: "string"}
-		f.Items.Enum, err = chosen(of["enum"])
+		f.Items.Enum, err = stringChoices(of["enum"])
 	case of["anyOf"] != nil:
 		f.Items = &items{}
-		f.Items.AnyOf, err = titled(of["anyOf"], title)
+		f.Items.AnyOf, err = titledChoices(of["anyOf"], title)
 	default:
 		err = errors.New("its items are no choices")
 	}
-	return errors.Join(err, bounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
+	return errors.Join(err, setBounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
 
 // preset takes over what stands in the field at first. One that does not fit, or does not
 // show what it holds, is left out without a word: people can do without.
-func (f *field) preset(said members, fits func(json.RawMessage) bool) {
+func (f *field) setDefault(said jsonObject, fits func(json.RawMessage) bool) {
 	if value := said["default"]; value != nil && fits(value) {
 		f.Default = value
 	}
 }
 
 // errChoices says that choices are none.
-var errChoices = errors.New("its choices are not texts that show what they hold")
+var errBadChoices = errors.New("its choices are not texts that show what they hold")
 
-func chosen(list json.RawMessage) (values []string, err error) {
-	if !showsAll(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
-		return nil, errChoices
+func stringChoices(list json.RawMessage) (values []string, err error) {
+	if !allShown(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
+		return nil, errBadChoices
 	}
 	return values, nil
 }
 
 // titled returns choices with titles: their own ones, or what goes back to the server.
-func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
-	var said []members
+func titledChoices(list json.RawMessage, title func(string) string) ([]choice, error) {
+	var said []jsonObject
 	if json.Unmarshal(list, &said) != nil || len(said) == 0 {
-		return nil, errChoices
+		return nil, errBadChoices
 	}
 	of := make([]choice, len(said))
 	for i, m := range said {
 		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !safetext.Shows(of[i].Const) {
-			return nil, errChoices
+			return nil, errBadChoices
 		}
 		if of[i].Title = title(m.text("title")); of[i].Title == "" {
 			of[i].Title = of[i].Const
@@ -279,7 +279,7 @@ func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 	return of, nil
 }
 
-func showsAll(list string) bool {
+func allShown(list string) bool {
 	var texts []*string
 	if json.Unmarshal([]byte(list), &texts) != nil {
 		return false
@@ -287,7 +287,7 @@ func showsAll(list string) bool {
 	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
-func bounds(said members, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
+func setBounds(said jsonObject, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
 	for name, to := range to {
 		if *to = said[name]; *to != nil && !fits(*to) {
 			return fmt.Errorf("its %s is no number that it can be", name)
@@ -311,10 +311,10 @@ func isCount(value json.RawMessage) bool {
 // withoutNull returns what is said of a field that may be null as if it might not: MCP knows
 // of no such fields, and Python servers write them for what is optional. It reports whether
 // it was one.
-func withoutNull(said members) (members, bool) {
+func withoutNull(said jsonObject) (jsonObject, bool) {
 	var types []string
 	var either []json.RawMessage
-	of := members{}
+	of := jsonObject{}
 	switch {
 	case json.Unmarshal(said["type"], &types) == nil && len(types) == 2 && slices.Contains(types, "null"):
 		other := types[0]
@@ -324,11 +324,11 @@ func withoutNull(said members) (members, bool) {
 		maps.Copy(of, said)
 		of["type"], _ = json.Marshal(other) // text always encodes
 	case said["type"] == nil && json.Unmarshal(said["anyOf"], &either) == nil && len(either) == 2:
-		null := slices.IndexFunc(either, func(one json.RawMessage) bool { return given(one).text("type") == "null" })
+		null := slices.IndexFunc(either, func(one json.RawMessage) bool { return presentMembers(one).text("type") == "null" })
 		if null < 0 {
 			return said, false
 		}
-		maps.Copy(of, given(either[1-null]))
+		maps.Copy(of, presentMembers(either[1-null]))
 		maps.Copy(of, said) // what is said of the field as a whole goes before
 		delete(of, "anyOf")
 	default:

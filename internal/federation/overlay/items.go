@@ -19,52 +19,52 @@ import (
 
 // errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),
 // which those that this server makes are not.
-var errTask = errors.New("it can be called as a task alone")
+var errTaskOnly = errors.New("it can be called as a task alone")
 
-func needsTask(said members) bool {
+func needsTask(said jsonObject) bool {
 	return decoded(said["execution"]).text("taskSupport") == "required"
 }
 
-func (m *maker) tool(item *catalog.Item, said members) error {
+func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.block.Renamed(name)
+	item.Name = m.upstream.Renamed(name)
 	item.Address = item.Name
-	if err := named(item.Name); err != nil {
+	if err := checkName(item.Name); err != nil {
 		return err
 	}
 	if needsTask(said) {
-		return errTask
+		return errTaskOnly
 	}
-	annotate(item, said)
-	if o := m.block.Override(name); o != nil {
-		override(item, o)
+	setHints(item, said)
+	if o := m.upstream.Override(name); o != nil {
+		applyOverride(item, o)
 	}
-	if err := schemas(item, said); err != nil {
+	if err := compileSchemas(item, said); err != nil {
 		return err
 	}
-	if held, pinned := m.held[name]; pinned && !held.Hides() {
+	if held, pinned := m.accepted[name]; pinned && !held.Hides() {
 		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
 	}
-	item.Body = m.body(item, upstream.MethodTool, name, m.accepts(name))
+	item.Body = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
 	return nil
 }
 
-func (m *maker) body(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *body {
-	return &body{fleet: m.fleet, server: m.block.Name, method: method, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: accepts}
+func (m *itemBuilder) handler(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *handler {
+	return &handler{fleet: m.fleet, server: m.upstream.Name, method: method, name: name, ask: m.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
 // annotate takes over what a server says of how a tool behaves. Of one that it does not
 // call idempotent it is not known.
-func annotate(item *catalog.Item, said members) {
+func setHints(item *catalog.Item, said jsonObject) {
 	hints := decoded(said["annotations"])
-	item.ReadOnly, item.Destructive, item.OpenWorld = hints.flag("readOnlyHint"), hints.flag("destructiveHint"), hints.flag("openWorldHint")
-	if idempotent := hints.flag("idempotentHint"); idempotent != nil {
+	item.ReadOnly, item.Destructive, item.OpenWorld = hints.boolean("readOnlyHint"), hints.boolean("destructiveHint"), hints.boolean("openWorldHint")
+	if idempotent := hints.boolean("idempotentHint"); idempotent != nil {
 		item.Idempotent = *idempotent
 	}
 	item.Title = cmp.Or(item.Title, hints.text("title"))
 }
 
-func override(item *catalog.Item, o *definition.Override) {
+func applyOverride(item *catalog.Item, o *definition.Override) {
 	if o.Title != nil {
 		item.Title = *o.Title
 	}
@@ -87,7 +87,7 @@ func override(item *catalog.Item, o *definition.Override) {
 		item.Timeout = o.Timeout
 	}
 	if o.Output > 0 {
-		item.Bounds.Output = outputOf(o.Output)
+		item.Bounds.Output = outputLimit(o.Output)
 	}
 	if o.Concurrency > 0 {
 		item.Concurrency = o.Concurrency
@@ -95,12 +95,12 @@ func override(item *catalog.Item, o *definition.Override) {
 	item.Cache = o.Cache
 }
 
-func schemas(item *catalog.Item, said members) (err error) {
+func compileSchemas(item *catalog.Item, said jsonObject) (err error) {
 	input := said["inputSchema"]
 	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
 		return errors.New("its inputSchema is not that of an object")
 	}
-	if item.Input, err = compiled("inputSchema", input); err != nil {
+	if item.Input, err = compileSchema("inputSchema", input); err != nil {
 		return err
 	}
 	item.PolicySchema, item.InputNames = input, slices.Sorted(maps.Keys(decoded(decoded(input)["properties"])))
@@ -108,11 +108,11 @@ func schemas(item *catalog.Item, said members) (err error) {
 	if output == nil || string(output) == "null" {
 		return nil
 	}
-	item.Output, err = compiled("outputSchema", output)
+	item.Output, err = compileSchema("outputSchema", output)
 	return err
 }
 
-func compiled(what string, raw []byte) (*schema.Schema, error) {
+func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
 	for _, p := range problems {
 		if p.Severity == diag.Error {
@@ -127,9 +127,9 @@ const maxListedName = 256
 
 // resource makes an item of a resource (2026-07-28 server/resources). Its URI is that
 // which its server gives it.
-func (m *maker) resource(item *catalog.Item, said members) error {
+func (m *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 	uri := said.text("uri")
-	if err := addressed(uri); err != nil {
+	if err := checkURI(uri); err != nil {
 		return err
 	}
 	item.Address = uri
@@ -137,14 +137,14 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.body(item, upstream.MethodRead, "", nil)
+	item.Body = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
-func (m *maker) template(item *catalog.Item, said members) error {
+func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 	text := said.text("uriTemplate")
 	if safetext.Hides(text) {
-		return errHidesAddress
+		return errHiddenURI
 	}
 	parsed, err := uritemplate.Parse(text)
 	if err != nil {
@@ -160,17 +160,17 @@ func (m *maker) template(item *catalog.Item, said members) error {
 		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.body(item, upstream.MethodRead, "", nil)
+	item.Body = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
 // readable takes over what a server says of what can be read.
-func (m *maker) readable(item *catalog.Item, said members) error {
+func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	if name == "" || len(name) > maxListedName {
 		return fmt.Errorf("its name has none or more than %d bytes", maxListedName)
 	}
-	item.Name = m.block.Prefix + name
+	item.Name = m.upstream.Prefix + name
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: said.text("mimeType"), Size: -1, Annotations: annotations(said["annotations"])}
@@ -197,14 +197,14 @@ func annotations(raw json.RawMessage) json.RawMessage {
 }
 
 // prompt makes an item of a prompt (2026-07-28 server/prompts).
-func (m *maker) prompt(item *catalog.Item, said members) error {
+func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.block.Renamed(name)
+	item.Name = m.upstream.Renamed(name)
 	item.Address = item.Name
-	if err := named(item.Name); err != nil {
+	if err := checkName(item.Name); err != nil {
 		return err
 	}
-	var arguments []members
+	var arguments []jsonObject
 	if list := said["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
 		return errors.New("its arguments are no list of objects")
 	}
@@ -212,7 +212,7 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	for _, a := range arguments {
-		argument, must := a.text("name"), a.flag("required")
+		argument, must := a.text("name"), a.boolean("required")
 		if argument == "" || slices.Contains(item.InputNames, argument) {
 			return errors.New("an argument of it has no name, or that of another")
 		}
@@ -222,14 +222,14 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 	}
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
-	item.Body = m.body(item, upstream.MethodPrompt, name, nil)
+	item.Body = m.handler(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
 // completion returns what completes an argument, nil where the server completes nothing.
-func (m *maker) completion(kind, key, of, argument string) catalog.Body {
+func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Body {
 	if !m.completes {
 		return nil
 	}
-	return &completion{fleet: m.fleet, server: m.block.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
+	return &completion{fleet: m.fleet, server: m.upstream.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
 }

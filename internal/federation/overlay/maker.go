@@ -22,28 +22,28 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-type maker struct {
-	block     *definition.Upstream
+type itemBuilder struct {
+	upstream  *definition.Upstream
 	fleet     *upstream.Fleet
 	redactor  redact.Redactor
 	completes bool
-	before    map[[32]byte]*catalog.Item
+	previous  map[[32]byte]*catalog.Item
 	// pins says that all tools are held to the lock, in a mode; otherwise those are that
 	// hold invisible characters.
-	pins bool
-	mode lockfile.Mode
-	lock *lockfile.Lock
+	pinned bool
+	mode   lockfile.Mode
+	lock   *lockfile.Lock
 
-	items    []*catalog.Item
-	taken    map[address]bool
-	left     []catalog.LeftOut
-	problems diag.List
-	untold   int
-	first    bool
-	held     map[string]lockfile.Tool // what was accepted of the tools that are served
-	judge    *judge
-	pinned   []lockfile.Tool
-	changes  []lockfile.Change
+	items       []*catalog.Item
+	addresses   map[address]bool
+	excluded    []catalog.LeftOut
+	diagnostics diag.List
+	suppressed  int
+	firstUse    bool
+	accepted    map[string]lockfile.Tool // what was accepted of the tools that are served
+	acceptance  *acceptance
+	toPin       []lockfile.Tool
+	quarantined []lockfile.Change
 }
 
 type address struct {
@@ -52,16 +52,16 @@ type address struct {
 }
 
 // members are those of an entry of a list, by their names to the letter.
-type members map[string]json.RawMessage
+type jsonObject map[string]json.RawMessage
 
 // text returns a member that is text, "" of any other.
-func (m members) text(name string) (text string) {
+func (m jsonObject) text(name string) (text string) {
 	_ = json.Unmarshal(m[name], &text)
 	return text
 }
 
 // flag returns a member that is true or false, nil of any other.
-func (m members) flag(name string) *bool {
+func (m jsonObject) boolean(name string) *bool {
 	switch string(m[name]) {
 	case "true", "false":
 		is := string(m[name]) == "true"
@@ -70,45 +70,45 @@ func (m members) flag(name string) *bool {
 	return nil
 }
 
-func (m *maker) all(l *upstream.Listing) {
-	if m.block.Offers(definition.OfferTools) {
-		tools, more := included(m.block, l.Tools)
-		m.cut(catalog.Tools, more, maxTools)
-		m.each(catalog.Tools, m.accepted(tools), m.tool)
+func (m *itemBuilder) buildAll(l *upstream.Listing) {
+	if m.upstream.Offers(definition.OfferTools) {
+		tools, more := includedTools(m.upstream, l.Tools)
+		m.excludeExcess(catalog.Tools, more, maxTools)
+		m.build(catalog.Tools, m.acceptedTools(tools), m.tool)
 	}
-	if m.block.Offers(definition.OfferResources) {
-		m.each(catalog.Resources, l.Resources, m.resource)
-		m.each(catalog.Templates, m.atMost(catalog.Templates, l.Templates, maxTemplates), m.template)
+	if m.upstream.Offers(definition.OfferResources) {
+		m.build(catalog.Resources, l.Resources, m.resource)
+		m.build(catalog.Templates, m.limit(catalog.Templates, l.Templates, maxTemplates), m.template)
 	}
-	if m.block.Offers(definition.OfferPrompts) {
-		m.each(catalog.Prompts, m.atMost(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
+	if m.upstream.Offers(definition.OfferPrompts) {
+		m.build(catalog.Prompts, m.limit(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
 	}
-	if m.untold > 0 {
-		m.problems = append(m.problems, m.warning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", m.untold)))
+	if m.suppressed > 0 {
+		m.diagnostics = append(m.diagnostics, m.newWarning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", m.suppressed)))
 	}
 }
 
 // each makes an item of each entry of a list, and leaves out those that are none.
-func (m *maker) each(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, members) error) {
+func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
 	for _, entry := range entries {
-		if said, err := m.one(kind, entry, make); err != nil {
-			m.leave(kind, said.called(kind), err.Error())
+		if said, err := m.buildItem(kind, entry, make); err != nil {
+			m.exclude(kind, said.displayName(kind), err.Error())
 		}
 	}
 }
 
 // The reasons for which an entry of a list is left out, whatever it says.
 var (
-	errNoObject = errors.New("it is no object")
-	errTwice    = errors.New("it is listed twice")
-	errGiven    = errors.New("another one has that name here, as rename says")
+	errNotObject      = errors.New("it is no object")
+	errDuplicate      = errors.New("it is listed twice")
+	errRenameConflict = errors.New("another one has that name here, as rename says")
 )
 
 // one makes an item of an entry, and returns its redacted members.
-func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, members) error) (members, error) {
-	var unredacted members
+func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
+	var unredacted jsonObject
 	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
-		return nil, errNoObject
+		return nil, errNotObject
 	}
 	entry = m.redactor.RedactJSON(entry)
 	said := decoded(entry)
@@ -116,19 +116,19 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		return said, errSecretName
 	}
 	key := m.key(kind, entry)
-	if held, pinned := m.held[said.text("name")]; pinned && kind == catalog.Tools {
+	if held, pinned := m.accepted[said.text("name")]; pinned && kind == catalog.Tools {
 		key = m.key(kind, held.Definition()) // however the server writes it
 		if held.Raw() {
 			key = m.key(kind, append(held.Definition(), " raw"...))
 		}
 	}
-	item := m.before[key]
+	item := m.previous[key]
 	if item == nil {
-		shown, err := m.shown(kind, said)
+		shown, err := m.visible(kind, said)
 		if err != nil {
 			return said, err
 		}
-		item = m.item(kind, shown)
+		item = m.newItem(kind, shown)
 		item.Key = key
 		if err := make(item, shown); err != nil {
 			return said, err
@@ -136,31 +136,31 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		item.Settle()
 	}
 	at := address{kind, item.Address}
-	if m.taken[at] && m.block.Gives(item.Name) {
-		return said, errGiven
+	if m.addresses[at] && m.upstream.Gives(item.Name) {
+		return said, errRenameConflict
 	}
-	if m.taken[at] {
-		return said, errTwice
+	if m.addresses[at] {
+		return said, errDuplicate
 	}
-	m.taken[at], m.items = true, append(m.items, item)
+	m.addresses[at], m.items = true, append(m.items, item)
 	return said, nil
 }
 
 // key hashes all that an item depends on.
-func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
+func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	h := sha256.New()
-	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.block.Meaning, len(entry))
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Meaning, len(entry))
 	h.Write(entry)
 	h.Sum(key[:0])
 	return key
 }
 
-func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
-	u := m.block
+func (m *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
+	u := m.upstream
 	item := &catalog.Item{
 		Kind: kind, Upstream: u.Name, Where: u.RenamedAt(u.Rename[said.text("name")]),
 		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
-		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputOf(u.Output)}, Concurrency: u.Concurrency},
+		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputLimit(u.Output)}, Concurrency: u.Concurrency},
 	}
 	if _, given := said["description"]; given {
 		description := said.text("description")
@@ -169,7 +169,7 @@ func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 	return item
 }
 
-func outputOf(most int64) int {
+func outputLimit(most int64) int {
 	if most == 0 {
 		return definition.DefaultOutput
 	}
@@ -177,7 +177,7 @@ func outputOf(most int64) int {
 }
 
 // address returns what a server itself calls an entry by.
-func (m members) address(kind catalog.Kind) string {
+func (m jsonObject) address(kind catalog.Kind) string {
 	switch kind {
 	case catalog.Resources:
 		return m.text("uri")
@@ -188,7 +188,7 @@ func (m members) address(kind catalog.Kind) string {
 }
 
 // called returns what a server calls an entry, if not by its address, then by its name.
-func (m members) called(kind catalog.Kind) string {
+func (m jsonObject) displayName(kind catalog.Kind) string {
 	if at := m.address(kind); at != "" {
 		return at
 	}
@@ -220,21 +220,21 @@ func hidesIcon(src, mimeType, theme string, sizes []string) bool {
 }
 
 // named checks what a tool or a prompt is called here.
-func named(name string) error {
+func checkName(name string) error {
 	if !definition.IsToolName(name) {
-		return fmt.Errorf("no tool can be called %.*q here; rename it", maxShown, name)
+		return fmt.Errorf("no tool can be called %.*q here; rename it", maxNameLen, name)
 	}
 	return nil
 }
 
 // addressed checks a URI.
-func addressed(uri string) error {
+func checkURI(uri string) error {
 	at, err := url.Parse(uri)
 	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
 		return errors.New("it has no absolute URI")
 	}
 	if safetext.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
-		return errHidesAddress
+		return errHiddenURI
 	}
 	return nil
 }
@@ -245,45 +245,45 @@ func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace
 // to be left out is offered, and what is said of it in the place of its server holds for
 // none. Where the server was not asked, what was accepted of it says nothing of what is
 // left out, nor of prompts.
-func (m *maker) unknown(l *upstream.Listing, asked bool) {
+func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
 	tools, prompts := m.namesIn(l.Tools), m.namesIn(l.Prompts)
-	for _, n := range m.block.Include {
-		m.unlisted(n, "include", tools)
+	for _, n := range m.upstream.Include {
+		m.checkListed(n, "include", tools)
 	}
-	for i := range m.block.Overrides {
-		o := &m.block.Overrides[i]
-		m.unlisted(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
+	for i := range m.upstream.Overrides {
+		o := &m.upstream.Overrides[i]
+		m.checkListed(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
 	}
 	if !asked {
 		return
 	}
-	for _, n := range m.block.Exclude {
-		m.unlisted(n, "exclude", tools)
+	for _, n := range m.upstream.Exclude {
+		m.checkListed(n, "exclude", tools)
 	}
 	all := slices.Concat(tools, prompts)
-	for _, from := range slices.Sorted(maps.Keys(m.block.Rename)) {
-		m.unlisted(definition.Name{Text: from, Range: m.block.NameRange}, "rename", all)
+	for _, from := range slices.Sorted(maps.Keys(m.upstream.Rename)) {
+		m.checkListed(definition.Name{Text: from, Range: m.upstream.NameRange}, "rename", all)
 	}
 }
 
 // unlisted warns of a name or a pattern that covers nothing of a list.
-func (m *maker) unlisted(n definition.Name, where string, names []string) {
+func (m *itemBuilder) checkListed(n definition.Name, where string, names []string) {
 	if slices.ContainsFunc(names, n.Matches) {
 		return
 	}
 	d := diag.Diagnostic{
 		Severity: diag.Warning, Code: "unknown-tool", Range: n.Range,
-		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", m.block.Name, n.Text, where),
+		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", m.upstream.Name, n.Text, where),
 		Detail:  diag.DidYouMean(n.Text, names),
 	}
 	if strings.Contains(n.Text, "*") {
-		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", m.block.Name, n.Text, where)
+		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", m.upstream.Name, n.Text, where)
 	}
-	m.problems = append(m.problems, d)
+	m.diagnostics = append(m.diagnostics, d)
 }
 
 // namesIn returns the redacted names of the entries in a list.
-func (m *maker) namesIn(list []json.RawMessage) []string {
+func (m *itemBuilder) namesIn(list []json.RawMessage) []string {
 	names := make([]string, 0, len(list))
 	for _, entry := range list {
 		if name := decoded(entry).text("name"); name != "" {

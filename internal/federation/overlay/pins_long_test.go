@@ -25,7 +25,7 @@ func long(n int) (entries []json.RawMessage) {
 }
 
 // logged are pins whose log is in a buffer, without times.
-func logged(p federation.Pins) (*pins, *bytes.Buffer) {
+func logged(p federation.LockOptions) (*lockState, *bytes.Buffer) {
 	var said bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -33,17 +33,17 @@ func logged(p federation.Pins) (*pins, *bytes.Buffer) {
 		}
 		return a
 	}}))
-	made := newPins(p, logger)
+	made := newLockState(p, logger)
 	return &made, &said
 }
 
 func TestTheToolsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 	entries := append(long(40), json.RawMessage(`{"name":"little"}`))
-	l := listedOf("lab", entries, noSecrets{})
-	if len(l.tools) != 32 || len(l.entries) != 32 || len(l.refused) != 9 {
-		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.refused))
+	l := readTools("lab", entries, noSecrets{})
+	if len(l.tools) != 32 || len(l.entries) != 32 || len(l.rejected) != 9 {
+		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.rejected))
 	}
-	for _, why := range l.why {
+	for _, why := range l.reasons {
 		if want := "nobody can accept it: the tools before it in the list take 8 MiB of mcpd.lock, which is all that those of one upstream may"; why.Error() != want {
 			t.Errorf("one is not since %v", why)
 		}
@@ -57,19 +57,19 @@ func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
-	greedy := &offer{upstream: "greedy", first: true}
+	greedy := &offer{upstream: "greedy", firstUse: true}
 	for _, entry := range long(263) {
 		greedy.pinned = append(greedy.pinned, of(t, "greedy", string(entry)))
 	}
-	p, said := logged(federation.Pins{Path: path})
+	p, said := logged(federation.LockOptions{Path: path})
 	var recorded []string
 	p.Audit = func(_ string, attributes map[string]string) {
 		recorded = append(recorded, fmt.Sprintf("%s %.1d", attributes["upstream"], len(attributes["lock"])))
 	}
-	p.serve([]*offer{greedy, first(t, "harmless")})
+	p.commit([]*offer{greedy, first(t, "harmless")})
 	// A later load tells nothing, and has nothing read anew.
-	before := p.lock
-	if p.serve(nil); p.lock != before {
+	before := p.effective
+	if p.commit(nil); p.effective != before {
 		t.Error("the lock is another with each load")
 	}
 	if want := "level=WARN msg=\"what upstreams offer is pinned in memory only, and anew at the next start\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
@@ -80,12 +80,12 @@ func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
 	if diff := cmp.Diff([]string{"greedy 0", "harmless 64"}, recorded); diff != "" {
 		t.Errorf("the hashes of the lock in the records (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"greedy"}, p.kept.Upstreams()); diff != "" || p.unkept == nil || !knows(p.lock, "greedy") {
-		t.Errorf("%v (-want +got)\n%s", p.unkept, diff)
+	if diff := cmp.Diff([]string{"greedy"}, p.unsaved.Upstreams()); diff != "" || p.saveErr == nil || !hasUpstream(p.effective, "greedy") {
+		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
 	}
 	// What the harmless one changes is not taken in behind a restart.
 	now, err := lockfile.Read(path)
-	if err != nil || knows(now, "greedy") {
+	if err != nil || hasUpstream(now, "greedy") {
 		t.Fatalf("the file knows %v, %v", now.Upstreams(), err)
 	}
 	verdict := now.Check("harmless", []lockfile.Tool{of(t, "harmless", `{"name":"a","title":"other"}`)}, lockfile.FirstUse)
@@ -96,9 +96,9 @@ func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
 
 // TestNothingIsSaidOfPinsThatAreNotWritten by a program beside the server.
 func TestNothingIsSaidOfPinsThatAreNotWritten(t *testing.T) {
-	p, said := logged(federation.Pins{Path: filepath.Join(t.TempDir(), "mcpd.lock"), Fixed: true})
-	p.serve([]*offer{first(t, "new")})
-	if said.Len() > 0 || !knows(p.lock, "new") {
+	p, said := logged(federation.LockOptions{Path: filepath.Join(t.TempDir(), "mcpd.lock"), ReadOnly: true})
+	p.commit([]*offer{first(t, "new")})
+	if said.Len() > 0 || !hasUpstream(p.effective, "new") {
 		t.Errorf("the log has %s", said)
 	}
 }
@@ -114,9 +114,9 @@ func TestThousandsOfNewNamesFloodNeitherTheLogNorTheAudit(t *testing.T) {
 		offers = append(offers, o)
 	}
 	var recorded []map[string]string
-	p, said := logged(federation.Pins{Audit: func(_ string, attributes map[string]string) { recorded = append(recorded, attributes) }})
-	p.tellQuarantined(offers)
-	p.tellQuarantined(offers) // they are no news
+	p, said := logged(federation.LockOptions{Audit: func(_ string, attributes map[string]string) { recorded = append(recorded, attributes) }})
+	p.logQuarantined(offers)
+	p.logQuarantined(offers) // they are no news
 	count := map[string]int{}
 	for _, r := range recorded {
 		count[r["upstream"]]++
@@ -141,7 +141,7 @@ func TestAHashOfWhatIsTakenInReadsNoDefinition(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { p.hash(offers) }); n > 100 {
 		t.Errorf("it allocates %.0f times for 2,000 tools", n)
 	}
-	p.set(p.with(offers), p.kept)
+	p.set(p.withFirstUse(offers), p.unsaved)
 	if p.hash(nil) != before {
 		t.Error("what was taken in has another hash once it is in the lock")
 	}
@@ -149,15 +149,15 @@ func TestAHashOfWhatIsTakenInReadsNoDefinition(t *testing.T) {
 
 // twoOf returns pins that know a server of n tools, and what one offers that is seen for
 // the first time.
-func twoOf(t testing.TB, n int) (*pins, []*offer) {
+func twoOf(t testing.TB, n int) (*lockState, []*offer) {
 	known, entries := labOf(n)
-	p := newPins(federation.Pins{Path: "mcpd.lock"}, slog.New(slog.DiscardHandler))
-	p.set(known.lock, p.kept)
-	pinned := listedOf("new", entries, noSecrets{}).tools
+	p := newLockState(federation.LockOptions{Path: "mcpd.lock"}, slog.New(slog.DiscardHandler))
+	p.set(known.lock, p.unsaved)
+	pinned := readTools("new", entries, noSecrets{}).tools
 	if len(pinned) != n {
 		t.Fatalf("%d tools are pinned", len(pinned))
 	}
-	return &p, []*offer{{upstream: "new", first: true, pinned: pinned}}
+	return &p, []*offer{{upstream: "new", firstUse: true, pinned: pinned}}
 }
 
 // BenchmarkHash is of a server that is seen for the first time beside one that is known, of
@@ -179,7 +179,7 @@ func BenchmarkLongTools(b *testing.B) {
 		entries = append(entries, fmt.Appendf(nil, `{"name":"t%d","inputSchema":{"enum":%s}}`, i, schema))
 	}
 	for b.Loop() {
-		if l := listedOf("lab", entries, noSecrets{}); len(l.refused) != 144 {
+		if l := readTools("lab", entries, noSecrets{}); len(l.rejected) != 144 {
 			b.Fatal(len(l.tools), "are taken in")
 		}
 	}

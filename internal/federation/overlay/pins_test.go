@@ -28,7 +28,7 @@ func of(t *testing.T, upstream, entry string) lockfile.Tool {
 
 // first is what an upstream offers that is seen for the first time.
 func first(t *testing.T, upstream string) *offer {
-	return &offer{upstream: upstream, first: true, pinned: []lockfile.Tool{of(t, upstream, `{"name":"a"}`)}}
+	return &offer{upstream: upstream, firstUse: true, pinned: []lockfile.Tool{of(t, upstream, `{"name":"a"}`)}}
 }
 
 // write writes a lock file, and returns it as it is read.
@@ -52,52 +52,52 @@ func upstreamsOf(t *testing.T, path string) []string {
 
 func TestWhatSomebodyHasWrittenMeanwhileIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
-	p := newPins(federation.Pins{Path: path}, slog.New(slog.DiscardHandler))
+	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
 	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab"))); problems != nil {
 		t.Fatal(problems)
 	}
 	now := write(t, path, new(lockfile.Lock).Pin("lab").Pin("other"))
-	p.serve([]*offer{first(t, "new")})
-	if diff := cmp.Diff([]string{"lab", "other"}, upstreamsOf(t, path)); diff != "" || p.unkept == nil {
-		t.Errorf("%v (-want +got)\n%s", p.unkept, diff)
+	p.commit([]*offer{first(t, "new")})
+	if diff := cmp.Diff([]string{"lab", "other"}, upstreamsOf(t, path)); diff != "" || p.saveErr == nil {
+		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
 	}
 	// It is written once the file has been read again.
 	if problems := p.load(now); problems != nil {
 		t.Fatal(problems)
 	}
-	p.serve(nil)
-	if diff := cmp.Diff([]string{"lab", "new", "other"}, upstreamsOf(t, path)); diff != "" || p.unkept != nil {
-		t.Errorf("%v (-want +got)\n%s", p.unkept, diff)
+	p.commit(nil)
+	if diff := cmp.Diff([]string{"lab", "new", "other"}, upstreamsOf(t, path)); diff != "" || p.saveErr != nil {
+		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
 	}
 }
 
 func TestAFileThatIsGoneMeanwhileIsNotWrittenAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
-	p := newPins(federation.Pins{Path: path}, slog.New(slog.DiscardHandler))
+	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
 	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab"))); problems != nil {
 		t.Fatal(problems)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	p.serve([]*offer{first(t, "new")})
-	if _, err := os.Stat(path); err == nil || p.unkept == nil {
-		t.Errorf("it is there again: %v, %v", err, p.unkept)
+	p.commit([]*offer{first(t, "new")})
+	if _, err := os.Stat(path); err == nil || p.saveErr == nil {
+		t.Errorf("it is there again: %v, %v", err, p.saveErr)
 	}
 }
 
 func TestWhatAFileSaysOfAnUpstreamWinsOverWhatIsKeptInMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
-	p := newPins(federation.Pins{Path: path, Fixed: true}, slog.New(slog.DiscardHandler))
-	p.serve([]*offer{first(t, "lab"), first(t, "new")})
+	p := newLockState(federation.LockOptions{Path: path, ReadOnly: true}, slog.New(slog.DiscardHandler))
+	p.commit([]*offer{first(t, "lab"), first(t, "new")})
 	said := of(t, "lab", `{"name":"b"}`)
 	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab", said))); problems != nil {
 		t.Fatal(problems)
 	}
-	if diff := cmp.Diff([]lockfile.Tool{said}, p.lock.Tools("lab")); diff != "" {
+	if diff := cmp.Diff([]lockfile.Tool{said}, p.effective.Tools("lab")); diff != "" {
 		t.Errorf("the lock (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"new"}, p.kept.Upstreams()); diff != "" {
+	if diff := cmp.Diff([]string{"new"}, p.unsaved.Upstreams()); diff != "" {
 		t.Errorf("kept (-want +got)\n%s", diff)
 	}
 }
@@ -113,15 +113,15 @@ func BenchmarkAccepted(b *testing.B) {
 	b.ReportAllocs()
 	m, entries := labOf(100)
 	for b.Loop() {
-		m.changes, m.left = nil, nil
-		if served := m.accepted(entries); len(served) != len(entries) {
+		m.quarantined, m.excluded = nil, nil
+		if served := m.acceptedTools(entries); len(served) != len(entries) {
 			b.Fatal("not all are served")
 		}
 	}
 }
 
 // labOf returns a maker for a server whose n tools were accepted, and its list of them.
-func labOf(n int) (*maker, []json.RawMessage) {
+func labOf(n int) (*itemBuilder, []json.RawMessage) {
 	var entries []json.RawMessage
 	lock := new(lockfile.Lock).Pin("lab")
 	for i := range n {
@@ -136,5 +136,5 @@ func labOf(n int) (*maker, []json.RawMessage) {
 	if err != nil {
 		panic(err)
 	}
-	return &maker{redactor: noSecrets{}, block: &block, lock: lock}, entries
+	return &itemBuilder{redactor: noSecrets{}, upstream: &block, lock: lock}, entries
 }

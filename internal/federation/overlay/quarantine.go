@@ -14,39 +14,39 @@ import (
 )
 
 // listed are tools that a server lists.
-type listed struct {
+type toolListing struct {
 	tools   []lockfile.Tool
 	entries []json.RawMessage // of the tools, in the same order
 	// refused are entries that define no tool, with the errors.
-	refused []json.RawMessage
-	why     []error
+	rejected []json.RawMessage
+	reasons  []error
 }
 
 // maxBlocks is how much of the lock file the tools of one upstream may take, in bytes, so
 // that they leave room for those of others.
-const maxBlocks = 8 << 20
+const maxUpstreamBytes = 8 << 20
 
 // errBlocks is of a tool that is listed behind as much as may be accepted of an upstream.
-var errBlocks = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxBlocks>>20)
+var errUpstreamQuota = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxUpstreamBytes>>20)
 
 // errSecretName is of a tool that nobody could call without telling the secret.
 var errSecretName = errors.New("its name holds the value of a secret")
 
 // listedOf reads entries of the list of tools of an upstream, redacted: what is
 // accepted is written to a file.
-func listedOf(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l listed) {
-	room := maxBlocks
+func readTools(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l toolListing) {
+	room := maxUpstreamBytes
 	for _, entry := range entries {
 		said := decoded(entry)
 		entry = redactor.RedactJSON(entry)
 		if decoded(entry).text("name") != said.text("name") {
-			l.refused, l.why = append(l.refused, entry), append(l.why, errSecretName)
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errSecretName)
 		} else if needsTask(said) {
-			l.refused, l.why = append(l.refused, entry), append(l.why, errTask)
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errTaskOnly)
 		} else if t, err := lockfile.Of(upstream, entry); err != nil {
-			l.refused, l.why = append(l.refused, entry), append(l.why, fmt.Errorf("nobody can accept it: %w", err))
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("nobody can accept it: %w", err))
 		} else if t.Len() > room {
-			l.refused, l.why, room = append(l.refused, entry), append(l.why, errBlocks), 0
+			l.rejected, l.reasons, room = append(l.rejected, entry), append(l.reasons, errUpstreamQuota), 0
 		} else {
 			room -= t.Len()
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
@@ -56,7 +56,7 @@ func listedOf(upstream string, entries []json.RawMessage, redactor redact.Redact
 }
 
 // ambiguous are the names that are listed with several definitions.
-func (l listed) ambiguous() map[string]bool {
+func (l toolListing) ambiguous() map[string]bool {
 	said, names := map[string]lockfile.Tool{}, map[string]bool{}
 	for _, t := range l.tools {
 		if first, twice := said[t.Name()]; twice && first != t {
@@ -82,43 +82,43 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 }
 
 // accepted returns the entries of tools that may be served.
-func (m *maker) accepted(entries []json.RawMessage) (served []json.RawMessage) {
+func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.RawMessage) {
 	mode := m.mode
-	if !m.pins {
-		served, entries = m.apart(entries)
+	if !m.pinned {
+		served, entries = m.splitHidden(entries)
 		mode = lockfile.Strict
 	}
-	l := listedOf(m.block.Name, entries, m.redactor)
+	l := readTools(m.upstream.Name, entries, m.redactor)
 	refused := map[string]bool{}
-	for i, entry := range l.refused {
+	for i, entry := range l.rejected {
 		name := decoded(entry).text("name")
 		refused[name] = true
-		m.leave(catalog.Tools, name, l.why[i].Error())
+		m.exclude(catalog.Tools, name, l.reasons[i].Error())
 	}
-	verdict := m.lock.Check(m.block.Name, l.tools, mode)
-	m.held = make(map[string]lockfile.Tool, len(verdict.Served))
+	verdict := m.lock.Check(m.upstream.Name, l.tools, mode)
+	m.accepted = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
 		if !refused[t.Name()] { // nobody knows which of the two would be called
-			m.held[t.Name()] = t
+			m.accepted[t.Name()] = t
 		}
 	}
 	for i, t := range l.tools {
-		if held, fits := m.held[t.Name()]; fits && held.Equal(t) {
+		if held, fits := m.accepted[t.Name()]; fits && held.Equal(t) {
 			served = append(served, l.entries[i])
 		}
 	}
 	ambiguous := l.ambiguous()
 	for _, c := range verdict.Changes {
 		if c.Kind != lockfile.Removed {
-			m.changes = append(m.changes, c)
+			m.quarantined = append(m.quarantined, c)
 			m.quarantine(c.Name, m.reason(c, ambiguous[c.Name]))
 		}
 	}
-	m.first, m.pinned = verdict.First, verdict.Served
+	m.firstUse, m.toPin = verdict.First, verdict.Served
 	return served
 }
 
-func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
+func (m *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
 	why := "nobody has accepted it"
 	switch {
 	case !ambiguous && c.New.Hides():
@@ -132,64 +132,64 @@ func (m *maker) reason(c lockfile.Change, ambiguous bool) string {
 }
 
 // verdict is what was accepted of one listing of an upstream, by names. It is not changed.
-type verdict struct {
+type acceptedListing struct {
 	listing *upstream.Listing
-	held    map[string]lockfile.Tool
+	tools   map[string]lockfile.Tool
 }
 
 // judge is what calls of the tools of an upstream are held to. Items outlive what they were
 // made from: an agent's program may run for as long as it may, and go on with the tools that
 // were served when it began. Its server may have changed since, and each call asks anew.
-type judge struct {
+type acceptance struct {
 	// last is what was found of the listing that was looked at last, nil before any was.
-	last atomic.Pointer[verdict]
+	latest atomic.Pointer[acceptedListing]
 }
 
 // accepts returns what reports whether a listing has a tool as the item of it was accepted;
 // nil for one that is not pinned. It costs next to nothing for the listing that was looked
 // at last, and what it takes to look through another one, once for each.
-func (m *maker) accepts(name string) func(*upstream.Listing) bool {
-	held, pinned := m.held[name]
+func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
+	held, pinned := m.accepted[name]
 	if !pinned {
 		return nil
 	}
-	j, redactor := m.judge, m.redactor
-	var other atomic.Pointer[found]
+	acc, redactor := m.acceptance, m.redactor
+	var other atomic.Pointer[listingCheck]
 	return func(now *upstream.Listing) bool {
-		if v := j.last.Load(); v != nil && v.listing == now {
+		if v := acc.latest.Load(); v != nil && v.listing == now {
 			if other.Load() != nil {
 				other.Store(nil) // and the listing with it
 			}
-			now, is := v.held[name]
+			now, is := v.tools[name]
 			return is && now.Equal(held)
 		}
 		f := other.Load()
-		if f == nil || f.in != now {
-			f = &found{now, lists(now, held, redactor)}
+		if f == nil || f.listing != now {
+			f = &listingCheck{now, containsOnly(now, held, redactor)}
 			other.Store(f)
 		}
-		return f.is
+		return f.ok
 	}
 }
 
 // found says whether a tool is in a listing.
-type found struct {
-	in *upstream.Listing
-	is bool
+type listingCheck struct {
+	listing *upstream.Listing
+	ok      bool
 }
 
 // lists reports whether a listing has a tool, and by its name nothing else.
-func lists(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
+func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
 	if l == nil {
 		return false
 	}
 	entries := slices.DeleteFunc(slices.Clone(l.Tools), func(entry json.RawMessage) bool { return decoded(entry).text("name") != held.Name() })
-	called := listedOf(held.Upstream(), entries, redactor)
+	called := readTools(held.Upstream(), entries, redactor)
 	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
 }
 
 // quarantine leaves out a tool that nobody has accepted as it is.
-func (m *maker) quarantine(name, why string) {
-	m.tell(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
-	m.out(catalog.Tools, name, why).Quarantined = true
+func (m *itemBuilder) quarantine(name, why string) {
+	m.warn(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
+	m.addExclusion(catalog.Tools, name, why).Quarantined = true
 }

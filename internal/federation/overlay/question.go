@@ -20,7 +20,7 @@ import (
 // kept is what a leg leaves behind that has asked: Handle is that of a call which goes on
 // at its server, and State what a server that has ended it wants back. Keys are those of
 // the server by ours, and Methods what was asked, by our keys.
-type kept struct {
+type resumeState struct {
 	Handle  string            `json:"handle,omitempty"`
 	State   string            `json:"state,omitempty"`
 	Keys    map[string]string `json:"keys"`
@@ -28,14 +28,14 @@ type kept struct {
 }
 
 // errPlanned is why a call ends that asks while code plans it.
-var errPlanned = errors.New("a plan asks nobody")
+var errDryRun = errors.New("a plan asks nobody")
 
 // maxState bounds what a server has kept for it, in bytes.
 const maxState = 256 << 10
 
 // can are the capabilities of the client that the server may make use of, as MCP names
 // them; nil for none.
-func (l *leg) can() json.RawMessage {
+func (l *remoteCall) clientCapabilities() json.RawMessage {
 	asking := &l.invocation.Host.Asking
 	if asking.Grant == nil || asking.Nested {
 		return nil
@@ -68,39 +68,39 @@ func (l *leg) can() json.RawMessage {
 
 // asked has the client be asked what the server wants to know. It reports true where the
 // call goes on without: what may not be asked is refused.
-func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
-	waits := reply.Waits
-	k := kept{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
+func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
+	suspended := reply.Suspended
+	k := resumeState{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
 	var requests []call.AskRequest
-	refused := map[string]upstream.Answer{}
-	for n, q := range reply.Asked {
+	refused := map[string]upstream.InputResponse{}
+	for n, q := range reply.InputRequests {
 		key := l.server + "_" + strconv.Itoa(n+1)
-		params, err := l.params(q)
+		params, err := l.clientParams(q)
 		if err == nil {
-			err = l.may(ctx, q.Method, params)
+			err = l.checkPermission(ctx, q.Method, params)
 		}
 		if err != nil {
-			refused[q.Key] = upstream.Answer{Refused: err.Error()}
+			refused[q.Key] = upstream.InputResponse{Refusal: err.Error()}
 			continue
 		}
 		k.Keys[key], k.Methods[key] = q.Key, q.Method
 		requests = append(requests, call.AskRequest{Key: key, Method: q.Method, Params: params})
 	}
 	switch {
-	case waits && len(refused) > 0:
-		c.Answer(refused)
+	case suspended && len(refused) > 0:
+		c.Respond(refused)
 		return scripting.Outcome{}, true
 	case len(refused) > 0:
 		first := slices.Sorted(maps.Keys(refused))[0]
-		return failed("the server behind this asks what it may not: %s", refused[first].Refused), false
+		return failed("the server behind this asks what it may not: %s", refused[first].Refusal), false
 	case len(requests) == 0:
 		return failed("the server behind this wants to be asked again, and does not say what for"), false
 	case len(k.State) > maxState:
 		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
-	case waits && l.invocation.Host.Asking.Planned:
-		c.Cancel(errPlanned)
-	case waits:
-		if k.Handle = l.fleet.Park(c, l.caller()); k.Handle == "" {
+	case suspended && l.invocation.Host.Asking.Planned:
+		c.Cancel(errDryRun)
+	case suspended:
+		if k.Handle = l.fleet.Suspend(c, l.principalKey()); k.Handle == "" {
 			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
 		}
 	}
@@ -111,13 +111,13 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 }
 
 // caller is text that stands for the principal of the call alone.
-func (l *leg) caller() string {
+func (l *remoteCall) principalKey() string {
 	p := &l.invocation.Caller.Principal
 	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
 }
 
 // may asks whether the client of the call may be asked this.
-func (l *leg) may(ctx context.Context, method string, params json.RawMessage) error {
+func (l *remoteCall) checkPermission(ctx context.Context, method string, params json.RawMessage) error {
 	// What was read always encodes.
 	payload, _ := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: "q", Method: method, Params: params}}})
 	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
@@ -136,10 +136,10 @@ const originKey = "mcpd/upstream"
 
 // params returns a question as its client gets it: it holds what we know of MCP, and bears
 // the name of the server, where a person sees it.
-func (l *leg) params(q call.AskRequest) (json.RawMessage, error) {
+func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	var params map[string]any
 	var err error
-	switch said := given(q.Params); q.Method {
+	switch said := presentMembers(q.Params); q.Method {
 	case "elicitation/create":
 		params, err = l.elicitation(said)
 	case "sampling/createMessage":
@@ -157,8 +157,8 @@ func (l *leg) params(q call.AskRequest) (json.RawMessage, error) {
 }
 
 // resume goes on with a call whose client has answered.
-func (l *leg) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
-	var k kept
+func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
+	var k resumeState
 	var given struct{ Responses map[string]json.RawMessage }
 	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
 		return nil, nil, fmt.Errorf("go on with the call of an upstream server: %w", err)
@@ -174,19 +174,19 @@ func (l *leg) resume(ctx context.Context, state, answers []byte) (*upstream.Call
 	if k.Handle == "" {
 		return l.send(ctx, l.request(responses, k.State))
 	}
-	c := l.fleet.Resume(k.Handle, l.listener)
+	c := l.fleet.Resume(k.Handle, l.relay)
 	if c == nil {
 		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
 	}
-	back := make(map[string]upstream.Answer, len(responses))
+	back := make(map[string]upstream.InputResponse, len(responses))
 	for ours, theirs := range k.Keys {
 		if answer := responses[theirs]; k.Methods[ours] != "elicitation/create" && isRefusal(answer) {
-			back[theirs] = upstream.Answer{Refused: "the client refuses"}
+			back[theirs] = upstream.InputResponse{Refusal: "the client refuses"}
 		} else {
-			back[theirs] = upstream.Answer{Result: answer}
+			back[theirs] = upstream.InputResponse{Result: answer}
 		}
 	}
-	c.Answer(back)
+	c.Respond(back)
 	return c, nil, nil
 }
 
@@ -196,7 +196,7 @@ func isRefusal(answer json.RawMessage) bool {
 }
 
 // decoded returns the members of a JSON object, nil of anything else.
-func decoded(raw json.RawMessage) (m members) {
+func decoded(raw json.RawMessage) (m jsonObject) {
 	_ = json.Unmarshal(raw, &m)
 	return m
 }
@@ -204,8 +204,8 @@ func decoded(raw json.RawMessage) (m members) {
 // elicitation returns the parameters of a question to a user, of a form or of a page: those
 // of the other, and of ways to ask that clients may know and we do not, would be judged by
 // nobody.
-func (l *leg) elicitation(said members) (map[string]any, error) {
-	params := map[string]any{"message": l.words(said.text("message"), safetext.Words)}
+func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
+	params := map[string]any{"message": l.labelled(said.text("message"), safetext.Words)}
 	switch mode := said.text("mode"); {
 	case mode == "url":
 		if !isPage(said.text("url")) {
@@ -221,14 +221,14 @@ func (l *leg) elicitation(said members) (map[string]any, error) {
 	case said["mode"] != nil:
 		return nil, errors.New("users are asked by a form or by a url")
 	}
-	form, err := formOf(said["requestedSchema"], l.title)
+	form, err := newForm(said["requestedSchema"], l.title)
 	params["requestedSchema"] = form
 	return params, err
 }
 
 // words writes a text of the server behind its label. One that holds a secret stays as it
 // is: the question is refused for it, and would not be for half of one.
-func (l *leg) words(text string, write func(label, text string, most int) string) string {
+func (l *remoteCall) labelled(text string, write func(label, text string, most int) string) string {
 	label := "[" + l.server + "] "
 	if l.holdsSecret(text) {
 		return label + text
@@ -240,14 +240,14 @@ func (l *leg) words(text string, write func(label, text string, most int) string
 const maxTitle = 4 << 10
 
 // title writes a text within a form, if it holds no secret.
-func (l *leg) title(text string) string {
+func (l *remoteCall) title(text string) string {
 	if l.holdsSecret(text) {
 		return text
 	}
 	return safetext.Title(text, maxTitle)
 }
 
-func (l *leg) holdsSecret(text string) bool {
+func (l *remoteCall) holdsSecret(text string) bool {
 	return l.invocation.Host.Secrets.Redact(text) != text
 }
 

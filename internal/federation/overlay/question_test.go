@@ -28,8 +28,8 @@ func posedTo(t *testing.T, client host.Asking, method, params string) string {
 			t.Error(err)
 		}
 	})
-	l := &leg{body: &body{server: "crm"}, invocation: &catalog.Invocation{Host: host.Call{Brokers: brokers, Asking: client}}}
-	got, err := l.params(call.AskRequest{Key: "q", Method: method, Params: json.RawMessage(params)})
+	l := &remoteCall{handler: &handler{server: "crm"}, invocation: &catalog.Invocation{Host: host.Call{Brokers: brokers, Asking: client}}}
+	got, err := l.clientParams(call.AskRequest{Key: "q", Method: method, Params: json.RawMessage(params)})
 	if err != nil {
 		return err.Error()
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // demand is a request of the server that has not been answered.
-type demand struct {
-	call   *Call // whose client is asked; nil where nobody is, or the call has ended
-	owed   bool  // it holds a token of the wire
-	off    bool  // the server has withdrawn it, and wants no answer
-	method string
+type serverRequest struct {
+	call      *Call // whose client is asked; nil where nobody is, or the call has ended
+	holdsSlot bool  // it holds a token of the wire
+	withdrawn bool  // the server has withdrawn it, and wants no answer
+	method    string
 	// params are those of the server until somebody is asked, and refusal is why nobody is.
 	params  json.RawMessage
 	refusal error
@@ -21,34 +21,34 @@ type demand struct {
 const (
 	// maxOwed is how many requests of a server wait for answers at once that no client is
 	// asked for. What comes behind them is read when one of these has been sent.
-	maxOwed = 64
+	maxServerRequests = 64
 	// maxOpen is how many questions of a server wait for their answers at once, of one call.
-	maxOpen = 16
+	maxInputRequests = 16
 	// maxID bounds the id of a request of the server, in bytes of JSON: its answer holds it.
 	maxID = 256
 )
 
 // markKey is the member of _meta by which a request of the server is known again when the
 // client library has taken it apart.
-const markKey = "mcpd/asked"
+const requestMarkKey = "mcpd/asked"
 
 // carrier is the method of all requests that the client library gives to [Link.hear], and
 // unknown that of those that it is to refuse.
 const (
-	carrier = methodRoots
-	unknown = "unknown"
+	carrierMethod = methodRoots
+	unknownMethod = "unknown"
 )
 
 var (
 	// errNobody refuses what a server asks, and errBusy what it asks behind too much else.
-	errNobody = errors.New("nobody may be asked this")
-	errBusy   = errors.New("too many questions are open")
+	errNoClient = errors.New("nobody may be asked this")
+	errBusy     = errors.New("too many questions are open")
 	// errUntaken is why a connection ends whose server lets answers wait.
-	errUntaken = fmt.Errorf("the server has not taken an answer to its own request within %s", sendTime)
+	errAnswerNotRead = fmt.Errorf("the server has not taken an answer to its own request within %s", sendTimeout)
 )
 
 // asks are the methods of requests that go to clients of calls.
-func asks(method string) bool {
+func isInputRequest(method string) bool {
 	return method == methodElicit || method == methodSample || method == methodRoots
 }
 
@@ -56,94 +56,94 @@ func asks(method string) bool {
 // of it: nothing that the server has chosen but its id, as the library repeats in its answer
 // what it cannot decode. It waits while too many others have no answer. One is dropped whose
 // id is that of another, or that the library would not see.
-func (w *wire) request(m message, s *stream) ([]byte, error) {
+func (w *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	id := idOf(m.id)
 	if id == nil {
-		return nil, errNoMessage
+		return nil, errNotJSONRPC
 	}
-	if s.unheard() {
+	if s.isAbandoned() {
 		return nil, nil
 	}
-	d := w.demand(id, m, s.of)
+	d := w.register(id, m, s.call)
 	if d == nil {
 		return nil, nil
 	}
-	if d.owed {
+	if d.holdsSlot {
 		select {
-		case w.owed <- struct{}{}:
-		case <-s.left:
+		case w.slots <- struct{}{}:
+		case <-s.closed:
 			w.drop(id)
 			return nil, nil
-		case <-w.dead:
+		case <-w.done:
 			w.drop(id)
 			return nil, w.failure()
 		}
 	}
-	return d.seen(m.id), nil
+	return d.placeholder(m.id), nil
 }
 
 // demand takes note of a request; nil where there is another one of its id.
-func (w *wire) demand(id any, m message, of *Call) *demand {
+func (w *messageFilter) register(id any, m message, of *Call) *serverRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asked[id] != nil {
+	if w.requests[id] != nil {
 		return nil
 	}
-	d := &demand{method: m.method}
-	if asks(m.method) {
-		w.address(d, m.params, of)
+	d := &serverRequest{method: m.method}
+	if isInputRequest(m.method) {
+		w.route(d, m.params, of)
 	}
-	d.owed = d.call == nil
-	w.asked[id] = d
+	d.holdsSlot = d.call == nil
+	w.requests[id] = d
 	return d
 }
 
 // drop forgets a request that the client library has not seen.
-func (w *wire) drop(id any) {
+func (w *messageFilter) drop(id any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.asked, id)
+	delete(w.requests, id)
 }
 
 // address finds the call whose client a request goes to. What nobody is asked is not kept.
 // Its caller holds mu.
-func (w *wire) address(d *demand, params json.RawMessage, of *Call) {
+func (w *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call) {
 	if of == nil {
-		of = w.only()
+		of = w.soleCall()
 	}
 	switch {
-	case of == nil || w.calls[of.token] != of || !w.may.allows(d.method):
-		d.refusal = errNobody
-	case of.owes == maxOpen:
+	case of == nil || w.calls[of.token] != of || !w.inputPolicy.allows(d.method):
+		d.refusal = errNoClient
+	case of.unsentAnswers == maxInputRequests:
 		d.refusal = errBusy
 	default:
-		of.owes++
+		of.unsentAnswers++
 		d.call, d.params = of, params
 	}
 }
 
 // seen returns what the client library sees of a request.
-func (d *demand) seen(id json.RawMessage) []byte {
+func (d *serverRequest) placeholder(id json.RawMessage) []byte {
 	text := `{"jsonrpc":"2.0","id":` + string(id)
 	mark, _ := json.Marshal(string(id)) // which no string fails
 	switch {
-	case asks(d.method):
-		text += `,"method":"` + carrier + `","params":{"_meta":{"` + markKey + `":` + string(mark) + `}}}`
+	case isInputRequest(d.method):
+		text += `,"method":"` + carrierMethod + `","params":{"_meta":{"` + requestMarkKey + `":` + string(mark) + `}}}`
 	case d.method == methodPing:
 		text += `,"method":"` + methodPing + `"}`
 	default:
-		text += `,"method":"` + unknown + `"}`
+		text += `,"method":"` + unknownMethod + `"}`
 	}
 	return []byte(text)
 }
 
 // demanded returns a request of the server by its mark, and what it asks, once.
-func (w *wire) demanded(mark string) (d demand, err error) {
+func (w *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := w.asked[idOf(json.RawMessage(mark))]
-	if found == nil || found.off {
-		return d, errNobody
+	found := w.requests[idOf(json.RawMessage(mark))]
+	if found == nil || found.withdrawn {
+		return d, errNoClient
 	}
 	d, found.params = *found, nil
 	return d, d.refusal
@@ -151,11 +151,11 @@ func (w *wire) demanded(mark string) (d demand, err error) {
 
 // forget has nobody be asked for a call any more, of which nothing is kept. The ids of its
 // questions are taken until their answers are on their way. Its caller holds mu.
-func (w *wire) forget(c *Call) {
-	for _, d := range w.asked {
+func (w *messageFilter) detachRequests(c *Call) {
+	for _, d := range w.requests {
 		if d.call == c {
-			d.call, d.params, d.refusal = nil, nil, errNobody
-			c.owes--
+			d.call, d.params, d.refusal = nil, nil, errNoClient
+			c.unsentAnswers--
 		}
 	}
 }
@@ -163,34 +163,34 @@ func (w *wire) forget(c *Call) {
 // withdraw takes note that the server wants no answer to its request any more (2025-11-25
 // basic/utilities/cancellation). The client library ends what it does for it, and answers
 // nevertheless.
-func (w *wire) withdraw(id any) {
+func (w *messageFilter) markWithdrawn(id any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.asked[id]; d != nil {
-		d.off = true
+	if d := w.requests[id]; d != nil {
+		d.withdrawn = true
 	}
 }
 
 // settle takes note that the request of an id is being answered, and reports whether the
 // server wants that. It returns what to call once the answer has been sent, or cannot be:
 // until then it counts.
-func (w *wire) settle(text json.RawMessage) (wanted bool, sent func()) {
+func (w *messageFilter) answering(text json.RawMessage) (wanted bool, sent func()) {
 	id := idOf(text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.asked[id]
-	delete(w.asked, id)
-	wanted = d == nil || !d.off
+	d := w.requests[id]
+	delete(w.requests, id)
+	wanted = d == nil || !d.withdrawn
 	switch {
-	case d != nil && d.owed:
-		return wanted, func() { <-w.owed }
+	case d != nil && d.holdsSlot:
+		return wanted, func() { <-w.slots }
 	case d == nil || d.call == nil:
 		return wanted, func() {}
 	}
 	return wanted, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		d.call.owes--
+		d.call.unsentAnswers--
 	}
 }
 
@@ -214,27 +214,27 @@ func idOf(text json.RawMessage) any {
 // stream is what messages of the server come on: the answer to one request, or what there
 // is for all. One goroutine reads it.
 type stream struct {
-	of      *Call           // whose request it answers; nil where that is no call's
-	answers any             // the id of the request (see [idOf]); nil where that is not known
-	left    <-chan struct{} // closed when this end has left the stream
-	over    bool            // the client library sees no request any more that comes on it
-	listens bool            // it tells what changes, and is asked for again when it ends
+	call     *Call           // whose request it answers; nil where that is no call's
+	answers  any             // the id of the request (see [idOf]); nil where that is not known
+	closed   <-chan struct{} // closed when this end has left the stream
+	ignored  bool            // the client library sees no request any more that comes on it
+	isListen bool            // it tells what changes, and is asked for again when it ends
 }
 
 // took takes note of the id of a response: behind its own the client library looks at nothing.
-func (s *stream) took(response any) {
+func (s *stream) noteResponse(response any) {
 	if s.answers != nil && response == s.answers {
-		s.over = true
+		s.ignored = true
 	}
 }
 
 // unheard reports whether nobody would answer a request that comes now.
-func (s *stream) unheard() bool { return s.over || s.of != nil && s.of.answered() }
+func (s *stream) isAbandoned() bool { return s.ignored || s.call != nil && s.call.answered() }
 
 // gone reports whether this end has left the stream.
-func (s *stream) gone() bool {
+func (s *stream) isClosed() bool {
 	select {
-	case <-s.left:
+	case <-s.closed:
 		return true
 	default:
 		return false

@@ -83,9 +83,9 @@ func (a *asker) state() (open, most int, answers []string) {
 }
 
 // dialled connects to a server.
-func dialled(t *testing.T, server http.RoundTripper, transport string) *Link {
+func dialled(t *testing.T, server http.RoundTripper, transport string) *Conn {
 	t.Helper()
-	l, err := Dial(t.Context(), Place{Name: "asker", URL: "http://asker.test/mcp", Transport: transport}, playedBy(server))
+	l, err := Dial(t.Context(), Target{Name: "asker", URL: "http://asker.test/mcp", Transport: transport}, playedBy(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,18 +115,18 @@ func TestAServerThatTakesNoAnswersIsHeardNoMoreAndGivenUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stream := &endless{request: request}
 			a := &asker{asks: stream, deaf: true}
-			l := dialled(t, a, Streamable)
+			l := dialled(t, a, TransportStreamable)
 			synctest.Wait()
-			if open, _, _ := a.state(); open != maxOwed || stream.asked > maxOwed+2 || l.Err() != nil {
+			if open, _, _ := a.state(); open != maxServerRequests || stream.asked > maxServerRequests+2 || l.Err() != nil {
 				t.Errorf("%s: %d of %d answers wait: %v", request, open, stream.asked, l.Err())
 			}
 			began := time.Now()
-			<-l.Dead()
-			if !errors.Is(l.Err(), errUntaken) || time.Since(began) > sendTime {
+			<-l.Done()
+			if !errors.Is(l.Err(), errAnswerNotRead) || time.Since(began) > sendTimeout {
 				t.Errorf("%s: after %s it is given up for %v", request, time.Since(began), l.Err())
 			}
 			_ = l.Close()
-			if open, most, _ := a.state(); most != maxOwed || open != 0 {
+			if open, most, _ := a.state(); most != maxServerRequests || open != 0 {
 				t.Errorf("%s: %d answers have waited at once, and %d are left", request, most, open)
 			}
 		})
@@ -164,10 +164,10 @@ func TestAServerOfHTTPWithSSEThatTakesNoAnswersIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &older{asker: asker{asks: &endless{request: demands[0]}, deaf: true}}
 		o.stream, o.to = io.Pipe()
-		l := dialled(t, o, Events)
-		<-l.Dead()
+		l := dialled(t, o, TransportSSE)
+		<-l.Done()
 		_ = l.Close()
-		if open, most, _ := o.state(); !errors.Is(l.Err(), errUntaken) || most != maxOwed || open != 0 {
+		if open, most, _ := o.state(); !errors.Is(l.Err(), errAnswerNotRead) || most != maxServerRequests || open != 0 {
 			t.Errorf("%d answers have waited at once, %d are left, and it is given up for %v", most, open, l.Err())
 		}
 	})
@@ -176,7 +176,7 @@ func TestAServerOfHTTPWithSSEThatTakesNoAnswersIsGivenUp(t *testing.T) {
 func TestAConnectionIsClosedWithoutAWordToAServerThatTakesNoAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asker{asks: &endless{request: demands[0]}, deaf: true}
-		l := dialled(t, a, Streamable)
+		l := dialled(t, a, TransportStreamable)
 		synctest.Wait()
 		began := time.Now()
 		_ = l.Close()
@@ -192,11 +192,11 @@ func TestAServerThatTakesItsAnswersIsHeardOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			silence, end := io.Pipe()
 			a := &asker{asks: io.MultiReader(io.LimitReader(&endless{request: request}, 30_000), silence)}
-			l := dialled(t, a, Streamable)
+			l := dialled(t, a, TransportStreamable)
 			synctest.Wait()
 			open, _, answers := a.state()
-			if len(answers) < 4*maxOwed || open != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
-				t.Errorf("%s: %d answers, and %d are owed: %v", request, len(answers), len(l.wire.asked), l.Err())
+			if len(answers) < 4*maxServerRequests || open != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || l.Err() != nil {
+				t.Errorf("%s: %d answers, and %d are owed: %v", request, len(answers), len(l.filter.requests), l.Err())
 			}
 			_ = end.Close()
 			_ = l.Close()
@@ -221,7 +221,7 @@ func TestWhatAServerDemandsIsAnsweredWithoutItsOwnWords(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &asker{asks: strings.NewReader("data: {\"jsonrpc\":\"2.0\",\"id\":\"a\"," + row.request + "}\n\n")}
-			l := dialled(t, a, Streamable)
+			l := dialled(t, a, TransportStreamable)
 			synctest.Wait()
 			if _, _, answers := a.state(); len(answers) != 1 || !strings.Contains(answers[0], row.want) || len(answers[0]) > 200 {
 				t.Errorf("%s is answered with %d: %.300q", name, len(answers), answers)
@@ -232,8 +232,8 @@ func TestWhatAServerDemandsIsAnsweredWithoutItsOwnWords(t *testing.T) {
 }
 
 // kept returns how many bytes of questions the wire holds.
-func kept(w *wire) (n int) {
-	for _, d := range w.asked {
+func kept(w *messageFilter) (n int) {
+	for _, d := range w.requests {
 		n += len(d.params)
 	}
 	return n
@@ -241,24 +241,24 @@ func kept(w *wire) (n int) {
 
 func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 	const size = 1000
-	for method, may := range map[string]Asks{methodElicit: {Elicit: true}, methodSample: {Sample: true}, methodRoots: {Roots: true}} {
+	for method, may := range map[string]InputPolicy{methodElicit: {Elicit: true}, methodSample: {Sample: true}, methodRoots: {Roots: true}} {
 		for _, allowed := range []bool{true, false} {
-			most := maxOpen
+			most := maxInputRequests
 			if !allowed {
-				may, most = Asks{}, 0
+				may, most = InputPolicy{}, 0
 			}
-			w := newWire(jsonguard.Limits{Bytes: 4 << 10, Depth: maxDepth, Tokens: maxTokens}, may, func(string, string) {})
+			w := newMessageFilter(jsonguard.Limits{Bytes: 4 << 10, Depth: maxDepth, Tokens: maxTokens}, may, func(string, string) {})
 			c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 			_ = w.open(c)
-			for n := range maxOpen + 20 {
+			for n := range maxInputRequests + 20 {
 				text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"message":5,"x":%q}}`, n, method, strings.Repeat("A", size))
 				seen, err := w.incoming([]byte(text), &stream{})
-				if _, refused := w.demanded(fmt.Sprint(n)); err != nil || len(seen) > 200 || (refused == nil) != (n < most) {
+				if _, refused := w.takeRequest(fmt.Sprint(n)); err != nil || len(seen) > 200 || (refused == nil) != (n < most) {
 					t.Errorf("%s %d: the client library sees %d bytes, %v; %v", method, n, len(seen), err, refused)
 				}
 			}
-			if kept(w) != 0 || c.owes != most {
-				t.Errorf("%s: %d bytes of what was asked are kept, and %d are open", method, kept(w), c.owes)
+			if kept(w) != 0 || c.unsentAnswers != most {
+				t.Errorf("%s: %d bytes of what was asked are kept, and %d are open", method, kept(w), c.unsentAnswers)
 			}
 		}
 	}
@@ -267,7 +267,7 @@ func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
 	w, c := running()
 	ask := func(id string) {
-		if _, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{"message":"Sure?"}}`), &stream{of: c}); err != nil {
+		if _, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{"message":"Sure?"}}`), &stream{call: c}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,20 +276,20 @@ func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
 		t.Fatal("nothing is kept of a question")
 	}
 	w.close(c)
-	if d, err := w.demanded(`"a"`); kept(w) != 0 || d.call != nil || c.owes != 0 || !errors.Is(err, errNobody) {
+	if d, err := w.takeRequest(`"a"`); kept(w) != 0 || d.call != nil || c.unsentAnswers != 0 || !errors.Is(err, errNoClient) {
 		t.Errorf("%d bytes are kept and the call %v, and the question is answered with %v", kept(w), d.call, err)
 	}
 	ask(`"a"`) // an id is free once its answer is on its way
-	if len(w.owed) != 0 {
+	if len(w.slots) != 0 {
 		t.Error("a question counts whose id is that of another")
 	}
 	_, sent := w.outgoing([]byte(`{"jsonrpc":"2.0","id":"a","error":{}}`))
 	ask(`"a"`) // which is no more that of the call
-	if d, err := w.demanded(`"a"`); d.call != nil || !errors.Is(err, errNobody) {
+	if d, err := w.takeRequest(`"a"`); d.call != nil || !errors.Is(err, errNoClient) {
 		t.Errorf("the call that has ended is asked: %v", err)
 	}
-	if sent(); c.owes != 0 || len(w.asked) != 1 || len(w.owed) != 1 {
-		t.Errorf("%d and %d answers are owed, and %d questions known", c.owes, len(w.owed), len(w.asked))
+	if sent(); c.unsentAnswers != 0 || len(w.requests) != 1 || len(w.slots) != 1 {
+		t.Errorf("%d and %d answers are owed, and %d questions known", c.unsentAnswers, len(w.slots), len(w.requests))
 	}
 }
 
@@ -304,7 +304,7 @@ func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
 		if seen == nil {
 			got = "dropped"
 		}
-		if errors.Is(err, errNoMessage) {
+		if errors.Is(err, errNotJSONRPC) {
 			got = "refused"
 		}
 		if got != want {
@@ -323,7 +323,7 @@ func TestTheMarkOfARequestIsJSONWhateverItsID(t *testing.T) {
 		m, err := parse(seen)
 		var mark string
 		if err == nil {
-			err = json.Unmarshal([]byte(tokenOf(m.params, "_meta", markKey)), &mark)
+			err = json.Unmarshal([]byte(tokenOf(m.params, "_meta", requestMarkKey)), &mark)
 		}
 		if err != nil || mark != id {
 			t.Errorf("the mark of %q is %q: %v", id, mark, err)
@@ -338,14 +338,14 @@ func TestARequestWhoseIDIsThatOfAnotherIsDropped(t *testing.T) {
 		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`), &stream{})
 		all = append(all, fmt.Sprint(len(seen) > 0, err))
 	}
-	if !slices.Equal(all, []string{"true <nil>", "false <nil>", "true <nil>", "false <nil>"}) || len(w.owed) != 2 {
+	if !slices.Equal(all, []string{"true <nil>", "false <nil>", "true <nil>", "false <nil>"}) || len(w.slots) != 2 {
 		t.Errorf("they are seen: %q", all)
 	}
 }
 
 func TestANotificationWhoseIDIsNullIsHeard(t *testing.T) {
 	var changed []string
-	w := newWire(fuzzed, Asks{}, func(method, uri string) { changed = append(changed, cmp.Or(uri, method)) })
+	w := newMessageFilter(fuzzed, InputPolicy{}, func(method, uri string) { changed = append(changed, cmp.Or(uri, method)) })
 	for _, text := range []string{`"method":"notifications/tools/list_changed"`, `"method":"notifications/resources/updated","params":{"uri":"lab://note"}`} {
 		if seen, err := w.incoming(json.RawMessage(`{"jsonrpc":"2.0","id":null,`+text+`}`), &stream{}); seen != nil || err != nil {
 			t.Errorf("the client library sees %q, %v", seen, err)

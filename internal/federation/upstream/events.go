@@ -12,34 +12,34 @@ import (
 const (
 	// maxEvents is how many events may come before the answer to a call, and maxShaking
 	// how many on one stream before the server is ready.
-	maxEvents  = 10_000
-	maxShaking = 100
+	maxEvents          = 10_000
+	maxHandshakeEvents = 100
 )
 
 // events is the body of an answer that is a stream of events (the HTML standard,
 // section 9.2), of which the wire sees each message first. What it lets through is
 // written anew: one line of each field.
-type events struct {
-	from   *bufio.Reader
-	source io.Closer
-	wire   *wire
-	on     *stream
+type sseFilter struct {
+	reader *bufio.Reader
+	closer io.Closer
+	filter *messageFilter
+	stream *stream
 	// resumes says that the client library goes on behind the last event where a stream
 	// was cut, and so is told of those that it does not see.
-	resumes bool
-	seen    int
-	led     bool // the event has passed that says where to post to
-	ready   []byte
-	err     error
+	resumes     bool
+	eventCount  int
+	sawEndpoint bool // the event has passed that says where to post to
+	ready       []byte
+	err         error
 }
 
-func newEvents(body io.ReadCloser, w *wire, on *stream, resumes bool) *events {
-	return &events{from: bufio.NewReader(body), source: body, wire: w, on: on, resumes: resumes}
+func newSSEFilter(body io.ReadCloser, w *messageFilter, on *stream, resumes bool) *sseFilter {
+	return &sseFilter{reader: bufio.NewReader(body), closer: body, filter: w, stream: on, resumes: resumes}
 }
 
-func (e *events) Close() error { return e.source.Close() }
+func (e *sseFilter) Close() error { return e.closer.Close() }
 
-func (e *events) Read(p []byte) (int, error) {
+func (e *sseFilter) Read(p []byte) (int, error) {
 	for len(e.ready) == 0 {
 		if e.err != nil {
 			return 0, e.err
@@ -52,26 +52,26 @@ func (e *events) Read(p []byte) (int, error) {
 }
 
 // next reads an event, and puts what the client library is to see of it into ready.
-func (e *events) next() error {
+func (e *sseFilter) next() error {
 	event, err := e.event()
 	if err != nil {
-		if e.on.listens && !isTooMuch(err) {
+		if e.stream.isListen && !isOversized(err) {
 			return io.EOF // it is asked for again, however it has ended
 		}
-		if !errors.Is(err, io.EOF) && !e.on.gone() {
-			e.broken(err)
+		if !errors.Is(err, io.EOF) && !e.stream.isClosed() {
+			e.fail(err)
 		}
 		return err
 	}
 	if err := e.count(); err != nil {
-		e.broken(err)
+		e.fail(err)
 		return err
 	}
-	if event.data, err = e.seenOf(&event); err != nil {
-		e.broken(err)
+	if event.data, err = e.visibleData(&event); err != nil {
+		e.fail(err)
 		return err
 	}
-	if e.on.listens { // which is asked for again, and not gone on with behind an event
+	if e.stream.isListen { // which is asked for again, and not gone on with behind an event
 		event.id, event.retry = nil, nil
 	}
 	e.ready = event.text(e.resumes)
@@ -81,49 +81,49 @@ func (e *events) next() error {
 // seenOf returns what the client library is to see of the data of an event: nothing but a
 // message that the wire has let through, and once where to post to (revision 2024-11-05).
 // Over HTTP with SSE it would take any other event for a message, too.
-func (e *events) seenOf(event *event) ([]byte, error) {
+func (e *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
 	switch name := string(event.name); {
 	case len(event.data) == 0:
 	case name == "" || name == "message":
-		return e.wire.incoming(event.data, e.on)
-	case name == "endpoint" && !e.resumes && !e.led:
-		e.led = true
+		return e.filter.incoming(event.data, e.stream)
+	case name == "endpoint" && !e.resumes && !e.sawEndpoint:
+		e.sawEndpoint = true
 		return event.data, nil
 	}
-	if e.on.of == nil {
-		e.wire.keepPace()
+	if e.stream.call == nil {
+		e.filter.throttle()
 	}
 	return nil, nil
 }
 
 // count counts an event, and returns what is wrong with there being so many.
-func (e *events) count() error {
-	e.seen++
+func (e *sseFilter) count() error {
+	e.eventCount++
 	switch {
-	case e.on.of != nil && e.seen > maxEvents:
-		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errTooMuch)
-	case e.on.of == nil && e.seen > maxShaking && !e.wire.ready.Load():
-		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxShaking, errTooMuch)
+	case e.stream.call != nil && e.eventCount > maxEvents:
+		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errOversized)
+	case e.stream.call == nil && e.eventCount > maxHandshakeEvents && !e.filter.ready.Load():
+		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxHandshakeEvents, errOversized)
 	}
 	return nil
 }
 
 // broken ends the connection where the stream was all of it, and the call where it was
 // that of one.
-func (e *events) broken(err error) {
-	if e.on.of != nil {
-		e.on.of.breaks(err)
+func (e *sseFilter) fail(err error) {
+	if e.stream.call != nil {
+		e.stream.call.failStream(err)
 		return
 	}
-	e.wire.fail(err)
+	e.filter.fail(err)
 }
 
 // event is one of a stream.
-type event struct{ name, id, retry, data []byte }
+type sseEvent struct{ name, id, retry, data []byte }
 
 // text returns the event as it is written: nothing of one that has no data, but for where
 // to go on if it is to be told.
-func (e *event) text(resumes bool) []byte {
+func (e *sseEvent) text(resumes bool) []byte {
 	var out []byte
 	write := func(name string, value []byte) {
 		if len(value) > 0 {
@@ -136,7 +136,7 @@ func (e *event) text(resumes bool) []byte {
 	}
 	if len(e.data) > 0 || resumes {
 		write("id", e.id)
-		write("retry", patient(e.retry))
+		write("retry", clampRetry(e.retry))
 	}
 	write("data", bytes.ReplaceAll(e.data, []byte("\n"), []byte(" ")))
 	if len(out) > 0 {
@@ -148,26 +148,26 @@ func (e *event) text(resumes bool) []byte {
 // leastRetry and mostRetry bound when a client goes on with a stream, in milliseconds: a
 // server may end one behind each event.
 const (
-	leastRetry = 100
-	mostRetry  = 3_600_000
+	minRetry = 100
+	maxRetry = 3_600_000
 )
 
 // patient returns the time that a server wants a client to wait, within these bounds;
 // nothing of what is no time.
-func patient(retry []byte) []byte {
+func clampRetry(retry []byte) []byte {
 	n, err := strconv.ParseInt(string(retry), 10, 64)
 	if err != nil {
 		return nil
 	}
-	return strconv.AppendInt(nil, min(max(n, leastRetry), mostRetry), 10)
+	return strconv.AppendInt(nil, min(max(n, minRetry), maxRetry), 10)
 }
 
-var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errTooMuch)
+var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errOversized)
 
 // event reads the fields of an event, up to the blank line behind it.
-func (e *events) event() (event, error) {
-	var found event
-	size, most := 0, e.wire.limits.Bytes+maxFields
+func (e *sseFilter) event() (sseEvent, error) {
+	var found sseEvent
+	size, most := 0, e.filter.limits.Bytes+maxFields
 	for {
 		line, err := e.line(most - size)
 		if err != nil {
@@ -199,8 +199,8 @@ func (e *events) event() (event, error) {
 const maxFields = 4 << 10
 
 // line reads a line of at most so many bytes, without its end. The last one may lack it.
-func (e *events) line(most int) ([]byte, error) {
-	line, err := readLine(e.from, most)
+func (e *sseFilter) line(most int) ([]byte, error) {
+	line, err := readLine(e.reader, most)
 	if err == errLongLine {
 		err = errLongEvent
 	}

@@ -19,7 +19,7 @@ import (
 
 // broken is a server that answers calls of one tool in a way of its own, and all else
 // well, until end is called.
-func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id string)) (_ upstream.Place, end func()) {
+func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id string)) (_ upstream.Target, end func()) {
 	t.Helper()
 	ended := make(chan struct{})
 	good := forgets(t, lab(ended))
@@ -38,7 +38,7 @@ func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id
 		r.Body = io.NopCloser(strings.NewReader(string(text)))
 		h.ServeHTTP(w, r)
 	}))
-	return upstream.Place{Name: "broken", URL: url, MaxMessage: 64 << 10}, func() { close(ended) }
+	return upstream.Target{Name: "broken", URL: url, MaxMessage: 64 << 10}, func() { close(ended) }
 }
 
 // hangs waits until the client is gone, which is noticed once its request has been read.
@@ -139,9 +139,9 @@ func TestAnAnswerThatFailsCostsItsCallAlone(t *testing.T) {
 			place, end := broken(t, fault.answer)
 			defer end()
 			l, _ := dial(t, place)
-			other := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+			other := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			for range 3 {
-				c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil)
+				c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil)
 				if fault.word == "enough" {
 					c.Cancel(errors.New("enough"))
 				}
@@ -170,7 +170,7 @@ func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
 	}
 	refusing := "http://" + l.Addr().String()
 	_ = l.Close()
-	for name, place := range map[string]upstream.Place{
+	for name, place := range map[string]upstream.Target{
 		"refuses":    {Name: "x", URL: refusing},
 		"garbage":    {Name: "x", URL: web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))},
 		"hangs":      {Name: "x", URL: web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hangs(r) }))},
@@ -198,15 +198,15 @@ func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
 
 func TestAProgramThatEndsEndsItsCalls(t *testing.T) {
 	l, _ := dial(t, program(t, "lab"))
-	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) {
 		t.Errorf("the call ends with %v", err)
 	}
-	<-l.Dead()
-	if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil).Next(t.Context()); err == nil {
+	<-l.Done()
+	if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil).Next(t.Context()); err == nil {
 		t.Error("a call can be made")
 	}
 }

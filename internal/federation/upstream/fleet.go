@@ -15,41 +15,41 @@ import (
 // up no other. It is safe for concurrent use.
 type Fleet struct {
 	// Fixed at creation.
-	options Options
-	listed  func()
-	updated func(name, uri string)
-	gate    gate           // of those that are being connected to
-	running sync.WaitGroup // of all that were kept at some time
+	options           Options
+	onListChanged     func()
+	onResourceUpdated func(name, uri string)
+	dials             dialSemaphore  // of those that are being connected to
+	background        sync.WaitGroup // of all that were kept at some time
 
-	mu      sync.Mutex
-	servers map[string]*server
-	parked  map[string]parked // by their handles
-	closed  bool
+	mu        sync.Mutex
+	servers   map[string]*server
+	suspended map[string]suspendedCall // by their handles
+	closed    bool
 }
 
 // NewFleet returns a fleet of no servers. It tells listed when what one of them offers is
 // another thing than before, and updated when one tells that a resource has changed of
 // which it was asked to tell. Neither must block.
-func NewFleet(o Options, listed func(), updated func(name, uri string)) *Fleet {
-	return &Fleet{options: o, listed: listed, updated: updated, gate: make(gate, maxDialling), servers: map[string]*server{}, parked: map[string]parked{}}
+func NewFleet(o Options, onListChanged func(), onResourceUpdated func(name, uri string)) *Fleet {
+	return &Fleet{options: o, onListChanged: onListChanged, onResourceUpdated: onResourceUpdated, dials: make(dialSemaphore, maxDials), servers: map[string]*server{}, suspended: map[string]suspendedCall{}}
 }
 
 // Keep has the fleet be of these servers, by their names. One whose place is as it was
 // goes on as it is.
-func (f *Fleet) Keep(places []Place) {
+func (f *Fleet) SetTargets(targets []Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return
 	}
 	kept := map[string]*server{}
-	for _, p := range places {
+	for _, p := range targets {
 		s := f.servers[p.Name]
 		switch {
 		case s == nil || s.hash != p.Hash():
-			s = f.start(p, s)
+			s = f.startServer(p, s)
 		case !p.Lazy:
-			s.want()
+			s.requestConnect()
 		}
 		kept[p.Name] = s
 	}
@@ -63,19 +63,19 @@ func (f *Fleet) Keep(places []Place) {
 
 // start begins to connect to a server. What was wanted of the one before it by its name,
 // nil for none, is wanted of this one.
-func (f *Fleet) start(p Place, before *server) *server {
+func (f *Fleet) startServer(p Target, before *server) *server {
 	var wanted []string
 	if before != nil {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, signals: newSignals()}
-	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
+	s := &server{target: p, hash: p.Hash(), options: f.options, onListChanged: f.onListChanged, dials: f.dials, stop: cancel, signals: newSignals()}
+	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { f.onResourceUpdated(p.Name, uri) }
 	s.options.Changed = s.changed
-	f.running.Go(func() {
+	f.background.Go(func() {
 		s.run(ctx)
 		s.settled.close() // nobody waits for one that is stopped
-		s.begun.close()
+		s.attempted.close()
 	})
 	return s
 }
@@ -86,13 +86,13 @@ func (f *Fleet) server(name string) *server {
 	return f.servers[name]
 }
 
-type State struct {
+type ServerState struct {
 	// Listing is what it offers; nil while that is not known.
 	Listing *Listing
 	// Err is why it cannot be reached, in words for the operator; nil while it can.
 	Err error
 	// Since is when this began to be so, and Again when it is tried again.
-	Since, Again time.Time
+	Since, RetryAt time.Time
 	// Revision is that of the protocol, "" before one is agreed on.
 	Revision string
 	// Idle says that it is lazy, and nobody has called it yet.
@@ -100,10 +100,10 @@ type State struct {
 }
 
 // State returns how a server is; the zero State is that of none.
-func (f *Fleet) State(name string) State {
+func (f *Fleet) State(name string) ServerState {
 	s := f.server(name)
 	if s == nil {
-		return State{}
+		return ServerState{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *Fleet) State(name string) State {
 
 // Listing returns what the server of a place offers; nil while that is not known, or the
 // fleet is of another server by that name.
-func (f *Fleet) Listing(p Place) *Listing {
+func (f *Fleet) Listing(p Target) *Listing {
 	s := f.server(p.Name)
 	if s == nil || s.hash != p.Hash() {
 		return nil
@@ -125,17 +125,17 @@ func (f *Fleet) Listing(p Place) *Listing {
 // Subscribe has a server tell when a resource changes, now and whenever it is reached
 // again, as far as it can. One server tells of 1,000 resources at most.
 func (f *Fleet) Subscribe(name, uri string) {
-	f.subscribed(name, func(s *subscriptions) { s.add(uri) })
+	f.updateSubscriptions(name, func(s *subscriptions) { s.add(uri) })
 }
 
 // Unsubscribe takes back [Fleet.Subscribe].
 func (f *Fleet) Unsubscribe(name, uri string) {
-	f.subscribed(name, func(s *subscriptions) { s.remove(uri) })
+	f.updateSubscriptions(name, func(s *subscriptions) { s.remove(uri) })
 }
 
 // subscribed changes what a server is wanted to tell of. It is not replaced meanwhile by
 // another one, which takes over what is wanted of it.
-func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
+func (f *Fleet) updateSubscriptions(name string, change func(*subscriptions)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.servers[name]; s != nil {
@@ -143,7 +143,7 @@ func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
 	}
 }
 
-func (f *Fleet) Any() bool {
+func (f *Fleet) HasServers() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.servers) > 0
@@ -151,7 +151,7 @@ func (f *Fleet) Any() bool {
 
 // Settle waits until every server has told what it offers, or could not be reached once.
 // It returns the error of ctx when that is done first.
-func (f *Fleet) Settle(ctx context.Context) error {
+func (f *Fleet) WaitReady(ctx context.Context) error {
 	f.mu.Lock()
 	servers := slices.Collect(maps.Values(f.servers))
 	f.mu.Unlock()
@@ -167,7 +167,7 @@ func (f *Fleet) Settle(ctx context.Context) error {
 
 // Unsettled are the names of the servers that have neither told what they offer nor failed
 // yet, sorted.
-func (f *Fleet) Unsettled() (names []string) {
+func (f *Fleet) NotReady() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, s := range f.servers {
@@ -185,9 +185,9 @@ func (f *Fleet) Unsettled() (names []string) {
 type UnreachableError struct {
 	// Name is that of the server, and Wait how long it is until it is tried again; 0 where
 	// that is not known.
-	Name string
-	Wait time.Duration
-	Err  error
+	Name       string
+	RetryAfter time.Duration
+	Err        error
 }
 
 func (e *UnreachableError) Error() string {
@@ -199,39 +199,39 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // ErrChanged is why a call is not made of a server that offers something else than was known
 // of it.
-var ErrChanged = errors.New("what is called is not what the server offers now")
+var ErrListingChanged = errors.New("what is called is not what the server offers now")
 
 // now returns the link, nil while there is none, and how the server is.
-func (s *server) now() (*Link, State) {
+func (s *server) connection() (*Conn, ServerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link, s.state
+	return s.conn, s.state
 }
 
 // Begin makes a call at a server (see [Link.Begin]), which is reached first if it is idle.
 // The error is an [*UnreachableError], or wraps [ErrChanged].
-func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
+func (f *Fleet) Start(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
-	link, state := s.now()
+	link, state := s.connection()
 	if state.Idle {
 		if err := s.wake(ctx); err != nil {
 			return nil, &UnreachableError{Name: name, Err: err}
 		}
-		link, state = s.now()
+		link, state = s.connection()
 	}
 	if link == nil {
-		return nil, &UnreachableError{Name: name, Wait: max(time.Until(state.Again), 0), Err: state.Err}
+		return nil, &UnreachableError{Name: name, RetryAfter: max(time.Until(state.RetryAt), 0), Err: state.Err}
 	}
-	if r.Accepts != nil && !r.Accepts(state.Listing) {
-		return nil, fmt.Errorf("the server %q: %w", name, ErrChanged)
+	if r.AcceptsListing != nil && !r.AcceptsListing(state.Listing) {
+		return nil, fmt.Errorf("the server %q: %w", name, ErrListingChanged)
 	}
 	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
-		return nil, &UnreachableError{Name: name, Wait: firstWait, Err: err}
+		return nil, &UnreachableError{Name: name, RetryAfter: minBackoff, Err: err}
 	}
-	return link.Begin(ctx, r, heard), nil
+	return link.Start(ctx, r, heard), nil
 }
 
 func (f *Fleet) Close() {
@@ -239,67 +239,67 @@ func (f *Fleet) Close() {
 	f.closed = true
 	servers := f.servers
 	f.servers = map[string]*server{}
-	for _, p := range f.parked {
-		p.late.Stop()
+	for _, p := range f.suspended {
+		p.timeout.Stop()
 		p.call.Cancel(ErrClosed)
 	}
-	f.parked = map[string]parked{}
+	f.suspended = map[string]suspendedCall{}
 	f.mu.Unlock()
 	for _, s := range servers {
 		s.stop()
 	}
-	f.running.Wait()
+	f.background.Wait()
 }
 
 // parked is a call that waits for the client that made it, at a server that has not ended
 // it.
-type parked struct {
-	call *Call
-	by   string
-	late *time.Timer
+type suspendedCall struct {
+	call    *Call
+	owner   string
+	timeout *time.Timer
 }
 
 // maxParked is how many calls wait at once, and maxParkedBy how many of one caller.
 const (
-	maxParked   = 1024
-	maxParkedBy = 128
+	maxSuspended         = 1024
+	maxSuspendedPerOwner = 128
 )
 
 // parkTime is how long a call waits at most.
-const parkTime = 15 * time.Minute
+const suspendTimeout = 15 * time.Minute
 
 // errUnanswered is why a call ends that has waited for too long, and errCrowded why one ends
 // that finds no place to wait.
 var (
-	errUnanswered = errors.New("the client has not answered in time")
-	errCrowded    = errors.New("too many calls wait for their clients")
+	errInputTimeout     = errors.New("the client has not answered in time")
+	errTooManySuspended = errors.New("too many calls wait for their clients")
 )
 
 // Park keeps a call until [Fleet.Resume] goes on with it by the handle, which nobody can
 // guess. One that nobody goes on with is cancelled. by is text that stands for who made the
 // call, and for nobody else: one caller takes the places of no other. Where there is none
 // left the call is cancelled, and the handle is "".
-func (f *Fleet) Park(c *Call, by string) (handle string) {
+func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
 	c.attach(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || len(f.parked) >= maxParked || f.parkedBy(by) >= maxParkedBy {
-		c.Cancel(errCrowded)
+	if f.closed || len(f.suspended) >= maxSuspended || f.suspendedBy(owner) >= maxSuspendedPerOwner {
+		c.Cancel(errTooManySuspended)
 		return ""
 	}
 	handle = rand.Text()
-	f.parked[handle] = parked{c, by, time.AfterFunc(parkTime, func() {
+	f.suspended[handle] = suspendedCall{c, owner, time.AfterFunc(suspendTimeout, func() {
 		if late := f.Resume(handle, nil); late != nil {
-			late.Cancel(errUnanswered)
+			late.Cancel(errInputTimeout)
 		}
 	})}
 	return handle
 }
 
 // parkedBy returns how many calls of a caller wait. Its caller holds mu.
-func (f *Fleet) parkedBy(by string) (n int) {
-	for _, p := range f.parked {
-		if p.by == by {
+func (f *Fleet) suspendedBy(owner string) (n int) {
+	for _, p := range f.suspended {
+		if p.owner == owner {
 			n++
 		}
 	}
@@ -310,41 +310,41 @@ func (f *Fleet) parkedBy(by string) (n int) {
 // where none waits.
 func (f *Fleet) Resume(handle string, l Listener) *Call {
 	f.mu.Lock()
-	p, waits := f.parked[handle]
-	delete(f.parked, handle)
+	p, waits := f.suspended[handle]
+	delete(f.suspended, handle)
 	f.mu.Unlock()
 	if !waits {
 		return nil
 	}
-	p.late.Stop()
+	p.timeout.Stop()
 	p.call.attach(l)
 	return p.call
 }
 
 const (
 	// maxDialling is how many servers are connected to, and tell what they offer, at once.
-	maxDialling = 32
+	maxDials = 32
 	// maxHeld is how long one of them counts: a server that hangs holds up no other for
 	// longer.
-	maxHeld = 100 * time.Millisecond
+	maxDialHold = 100 * time.Millisecond
 )
 
 // gate bounds how many do something at once that do not take long for it. It is safe for
 // concurrent use.
-type gate chan struct{}
+type dialSemaphore chan struct{}
 
 // enter waits for a place, or until ctx is done. The place is that of another one once leave
 // is called, which may be more than once, or maxHeld is over.
-func (g gate) enter(ctx context.Context) (leave func()) {
+func (g dialSemaphore) acquire(ctx context.Context) (release func()) {
 	select {
 	case g <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
 	free := sync.OnceFunc(func() { <-g })
-	late := time.AfterFunc(maxHeld, free)
+	timer := time.AfterFunc(maxDialHold, free)
 	return func() {
-		late.Stop()
+		timer.Stop()
 		free()
 	}
 }

@@ -67,10 +67,10 @@ func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // at returns the place of the server, and the options by which it is reached.
-func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
+func (f flood) at(t *testing.T) (upstream.Target, upstream.Options) {
 	o, _ := options(t)
 	o.Transport = func(grant.HTTP) http.RoundTripper { return f }
-	return upstream.Place{Name: "flood", URL: "http://flood.test/mcp"}, o
+	return upstream.Target{Name: "flood", URL: "http://flood.test/mcp"}, o
 }
 
 func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *t
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
 		}}.at(t)
 		f := upstream.NewFleet(o, func() {}, func(string, string) {})
-		f.Keep([]upstream.Place{place})
+		f.SetTargets([]upstream.Target{place})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5 || n > 20 {
 			t.Errorf("its lists are read %d times in a minute", n)
@@ -142,7 +142,7 @@ func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T)
 				},
 			}.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.Keep([]upstream.Place{place})
+			f.SetTargets([]upstream.Target{place})
 			time.Sleep(during)
 			if n := int(read.Load()); n < bounds[0] || n > bounds[1] {
 				t.Errorf("lists of %d bytes are read %d times within %s", size, n, during)
@@ -167,7 +167,7 @@ func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.
 			}
 			place, o := server.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.Keep([]upstream.Place{place})
+			f.SetTargets([]upstream.Target{place})
 			time.Sleep(time.Minute)
 			if n := streams.Load(); n < 1 || n > 601 {
 				t.Errorf("retry: %s: its stream is opened %d times in a minute", retry, n)

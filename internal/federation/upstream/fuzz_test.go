@@ -15,8 +15,8 @@ import (
 var fuzzed = jsonguard.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: true}
 
 // running returns a wire with a call whose request has been sent as number 1.
-func running() (*wire, *Call) {
-	w := newWire(fuzzed, Asks{Elicit: true}, func(string, string) {})
+func running() (*messageFilter, *Call) {
+	w := newMessageFilter(fuzzed, InputPolicy{Elicit: true}, func(string, string) {})
 	c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 	_ = w.open(c)
 	w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `}}}`))
@@ -48,7 +48,7 @@ func FuzzIncoming(f *testing.F) {
 		if err != nil || m.id == nil && m.method == "" {
 			t.Fatalf("of %q it sees %q, %v", text, seen, err)
 		}
-		if c.answered() && m.fault == nil && string(m.result) != stubs[MethodTool] {
+		if c.answered() && m.fault == nil && string(m.result) != placeholderResults[MethodTool] {
 			t.Errorf("of the result %q it sees %q", c.result, seen)
 		}
 	})
@@ -68,7 +68,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, resumes bool) {
 		read := func(r io.Reader) (string, error) {
 			w, c := running()
-			passed, err := io.ReadAll(newEvents(io.NopCloser(r), w, &stream{of: c}, resumes))
+			passed, err := io.ReadAll(newSSEFilter(io.NopCloser(r), w, &stream{call: c}, resumes))
 			return string(passed), err
 		}
 		passed, err := read(bytes.NewReader(text))

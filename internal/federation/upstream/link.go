@@ -46,28 +46,30 @@ const (
 )
 
 // Link is a connection to a server. It is safe for concurrent use.
-type Link struct {
+type Conn struct {
 	// Fixed once it is dialled.
-	place    Place
-	options  Options
-	wire     *wire
-	session  *mcp.ClientSession
-	child    *program // nil over HTTP
-	leave    func()   // ends all streams
-	way      way      // in which the server is spoken to over HTTP
-	watching sync.WaitGroup
+	target       Target
+	options      Options
+	filter       *messageFilter
+	session      *mcp.ClientSession
+	child        *stdioServer     // nil over HTTP
+	closeStreams func()           // ends all streams
+	variant      transportVariant // in which the server is spoken to over HTTP
+	background   sync.WaitGroup
 
-	calls atomic.Int64
-	debug debugging
+	lastToken atomic.Int64
+	debugLogs debugState
 }
 
 // Dial connects to a server, and has agreed on a revision with it when it returns. It
 // takes no longer than ctx lets it. Close the link when it is of no use any more.
-func Dial(ctx context.Context, p Place, o Options) (*Link, error) { return dial(ctx, p, o, way{}) }
+func Dial(ctx context.Context, p Target, o Options) (*Conn, error) {
+	return dial(ctx, p, o, transportVariant{})
+}
 
 // dial is [Dial], for a server that was spoken to before in the way known.
-func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
-	l := &Link{place: p, options: o}
+func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Conn, error) {
+	l := &Conn{target: p, options: o}
 	limits := jsonguard.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
 	if limits.Bytes <= 0 {
 		limits.Bytes = defaultMessage
@@ -76,14 +78,14 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	if changed == nil {
 		changed = func(string, string) {}
 	}
-	l.wire = newWire(limits, p.Ask, changed)
+	l.filter = newMessageFilter(limits, p.Input, changed)
 	// Streams last as long as the context that they are opened with.
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
-	l.leave = leave
+	l.closeStreams = leave
 	stop := context.AfterFunc(ctx, leave)
 	err := l.connect(life, known)
 	if !stop() {
-		err = l.child.explained(context.Cause(ctx))
+		err = l.child.withStderr(context.Cause(ctx))
 	}
 	if err != nil {
 		_ = l.Close()
@@ -92,69 +94,69 @@ func dial(ctx context.Context, p Place, o Options, known way) (*Link, error) {
 	return l, nil
 }
 
-func (l *Link) connect(ctx context.Context, known way) error {
-	if len(l.place.Command) == 0 {
-		return l.find(ctx, known)
+func (l *Conn) connect(ctx context.Context, known transportVariant) error {
+	if len(l.target.Command) == 0 {
+		return l.probe(ctx, known)
 	}
-	child, err := l.start(ctx)
+	child, err := l.startProgram(ctx)
 	if err != nil {
 		return err
 	}
 	l.child = child
-	return l.shake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
+	return l.handshake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
 }
 
-func (l *Link) shake(ctx context.Context, t mcp.Transport) error {
+func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: l.options.Version}, &mcp.ClientOptions{
-		Capabilities:               l.place.Ask.capabilities(),
+		Capabilities:               l.target.Input.capabilities(),
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	})
-	client.AddReceivingMiddleware(l.hear)
-	shaken := make(chan struct{})
-	l.watching.Go(func() {
+	client.AddReceivingMiddleware(l.interceptRequests)
+	connected := make(chan struct{})
+	l.background.Go(func() {
 		select { // the client library waits for what can no more come
-		case <-l.wire.dead:
-			l.leave()
-		case <-shaken:
+		case <-l.filter.done:
+			l.closeStreams()
+		case <-connected:
 		}
 	})
 	session, err := client.Connect(ctx, t, nil)
-	close(shaken)
+	close(connected)
 	if err != nil {
-		if cause := l.wire.failure(); cause != nil {
+		if cause := l.filter.failure(); cause != nil {
 			return cause
 		}
 		return err
 	}
 	l.session = session
-	l.wire.ready.Store(true)
-	_ = l.hearLogs(ctx, false) // it has been said
-	l.watching.Go(func() {
+	l.filter.ready.Store(true)
+	_ = l.setLogLevel(ctx, false) // it has been said
+	l.background.Go(func() {
 		err := session.Wait()
-		l.wire.fail(lost(err))
+		l.filter.fail(connectionLost(err))
 	})
 	return nil
 }
 
 // hear takes requests of the server to the clients of its calls.
-func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
+func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method != carrier {
+		if method != carrierMethod {
 			return next(ctx, method, req)
 		}
-		mark, _ := req.GetParams().GetMeta()[markKey].(string)
-		d, err := l.wire.demanded(mark)
+		mark, _ := req.GetParams().GetMeta()[requestMarkKey].(string)
+		d, err := l.filter.takeRequest(mark)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := d.call.ask(ctx, d.method, d.params)
+		answer, err := d.call.requestInput(ctx, d.method, d.params)
 		if err != nil {
 			return nil, err
 		}
-		return &response{text: answer}, nil
+		return &rawResponse{text: answer}, nil
 	}
 }
 
@@ -162,25 +164,25 @@ func (l *Link) hear(next mcp.MethodHandler) mcp.MethodHandler {
 const modern = "2026-07-28"
 
 // Revision is the revision of the protocol that the server speaks.
-func (l *Link) Revision() string { return l.session.InitializeResult().ProtocolVersion }
+func (l *Conn) Revision() string { return l.session.InitializeResult().ProtocolVersion }
 
-func (l *Link) Modern() bool { return l.Revision() >= modern }
+func (l *Conn) Modern() bool { return l.Revision() >= modern }
 
 // Dead is closed when the connection cannot be used any more.
-func (l *Link) Dead() <-chan struct{} { return l.wire.dead }
+func (l *Conn) Done() <-chan struct{} { return l.filter.done }
 
 // Err is why the connection cannot be used any more; nil while it can.
-func (l *Link) Err() error { return l.wire.failure() }
+func (l *Conn) Err() error { return l.filter.failure() }
 
 // ErrLost is why the calls of a link end whose server has ended it.
-var ErrLost = errors.New("the connection to the server is lost")
+var ErrConnectionLost = errors.New("the connection to the server is lost")
 
 // lost is ErrLost with the reason, where there is one.
-func lost(why error) error {
+func connectionLost(why error) error {
 	if why == nil {
-		return ErrLost
+		return ErrConnectionLost
 	}
-	return fmt.Errorf("%w: %w", ErrLost, why)
+	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
 }
 
 // ErrClosed is why the calls of a link that was closed end.
@@ -188,19 +190,19 @@ var ErrClosed = errors.New("the connection to the server was closed")
 
 // Close ends the connection, its calls, and the program that was started for it. It waits
 // until nothing of them is left.
-func (l *Link) Close() error {
-	l.wire.fail(ErrClosed)
+func (l *Conn) Close() error {
+	l.filter.fail(ErrClosed)
 	var err error
 	if l.session != nil {
 		err = l.session.Close()
 	}
-	l.leave()
+	l.closeStreams()
 	if l.child != nil {
-		l.child.end()
+		l.child.stop()
 		err = nil // its streams have ended, however
 	}
-	l.wire.running.Wait()
-	l.watching.Wait()
+	l.filter.running.Wait()
+	l.background.Wait()
 	return err
 }
 
@@ -212,7 +214,7 @@ type Options struct {
 	// Transport reaches hosts under a grant.
 	Transport func(grant.HTTP) http.RoundTripper
 	// Value puts text together that may hold secrets.
-	Value func(context.Context, grant.Value) (string, error)
+	ResolveValue func(context.Context, grant.Value) (string, error)
 	// Environment returns the variables that every program gets, as NAME=value, and how many
 	// servers stand before this one, each started as the program of the one before it.
 	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
@@ -221,7 +223,7 @@ type Options struct {
 	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
 	// carry on in _meta, "" for none. Nil has none carried on. There is no tracestate: it
 	// would be text of whoever calls.
-	Propagate func(context.Context) (traceparent string)
+	Traceparent func(context.Context) (traceparent string)
 	// Redact hides the values of secrets in what a program says, before a part of it is
 	// taken. Nil hides nothing.
 	Redact func(text string) string
@@ -241,7 +243,7 @@ const (
 
 // Place says where a server is, and how to speak to it. Exactly one of Command and URL
 // is set.
-type Place struct {
+type Target struct {
 	// Name is that of the upstream block, for the log.
 	Name string
 	// Command is a program, by its absolute path, and its arguments; Dir is the folder
@@ -255,11 +257,11 @@ type Place struct {
 	// Transport is [Streamable] or [Events], "" where it is found out.
 	Transport string
 	// Ask is what the server may ask of the clients of its calls.
-	Ask Asks
+	Input InputPolicy
 	// Start is how long the server may take until it is ready, and MaxMessage what it may
 	// send at once, in bytes.
-	Start      time.Duration
-	MaxMessage int
+	StartTimeout time.Duration
+	MaxMessage   int
 	// Lazy has the server reached when it is called first. It is no part of the hash: one
 	// that is reached goes on.
 	Lazy bool `json:"-"`
@@ -268,22 +270,22 @@ type Place struct {
 // The values of [Place.Transport].
 const (
 	// Streamable is Streamable HTTP, of all revisions since 2025-03-26.
-	Streamable = "streamable"
+	TransportStreamable = "streamable"
 	// Events is HTTP with SSE, of revision 2024-11-05.
-	Events = "sse"
+	TransportSSE = "sse"
 )
 
 // Hash is that of everything that the place says.
-func (p Place) Hash() [32]byte {
+func (p Target) Hash() [32]byte {
 	// Plain data always encodes.
 	text, _ := json.Marshal(p)
 	return sha256.Sum256(text)
 }
 
-type Asks struct{ Elicit, Sample, Roots bool }
+type InputPolicy struct{ Elicit, Sample, Roots bool }
 
 // capabilities are those that the server is told once, where its revision has sessions.
-func (a Asks) capabilities() *mcp.ClientCapabilities {
+func (a InputPolicy) capabilities() *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{}
 	if a.Elicit {
 		c.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
@@ -299,7 +301,7 @@ func (a Asks) capabilities() *mcp.ClientCapabilities {
 	return c
 }
 
-func (a Asks) allows(method string) bool {
+func (a InputPolicy) allows(method string) bool {
 	switch method {
 	case methodElicit:
 		return a.Elicit
@@ -316,7 +318,7 @@ const logLevelKey = "io.modelcontextprotocol/logLevel"
 // leastLevel is the level from which on servers are asked to log of calls.
 //
 //lint:ignore SA1019 servers of all revisions know it
-func leastLevel(debug bool) mcp.LoggingLevel {
+func logLevel(debug bool) mcp.LoggingLevel {
 	if debug {
 		return "debug"
 	}
@@ -325,23 +327,23 @@ func leastLevel(debug bool) mcp.LoggingLevel {
 
 // hearLogs asks a server that has sessions to log, of what is for developers, too, where
 // debug says so. One that will not is heard no less.
-func (l *Link) hearLogs(ctx context.Context, debug bool) error {
+func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
 	can := l.session.InitializeResult().Capabilities
 	//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 are asked so
 	if l.Modern() || can == nil || can.Logging == nil {
 		return nil
 	}
 	//lint:ignore SA1019 as above
-	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: leastLevel(debug)})
+	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
 	if err != nil {
-		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.place.Name), logged("error", err.Error()))
+		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.target.Name), logText("error", err.Error()))
 	}
 	return err
 }
 
 // debugging has a session log more while calls want that. It has one level for the calls of
 // all: no other is told what it did not ask for, and none pays for it longer than it must.
-type debugging struct {
+type debugState struct {
 	mu    sync.Mutex
 	calls int  // that want it
 	on    bool // the server may log so
@@ -349,14 +351,14 @@ type debugging struct {
 
 // hearDebug has a server that has sessions log more, before the call of ctx is made, until
 // leave is called. Neither is a part of the call, or takes longer than [leaveTime].
-func (l *Link) hearDebug(ctx context.Context) (leave func()) {
+func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), callKey{}, (*Call)(nil))
 	level := func(debug bool) error {
-		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		return l.hearLogs(ctx, debug)
+		return l.setLogLevel(ctx, debug)
 	}
-	d := &l.debug
+	d := &l.debugLogs
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls++; !d.on {
@@ -373,8 +375,8 @@ func (l *Link) hearDebug(ctx context.Context) (leave func()) {
 }
 
 // maxNoise is how much of the words of a server one record of the log has, in bytes.
-const maxNoise = truncate.Least
+const maxLogText = truncate.Least
 
 // logged is what a server says, for the log. Who hides secrets in it sees where it was cut:
 // half of one may stand there.
-func logged(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxNoise)) }
+func logText(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxLogText)) }

@@ -34,14 +34,14 @@ func TestServersAreSpokenToInEveryWay(t *testing.T) {
 			if got := call(t, l, "fails", `{}`); !strings.Contains(string(got.Result), `"isError":true`) {
 				t.Errorf("the failure is %s", got.Result)
 			}
-			if got := call(t, l, "nothing", `{}`); got.Fault == nil || !strings.Contains(got.Fault.Message, "nothing") {
+			if got := call(t, l, "nothing", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "nothing") {
 				t.Errorf("a tool that is none: %+v", got)
 			}
 			for _, r := range []upstream.Request{
 				{Method: upstream.MethodPrompt, Name: "plan", Arguments: json.RawMessage(`{"day":"read me"}`)},
 				{Method: upstream.MethodRead, Name: "lab://note"},
 			} {
-				reply, err := l.Begin(t.Context(), r, nil).Next(t.Context())
+				reply, err := l.Start(t.Context(), r, nil).Next(t.Context())
 				if err != nil || !strings.Contains(string(reply.Result), "read me") {
 					t.Errorf("%s: %s, %v", r.Method, reply.Result, err)
 				}
@@ -75,8 +75,8 @@ func TestProgressReachesItsCall(t *testing.T) {
 			t.Parallel()
 			l, _ := dial(t, place)
 			mine, others := &heard{}, &heard{}
-			other := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, others)
-			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "tells"}, mine)
+			other := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, others)
+			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "tells"}, mine)
 			if _, err := c.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
 			mine := &heard{}
-			if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs"}, mine).Next(t.Context()); err != nil {
+			if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs"}, mine).Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if way == "json" {
@@ -111,7 +111,7 @@ func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
 				t.Errorf("the call heard %q", mine.words)
 			}
 			all := &heard{}
-			if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs", Debug: true}, all).Next(t.Context()); err != nil {
+			if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs", DebugLogs: true}, all).Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(all.words, []string{"debug a word", "info a word", "error a word"}) {
@@ -127,27 +127,27 @@ func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
 func TestAServerAsksTheClientOfItsCall(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
-			place.Ask = upstream.Asks{Elicit: true}
+			place.Input = upstream.InputPolicy{Elicit: true}
 			l, _ := dial(t, place)
-			r := upstream.Request{Method: upstream.MethodTool, Name: "asks", Can: json.RawMessage(`{"elicitation":{"form":{}}}`)}
-			c := l.Begin(t.Context(), r, nil)
+			r := upstream.Request{Method: upstream.MethodTool, Name: "asks", ClientCapabilities: json.RawMessage(`{"elicitation":{"form":{}}}`)}
+			c := l.Start(t.Context(), r, nil)
 			reply, err := c.Next(t.Context())
-			if err != nil || len(reply.Asked) != 1 {
-				t.Fatalf("nothing is asked: %s %v %v", reply.Result, reply.Fault, err)
+			if err != nil || len(reply.InputRequests) != 1 {
+				t.Fatalf("nothing is asked: %s %v %v", reply.Result, reply.Error, err)
 			}
-			q := reply.Asked[0]
+			q := reply.InputRequests[0]
 			if z, a := strings.Index(string(q.Params), `"z"`), strings.Index(string(q.Params), `"a"`); q.Method != "elicitation/create" || z < 0 || l.Modern() == false && z > a {
 				t.Errorf("it asks %s %s", q.Method, q.Params)
 			}
 			answer := json.RawMessage(`{"action":"accept","content":{"z":"1"}}`)
 			if l.Modern() {
 				r.State, r.Responses = reply.State, map[string]json.RawMessage{q.Key: answer}
-				c = l.Begin(t.Context(), r, nil)
+				c = l.Start(t.Context(), r, nil)
 			} else {
-				c.Answer(map[string]upstream.Answer{q.Key: {Result: answer}})
+				c.Respond(map[string]upstream.InputResponse{q.Key: {Result: answer}})
 			}
 			if reply, err = c.Next(t.Context()); err != nil || !strings.Contains(string(reply.Result), "accept where it stands") {
-				t.Errorf("the answer is %s, %v, %v", reply.Result, reply.Fault, err)
+				t.Errorf("the answer is %s, %v, %v", reply.Result, reply.Error, err)
 			}
 		})
 	}
@@ -157,10 +157,10 @@ func TestAServerAsksNothingThatItMayNot(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
-			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 			reply, err := c.Next(t.Context())
-			if !l.Modern() && (err != nil || len(reply.Asked) > 0) {
-				t.Errorf("it asks %+v, %v", reply.Asked, err)
+			if !l.Modern() && (err != nil || len(reply.InputRequests) > 0) {
+				t.Errorf("it asks %+v, %v", reply.InputRequests, err)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestAServerLearnsThatACallIsCancelled(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
-			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if _, err := c.Next(ctx); !errors.Is(err, context.Canceled) {
@@ -200,12 +200,12 @@ func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
 
 func TestAListThatIsReadMeanwhileKeepsNobodyFromBeingAsked(t *testing.T) {
 	place := program(t, "old")
-	place.Ask.Elicit = true
+	place.Input.Elicit = true
 	l, _ := dial(t, place)
-	list := l.Begin(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which has no end
-	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+	list := l.Start(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which has no end
+	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	reply, err := c.Next(t.Context())
-	if err != nil || len(reply.Asked) != 1 {
+	if err != nil || len(reply.InputRequests) != 1 {
 		t.Errorf("nobody is asked, and the call ends with %s, %v", reply.Result, err)
 	}
 	if list.Ended() {
@@ -215,22 +215,22 @@ func TestAListThatIsReadMeanwhileKeepsNobodyFromBeingAsked(t *testing.T) {
 
 func TestAServerHasFewQuestionsOpen(t *testing.T) {
 	place := program(t, "old")
-	place.Ask.Elicit = true
+	place.Input.Elicit = true
 	l, _ := dial(t, place)
-	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "floods"}, nil)
+	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "floods"}, nil)
 	for {
 		reply, err := c.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply.Asked == nil {
+		if reply.InputRequests == nil {
 			if !strings.Contains(string(reply.Result), "24 were refused") {
 				t.Errorf("the call ends with %s", reply.Result)
 			}
 			return
 		}
-		if len(reply.Asked) > 16 {
-			t.Errorf("%d questions are open", len(reply.Asked))
+		if len(reply.InputRequests) > 16 {
+			t.Errorf("%d questions are open", len(reply.InputRequests))
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin := func() *upstream.Call {
-				return l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+				return l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			}
 			var calls []*upstream.Call
 			for range 20 {
@@ -271,7 +271,7 @@ func TestACallCarriesTheTraceOfItsContextOn(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			o, _ := options(t)
-			o.Propagate = func(ctx context.Context) string {
+			o.Traceparent = func(ctx context.Context) string {
 				parent, _ := ctx.Value(traceKey{}).(string)
 				return parent
 			}
@@ -295,9 +295,9 @@ func TestACallCarriesTheTraceOfItsContextOn(t *testing.T) {
 }
 
 // traceOf returns what the server sees of the trace of a call.
-func traceOf(t *testing.T, l *upstream.Link, ctx context.Context) string {
+func traceOf(t *testing.T, l *upstream.Conn, ctx context.Context) string {
 	t.Helper()
-	reply, err := l.Begin(ctx, upstream.Request{Method: upstream.MethodTool, Name: "meta"}, nil).Next(t.Context())
+	reply, err := l.Start(ctx, upstream.Request{Method: upstream.MethodTool, Name: "meta"}, nil).Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func paged(w http.ResponseWriter, r *http.Request) {
 func TestEveryPageIsReadAndTheListsHoldAsLongAsTheFirstOfThem(t *testing.T) {
 	host := httptest.NewServer(http.HandlerFunc(paged))
 	t.Cleanup(host.Close)
-	l, _ := dial(t, upstream.Place{Name: "paged", URL: host.URL + "/mcp"})
+	l, _ := dial(t, upstream.Target{Name: "paged", URL: host.URL + "/mcp"})
 	listing, err := l.List(t.Context())
 	if err != nil {
 		t.Fatal(err)

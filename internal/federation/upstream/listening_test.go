@@ -93,11 +93,11 @@ func (p pausing) Read([]byte) (int, error) {
 func (b *brief) heard(t *testing.T, during time.Duration) string {
 	t.Helper()
 	f := NewFleet(playedBy(b), func() {}, nil)
-	f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
-	if err := f.Settle(t.Context()); err != nil {
+	f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Begin(t.Context(), "x", Request{Method: MethodTool, Name: "n1"}, nil)
+	c, err := f.Start(t.Context(), "x", Request{Method: MethodTool, Name: "n1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAServerIsListenedToAgainWhenItEndsTheStreamOfWhatChanges(t *testing.T) 
 			for n := range times[1:] {
 				pauses = append(pauses, times[n+1].Sub(times[n]))
 			}
-			again := lasts + firstListen
+			again := lasts + firstListenDelay
 			if diff := cmp.Diff([]time.Duration{again, again, again}, pauses); diff != "" {
 				t.Errorf("%s: when it is listened to again (-want +got)\n%s", name, diff)
 			}
@@ -172,10 +172,10 @@ func TestAResourceIsTakenForChangedWhoseServerIsListenedToAgain(t *testing.T) {
 		updated := make(chan string, 10)
 		f := NewFleet(playedBy(b),
 			func() {}, func(name, uri string) { updated <- name + " " + uri })
-		f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
+		f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
 		f.Subscribe("x", "lab://note")
 		began := time.Now()
-		if got, took := <-updated, time.Since(began); got != "x lab://note" || took != lasts+firstListen {
+		if got, took := <-updated, time.Since(began); got != "x lab://note" || took != lasts+firstListenDelay {
 			t.Errorf("after %s it is told of %q", took, got)
 		}
 		f.Unsubscribe("x", "lab://note")

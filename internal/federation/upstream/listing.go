@@ -17,7 +17,7 @@ type Listing struct {
 	Tools, Resources, Templates, Prompts []json.RawMessage
 	// Completes says that the server completes values, and Subscribes that it tells when
 	// resources change.
-	Completes, Subscribes bool
+	HasCompletions, CanSubscribe bool
 	// TTL is how long the lists hold without a word of the server; 0 where it does not say.
 	TTL time.Duration
 }
@@ -46,14 +46,14 @@ var lists = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
 
-func (l *Link) List(ctx context.Context) (*Listing, error) {
+func (l *Conn) List(ctx context.Context) (*Listing, error) {
 	can := l.session.InitializeResult().Capabilities
 	if can == nil {
 		can = &mcp.ServerCapabilities{}
 	}
-	found := &Listing{Instructions: l.session.InitializeResult().Instructions, Completes: can.Completions != nil}
+	found := &Listing{Instructions: l.session.InitializeResult().Instructions, HasCompletions: can.Completions != nil}
 	left := maxListed
-	found.Subscribes = can.Resources != nil && can.Resources.Subscribe
+	found.CanSubscribe = can.Resources != nil && can.Resources.Subscribe
 	for _, list := range []struct {
 		method string
 		has    bool
@@ -65,9 +65,9 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 		if !list.has {
 			continue
 		}
-		ttl, err := l.pages(ctx, list.method, list.to, &left)
+		ttl, err := l.listPages(ctx, list.method, list.to, &left)
 		if err != nil && ctx.Err() != nil {
-			err = l.child.explained(err)
+			err = l.child.withStderr(err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", list.method, err)
@@ -81,10 +81,10 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 
 // pages reads all pages of a list, which may have so many bytes as are left, and returns
 // how long they hold.
-func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
+func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
-		reply, err := l.call(ctx, Request{Method: method, Name: cursor})
+		reply, err := l.callSync(ctx, Request{Method: method, Name: cursor})
 		if err != nil {
 			return 0, err
 		}
@@ -119,31 +119,31 @@ func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, 
 }
 
 // call makes a call to its end, of which nobody is asked.
-func (l *Link) call(ctx context.Context, r Request) (json.RawMessage, error) {
-	c := l.Begin(ctx, r, nil)
+func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error) {
+	c := l.Start(ctx, r, nil)
 	defer c.Cancel(context.Canceled)
 	for {
 		reply, err := c.Next(ctx)
 		switch {
 		case err != nil:
 			return nil, err
-		case reply.Fault != nil:
-			return nil, fmt.Errorf("%d: %w", reply.Fault.Code, reply.Fault)
+		case reply.Error != nil:
+			return nil, fmt.Errorf("%d: %w", reply.Error.Code, reply.Error)
 		case reply.Result != nil:
 			return reply.Result, nil
-		case reply.State != "" || len(reply.Asked) == 0:
+		case reply.State != "" || len(reply.InputRequests) == 0:
 			return nil, errors.New("the server asks before it answers")
 		}
-		refusals := map[string]Answer{}
-		for _, q := range reply.Asked {
-			refusals[q.Key] = Answer{Refused: errNobody.Error()}
+		refusals := map[string]InputResponse{}
+		for _, q := range reply.InputRequests {
+			refusals[q.Key] = InputResponse{Refusal: errNoClient.Error()}
 		}
-		c.Answer(refusals)
+		c.Respond(refusals)
 	}
 }
 
 // page asks for a page of a list; the name of the request is the cursor.
-func (l *Link) page(ctx context.Context, meta mcp.Meta, r Request) (err error) {
+func (l *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err error) {
 	switch r.Method {
 	case "tools/list":
 		_, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: r.Name})

@@ -72,11 +72,11 @@ func (r *records) Log(string, string, json.RawMessage) { r.n++ }
 func TestASessionLogsForDevelopersWhileACallWantsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &talkative{end: make(chan struct{})}
-		l := dialled(t, s, Streamable)
+		l := dialled(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
 		begin := func(debug bool) (*Call, *records) {
 			heard := &records{}
-			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x", Debug: debug}, heard)
+			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x", DebugLogs: debug}, heard)
 			synctest.Wait()
 			return c, heard
 		}

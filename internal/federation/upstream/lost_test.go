@@ -65,7 +65,7 @@ func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
 func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted []string) {
 	t.Helper()
 	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
-	f.Keep([]Place{{Name: "touchy", URL: "http://touchy.test/mcp"}})
+	f.SetTargets([]Target{{Name: "touchy", URL: "http://touchy.test/mcp"}})
 	for _, uri := range uris {
 		f.Subscribe("touchy", uri)
 	}
@@ -104,12 +104,12 @@ func TestAConnectionIsLostByChanceOnceForEachAgreement(t *testing.T) {
 		uris := []string{"lab://a"}
 		subscriptions := newSubscriptions(uris)
 		for range 4 {
-			l := dialled(t, s, Streamable)
+			l := dialled(t, s, TransportStreamable)
 			leave := make(chan struct{})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				defer close(leave)
-				subscriptions.keep(ctx, l)
+				subscriptions.maintain(ctx, l)
 			}()
 			synctest.Wait()
 			cancel()

@@ -79,12 +79,12 @@ func TestAServerIsNotReachedThatIsGoneWhenItIsListenedToAgain(t *testing.T) {
 		b.second = func(*http.Request) (*http.Response, error) { return nil, gone }
 		told := make(chan struct{}, 10)
 		f := NewFleet(playedBy(b), func() { told <- struct{}{} }, nil)
-		f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
+		f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
 		began := time.Now()
 		for f.State("x").Err == nil {
 			<-told
 		}
-		if state, took := f.State("x"), time.Since(began); !errors.Is(state.Err, gone) || state.Listing != nil || took != lasts+firstListen {
+		if state, took := f.State("x"), time.Since(began); !errors.Is(state.Err, gone) || state.Listing != nil || took != lasts+firstListenDelay {
 			t.Errorf("after %s it is %+v", took, state)
 		}
 		f.Close()

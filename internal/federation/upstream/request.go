@@ -41,16 +41,16 @@ type Request struct {
 	// Can are the capabilities of the client that the server may ask, as MCP names them;
 	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
 	// [Place] once.
-	Can json.RawMessage
+	ClientCapabilities json.RawMessage
 	// Debug has the server asked for log records of the level debug, too.
-	Debug bool
+	DebugLogs bool
 	// Responses and State go on with a call that a server of that revision has not ended:
 	// what its client answered, by the keys of the requests.
 	Responses map[string]json.RawMessage
 	State     string
 	// Accepts reports whether the call may be made of a server that lists this, which is what
 	// it said last on the connection that is called on. Nil accepts all.
-	Accepts func(*Listing) bool
+	AcceptsListing func(*Listing) bool
 }
 
 // Listener hears what a server tells of a call before it ends. Its methods must not
@@ -68,56 +68,56 @@ type Reply struct {
 	// Result is that of the method, as the server has sent it.
 	Result json.RawMessage
 	// Fault is an error of the protocol, in the words of the server.
-	Fault *call.RPCError
+	Error *call.RPCError
 	// Asked are what the server wants to know before it goes on, in the order of asking.
-	Asked []call.AskRequest
+	InputRequests []call.AskRequest
 	// Waits says that the call itself goes on once they are answered by [Call.Answer].
 	// Elsewhere State goes back to the server with the answers, in another [Request].
-	Waits bool
-	State string
+	Suspended bool
+	State     string
 }
 
 // Answer is what a client answers: Result, as MCP has it for the method, or the
 // reason why there is none.
-type Answer struct {
+type InputResponse struct {
 	Result  json.RawMessage
-	Refused string
+	Refusal string
 }
 
 // Begin makes a call. It goes on until it ends or [Call.Cancel] is called, whatever
 // becomes of ctx, of which it has the values.
-func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
+func (l *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := newCall(l.calls.Add(1), r, heard, cancel)
+	c := newCall(l.lastToken.Add(1), r, heard, cancel)
 	ctx = context.WithValue(ctx, callKey{}, c)
-	c.began = l.wire.health.heard.Load()
-	if err := l.wire.open(c); err != nil {
+	c.readsAtStart = l.filter.breaker.reads.Load()
+	if err := l.filter.open(c); err != nil {
 		cancel(err)
 		c.end(err)
 		return c
 	}
 	go func() {
-		defer l.wire.running.Done()
+		defer l.filter.running.Done()
 		defer cancel(nil)
-		if r.Debug {
-			defer l.hearDebug(ctx)()
+		if r.DebugLogs {
+			defer l.enableDebugLogs(ctx)()
 		}
 		err := l.send(ctx, c, r)
-		l.wire.close(c)
+		l.filter.close(c)
 		cause := context.Cause(ctx)
-		if met := c.trouble.Load(); err != nil && cause != nil {
+		if met := c.requestErr.Load(); err != nil && cause != nil {
 			err = cause
 		} else if err != nil && met != nil {
 			err = met.error
 		}
-		l.wire.judge(c, cause, err)
+		l.filter.recordOutcome(c, cause, err)
 		c.end(err)
 	}()
 	return c
 }
 
-func (l *Link) send(ctx context.Context, c *Call, r Request) error {
-	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
+func (l *Conn) send(ctx context.Context, c *Call, r Request) error {
+	meta, responses := l.meta(ctx, c, r), inputResponses(r.Responses)
 	var err error
 	switch r.Method {
 	case MethodTool:
@@ -140,25 +140,25 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 		params.Meta = meta
 		_, err = l.session.Complete(ctx, params)
 	default:
-		err = l.page(ctx, meta, r)
+		err = l.requestPage(ctx, meta, r)
 	}
 	return err
 }
 
-func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
+func (l *Conn) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	if l.options.Propagate != nil {
-		if parent := l.options.Propagate(ctx); parent != "" {
+	if l.options.Traceparent != nil {
+		if parent := l.options.Traceparent(ctx); parent != "" {
 			meta[traceParentKey] = parent
 		}
 	}
 	if l.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
-		if r.Can != nil {
-			meta[mcp.MetaKeyClientCapabilities] = r.Can
+		if r.ClientCapabilities != nil {
+			meta[mcp.MetaKeyClientCapabilities] = r.ClientCapabilities
 		}
 		if r.Method == MethodTool || r.Method == MethodRead || r.Method == MethodPrompt {
-			meta[logLevelKey] = leastLevel(r.Debug)
+			meta[logLevelKey] = logLevel(r.DebugLogs)
 		}
 	}
 	return meta
@@ -170,21 +170,21 @@ func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 const traceParentKey = "traceparent"
 
 // answers are those to the questions of a server without sessions, by its keys.
-func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {
+func inputResponses(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	if texts == nil {
 		return nil
 	}
 	all := make(mcp.InputResponseMap, len(texts))
 	for key, text := range texts {
-		all[key] = &response{text: text}
+		all[key] = &rawResponse{text: text}
 	}
 	return all
 }
 
 // response is what a client answers to a question of the server, in its own words.
-type response struct {
+type rawResponse struct {
 	mcp.ElicitResult // has the type be a result, and a response, of the client library
 	text             json.RawMessage
 }
 
-func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
+func (r *rawResponse) MarshalJSON() ([]byte, error) { return r.text, nil }

@@ -48,7 +48,7 @@ func TestAProgramThatEndsOverAndOverIsStartedAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &attempts{}
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
-		f.Keep([]upstream.Place{program(t, "crash")})
+		f.SetTargets([]upstream.Target{program(t, "crash")})
 		time.Sleep(5 * time.Minute)
 		state := f.State("crash")
 		f.Close()
@@ -106,22 +106,22 @@ func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testin
 		listed := make(chan struct{}, 100)
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
 		defer f.Close()
-		f.Keep([]upstream.Place{place})
+		f.SetTargets([]upstream.Target{place})
 		offered := func() bool { return f.State("mortal").Listing != nil }
 		until(t, listed, offered)
 		call := func() (upstream.Reply, error) {
-			c, err := f.Begin(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
+			c, err := f.Start(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
 			if err != nil {
 				return upstream.Reply{}, err
 			}
 			return c.Next(t.Context())
 		}
 		began := time.Now()
-		if reply, err := call(); !errors.Is(err, upstream.ErrEnded) || err.Error() != "the program has ended: exit status 4" {
+		if reply, err := call(); !errors.Is(err, upstream.ErrProcessExited) || err.Error() != "the program has ended: exit status 4" {
 			t.Errorf("the call that it ends at ends with %s, %v", reply.Result, err)
 		}
 		until(t, listed, func() bool { return !offered() })
-		if _, err := call(); !errors.Is(err, upstream.ErrEnded) {
+		if _, err := call(); !errors.Is(err, upstream.ErrProcessExited) {
 			t.Errorf("a call while it is gone ends with %v", err)
 		}
 		until(t, listed, offered)

@@ -29,7 +29,7 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 		f := NewFleet(Options{
 			Transport: func(grant.HTTP) http.RoundTripper { return &tries }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}, func() {}, nil)
-		f.Keep([]Place{{Name: "away", URL: "http://127.0.0.1/mcp"}})
+		f.SetTargets([]Target{{Name: "away", URL: "http://127.0.0.1/mcp"}})
 		time.Sleep(24 * time.Hour)
 		f.Close()
 		// A discovery and a handshake each time: after the first minutes once in 30 s to 60 s.
@@ -45,11 +45,11 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{signals: newSignals()}
-		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
+		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
 		reads := func(during time.Duration) (n int) {
 			for began := time.Now(); time.Since(began) < during; n++ {
 				s.changed("notifications/tools/list_changed", "")
-				if err := s.await(t.Context(), l, 0); err != nil {
+				if err := s.waitStale(t.Context(), l, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -59,7 +59,7 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 			t.Errorf("within an hour the lists are read %d times", n)
 		}
 		time.Sleep(6 * time.Second)
-		if began := time.Now(); reads(1) != 1 || time.Since(began) != quiet {
+		if began := time.Now(); reads(1) != 1 || time.Since(began) != listDebounce {
 			t.Errorf("after a while of rest they are read within %s", time.Since(began))
 		}
 	})
@@ -68,10 +68,10 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{signals: newSignals()}
-		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
-		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: soonest} {
+		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
+		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: minRefresh} {
 			began := time.Now()
-			if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != want {
+			if err := s.waitStale(t.Context(), l, ttl); err != nil || time.Since(began) != want {
 				t.Errorf("lists that hold for %s are read again after %s: %v", ttl, time.Since(began), err)
 			}
 		}
@@ -80,21 +80,21 @@ func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 
 func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &Link{wire: newWire(jsonguard.Limits{}, Asks{}, nil)}
+		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
 		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
 			for _, row := range []struct {
 				took time.Duration
 				size int
 				want time.Duration
-			}{{time.Second, 0, 20 * time.Second}, {time.Minute, 0, longestRest}, {time.Second, 14_000_000, 140 * time.Second}} {
+			}{{time.Second, 0, 20 * time.Second}, {time.Minute, 0, maxRefreshBackoff}, {time.Second, 14_000_000, 140 * time.Second}} {
 				s := &server{signals: newSignals()}
 				for range 2 { // also the first time
-					s.rested(row.took, row.size)
+					s.setRefreshBackoff(row.took, row.size)
 					if ttl == 0 {
 						s.changed("notifications/tools/list_changed", "")
 					}
 					began := time.Now()
-					if err := s.await(t.Context(), l, ttl); err != nil || time.Since(began) != row.want {
+					if err := s.waitStale(t.Context(), l, ttl); err != nil || time.Since(began) != row.want {
 						t.Errorf("%s, and take %s, are read again after %s: %v", name, row.took, time.Since(began), err)
 					}
 				}
@@ -111,18 +111,18 @@ func TestAServerOfLargeListsIsReachedAgainInProportionToThem(t *testing.T) {
 			since       time.Duration // the lists were read
 			least, most time.Duration
 		}{
-			{0, 0, 0, firstWait / 2, firstWait},
-			{10 * time.Second, 10_000, 0, firstWait / 2, firstWait}, // slow, and small
-			{time.Second, largeList, 0, firstWait / 2, firstWait},
+			{0, 0, 0, minBackoff / 2, minBackoff},
+			{10 * time.Second, 10_000, 0, minBackoff / 2, minBackoff}, // slow, and small
+			{time.Second, largeList, 0, minBackoff / 2, minBackoff},
 			{time.Second, 8_000_000, 0, 40 * time.Second, 40 * time.Second},
 			{time.Second, 8_000_000, 50 * time.Second, 15 * time.Second, 15 * time.Second},
-			{time.Second, 8_000_000, 80 * time.Second, firstWait / 2, firstWait},
-			{time.Second, maxListed, 0, longestWait, longestWait},
+			{time.Second, 8_000_000, 80 * time.Second, minBackoff / 2, minBackoff},
+			{time.Second, maxListed, 0, maxBackoff, maxBackoff},
 		} {
 			s := &server{}
-			s.rested(row.took, row.size)
+			s.setRefreshBackoff(row.took, row.size)
 			time.Sleep(row.since)
-			if pause := s.pause(firstWait); pause < row.least || pause > row.most {
+			if pause := s.reconnectDelay(minBackoff); pause < row.least || pause > row.most {
 				t.Errorf("%d bytes that have taken %s: %s later it is left alone for %s", row.size, row.took, row.since, pause)
 			}
 		}
@@ -140,23 +140,23 @@ func (*talking) Close() error { return nil }
 
 func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(jsonguard.Limits{Bytes: 1000}, Asks{}, nil)
+		w := newMessageFilter(jsonguard.Limits{Bytes: 1000}, InputPolicy{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
-		stream := newEvents(&talking{}, w, &stream{of: c}, false)
+		stream := newSSEFilter(&talking{}, w, &stream{call: c}, false)
 		began := time.Now()
 		_, err := io.Copy(io.Discard, stream)
-		if !errors.Is(err, errTooMuch) || stream.seen != maxEvents+1 {
-			t.Errorf("after %d events the stream ends with %v", stream.seen, err)
+		if !errors.Is(err, errOversized) || stream.eventCount != maxEvents+1 {
+			t.Errorf("after %d events the stream ends with %v", stream.eventCount, err)
 		}
 		if took := time.Since(began); took < 8*time.Second || took > 10*time.Second {
-			t.Errorf("%d events are heard within %s", stream.seen, took)
+			t.Errorf("%d events are heard within %s", stream.eventCount, took)
 		}
 	})
 }
 
 func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
-	stream := newEvents(&talking{}, newWire(jsonguard.Limits{Bytes: 1000}, Asks{}, nil), &stream{}, false)
-	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errTooMuch) || stream.seen != maxShaking+1 {
-		t.Errorf("after %d events the stream ends with %v", stream.seen, err)
+	stream := newSSEFilter(&talking{}, newMessageFilter(jsonguard.Limits{Bytes: 1000}, InputPolicy{}, nil), &stream{}, false)
+	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errOversized) || stream.eventCount != maxHandshakeEvents+1 {
+		t.Errorf("after %d events the stream ends with %v", stream.eventCount, err)
 	}
 }

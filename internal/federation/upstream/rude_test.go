@@ -51,7 +51,7 @@ func rude() {
 }
 
 // rudeAt is the place of such a program.
-func rudeAt(t *testing.T, name, method string) upstream.Place {
+func rudeAt(t *testing.T, name, method string) upstream.Target {
 	t.Helper()
 	p := program(t, "rude")
 	p.Name, p.Command, p.MaxMessage = name, append(p.Command, name, method), 64<<10
@@ -60,17 +60,17 @@ func rudeAt(t *testing.T, name, method string) upstream.Place {
 
 func TestALineOfAProgramThatMayNotPassEndsItsConnectionAndNoOther(t *testing.T) {
 	f, listed := fleet(t)
-	places := []upstream.Place{program(t, "attentive")}
+	places := []upstream.Target{program(t, "attentive")}
 	for name := range rudeness {
 		places = append(places, rudeAt(t, name, upstream.MethodTool))
 	}
-	f.Keep(places)
-	if err := f.Settle(t.Context()); err != nil {
+	f.SetTargets(places)
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	begin := func(server, tool string) *upstream.Call {
 		t.Helper()
-		c, err := f.Begin(t.Context(), server, upstream.Request{Method: upstream.MethodTool, Name: tool}, nil)
+		c, err := f.Start(t.Context(), server, upstream.Request{Method: upstream.MethodTool, Name: tool}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

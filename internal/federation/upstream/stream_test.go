@@ -77,11 +77,11 @@ func (h *lasting) Close() error {
 }
 
 // reached connects to a server that may ask all, and asks this on a stream of its own.
-func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Link, end func()) {
+func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Conn, end func()) {
 	t.Helper()
 	silence, quiet := io.Pipe()
 	a.asks = io.MultiReader(strings.NewReader(asks), silence)
-	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, playedBy(trip))
+	l, err := Dial(t.Context(), Target{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Input: InputPolicy{Elicit: true, Sample: true, Roots: true}}, playedBy(trip))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,20 +106,20 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				s := &teller{says: says}
-				l, end := s.reached(t, Streamable, "", s)
-				for n := range 2 * maxOwed {
+				l, end := s.reached(t, TransportStreamable, "", s)
+				for n := range 2 * maxServerRequests {
 					if says[MethodTool].status == 0 {
 						if err := l.subscribe(t.Context(), "lab://note"); err != nil {
 							t.Fatalf("%s: subscription %d fails", name, n)
 						}
-					} else if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err != nil || reply.Result == nil {
+					} else if reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err != nil || reply.Result == nil {
 						t.Fatalf("%s: call %d ends with %v", name, n, err)
 					}
 				}
 				synctest.Wait()
 				_, _, answers := s.state()
-				if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || len(answers) != 0 || l.Err() != nil {
-					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.wire.asked), len(l.wire.owed), len(answers), l.Err())
+				if s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || len(answers) != 0 || l.Err() != nil {
+					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.filter.requests), len(l.filter.slots), len(answers), l.Err())
 				}
 				end()
 			})
@@ -130,21 +130,21 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked strings.Builder
-		for n := range 2 * maxOwed {
+		for n := range 2 * maxServerRequests {
 			fmt.Fprintf(&asked, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d of NEW\",\"method\":\"ping\"}\n\n", n)
 		}
 		s := &teller{asker: asker{deaf: true}, says: map[string]said{MethodTool: {200, streamed, asked.String(), false}}}
-		l, end := s.reached(t, Streamable, "", s)
+		l, end := s.reached(t, TransportStreamable, "", s)
 		for range 3 {
-			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
+			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
 			synctest.Wait()
-			if s.open.Load() != 1 || len(l.wire.asked) != 1 || len(l.wire.owed) != maxOwed {
-				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			if s.open.Load() != 1 || len(l.filter.requests) != 1 || len(l.filter.slots) != maxServerRequests {
+				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 			}
 			c.Cancel(errors.New("enough"))
 			synctest.Wait()
-			if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != maxOwed {
-				t.Errorf("behind the call %d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			if s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != maxServerRequests {
+				t.Errorf("behind the call %d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 			}
 		}
 		end()
@@ -172,15 +172,15 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 				if row.method == MethodTool {
 					first = ""
 				}
-				l, end := s.reached(t, Streamable, first, s)
+				l, end := s.reached(t, TransportStreamable, first, s)
 				if row.method == MethodTool {
-					if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
+					if reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
 						t.Errorf("%s: the call ends with %+v", name, reply)
 					}
 				}
 				synctest.Wait()
-				if s.made != 1 || s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 {
-					t.Errorf("%s, %s: it is asked %d times, %d bodies are open, %d requests known and %d owed", name, request, s.made, s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+				if s.made != 1 || s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 {
+					t.Errorf("%s, %s: it is asked %d times, %d bodies are open, %d requests known and %d owed", name, request, s.made, s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 				}
 				end()
 			})
@@ -192,10 +192,10 @@ func TestARequestInAnAnswerThatIsNoJSONIsNotCounted(t *testing.T) {
 	for _, request := range demands {
 		w, c := running()
 		for _, of := range []*Call{c, nil} {
-			on := &stream{of: of, answers: int64(1), over: true}
+			on := &stream{call: of, answers: int64(1), ignored: true}
 			seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":"a",`+request+`}`), on)
-			if seen != nil || err != nil || len(w.asked) != 0 || len(w.owed) != 0 {
-				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.asked))
+			if seen != nil || err != nil || len(w.requests) != 0 || len(w.slots) != 0 {
+				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.requests))
 			}
 		}
 	}
@@ -224,14 +224,14 @@ func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &blunt{kind: row[0], body: row[1]}
 			b.stream, b.to = io.Pipe()
-			l, end := b.reached(t, Events, "", b)
-			reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
-			if err != nil || reply.Fault == nil {
+			l, end := b.reached(t, TransportSSE, "", b)
+			reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
+			if err != nil || reply.Error == nil {
 				t.Errorf("the call ends with %+v, %v", reply, err)
 			}
 			synctest.Wait()
-			if b.made.Load() < 3 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
-				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.wire.asked), len(l.wire.owed), l.Err())
+			if b.made.Load() < 3 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || l.Err() != nil {
+				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.filter.requests), len(l.filter.slots), l.Err())
 			}
 			_ = b.to.Close()
 			end()
@@ -246,14 +246,14 @@ func TestAStatusOfFailureLetsErrorsOfTheProtocolAloneThrough(t *testing.T) {
 	} {
 		w, c := running()
 		w.changed = func(string, string) { changed++ }
-		if seen, err := w.refused([]byte(`{"jsonrpc":"2.0",` + text + `}`)); seen != nil || !errors.Is(err, errNoMessage) || c.answered() || changed > 0 || len(w.asked) > 0 {
+		if seen, err := w.errorResponse([]byte(`{"jsonrpc":"2.0",` + text + `}`)); seen != nil || !errors.Is(err, errNotJSONRPC) || c.answered() || changed > 0 || len(w.requests) > 0 {
 			t.Errorf("of %s the client library sees %q, %v", text, seen, err)
 		}
 	}
 	for _, id := range []string{"1", "null"} {
 		w, c := running()
 		text := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32602,"message":"no"}}`
-		if seen, err := w.refused([]byte(text)); string(seen) != text || err != nil || c.answered() != (id == "1") {
+		if seen, err := w.errorResponse([]byte(text)); string(seen) != text || err != nil || c.answered() != (id == "1") {
 			t.Errorf("of an error it sees %q, %v", seen, err)
 		}
 	}

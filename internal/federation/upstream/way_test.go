@@ -35,7 +35,7 @@ func at(t *testing.T, path, transport string, status int) *site {
 	server := forgets(t, lab(nil))
 	one := func(*http.Request) *mcp.Server { return server }
 	var h http.Handler = mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{Stateless: true})
-	if transport == upstream.Events {
+	if transport == upstream.TransportSSE {
 		h = mcp.NewSSEHandler(one, nil)
 	}
 	s := &site{asked: map[string]int{}}
@@ -58,12 +58,12 @@ func TestAServerOfAHostIsFoundWhereSuchServersAre(t *testing.T) {
 		path, transport, said string
 		status                int
 	}{
-		{"/mcp", upstream.Streamable, "", 404}, {"/", upstream.Streamable, "", 404}, {"/", upstream.Events, "", 404}, {"/sse", upstream.Events, "", 404},
-		{"/sse", upstream.Events, "", 405}, {"/", upstream.Streamable, upstream.Streamable, 400}, {"/sse", upstream.Events, upstream.Events, 404},
+		{"/mcp", upstream.TransportStreamable, "", 404}, {"/", upstream.TransportStreamable, "", 404}, {"/", upstream.TransportSSE, "", 404}, {"/sse", upstream.TransportSSE, "", 404},
+		{"/sse", upstream.TransportSSE, "", 405}, {"/", upstream.TransportStreamable, upstream.TransportStreamable, 400}, {"/sse", upstream.TransportSSE, upstream.TransportSSE, 404},
 	} {
 		t.Run(row.path+" "+row.transport+" "+row.said, func(t *testing.T) {
 			s := at(t, row.path, row.transport, row.status)
-			l, _ := dial(t, upstream.Place{Name: "x", URL: s.URL, Transport: row.said})
+			l, _ := dial(t, upstream.Target{Name: "x", URL: s.URL, Transport: row.said})
 			if got := call(t, l, "echo", `{}`); got.Result == nil {
 				t.Errorf("a call ends with %+v", got)
 			}
@@ -83,9 +83,9 @@ func TestAServerIsLookedForOnlyWhereItIsNotKnownToBe(t *testing.T) {
 		"it is nowhere":            {404, "", []string{"GET /", "GET /sse", "POST /", "POST /mcp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := at(t, "/elsewhere", upstream.Streamable, row.status)
+			s := at(t, "/elsewhere", upstream.TransportStreamable, row.status)
 			o, _ := options(t)
-			l, err := upstream.Dial(t.Context(), upstream.Place{Name: "x", URL: s.URL + row.path}, o)
+			l, err := upstream.Dial(t.Context(), upstream.Target{Name: "x", URL: s.URL + row.path}, o)
 			if err == nil {
 				t.Fatalf("it is reached: %v", l.Close())
 			}
@@ -101,9 +101,9 @@ func TestAServerIsLookedForOnlyWhereItIsNotKnownToBe(t *testing.T) {
 
 func TestAServerIsLookedForFirstWhereItWas(t *testing.T) {
 	t.Parallel()
-	s := at(t, "/sse", upstream.Events, 404)
+	s := at(t, "/sse", upstream.TransportSSE, 404)
 	f, listed := fleet(t)
-	f.Keep([]upstream.Place{{Name: "x", URL: s.URL}})
+	f.SetTargets([]upstream.Target{{Name: "x", URL: s.URL}})
 	until(t, listed, func() bool { return f.State("x").Listing != nil })
 	if asked := s.paths(); asked["POST /mcp"] == 0 {
 		t.Errorf("the first time it is asked for %v", asked)

@@ -20,15 +20,15 @@ import (
 // crossing returns a call whose request and response pass the wire, the latter with a text
 // of so many bytes.
 func crossing(tb testing.TB, size int) func() {
-	w := newWire(jsonguard.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, Asks{}, func(string, string) {})
+	w := newMessageFilter(jsonguard.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, InputPolicy{}, func(string, string) {})
 	response := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%q}]}}`, strings.Repeat("x", size))
-	stub := []byte(stubs[MethodTool])
+	stub := []byte(placeholderResults[MethodTool])
 	return func() {
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 		if err := w.open(c); err != nil {
 			tb.Fatal(err)
 		}
-		if on, _ := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); on.of != c {
+		if on, _ := w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `},"name":"add","arguments":{"a":1,"b":2}}}`)); on.call != c {
 			tb.Fatal("the request is that of another call")
 		}
 		seen, err := w.incoming(response, &stream{})
@@ -91,7 +91,7 @@ func TestNoEventPassesTheWireByItsName(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w, c := running()
-			passed, err := io.ReadAll(newEvents(io.NopCloser(strings.NewReader(row.stream)), w, &stream{of: c}, row.streamable))
+			passed, err := io.ReadAll(newSSEFilter(io.NopCloser(strings.NewReader(row.stream)), w, &stream{call: c}, row.streamable))
 			if string(passed) != row.passed || !strings.HasPrefix(fmt.Sprint(err), row.err) {
 				t.Errorf("%q passes, %v", passed, err)
 			}
@@ -102,14 +102,14 @@ func TestNoEventPassesTheWireByItsName(t *testing.T) {
 func TestServersThatHangHoldUpOthersForTheirStartAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hanging = 650
-		g := make(gate, maxDialling)
+		g := make(dialSemaphore, maxDials)
 		began := time.Now()
 		for range hanging {
-			go func() { _ = g.enter(t.Context()) }() // and never leaves
+			go func() { _ = g.acquire(t.Context()) }() // and never leaves
 		}
 		synctest.Wait()
-		g.enter(t.Context())()
-		if waited, most := time.Since(began), (hanging+maxDialling-1)/maxDialling*maxHeld; waited > most {
+		g.acquire(t.Context())()
+		if waited, most := time.Since(began), (hanging+maxDials-1)/maxDials*maxDialHold; waited > most {
 			t.Errorf("one that does well waits for %s, and %s would do", waited, most)
 		}
 		time.Sleep(time.Minute)
@@ -118,16 +118,16 @@ func TestServersThatHangHoldUpOthersForTheirStartAlone(t *testing.T) {
 
 func TestOfManyServersFewAreConnectedToAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := make(gate, maxDialling)
+		g := make(dialSemaphore, maxDials)
 		var within atomic.Int64
 		var all sync.WaitGroup
 		for range 500 {
 			all.Go(func() {
-				defer g.enter(t.Context())()
-				if n := within.Add(1); n > maxDialling {
+				defer g.acquire(t.Context())()
+				if n := within.Add(1); n > maxDials {
 					t.Errorf("%d are connected to at once", n)
 				}
-				time.Sleep(maxHeld / 2)
+				time.Sleep(maxDialHold / 2)
 				within.Add(-1)
 			})
 		}
@@ -147,15 +147,15 @@ func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
 		"blank lines":        "\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(jsonguard.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, Asks{}, func(string, string) {})
+			w := newMessageFilter(jsonguard.Limits{Bytes: 1 << 20, Depth: maxDepth, Tokens: maxTokens}, InputPolicy{}, func(string, string) {})
 			w.ready.Store(true)
 			began := time.Now()
-			stream := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*paceBurst))), w, &stream{listens: name == "ends of the stream"}, true)
+			stream := newSSEFilter(io.NopCloser(strings.NewReader(strings.Repeat(said, 2*throttleBurst))), w, &stream{isListen: name == "ends of the stream"}, true)
 			if _, err := io.Copy(io.Discard, stream); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if took := time.Since(began); took < paceBurst*paceEach*99/100 {
-				t.Errorf("%d %s are heard within %s", 2*paceBurst, name, took)
+			if took := time.Since(began); took < throttleBurst*throttleInterval*99/100 {
+				t.Errorf("%d %s are heard within %s", 2*throttleBurst, name, took)
 			}
 		})
 	}

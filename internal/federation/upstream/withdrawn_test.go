@@ -28,11 +28,11 @@ func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ..
 	s = &teller{says: map[string]said{MethodTool: {200, streamed, "", false}}}
 	stream, to := io.Pipe()
 	s.asks = stream
-	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: Streamable, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, playedBy(s))
+	l, err := Dial(t.Context(), Target{Name: "teller", URL: "http://teller.test/mcp", Transport: TransportStreamable, Input: InputPolicy{Elicit: true, Sample: true, Roots: true}}, playedBy(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
+	c = l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
 	synctest.Wait()
 	say = func(format string, args ...any) {
 		t.Helper()
@@ -52,28 +52,28 @@ func TestAQuestionThatItsServerWithdrawsIsAskedNoMoreAndHasNoAnswer(t *testing.T
 		synctest.Test(t, func(t *testing.T) {
 			c, s, say, end := converse(t)
 			defer end()
-			for n := range 2 * maxOpen {
+			for n := range 2 * maxInputRequests {
 				id := fmt.Sprintf(ids, n)
 				say(`"id":%s,%s`, id, question)
 				reply, err := c.Next(t.Context())
-				if err != nil || len(reply.Asked) != 1 {
-					t.Fatalf("question %d: %d are asked, %v", n, len(reply.Asked), err)
+				if err != nil || len(reply.InputRequests) != 1 {
+					t.Fatalf("question %d: %d are asked, %v", n, len(reply.InputRequests), err)
 				}
 				say(`"method":"notifications/cancelled","params":{"requestId":%s,"reason":"never mind"}`, id)
-				if asked := c.questions(); len(asked) > 0 || c.owes > 0 {
-					t.Fatalf("question %d that was withdrawn: %d are asked, and %d count", n, len(asked), c.owes)
+				if asked := c.pendingRequests(); len(asked) > 0 || c.unsentAnswers > 0 {
+					t.Fatalf("question %d that was withdrawn: %d are asked, and %d count", n, len(asked), c.unsentAnswers)
 				}
-				c.Answer(map[string]Answer{reply.Asked[0].Key: {Result: []byte(`{"late":1}`)}}) // of a client that has been asked
+				c.Respond(map[string]InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"late":1}`)}}) // of a client that has been asked
 			}
 			if _, _, answers := s.state(); len(answers) > 0 {
 				t.Errorf("the server is answered %q", answers)
 			}
 			say(`"id":"the last",%s`, question)
 			reply, err := c.Next(t.Context())
-			if err != nil || len(reply.Asked) != 1 {
-				t.Fatalf("behind them %d are asked, %v", len(reply.Asked), err)
+			if err != nil || len(reply.InputRequests) != 1 {
+				t.Fatalf("behind them %d are asked, %v", len(reply.InputRequests), err)
 			}
-			c.Answer(map[string]Answer{reply.Asked[0].Key: {Result: []byte(`{"x":1}`)}})
+			c.Respond(map[string]InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"x":1}`)}})
 			synctest.Wait()
 			_, _, answers := s.state()
 			if diff := cmp.Diff([]string{`{"jsonrpc":"2.0","id":"the last","result":{"x":1}}`}, answers); diff != "" {
@@ -96,16 +96,16 @@ func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
 		"a ping":                       `"id":"q","method":"ping"`,
 	} {
 		w, c := running()
-		w.may = Asks{Elicit: true, Sample: true, Roots: true}
-		of := &stream{of: c}
+		w.inputPolicy = InputPolicy{Elicit: true, Sample: true, Roots: true}
+		of := &stream{call: c}
 		if name == "a question of no call at all" {
-			of.of = newCall(2, Request{Method: MethodTool}, nil, func(error) {})
+			of.call = newCall(2, Request{Method: MethodTool}, nil, func(error) {})
 		}
 		out, in, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &program{child: &supervisor.Child{Stdin: in}, wire: w}
+		p := &stdioServer{child: &supervisor.Child{Stdin: in}, filter: w}
 		tell := func(text string) {
 			if _, err := w.incoming([]byte(`{"jsonrpc":"2.0",`+text+`}`), of); err != nil {
 				t.Fatal(err)
@@ -129,8 +129,8 @@ func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = out.Close()
-		if diff := cmp.Diff(last, sent.String()); diff != "" || len(w.asked) > 0 || len(w.owed) > 0 || c.owes > 0 {
-			t.Errorf("%s: %d are known, and %d and %d count; what is sent (-want +got)\n%s", name, len(w.asked), len(w.owed), c.owes, diff)
+		if diff := cmp.Diff(last, sent.String()); diff != "" || len(w.requests) > 0 || len(w.slots) > 0 || c.unsentAnswers > 0 {
+			t.Errorf("%s: %d are known, and %d and %d count; what is sent (-want +got)\n%s", name, len(w.requests), len(w.slots), c.unsentAnswers, diff)
 		}
 	}
 }
@@ -138,13 +138,13 @@ func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
 // The client library hears of both on streams of their own, in any order.
 func TestNobodyIsAskedWhatWasWithdrawnBeforeItIsSeen(t *testing.T) {
 	w, c := running()
-	w.may = Asks{Roots: true}
+	w.inputPolicy = InputPolicy{Roots: true}
 	for _, text := range []string{`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`} {
-		if _, err := w.incoming([]byte(text), &stream{of: c}); err != nil {
+		if _, err := w.incoming([]byte(text), &stream{call: c}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.demanded(`"q"`); !errors.Is(err, errNobody) {
+	if _, err := w.takeRequest(`"q"`); !errors.Is(err, errNoClient) {
 		t.Errorf("its client is asked: %v", err)
 	}
 }
