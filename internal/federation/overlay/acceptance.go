@@ -13,27 +13,26 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// listed are tools that a server lists.
+// toolListing holds the parsed tools of a listing.
 type toolListing struct {
 	tools   []lockfile.Tool
-	entries []json.RawMessage // of the tools, in the same order
-	// refused are entries that define no tool, with the errors.
+	entries []json.RawMessage // of tools, in the same order
+	// rejected entries define no tool; reasons are the errors.
 	rejected []json.RawMessage
 	reasons  []error
 }
 
-// maxBlocks is how much of the lock file the tools of one upstream may take, in bytes, so
-// that they leave room for those of others.
+// maxUpstreamBytes bounds the tools of one upstream in the lock file, in bytes, to leave room
+// for others.
 const maxUpstreamBytes = 8 << 20
 
-// errBlocks is of a tool that is listed behind as much as may be accepted of an upstream.
+// errUpstreamQuota rejects a tool that exceeds maxUpstreamBytes.
 var errUpstreamQuota = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxUpstreamBytes>>20)
 
-// errSecretName is of a tool that nobody could call without telling the secret.
+// errSecretName rejects a tool that cannot be called without revealing a secret.
 var errSecretName = errors.New("its name holds the value of a secret")
 
-// listedOf reads entries of the list of tools of an upstream, redacted: what is
-// accepted is written to a file.
+// readTools parses redacted entries of tools/list: accepted definitions are written to a file.
 func readTools(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l toolListing) {
 	room := maxUpstreamBytes
 	for _, entry := range entries {
@@ -55,7 +54,7 @@ func readTools(upstream string, entries []json.RawMessage, redactor redact.Redac
 	return l
 }
 
-// ambiguous are the names that are listed with several definitions.
+// ambiguous returns the names that are listed with several definitions.
 func (l toolListing) ambiguous() map[string]bool {
 	said, names := map[string]lockfile.Tool{}, map[string]bool{}
 	for _, t := range l.tools {
@@ -67,8 +66,8 @@ func (l toolListing) ambiguous() map[string]bool {
 	return names
 }
 
-// definitionOf returns the members of an entry that are pinned, each as the server writes
-// it: what is not pinned can change unseen, and is not passed on.
+// definitionOf returns the pinned members of an entry as the server writes them. Members that
+// are not pinned could change unnoticed, and are dropped.
 func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 	said, pinned := decoded(entry), decoded(t.Definition())
 	for name := range said {
@@ -76,12 +75,12 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 			delete(said, name)
 		}
 	}
-	// What was decoded encodes.
+	// Decoded JSON always encodes.
 	definition, _ := json.Marshal(said)
 	return definition
 }
 
-// accepted returns the entries of tools that may be served.
+// acceptedTools returns the entries of tools that may be served.
 func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.RawMessage) {
 	mode := m.mode
 	if !m.pinned {
@@ -98,7 +97,7 @@ func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.Ra
 	verdict := m.lock.Check(m.upstream.Name, l.tools, mode)
 	m.accepted = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
-		if !refused[t.Name()] { // nobody knows which of the two would be called
+		if !refused[t.Name()] { // it is unknown which of the two a call reaches
 			m.accepted[t.Name()] = t
 		}
 	}
@@ -131,23 +130,23 @@ func (m *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
 	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
 }
 
-// verdict is what was accepted of one listing of an upstream, by names. It is not changed.
+// acceptedListing holds the accepted tools of one listing, by name. It is immutable.
 type acceptedListing struct {
 	listing *upstream.Listing
 	tools   map[string]lockfile.Tool
 }
 
-// judge is what calls of the tools of an upstream are held to. Items outlive what they were
-// made from: an agent's program may run for as long as it may, and go on with the tools that
-// were served when it began. Its server may have changed since, and each call asks anew.
+// acceptance checks calls against the accepted tools of an upstream. Items outlive the listing:
+// a running script keeps the tools that were served when it started. The server may have
+// changed since, so each call checks again.
 type acceptance struct {
-	// last is what was found of the listing that was looked at last, nil before any was.
+	// latest is the last checked listing, or nil.
 	latest atomic.Pointer[acceptedListing]
 }
 
-// accepts returns what reports whether a listing has a tool as the item of it was accepted;
-// nil for one that is not pinned. It costs next to nothing for the listing that was looked
-// at last, and what it takes to look through another one, once for each.
+// acceptCheck returns a function that reports whether a listing has a tool with its accepted
+// definition, or nil if the tool is not pinned. For the latest listing the check is almost
+// free; another listing is searched once.
 func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
 	held, pinned := m.accepted[name]
 	if !pinned {
@@ -158,7 +157,7 @@ func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
 	return func(now *upstream.Listing) bool {
 		if v := acc.latest.Load(); v != nil && v.listing == now {
 			if other.Load() != nil {
-				other.Store(nil) // and the listing with it
+				other.Store(nil) // releases the listing
 			}
 			now, is := v.tools[name]
 			return is && now.Equal(held)
@@ -172,13 +171,13 @@ func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
 	}
 }
 
-// found says whether a tool is in a listing.
+// listingCheck is the cached result for one listing.
 type listingCheck struct {
 	listing *upstream.Listing
 	ok      bool
 }
 
-// lists reports whether a listing has a tool, and by its name nothing else.
+// containsOnly reports whether a listing has a tool and no other definition under its name.
 func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
 	if l == nil {
 		return false
@@ -188,7 +187,7 @@ func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redac
 	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
 }
 
-// quarantine leaves out a tool that nobody has accepted as it is.
+// quarantine excludes a tool with a definition that was not accepted.
 func (m *itemBuilder) quarantine(name, why string) {
 	m.warn(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
 	m.addExclusion(catalog.Tools, name, why).Quarantined = true

@@ -28,8 +28,8 @@ type itemBuilder struct {
 	redactor  redact.Redactor
 	completes bool
 	previous  map[[32]byte]*catalog.Item
-	// pins says that all tools are held to the lock, in a mode; otherwise those are that
-	// hold invisible characters.
+	// pinned means that all tools are compared with the lock, by mode. Otherwise only tools
+	// with invisible characters are.
 	pinned bool
 	mode   lockfile.Mode
 	lock   *lockfile.Lock
@@ -40,7 +40,7 @@ type itemBuilder struct {
 	diagnostics diag.List
 	suppressed  int
 	firstUse    bool
-	accepted    map[string]lockfile.Tool // what was accepted of the tools that are served
+	accepted    map[string]lockfile.Tool // the accepted definitions of the served tools
 	acceptance  *acceptance
 	toPin       []lockfile.Tool
 	quarantined []lockfile.Change
@@ -51,16 +51,16 @@ type address struct {
 	text string
 }
 
-// members are those of an entry of a list, by their names to the letter.
+// jsonObject is an entry of a list. Its names are case-sensitive.
 type jsonObject map[string]json.RawMessage
 
-// text returns a member that is text, "" of any other.
+// text returns a string member, or "".
 func (m jsonObject) text(name string) (text string) {
 	_ = json.Unmarshal(m[name], &text)
 	return text
 }
 
-// flag returns a member that is true or false, nil of any other.
+// boolean returns a boolean member, or nil.
 func (m jsonObject) boolean(name string) *bool {
 	switch string(m[name]) {
 	case "true", "false":
@@ -88,7 +88,7 @@ func (m *itemBuilder) buildAll(l *upstream.Listing) {
 	}
 }
 
-// each makes an item of each entry of a list, and leaves out those that are none.
+// build converts each entry of a list, and excludes entries that cannot be offered.
 func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
 	for _, entry := range entries {
 		if said, err := m.buildItem(kind, entry, make); err != nil {
@@ -97,14 +97,14 @@ func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make f
 	}
 }
 
-// The reasons for which an entry of a list is left out, whatever it says.
+// The reasons to exclude an entry regardless of its content.
 var (
 	errNotObject      = errors.New("it is no object")
 	errDuplicate      = errors.New("it is listed twice")
 	errRenameConflict = errors.New("another one has that name here, as rename says")
 )
 
-// one makes an item of an entry, and returns its redacted members.
+// buildItem converts an entry and returns its redacted members.
 func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
 	var unredacted jsonObject
 	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
@@ -117,7 +117,7 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 	}
 	key := m.key(kind, entry)
 	if held, pinned := m.accepted[said.text("name")]; pinned && kind == catalog.Tools {
-		key = m.key(kind, held.Definition()) // however the server writes it
+		key = m.key(kind, held.Definition()) // regardless of how the server formats it
 		if held.Raw() {
 			key = m.key(kind, append(held.Definition(), " raw"...))
 		}
@@ -146,7 +146,7 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 	return said, nil
 }
 
-// key hashes all that an item depends on.
+// key hashes everything that an item depends on.
 func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Meaning, len(entry))
@@ -176,7 +176,7 @@ func outputLimit(most int64) int {
 	return int(most)
 }
 
-// address returns what a server itself calls an entry by.
+// address returns the address that the server uses for an entry.
 func (m jsonObject) address(kind catalog.Kind) string {
 	switch kind {
 	case catalog.Resources:
@@ -187,7 +187,7 @@ func (m jsonObject) address(kind catalog.Kind) string {
 	return m.text("name")
 }
 
-// called returns what a server calls an entry, if not by its address, then by its name.
+// displayName returns the address that the server uses for an entry, or else its name.
 func (m jsonObject) displayName(kind catalog.Kind) string {
 	if at := m.address(kind); at != "" {
 		return at
@@ -195,8 +195,8 @@ func (m jsonObject) displayName(kind catalog.Kind) string {
 	return m.text("name")
 }
 
-// iconsOf returns those icons of an entry that clients may show (2026-07-28 server/tools,
-// Icon: other schemes are not to be fetched).
+// iconsOf returns the icons of an entry that clients may show (2026-07-28 server/tools, Icon:
+// clients must not fetch other schemes).
 func iconsOf(list json.RawMessage) (icons []definition.Icon) {
 	var said []struct {
 		Src      string
@@ -219,7 +219,7 @@ func hidesIcon(src, mimeType, theme string, sizes []string) bool {
 	return safetext.Hides(src) || safetext.Hides(mimeType) || safetext.Hides(theme) || slices.ContainsFunc(sizes, safetext.Hides)
 }
 
-// named checks what a tool or a prompt is called here.
+// checkName checks the local name of a tool or a prompt.
 func checkName(name string) error {
 	if !definition.IsToolName(name) {
 		return fmt.Errorf("no tool can be called %.*q here; rename it", maxNameLen, name)
@@ -227,7 +227,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// addressed checks a URI.
+// checkURI checks a resource URI.
 func checkURI(uri string) error {
 	at, err := url.Parse(uri)
 	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
@@ -241,10 +241,10 @@ func checkURI(uri string) error {
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
-// unknown warns of names in the block that the server lists nothing by: a tool that is meant
-// to be left out is offered, and what is said of it in the place of its server holds for
-// none. Where the server was not asked, what was accepted of it says nothing of what is
-// left out, nor of prompts.
+// checkNames warns of names in the block that match nothing in the listing: an excluded tool
+// would still be offered, and an override would have no effect. If the server was not asked,
+// the accepted tools tell nothing about excluded tools or prompts, so these names are not
+// checked.
 func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
 	tools, prompts := m.namesIn(l.Tools), m.namesIn(l.Prompts)
 	for _, n := range m.upstream.Include {
@@ -266,7 +266,7 @@ func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
 	}
 }
 
-// unlisted warns of a name or a pattern that covers nothing of a list.
+// checkListed warns of a name or pattern that matches nothing.
 func (m *itemBuilder) checkListed(n definition.Name, where string, names []string) {
 	if slices.ContainsFunc(names, n.Matches) {
 		return

@@ -15,20 +15,19 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// The bounds of what is offered of one server. Each template is tried for what is read, and
-// for each tool and each prompt the policies that cover it are compiled, of which a catalog
-// has a bounded number.
+// The limits of one server's offers. Each read tries all templates. For each tool and prompt
+// the matching policies are compiled, and a catalog limits their number.
 const (
 	maxTemplates = 256
 	maxTools     = 2000
 	maxPrompts   = 2000
 )
 
-// maxTold bounds the warnings of one server.
+// maxWarnings bounds the warnings about one server.
 const maxWarnings = 20
 
-// included returns the tools of a list that a block includes, as many as are offered of one
-// server, and those that are more. What is no object is among them, so that it is told of.
+// includedTools returns the tools of a list that a block includes: up to maxTools, and the
+// excess. Entries that are not objects are included, so that they are reported.
 func includedTools(u *definition.Upstream, list []json.RawMessage) (tools, more []json.RawMessage) {
 	for _, entry := range list {
 		var said jsonObject
@@ -40,14 +39,14 @@ func includedTools(u *definition.Upstream, list []json.RawMessage) (tools, more 
 	return tools[:most:most], tools[most:]
 }
 
-// atMost returns the first entries of a list, and leaves out those that are more than most.
+// limit returns the first entries of a list, and excludes the excess.
 func (m *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, most int) []json.RawMessage {
 	kept := min(len(list), most)
 	m.excludeExcess(kind, list[kept:], most)
 	return list[:kept]
 }
 
-// cut leaves out entries that are more than most, of which one warning tells.
+// excludeExcess excludes entries beyond the limit, with one warning for all of them.
 func (m *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, most int) {
 	if len(more) == 0 {
 		return
@@ -59,13 +58,14 @@ func (m *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, m
 	}
 }
 
-// leave leaves out an entry that its server calls name, and warns of it.
+// exclude excludes an entry and warns of it. name is the server's name for it.
 func (m *itemBuilder) exclude(kind catalog.Kind, name, why string) {
 	m.warn("left-out", fmt.Sprintf("the %s %.*q is left out: %s", kind, maxNameLen, name, why))
 	m.addExclusion(kind, name, why)
 }
 
-// out is leave without the warning. What it returns is good until the next one is left out.
+// addExclusion records an excluded entry without a warning. The result is valid until the next
+// call.
 func (m *itemBuilder) addExclusion(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {
 		name = m.upstream.Renamed(name)
@@ -88,19 +88,19 @@ func (m *itemBuilder) newWarning(code, what string) diag.Diagnostic {
 	}
 }
 
-// maxShown bounds what is shown of a name in a warning, in bytes.
+// maxNameLen bounds a name in a warning, in bytes.
 const maxNameLen = 128
 
-// value decodes JSON of bounded depth, with numbers as they are written.
+// decodeValue decodes JSON of bounded depth. Numbers stay as they are written.
 func decodeValue(raw json.RawMessage) (v any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	_ = d.Decode(&v) // what cannot be decoded is refused elsewhere
+	_ = d.Decode(&v) // other checks reject what cannot be decoded
 	return v
 }
 
-// hidesTool reports whether the entry of a tool holds invisible characters in what callers
-// see of it. Of an entry that cannot be pinned that is anything.
+// hidesTool reports whether the entry of a tool holds invisible characters where callers see
+// them. In an entry that cannot be pinned any member counts.
 func hidesTool(upstream string, entry json.RawMessage) bool {
 	if t, err := lockfile.Of(upstream, entry); err == nil {
 		return t.Hides()
@@ -108,8 +108,9 @@ func hidesTool(upstream string, entry json.RawMessage) bool {
 	return safetext.HidesIn(decodeValue(entry))
 }
 
-// apart returns the entries of tools that are served without a pin, and those that have to
-// be accepted: entries with invisible characters, and whatever else has the name of one.
+// splitHidden splits tools into open ones, which are served without a pin, and hiding ones,
+// which have to be accepted: entries with invisible characters, and all other entries with the
+// same name.
 func (m *itemBuilder) splitHidden(entries []json.RawMessage) (open, hiding []json.RawMessage) {
 	names := map[string]bool{}
 	for _, entry := range entries {
@@ -130,18 +131,18 @@ func (m *itemBuilder) splitHidden(entries []json.RawMessage) (open, hiding []jso
 	return open, hiding
 }
 
-// shownMembers are the members of entries of resources, templates and prompts that callers
-// see beside their addresses.
+// visibleMembers are the members of resources, templates and prompts that callers see in
+// addition to the address.
 var visibleMembers = []string{"name", "title", "description", "mimeType", "annotations", "arguments"}
 
-// The reasons for which something with invisible characters is left out.
+// The reasons to exclude entries with invisible characters.
 var (
 	errHiddenURI      = errors.New("its URI holds invisible characters")
 	errHiddenArgument = errors.New("the name of an argument of it holds invisible characters")
 	errHidden         = errors.New("it holds invisible characters; escape = [\"…\"] in the upstream block offers it with these as escapes")
 )
 
-// shown returns what callers see of an entry: invisible characters are escapes, unless the
+// visible returns the entry as callers see it. Invisible characters are escaped, unless the
 // tool was accepted raw.
 func (m *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, error) {
 	if kind == catalog.Tools {
@@ -175,8 +176,8 @@ func hidesArgument(said jsonObject) bool {
 	return slices.ContainsFunc(arguments, func(a jsonObject) bool { return safetext.Hides(a.text("name")) })
 }
 
-// escaped returns an entry with invisible characters as escapes, but for members that the
-// server is called by.
+// escapeHidden returns an entry with invisible characters escaped, except in the named members,
+// which address the entry at the server.
 func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
 	shown := make(jsonObject, len(said))
 	for name, raw := range said {
@@ -196,11 +197,11 @@ func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
 	return shown, nil
 }
 
-// instructions is how a pattern of escape calls the instructions of a server.
+// instructions is the pattern in escape for the instructions of a server.
 const instructions = "instructions"
 
-// instruct returns the instructions of a server for models, behind its name, "" for none.
-// Those with invisible characters are left out, unless the block has them escaped.
+// instruct returns the instructions of a server for models, after its name, or "". Instructions
+// with invisible characters are excluded unless the block escapes them.
 func (m *itemBuilder) instruct(text string) string {
 	switch {
 	case !m.upstream.Instructions || text == "":

@@ -1,21 +1,21 @@
-// Package overlay offers what upstream MCP servers offer as if it were our own.
+// Package overlay offers the tools, resources and prompts of upstream MCP servers as if they
+// were local.
 //
-// A [Federation] keeps a connection to each server that an upstream block names (package
-// upstream), and makes of what they list [catalog.Item]s: tools, resources, templates and
-// prompts, by the names and with the changes that the block wants. What cannot be offered
-// is left out, with a warning that says why: a schema that the lint refuses, a name that
-// no tool can have, a URI that is none. The items go through the same pipeline as all
-// others; their bodies pass the call on.
+// A [Federation] holds a connection to each server that an upstream block names (package
+// upstream). It converts their listings to [catalog.Item]s: tools, resources, templates and
+// prompts, with the names and overrides of the block. Entries that cannot be offered are
+// excluded with a warning that gives the reason: an invalid schema, a name that no tool can
+// have, an invalid URI. The items pass through the same pipeline as all others; their handlers
+// forward the call.
 //
-// Tools are held to what was accepted of them (package lockfile): what a server
-// lists otherwise is no item, until somebody accepts it. What a block takes in without a
-// question is written to the lock file before it is served.
+// Tools are compared with the lock file (package lockfile). A tool with another definition than
+// the accepted one is not offered until the operator accepts it. Tools pinned on first use are
+// written to the lock file before they are served.
 //
-// A server is believed nothing. Its schemas are compiled by our own validator, which
-// checks arguments before they leave and results before they reach anybody. What it asks
-// in the midst of a call reaches the client only where the block allows it, as a question
-// that bears its name and holds the members that we know. The credentials of callers do
-// not reach it.
+// Servers are not trusted. Their schemas are compiled by our validator, which checks arguments
+// before they are sent and results before they are returned. Input requests during a call reach
+// the client only if the block allows them. They carry the name of the server and only members
+// defined by MCP. Servers never receive the credentials of callers.
 package overlay
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Federation is what upstream servers offer. It is safe for concurrent use.
+// Federation offers what upstream servers offer. It is safe for concurrent use.
 type Federation struct {
 	// Fixed at creation.
 	fleet       *upstream.Fleet
@@ -46,23 +46,23 @@ type Federation struct {
 	redactor    redact.Redactor
 	relist      func() (took time.Duration)
 	update      func(uris []string)
-	listChanged chan struct{} // holds a token while a server offers another thing than before
+	listChanged chan struct{} // holds a token while the offers of a server have changed
 	closed      chan struct{}
 
-	startNotifier sync.Once      // begins to tell
-	notifier      sync.WaitGroup // waits until it is over
+	startNotifier sync.Once      // starts notifyLoop
+	notifier      sync.WaitGroup // waits for notifyLoop
 
 	mu     sync.Mutex
 	offers []*offer // in the order of the blocks
 	lock   lockState
-	// judges are those of the upstreams, by their names, and accepted what was accepted of
-	// them.
+	// acceptances are by upstream name, as are acceptedOffers, the offers as far as they were
+	// accepted.
 	acceptances    map[string]*acceptance
 	acceptedOffers map[string]*offer
-	notReady       []string // those that had not told what they offer when they were waited for
+	notReady       []string // the servers that had not answered within readyTimeout
 }
 
-// offer is what was made of the listing of one server.
+// offer is the result of converting the listing of one server.
 type offer struct {
 	upstream string
 	listing  *upstream.Listing
@@ -73,17 +73,16 @@ type offer struct {
 	items    []*catalog.Item
 	excluded []catalog.LeftOut
 	problems diag.List
-	// instructions are those for models, "" for none.
+	// instructions are the server's instructions for models, or "".
 	instructions string
-	// first says that pinned are taken in without a question, and quarantined are what
-	// somebody has to accept first.
+	// firstUse reports whether pinned tools are accepted on first use. quarantined tools need
+	// to be accepted.
 	firstUse    bool
 	pinned      []lockfile.Tool
 	quarantined []lockfile.Change
 }
 
-// New returns a federation of no servers. What they say, and no caller has asked for, is
-// redacted.
+// New returns a federation without servers. Text that servers send on their own is redacted.
 func New(o federation.Options) *Federation {
 	f := &Federation{
 		redactor: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listChanged: make(chan struct{}, 1), closed: make(chan struct{}),
@@ -105,16 +104,16 @@ func New(o federation.Options) *Federation {
 	return f
 }
 
-// inherited are the variables that programs get beside those of their blocks: without
-// them many do not find what they need, or trust nobody whom the certificates of a company
-// vouch for. None of them holds a secret.
+// inheritedEnv are the variables that programs inherit in addition to the variables of their
+// blocks. Without them many programs do not find what they need, or do not trust the
+// certificate authority of a company. None of them holds a secret.
 var inheritedEnv = []string{
 	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
 }
 
-// environment returns the variables that programs get beside those of their blocks, as
-// NAME=value, and how many servers stand before this one (see [upstream.Options]).
+// environment returns the inherited variables of programs as NAME=value, and the number of
+// servers in front of this one (see [upstream.Options]).
 func environment(lookup func(name string) (string, bool)) (env []string, depth int) {
 	for _, name := range inheritedEnv {
 		if value, set := lookup(name); set {
@@ -122,13 +121,13 @@ func environment(lookup func(name string) (string, bool)) (env []string, depth i
 		}
 	}
 	if value, set := lookup(upstream.DepthVariable); set {
-		depth, _ = strconv.Atoi(value) // of what is no number nothing is known
+		depth, _ = strconv.Atoi(value) // 0 if it is not a number
 	}
 	return env, depth
 }
 
-// Keep has the federation be of the servers of a catalog, which is the one that serves, and
-// connects to them in the background.
+// SetServers reconciles the connections with the upstream blocks of c, the catalog that serves,
+// and connects in the background.
 func (f *Federation) SetServers(c *catalog.Catalog) {
 	targets := make([]upstream.Target, len(c.Upstreams))
 	f.mu.Lock()
@@ -144,15 +143,15 @@ func (f *Federation) SetServers(c *catalog.Catalog) {
 	f.watches.setCatalog(c)
 }
 
-// settleTime is how long [Federation.Settle] waits: servers that come later are heard of
-// when they do. Who is eager waits for as long as they may take to start.
+// readyTimeout bounds [Federation.WaitReady]; servers that become ready later are reported
+// then. In eager mode each server may take its full start timeout.
 const readyTimeout = 5 * time.Second
 
-// errLate is why nothing is known of a server that was waited for.
+// errNotReady is the status of a server that was not ready within readyTimeout.
 var errNotReady = fmt.Errorf("it has not told within %s what it offers", readyTimeout)
 
-// Settle waits for a while until each server has told what it offers, or could not be
-// reached once; the log has those that did neither. It reports whether there are any servers.
+// WaitReady waits until each server has listed its offers or failed once, for readyTimeout at
+// most. It logs the servers that did neither. It reports whether there are any servers.
 func (f *Federation) WaitReady(ctx context.Context) bool {
 	settling := ctx
 	if !f.lock.Eager {
@@ -166,7 +165,7 @@ func (f *Federation) WaitReady(ctx context.Context) bool {
 	return f.fleet.HasServers()
 }
 
-// tellLate notes which servers are not waited for any more.
+// logNotReady logs and records the servers that were not ready in time.
 func (f *Federation) logNotReady(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,16 +175,16 @@ func (f *Federation) logNotReady(names []string) {
 	}
 }
 
-// Close ends all connections, and waits until they have. Nobody is told of it.
+// Close closes all connections and waits for them. It sends no notifications.
 func (f *Federation) Close() {
 	f.fleet.Close()
 	close(f.closed)
 	f.notifier.Wait()
 }
 
-// Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
-// in memory where it cannot be written. Until the file is sound again it accepts nothing new,
-// and what was accepted before still holds.
+// Accepted returns what the lock file accepts for the blocks, with the unsaved entries in
+// memory. While the file is invalid it accepts nothing new; what was accepted before stays
+// accepted.
 func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +193,7 @@ func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFil
 		accepted.Problems = append(accepted.Problems, forgotten...)
 	}
 	if f.lock.Eager {
-		return accepted // rules are not held to a file that is about to change
+		return accepted // policies are not checked against a file that is about to change
 	}
 	for i := range blocks {
 		if o := f.acceptedOffer(&blocks[i]); o != nil {
@@ -206,8 +205,8 @@ func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFil
 	return accepted
 }
 
-// acceptedOffer is what a server offers as far as it was accepted, the same as long as the
-// lock and the block are; nil where that is nothing.
+// acceptedOffer returns what a server offers as far as it was accepted, or nil if nothing was.
+// It returns the same offer until the lock or the block changes.
 func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
 	listing := f.lock.listing(u)
 	if listing == nil {
@@ -221,14 +220,13 @@ func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
 	return o
 }
 
-// Offered returns what the servers of the blocks offer now and the lock file accepts, in
-// the order of the blocks. An item is the same as long as its server and its block say the
-// same of it. What a block takes in without a question is so once [Federation.Served] says
-// that it is served.
+// Offers returns what the servers of the blocks offer now, as far as the lock file accepts it,
+// in the order of the blocks. An item stays the same while its server and its block describe it
+// unchanged. First use takes effect with [Federation.Commit].
 func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lock.checkVanished(blocks, "") // which the last load has told
+	f.lock.checkVanished(blocks, "") // the last load has reported them
 	before := f.offers
 	f.offers = nil
 	offers.First = map[string][]string{}
@@ -261,8 +259,9 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 	return offers
 }
 
-// current is what the server of a block offers, nil while that is not known, and whether it
-// has said so itself: what was accepted of it stands for that otherwise.
+// currentOffer returns what the server of a block offers, or nil while that is not known. It
+// reports whether the server has listed it itself; otherwise the accepted tools stand for the
+// listing.
 func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
 	if f.lock.Offline || f.lock.lazy(u) && f.fleet.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
@@ -280,14 +279,14 @@ func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string
 	return o, true
 }
 
-// isOf reports whether an offer is what would be made anew.
+// isCurrent reports whether building o again would return the same offer.
 func (f *Federation) isCurrent(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
 	mode, _ := f.lock.mode(u)
 	return o.listing == l && o.block == u.Hash && o.lock == f.lock.effective && o.mode == mode
 }
 
-// Served says that what was offered last is served as a catalog has it: what of it is taken
-// in without a question is written to the lock file, and what has become of tools is told.
+// Commit records that c serves the latest offers. It writes tools pinned on first use to the
+// lock file, and logs the tools that were accepted or quarantined.
 func (f *Federation) Commit(c *catalog.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -298,8 +297,8 @@ func (f *Federation) Commit(c *catalog.Catalog) {
 	f.lock.commit(offers)
 }
 
-// taken returns the offer with what of it is taken in, which is nothing where rules do not
-// fit, and no tool that would be called as one of another upstream.
+// accepted returns the offer with the tools that c accepted on first use: none if a policy does
+// not match, and no tool with a name that another upstream has.
 func (o *offer) accepted(c *catalog.Catalog) *offer {
 	if !o.firstUse {
 		return o
@@ -318,7 +317,7 @@ func (o *offer) accepted(c *catalog.Catalog) *offer {
 	return &accepted
 }
 
-// offer makes items of a listing; those of before that are the same stay.
+// newOffer converts a listing. It reuses the unchanged items of the previous offer.
 func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
 	b := &itemBuilder{upstream: u, fleet: f.fleet, redactor: f.redactor, lock: f.lock.effective, acceptance: f.acceptance(u.Name), completes: l.HasCompletions, addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
@@ -348,7 +347,7 @@ func (f *Federation) acceptance(upstream string) *acceptance {
 	return a
 }
 
-// placeOf returns where the server of a block is. Paths are as the process opens them.
+// targetOf returns the connection target of a block. Paths are as the process opens them.
 func targetOf(u *definition.Upstream, keys map[string]string) upstream.Target {
 	program := grant.Exec{Env: u.Env}.WithSecrets(keys)
 	return upstream.Target{

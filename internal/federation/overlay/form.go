@@ -13,15 +13,15 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
-// form is the schema of a form as clients get it: an object of fields that hold no others
-// (2025-11-25 and 2026-07-28 client/elicitation, Requested Schema).
+// form is the schema of a form as clients receive it: an object with flat fields (2025-11-25
+// and 2026-07-28 client/elicitation, Requested Schema).
 type form struct {
 	Type     string   `json:"type"`
 	Fields   fields   `json:"properties"`
 	Required []string `json:"required,omitempty"`
 }
 
-// fields are those of a form, in the order in which people see them.
+// fields are the fields of a form in display order.
 type fields []field
 
 func (f fields) MarshalJSON() ([]byte, error) {
@@ -45,12 +45,12 @@ func (f fields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxForm bounds the schema of a form, in bytes: people fill in no longer one.
+// maxForm bounds the schema of a form, in bytes: users do not fill in longer ones.
 const maxForm = 64 << 10
 
-// formOf returns the form of a schema. Of what MCP does not know nothing is in it, and what
-// it says to people is as title writes it. No schema is a form without fields: people agree
-// to its message.
+// newForm returns the form of a schema. It drops members that MCP does not define, and passes
+// texts for users through title. Without a schema the form has no fields: users confirm the
+// message.
 func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 	f := &form{Type: "object", Fields: fields{}}
 	switch {
@@ -88,7 +88,7 @@ type jsonMember struct {
 	value json.RawMessage
 }
 
-// inOrder returns the members of an object in their order; none of an absent one.
+// orderedMembers returns the members of an object in their order, or none if it is absent.
 func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 	if isAbsent(object) {
 		return nil, nil
@@ -105,7 +105,7 @@ func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := jsonMember{name: name.(string)} // what else would be no object
+		m := jsonMember{name: name.(string)} // object keys are strings
 		if err := d.Decode(&m.value); err != nil {
 			return nil, err
 		}
@@ -114,8 +114,8 @@ func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 	return all, nil
 }
 
-// given returns the members of an object that are not null, which some servers write for
-// what is absent.
+// presentMembers returns the members of an object that are not null. Some servers write null
+// for absent members.
 func presentMembers(object json.RawMessage) jsonObject {
 	m := decoded(object)
 	for name, value := range m {
@@ -128,10 +128,10 @@ func presentMembers(object json.RawMessage) jsonObject {
 
 func isAbsent(value json.RawMessage) bool { return value == nil || string(value) == "null" }
 
-// field is a field of a form: a text, a number, a yes or no, or choices.
+// field is a field of a form: a string, a number, a boolean, or choices.
 type field struct {
 	name     string
-	nullable bool // the server takes null for an answer, so nobody has to give one
+	nullable bool // the server accepts null, so the field is not required
 
 	Type        string          `json:"type"`
 	Title       string          `json:"title,omitempty"`
@@ -168,8 +168,8 @@ type items struct {
 
 var formats = []string{"email", "uri", "date", "date-time"}
 
-// fieldOf returns a field. What goes back to the server as it is, its name and what can be
-// chosen, is shown as it is, or there is no such field.
+// newField converts a field. Its name and choices return to the server unchanged, so they must
+// display unchanged, or the field is an error.
 func newField(m jsonMember, title func(string) string) (field, error) {
 	said, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
@@ -191,7 +191,7 @@ func newField(m jsonMember, title func(string) string) (field, error) {
 	return f, errors.New("its type is none of string, number, integer, boolean and array")
 }
 
-// text takes over what is said of a text, or of choices.
+// setText converts a string field, or choices.
 func (f *field) setText(said jsonObject, title func(string) string) (err error) {
 	f.setDefault(said, func(value json.RawMessage) bool { return allShown("[" + string(value) + "]") })
 	switch {
@@ -206,13 +206,13 @@ func (f *field) setText(said jsonObject, title func(string) string) (err error) 
 	}
 	if pattern := said.text("pattern"); len(pattern) <= maxTitle {
 		if _, err := regexp.Compile(pattern); err == nil {
-			f.Pattern = pattern // the server holds answers to others
+			f.Pattern = pattern // the server checks responses against other patterns
 		}
 	}
 	return setBounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
 }
 
-// enum takes over choices, and their names as earlier revisions than 2025-11-25 have them.
+// setEnum converts choices, and their names as in revisions before 2025-11-25.
 func (f *field) setEnum(said jsonObject, title func(string) string) (err error) {
 	if f.Enum, err = stringChoices(said["enum"]); err != nil || said["enumNames"] == nil {
 		return err
@@ -226,7 +226,7 @@ func (f *field) setEnum(said jsonObject, title func(string) string) (err error) 
 	return nil
 }
 
-// list takes over choices of which there may be some.
+// setChoices converts a multiple-choice field.
 func (f *field) setChoices(said jsonObject, title func(string) string) (err error) {
 	f.setDefault(said, func(value json.RawMessage) bool { return allShown(string(value)) })
 	of := presentMembers(said["items"])
@@ -243,15 +243,15 @@ func (f *field) setChoices(said jsonObject, title func(string) string) (err erro
 	return errors.Join(err, setBounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
 
-// preset takes over what stands in the field at first. One that does not fit, or does not
-// show what it holds, is left out without a word: people can do without.
+// setDefault sets the initial value of a field. A default that does not match, or that does not
+// display what it holds, is silently dropped: it is optional.
 func (f *field) setDefault(said jsonObject, fits func(json.RawMessage) bool) {
 	if value := said["default"]; value != nil && fits(value) {
 		f.Default = value
 	}
 }
 
-// errChoices says that choices are none.
+// errBadChoices rejects invalid choices.
 var errBadChoices = errors.New("its choices are not texts that show what they hold")
 
 func stringChoices(list json.RawMessage) (values []string, err error) {
@@ -261,7 +261,7 @@ func stringChoices(list json.RawMessage) (values []string, err error) {
 	return values, nil
 }
 
-// titled returns choices with titles: their own ones, or what goes back to the server.
+// titledChoices returns choices with their titles, which default to the returned values.
 func titledChoices(list json.RawMessage, title func(string) string) ([]choice, error) {
 	var said []jsonObject
 	if json.Unmarshal(list, &said) != nil || len(said) == 0 {
@@ -301,16 +301,16 @@ func isNumber(value json.RawMessage) bool {
 	return json.Unmarshal(value, &n) == nil && n != nil
 }
 
-// isCount reports whether a value is a whole number from 0 on, however it is written (JSON Schema
-// 2020-12 core, 6.3).
+// isCount reports whether a value is a whole number ≥ 0 in any spelling (JSON Schema 2020-12
+// core, 6.3).
 func isCount(value json.RawMessage) bool {
 	var n *float64
 	return json.Unmarshal(value, &n) == nil && n != nil && *n >= 0 && *n == math.Trunc(*n)
 }
 
-// withoutNull returns what is said of a field that may be null as if it might not: MCP knows
-// of no such fields, and Python servers write them for what is optional. It reports whether
-// it was one.
+// withoutNull returns the members of a nullable field as if it were not nullable: MCP does not
+// define nullable fields, and Python servers write them for optional values. It reports whether
+// the field was nullable.
 func withoutNull(said jsonObject) (jsonObject, bool) {
 	var types []string
 	var either []json.RawMessage
@@ -329,14 +329,14 @@ func withoutNull(said jsonObject) (jsonObject, bool) {
 			return said, false
 		}
 		maps.Copy(of, presentMembers(either[1-null]))
-		maps.Copy(of, said) // what is said of the field as a whole goes before
+		maps.Copy(of, said) // members of the field itself take precedence
 		delete(of, "anyOf")
 	default:
 		return said, false
 	}
 	var enum []json.RawMessage
 	if json.Unmarshal(of["enum"], &enum) == nil {
-		// What was read always encodes.
+		// Decoded JSON always encodes.
 		of["enum"], _ = json.Marshal(slices.DeleteFunc(enum, isAbsent))
 	}
 	return of, true

@@ -17,20 +17,21 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// body is the body of what a server offers: it passes the call on.
+// handler forwards the calls of an item to its server.
 type handler struct {
 	fleet *upstream.Fleet
-	// server is the name of the upstream; method and name are what is called there, the
-	// name "" where the caller names what is read.
+	// server is the name of the upstream. method and name are the call there; name is "" if the
+	// caller names the resource to read.
 	server, method, name string
 	ask                  grant.Ask
-	// output bounds the result, in bytes.
+	// output limits the result, in bytes.
 	output int
-	// accepts reports whether the server offers what was accepted of it. Nil asks for nothing.
+	// accepts reports whether the server still offers the accepted definition. Nil skips the
+	// check.
 	accepts func(*upstream.Listing) bool
 }
 
-// Run makes the call, or goes on with one whose client has answered.
+// Run makes the call, or resumes a call after the client has responded.
 func (b *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	if len(b.ask.Names()) > 0 {
 		i.Host.Asking.Grant = &b.ask
@@ -50,7 +51,7 @@ type remoteCall struct {
 	relay      *notificationRelay
 }
 
-// begin makes the call, or finds the one that waits for the answers of its client.
+// start makes the call, or finds the suspended call that waits for responses.
 func (l *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
 	kept, answers, paused := l.invocation.Journal.Paused()
 	if !paused {
@@ -113,12 +114,12 @@ func (l *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Out
 	}
 }
 
-// maxMessage bounds what is passed on of the words of a server, in bytes.
+// maxMessage bounds forwarded text of a server, in bytes.
 const maxMessage = 16 << 10
 
-// fault is the failure of a call that the server answers with an error of the protocol.
-// Of a tool it is an error that a model may learn from; elsewhere its code says what is
-// wrong, such as that there is no such resource.
+// rpcFailure converts a protocol error of the server. For a tool it is an error that a model
+// may learn from. For other methods the error code carries the meaning, such as a missing
+// resource.
 func (l *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
 	message := truncateMessage(l.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
@@ -133,7 +134,7 @@ func (l *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
 
 func truncateMessage(text string) string { return truncateTo(text, maxMessage) }
 
-// clippedTo bounds a text in bytes, and leaves no half of a character.
+// truncateTo truncates text to at most most bytes and keeps characters complete.
 func truncateTo(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -145,24 +146,24 @@ func failed(format string, args ...any) scripting.Outcome {
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
 }
 
-// The bounds of what a server tells of one call before it ends or asks: how many things, and
-// the bytes of their texts. Of what is more one warning tells.
+// The limits of notifications during one execution of a call: their number, and the bytes of
+// their texts. One warning reports the dropped ones.
 const (
 	maxEvents    = 10_000
 	maxTextBytes = 1 << 20
 )
 
-// listener passes on what a server tells of a call while that runs. What it says is
-// hidden, bounded and logged as what bodies say.
+// notificationRelay forwards the notifications of a server while the call runs. They are
+// redacted, bounded and logged like output of scripts.
 type notificationRelay struct {
-	ctx  context.Context // of the leg: what is told belongs to its span
+	ctx  context.Context // of the execution: notifications belong to its span
 	host *host.Call
 
 	mu        sync.Mutex
 	stopped   bool
 	events    int
-	textBytes int  // of what was told, in bytes
-	dropped   bool // something was not told
+	textBytes int  // bytes forwarded
+	dropped   bool // a notification was dropped
 }
 
 func (l *notificationRelay) stop() {
@@ -181,16 +182,16 @@ func (l *notificationRelay) send(op string, payload any) {
 	l.forward(op, payload)
 }
 
-// pass passes one thing on while the call runs. Its caller holds mu.
+// forward forwards one notification while the call runs. The caller holds mu.
 func (l *notificationRelay) forward(op string, payload any) {
 	encoded, err := json.Marshal(payload)
 	if l.stopped || err != nil {
-		return // a number that is none, or fields that are no JSON
+		return // an invalid number or invalid fields
 	}
-	_, _ = l.host.Do(l.ctx, 0, op, encoded) // nobody is told of a message that is none
+	_, _ = l.host.Do(l.ctx, 0, op, encoded) // an invalid message is dropped
 }
 
-// leave notes that something is not told. Its caller holds mu.
+// noteDropped records that a notification was dropped. The caller holds mu.
 func (l *notificationRelay) noteDropped() {
 	if !l.dropped {
 		l.dropped = true
@@ -198,7 +199,7 @@ func (l *notificationRelay) noteDropped() {
 	}
 }
 
-// fits counts bytes that are to be told, and reports whether they may be.
+// reserve reserves n bytes of text, and reports whether they fit.
 func (l *notificationRelay) reserve(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +211,7 @@ func (l *notificationRelay) reserve(n int) bool {
 	return true
 }
 
-// Progress passes on how far the call is, without its words where these are too many.
+// Progress forwards a progress notification. It drops the message if the limit is exceeded.
 func (l *notificationRelay) Progress(done float64, total *float64, message string) {
 	if message = truncateMessage(l.host.Secrets.Redact(message)); !l.reserve(len(message)) {
 		message = ""
@@ -218,11 +219,11 @@ func (l *notificationRelay) Progress(done float64, total *float64, message strin
 	l.send("progress", map[string]any{"done": done, "total": total, "message": message})
 }
 
-// levels are the levels of MCP (2026-07-28 server/utilities/logging).
+// levels are the log levels of MCP (2026-07-28 server/utilities/logging).
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// Log passes on a record. One session with a server has one level for the calls of all, so
-// that this call may not have asked for it.
+// Log forwards a log record. A session with a server has one log level for all calls, so this
+// call may not have requested the record.
 func (l *notificationRelay) Log(level, message string, fields json.RawMessage) {
 	if !slices.Contains(levels, level) || level == "debug" && !l.host.Debug {
 		return

@@ -17,9 +17,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// kept is what a leg leaves behind that has asked: Handle is that of a call which goes on
-// at its server, and State what a server that has ended it wants back. Keys are those of
-// the server by ours, and Methods what was asked, by our keys.
+// resumeState is the state of a call between an input request and its response. Handle
+// identifies a call suspended at its server. State is the state that a server wants back after
+// it has ended the call. Keys maps our keys to keys of the server, and Methods our keys to
+// methods.
 type resumeState struct {
 	Handle  string            `json:"handle,omitempty"`
 	State   string            `json:"state,omitempty"`
@@ -27,14 +28,14 @@ type resumeState struct {
 	Methods map[string]string `json:"methods"`
 }
 
-// errPlanned is why a call ends that asks while code plans it.
+// errDryRun ends a call that requests input during a dry run.
 var errDryRun = errors.New("a plan asks nobody")
 
-// maxState bounds what a server has kept for it, in bytes.
+// maxState bounds the state of a server, in bytes.
 const maxState = 256 << 10
 
-// can are the capabilities of the client that the server may make use of, as MCP names
-// them; nil for none.
+// clientCapabilities returns the client's capabilities that the server may use, in MCP form, or
+// nil.
 func (l *remoteCall) clientCapabilities() json.RawMessage {
 	asking := &l.invocation.Host.Asking
 	if asking.Grant == nil || asking.Nested {
@@ -66,8 +67,8 @@ func (l *remoteCall) clientCapabilities() json.RawMessage {
 	return encoded
 }
 
-// asked has the client be asked what the server wants to know. It reports true where the
-// call goes on without: what may not be asked is refused.
+// relayInputRequests passes input requests of the server to the client. It returns true if the
+// call continues because its requests were refused.
 func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
 	suspended := reply.Suspended
 	k := resumeState{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
@@ -110,15 +111,15 @@ func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, r
 	return l.invocation.Journal.Pause(state, payload), false
 }
 
-// caller is text that stands for the principal of the call alone.
+// principalKey returns text that is unique to the principal of the call.
 func (l *remoteCall) principalKey() string {
 	p := &l.invocation.Caller.Principal
 	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
 }
 
-// may asks whether the client of the call may be asked this.
+// checkPermission checks whether the client of the call may receive this request.
 func (l *remoteCall) checkPermission(ctx context.Context, method string, params json.RawMessage) error {
-	// What was read always encodes.
+	// Decoded JSON always encodes.
 	payload, _ := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: "q", Method: method, Params: params}}})
 	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
 	var refused *scripting.HostError
@@ -131,11 +132,11 @@ func (l *remoteCall) checkPermission(ctx context.Context, method string, params 
 	return errors.New("nobody can be asked")
 }
 
-// originKey is the member of _meta that says which server asks.
+// originKey is the member of _meta that names the requesting server.
 const originKey = "mcpd/upstream"
 
-// params returns a question as its client gets it: it holds what we know of MCP, and bears
-// the name of the server, where a person sees it.
+// clientParams returns the parameters of an input request for the client. It keeps only members
+// that MCP defines, and labels texts for users with the name of the server.
 func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	var params map[string]any
 	var err error
@@ -156,7 +157,7 @@ func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	return json.Marshal(params)
 }
 
-// resume goes on with a call whose client has answered.
+// resume continues a call after its client has responded.
 func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
 	var k resumeState
 	var given struct{ Responses map[string]json.RawMessage }
@@ -195,15 +196,14 @@ func isRefusal(answer json.RawMessage) bool {
 	return action == "decline" || action == "cancel"
 }
 
-// decoded returns the members of a JSON object, nil of anything else.
+// decoded returns the members of a JSON object, or nil.
 func decoded(raw json.RawMessage) (m jsonObject) {
 	_ = json.Unmarshal(raw, &m)
 	return m
 }
 
-// elicitation returns the parameters of a question to a user, of a form or of a page: those
-// of the other, and of ways to ask that clients may know and we do not, would be judged by
-// nobody.
+// elicitation returns the parameters of an elicitation, in form or URL mode. Members of the
+// other mode and unknown modes would pass unchecked, so they are dropped or rejected.
 func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	params := map[string]any{"message": l.labelled(said.text("message"), safetext.Words)}
 	switch mode := said.text("mode"); {
@@ -226,8 +226,8 @@ func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	return params, err
 }
 
-// words writes a text of the server behind its label. One that holds a secret stays as it
-// is: the question is refused for it, and would not be for half of one.
+// labelled writes a text of the server after its label. It does not alter text that holds a
+// secret: the request is refused for it, and part of a secret would not be recognized.
 func (l *remoteCall) labelled(text string, write func(label, text string, most int) string) string {
 	label := "[" + l.server + "] "
 	if l.holdsSecret(text) {
@@ -236,10 +236,10 @@ func (l *remoteCall) labelled(text string, write func(label, text string, most i
 	return write(label, text, maxMessage)
 }
 
-// maxTitle bounds what a form says of one thing, in bytes.
+// maxTitle bounds one text in a form, in bytes.
 const maxTitle = 4 << 10
 
-// title writes a text within a form, if it holds no secret.
+// title writes a text in a form, unless it holds a secret.
 func (l *remoteCall) title(text string) string {
 	if l.holdsSecret(text) {
 		return text
@@ -251,8 +251,7 @@ func (l *remoteCall) holdsSecret(text string) bool {
 	return l.invocation.Host.Secrets.Redact(text) != text
 }
 
-// isPage reports whether users may be sent to a page. Its address is one that reads the
-// same to everybody.
+// isPage reports whether users may be sent to a URL. It must look the same to all readers.
 func isPage(text string) bool {
 	at, err := url.Parse(text)
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),
-// which those that this server makes are not.
+// errTaskOnly excludes tools that can only be called as tasks (2025-11-25 server/tools,
+// Execution), which this client does not support.
 var errTaskOnly = errors.New("it can be called as a task alone")
 
 func needsTask(said jsonObject) bool {
@@ -43,7 +43,7 @@ func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 		return err
 	}
 	if held, pinned := m.accepted[name]; pinned && !held.Hides() {
-		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
+		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as in the lock file: policies are compiled once
 	}
 	item.Body = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
 	return nil
@@ -53,8 +53,8 @@ func (m *itemBuilder) handler(item *catalog.Item, method, name string, accepts f
 	return &handler{fleet: m.fleet, server: m.upstream.Name, method: method, name: name, ask: m.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
-// annotate takes over what a server says of how a tool behaves. Of one that it does not
-// call idempotent it is not known.
+// setHints copies the annotations of a tool. Without idempotentHint, Idempotent keeps its
+// value.
 func setHints(item *catalog.Item, said jsonObject) {
 	hints := decoded(said["annotations"])
 	item.ReadOnly, item.Destructive, item.OpenWorld = hints.boolean("readOnlyHint"), hints.boolean("destructiveHint"), hints.boolean("openWorldHint")
@@ -125,8 +125,7 @@ func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 // maxListedName bounds the names of resources, in bytes.
 const maxListedName = 256
 
-// resource makes an item of a resource (2026-07-28 server/resources). Its URI is that
-// which its server gives it.
+// resource converts a resource (2026-07-28 server/resources). It keeps the URI of the server.
 func (m *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 	uri := said.text("uri")
 	if err := checkURI(uri); err != nil {
@@ -164,7 +163,7 @@ func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 	return nil
 }
 
-// readable takes over what a server says of what can be read.
+// readable sets the members that resources and templates share.
 func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	if name == "" || len(name) > maxListedName {
@@ -181,7 +180,7 @@ func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	return nil
 }
 
-// annotations returns those of what is read, nil where they are of another form.
+// annotations returns the annotations of a resource, or nil if they are malformed.
 func annotations(raw json.RawMessage) json.RawMessage {
 	var said struct {
 		Audience     []string `json:"audience,omitempty"`
@@ -196,7 +195,7 @@ func annotations(raw json.RawMessage) json.RawMessage {
 	return encoded
 }
 
-// prompt makes an item of a prompt (2026-07-28 server/prompts).
+// prompt converts a prompt (2026-07-28 server/prompts).
 func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	item.Name = m.upstream.Renamed(name)
@@ -221,12 +220,12 @@ func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, m.completion("ref/prompt", "name", name, argument)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
+	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // our own schema is valid
 	item.Body = m.handler(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
-// completion returns what completes an argument, nil where the server completes nothing.
+// completion returns the completer of an argument, or nil if the server has no completions.
 func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Body {
 	if !m.completes {
 		return nil

@@ -19,31 +19,31 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// errFixed is why what is taken in is not in the file of a lock that is not written.
+// errReadOnlyLock is the save error of a process that does not write the lock file.
 var errReadOnlyLock = errors.New("mcpd serve writes the lock file, and this does not")
 
-// pins are the lock, and what became of it.
+// lockState is the lock file and the changes to it that are not saved.
 type lockState struct {
 	federation.LockOptions
 	Logger *slog.Logger
 
-	fileText  []byte         // what was read last; nil for no file
-	fromFile  *lockfile.Lock // what it says
-	unsaved   *lockfile.Lock // what was taken in and is not in the file
-	effective *lockfile.Lock // both, and what the gone upstreams are served by
-	vanished  []string       // those that are forgotten
-	// broken says that the file cannot be read, or has a mistake.
+	fileText  []byte         // content at the last load; nil if there is no file
+	fromFile  *lockfile.Lock // the lock in the file
+	unsaved   *lockfile.Lock // pinned tools that are not in the file
+	effective *lockfile.Lock // fromFile, unsaved, and the tools of vanished upstreams
+	vanished  []string       // upstreams that the file no longer has
+	// broken means that the file cannot be read or has an error.
 	broken bool
-	// listings are what upstreams offer as far as the lock listed has it.
+	// listings are the accepted tools of upstreams, built from the lock listingsOf.
 	listings   map[string]*upstream.Listing
 	listingsOf *lockfile.Lock
-	// unkept is why the file does not have what is kept.
+	// saveErr says why the unsaved tools are not in the file.
 	saveErr error
-	// sum is that of the lock summed.
+	// hashValue is the hash of the lock hashed.
 	hashed    *lockfile.Lock
 	hashValue [sha256.Size]byte
-	// served is the lock by which tools are served, nil before any are, and quarantined are
-	// those that are not for it.
+	// served is the lock that serves tools, nil before any are served. quarantined are the
+	// tools that it does not accept.
 	served      *lockfile.Lock
 	quarantined map[lockfile.Change]bool
 }
@@ -56,10 +56,10 @@ func newLockState(p federation.LockOptions, logger *slog.Logger) lockState {
 	return lockState{LockOptions: p, Logger: logger, fromFile: none, unsaved: none, effective: none}
 }
 
-// load takes in the file as it is now. A mistake in it changes nothing.
+// load reads the current file. An invalid file changes nothing.
 func (p *lockState) load(file catalog.LockFile) (problems diag.List) {
 	if p.broken = file.Unreadable; p.broken {
-		return nil // which who has read it tells
+		return nil // the reader of the file reports it
 	}
 	if bytes.Equal(file.Text, p.fileText) && (file.Text == nil) == (p.fileText == nil) {
 		return nil
@@ -77,7 +77,7 @@ func (p *lockState) load(file catalog.LockFile) (problems diag.List) {
 	return nil
 }
 
-// set has the lock be what a file says, and of what is kept that which it does not say.
+// set sets the lock to the content of the file plus the unsaved tools that it does not have.
 func (p *lockState) set(read, unsaved *lockfile.Lock) {
 	p.fromFile, p.unsaved, p.effective, p.vanished = read, new(lockfile.Lock), read, nil
 	for _, upstream := range unsaved.Upstreams() {
@@ -88,7 +88,7 @@ func (p *lockState) set(read, unsaved *lockfile.Lock) {
 	}
 }
 
-// broken is the mistake that keeps a lock file from being read.
+// lockDiagnostic reports an error in a lock file.
 func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
@@ -107,9 +107,8 @@ func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
 	return d
 }
 
-// forgotten reports the upstreams of which the lock says nothing any more: a file that is
-// gone, or half written, for the moment must not have anything taken in anew. By what they
-// were served they are held on.
+// checkVanished reports upstreams that have disappeared from the lock file. A file that is
+// briefly missing or half written must not pin tools anew. The tools that serve stay accepted.
 func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (problems diag.List) {
 	var vanished []string
 	for i := range blocks {
@@ -133,7 +132,7 @@ func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (pr
 	return problems
 }
 
-// mode returns by what an upstream is held to the lock, and whether it is at all.
+// mode returns how an upstream is compared with the lock, and whether it is at all.
 func (p *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned bool) {
 	switch {
 	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
@@ -144,18 +143,18 @@ func (p *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned boo
 	return lockfile.FirstUse, p.Path != ""
 }
 
-// doubtful reports whether the file is not what it should be: then nothing is taken in, and
+// doubtful reports whether the file is invalid or incomplete: then no tool is pinned, and
 // nothing is written.
 func (p *lockState) doubtful() bool { return p.broken || len(p.vanished) > 0 }
 
-// lazy reports whether an upstream is reached when it is called first: something was
-// accepted of it, which is what it offers until then.
+// lazy reports whether an upstream is connected on its first call: its accepted tools are
+// offered until then.
 func (p *lockState) lazy(u *definition.Upstream) bool {
 	return u.Lazy && !p.Eager && hasUpstream(p.effective, u.Name)
 }
 
-// listing is what an upstream offers as far as it was accepted, the same as long as the lock
-// is; nil where that is nothing.
+// listing returns the accepted tools of an upstream as a listing, or nil if there are none. It
+// returns the same listing until the lock changes.
 func (p *lockState) listing(u *definition.Upstream) *upstream.Listing {
 	if _, pinned := p.mode(u); !pinned || !hasUpstream(p.effective, u.Name) {
 		return nil
@@ -174,7 +173,7 @@ func (p *lockState) listing(u *definition.Upstream) *upstream.Listing {
 	return l
 }
 
-// known returns the tools that were accepted of an upstream, as callers call them.
+// toolNames returns the local names of the accepted tools of an upstream.
 func (p *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName) {
 	if _, pinned := p.mode(u); !pinned {
 		return nil
@@ -187,14 +186,14 @@ func (p *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName)
 	return names
 }
 
-// knows reports whether a lock knows an upstream.
+// hasUpstream reports whether a lock contains an upstream.
 func hasUpstream(l *lockfile.Lock, upstream string) bool {
 	_, known := slices.BinarySearch(l.Upstreams(), upstream)
 	return known
 }
 
-// hash returns that of what was accepted and of what was not, if offers are served; it is
-// zero as long as there is nothing of either.
+// hash returns a hash of the accepted and the quarantined tools if offers are served. It is
+// zero while there are none.
 func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
 	lock, some := p.withFirstUse(offers), false
 	if p.hashed != lock {
@@ -214,7 +213,7 @@ func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// with returns the lock with what is taken in of offers.
+// withFirstUse returns the lock with the tools that offers pin on first use.
 func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
 	lock := p.effective
 	for _, o := range offers {
@@ -225,7 +224,7 @@ func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
 	return lock
 }
 
-// serve has offers be served: what they take in is written to the file first.
+// commit makes offers the served ones. It writes their pinned tools to the file first.
 func (p *lockState) commit(offers []*offer) {
 	p.logAccepted()
 	var firstUses []*offer
@@ -253,7 +252,7 @@ func (p *lockState) commit(offers []*offer) {
 	p.logQuarantined(offers)
 }
 
-// tellAccepted tells what the lock says otherwise than that by which tools were served.
+// logAccepted logs the changes of the lock since tools were last served.
 func (p *lockState) logAccepted() {
 	if p.served == nil || p.served == p.effective {
 		return
@@ -277,12 +276,13 @@ func (p *lockState) logAcceptedChange(c lockfile.Change) {
 	p.Audit("upstream.accepted", texts)
 }
 
-// textsOf returns a change for records: definitions are their hashes, "" for none.
+// auditAttributes returns a change as attributes of an audit event. Definitions are hashes, or
+// "".
 func auditAttributes(c lockfile.Change) map[string]string {
 	return map[string]string{"upstream": c.Upstream, "tool": c.Name, "kind": c.Kind.String(), "old": definitionHash(c.Old), "new": definitionHash(c.New)}
 }
 
-// attributesOf returns a change for the log.
+// logAttributes returns a change as attributes of a log record.
 func logAttributes(c lockfile.Change) []any {
 	return []any{
 		slog.String("upstream", c.Upstream), slog.String("tool", c.Name), slog.String("kind", c.Kind.String()),
@@ -297,12 +297,12 @@ func definitionHash(t lockfile.Tool) string {
 	return t.Hash()
 }
 
-// errRoom is why what an upstream lists is not in a file that has no room for it.
+// errLockFull says that the lock file has no room for the tools of an upstream.
 var errLockFull = errors.New("the lock file would be too long with it")
 
-// keep writes what the file does not have to it, or keeps it in memory where that cannot
-// be. Somebody who has changed the file meanwhile is not overwritten: the file is read
-// again then, and this is tried again.
+// save writes the unsaved tools to the file, and keeps them in memory if that fails. It does
+// not overwrite a file that was changed in the meantime: the file is loaded again, and save is
+// retried.
 func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
 	before := p.saveErr
 	if added {
@@ -318,8 +318,8 @@ func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
 	}
 }
 
-// write writes what is kept to the file, and returns why something of it still is: for want
-// of room that is what would make the file too long, and the rest is written.
+// write writes the unsaved tools to the file, and returns why some remain unsaved. If the file
+// would be too long, it writes the tools that fit.
 func (p *lockState) write() error {
 	full := p.fromFile.Fill(p.unsaved)
 	if full == p.fromFile {
@@ -341,12 +341,12 @@ func (p *lockState) write() error {
 	return nil
 }
 
-// maxQuarantined bounds how many tools that come into quarantine at once are told one by
-// one: a server may list thousands of new names each time that it is asked.
+// maxLogged bounds the newly quarantined tools that are logged one by one: a server may list
+// thousands of new names each time.
 const maxLogged = 20
 
-// tellQuarantined tells which tools are in quarantine that were not: of each upstream the
-// first, and how many more there are.
+// logQuarantined logs newly quarantined tools: for each upstream the first ones, and the number
+// of the others.
 func (p *lockState) logQuarantined(offers []*offer) {
 	now := map[lockfile.Change]bool{}
 	for _, o := range offers {

@@ -37,7 +37,7 @@ func (l *remoteCall) outcome(result json.RawMessage) scripting.Outcome {
 	return passThrough(said, []string{"messages"}, []string{"description"})
 }
 
-// passed passes members of a result on: lists of objects, and texts.
+// passThrough forwards members of a result: lists of objects, and texts.
 func passThrough(said jsonObject, lists, texts []string) scripting.Outcome {
 	on := map[string]json.RawMessage{}
 	for _, name := range lists {
@@ -52,13 +52,12 @@ func passThrough(said jsonObject, lists, texts []string) scripting.Outcome {
 			on[name] = said[name]
 		}
 	}
-	// Members that were decoded always encode.
+	// Decoded members always encode.
 	encoded, _ := json.Marshal(on)
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }
 
-// ttl is how long a result stays so, as its server says (2026-07-28
-// server/utilities/caching); 0 where it does not.
+// ttl returns how long a result may be cached (2026-07-28 server/utilities/caching), or 0.
 func (m jsonObject) ttl() time.Duration {
 	var ms float64
 	if json.Unmarshal(m["ttlMs"], &ms) != nil {
@@ -67,10 +66,10 @@ func (m jsonObject) ttl() time.Duration {
 	return time.Duration(min(max(ms, 0), float64(maxTTL/time.Millisecond))) * time.Millisecond
 }
 
-// maxTTL bounds how long a server may say that a result stays so.
+// maxTTL bounds the ttl of a server.
 const maxTTL = 24 * time.Hour
 
-// returned makes an outcome of the result of a tool (2026-07-28 server/tools, Tool Result).
+// toolResult converts the result of a tool (2026-07-28 server/tools, Tool Result).
 func (l *remoteCall) toolResult(said jsonObject) scripting.Outcome {
 	blocks := said["content"]
 	if blocks == nil {
@@ -87,7 +86,7 @@ func (l *remoteCall) toolResult(said jsonObject) scripting.Outcome {
 		return scripting.Outcome{Failure: toolError(blocks, value)}
 	}
 	if value != nil && string(blocks) == "[]" {
-		blocks = reply.ValueContent(value) // for clients that know nothing else (2025-11-25 server/tools)
+		blocks = reply.ValueContent(value) // for clients without structured content (2025-11-25 server/tools)
 	}
 	if text := singleText(blocks); text != nil && value == nil {
 		return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}
@@ -95,8 +94,7 @@ func (l *remoteCall) toolResult(said jsonObject) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: value, Content: blocks}}
 }
 
-// onlyText returns the text, as JSON, of content that is one text and nothing else; nil of
-// any other.
+// singleText returns the JSON text of content that is exactly one text block, or nil.
 func singleText(list json.RawMessage) json.RawMessage {
 	var blocks []jsonObject
 	if json.Unmarshal(list, &blocks) != nil || len(blocks) != 1 || len(blocks[0]) != 2 || blocks[0].text("type") != "text" {
@@ -105,10 +103,10 @@ func singleText(list json.RawMessage) json.RawMessage {
 	return blocks[0]["text"]
 }
 
-// saidNo is the failure of a tool that its server reports: its texts are the message.
+// toolError converts an error that the tool reports. The texts are its message.
 func toolError(list, value json.RawMessage) *scripting.Failure {
 	var blocks []jsonObject
-	_ = json.Unmarshal(list, &blocks) // they were checked
+	_ = json.Unmarshal(list, &blocks) // already checked
 	var texts []string
 	for _, b := range blocks {
 		if b.text("type") == "text" {
@@ -131,7 +129,7 @@ type completion struct {
 	argument string
 }
 
-// Run asks the server (2026-07-28 server/utilities/completion).
+// Run requests completions from the server (2026-07-28 server/utilities/completion).
 func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	var typed struct {
 		Value  string
@@ -158,8 +156,7 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 	return l.await(ctx, call)
 }
 
-// maxSuggested is how many values a completion has at most (2026-07-28
-// server/utilities/completion).
+// maxCompletions is the maximum number of completions (2026-07-28 server/utilities/completion).
 const maxCompletions = 100
 
 func completionOutcome(result jsonObject) scripting.Outcome {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
-// sampling returns the parameters of a question to a model (2025-11-25 and 2026-07-28
-// client/sampling). What a server wants to see of other servers, includeContext, is not
-// passed on.
+// sampling returns the parameters of a sampling request (2025-11-25 and 2026-07-28
+// client/sampling). It does not pass on includeContext, which asks for context of other
+// servers.
 func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 	params, err := knownMembers(said, "temperature", "stopSequences", "metadata")
 	if err != nil {
@@ -37,11 +37,11 @@ func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 	return params, setTools(said, params)
 }
 
-// preferences are those for models, with names that hint at them.
+// modelPreferences converts the model preferences and hints.
 func modelPreferences(said jsonObject) (map[string]any, error) {
 	for old, now := range map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"} {
 		if said[now] == nil && said[old] != nil {
-			said[now] = said[old] // names of before the specification
+			said[now] = said[old] // names from before the specification
 		}
 	}
 	params, err := knownMembers(said, "costPriority", "speedPriority", "intelligencePriority")
@@ -55,8 +55,8 @@ func modelPreferences(said jsonObject) (map[string]any, error) {
 	return params, err
 }
 
-// sampledTools takes over the tools that a model may use, and how it is to choose of them.
-// An empty list is as good as none, and a client that knows of no tools would refuse it.
+// setTools sets the tools of a sampling request, and the tool choice. An empty list is dropped:
+// a client without tool support would reject it.
 func setTools(said jsonObject, params map[string]any) error {
 	if said["tools"] == nil {
 		return nil
@@ -73,7 +73,7 @@ func setTools(said jsonObject, params map[string]any) error {
 	return err
 }
 
-// message is one of those that the model goes on from.
+// message converts a message of the conversation.
 func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
 	role := said.text("role")
 	if role != "user" && role != "assistant" {
@@ -89,8 +89,7 @@ func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
 	return map[string]any{"role": role, "content": content}, err
 }
 
-// blocks are the members of the content of messages by its types: those that it needs, and
-// behind them those that it may have.
+// contentTypes lists the members of each content type: the required and the optional ones.
 var contentTypes = map[string]struct{ needs, may []string }{
 	"text":        {[]string{"text"}, []string{"annotations"}},
 	"image":       {[]string{"data", "mimeType"}, []string{"annotations"}},
@@ -99,8 +98,7 @@ var contentTypes = map[string]struct{ needs, may []string }{
 	"tool_result": {[]string{"toolUseId", "content"}, []string{"structuredContent", "isError"}},
 }
 
-// block is a piece of the content of a message. Of tools only a client hears that knows of
-// them.
+// block converts a content block. Tool blocks need a client that supports tools in sampling.
 func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 	kind := said.text("type")
 	of, ok := contentTypes[kind]
@@ -124,7 +122,7 @@ func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 	return params, err
 }
 
-// each makes what clients get of each object of a list.
+// convertAll converts each object of a list.
 func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any, error)) ([]map[string]any, error) {
 	var raw []json.RawMessage
 	if json.Unmarshal(list, &raw) != nil {
@@ -144,7 +142,7 @@ func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any
 	return all, nil
 }
 
-// shapes are what the members of a question to a model are, by their names.
+// memberChecks validate the members of a sampling request, by name.
 var memberChecks = map[string]func(json.RawMessage) bool{
 	"text": isText, "data": isText, "mimeType": isText, "id": isText, "toolUseId": isText, "name": isText, "title": isText, "description": isText, "mode": isText,
 	"temperature": isNumber, "costPriority": isNumber, "speedPriority": isNumber, "intelligencePriority": isNumber,
@@ -158,8 +156,7 @@ var memberChecks = map[string]func(json.RawMessage) bool{
 	},
 }
 
-// known returns those members of the names that are there, each of which has to be what MCP
-// says that it is.
+// knownMembers returns the named members that are present, and checks their types.
 func knownMembers(said jsonObject, names ...string) (map[string]any, error) {
 	params := map[string]any{}
 	for _, name := range names {
@@ -180,10 +177,10 @@ func isText(value json.RawMessage) bool {
 	return json.Unmarshal(value, &text) == nil && text != nil
 }
 
-// defaultTokens is what a sample may have where the block does not say.
+// defaultTokens is the token limit if the block sets none.
 const defaultTokens = 4096
 
-// tokens returns how many tokens a sample may have: no more than the block allows.
+// maxTokens returns the token limit: the wanted number, within the limit of the block.
 func (l *remoteCall) maxTokens(wanted json.RawMessage) int {
 	most := cmp.Or(l.ask.MaxTokens, defaultTokens)
 	var n int

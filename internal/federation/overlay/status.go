@@ -12,11 +12,10 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// maxLeft bounds LeftOut of [federation.State].
+// maxExcluded bounds LeftOut of [federation.ServerStatus].
 const maxExcluded = 100
 
-// maxReason bounds what is shown of why a server cannot be reached, which may be in words
-// of its own, in bytes.
+// maxReason bounds the error of a server, in bytes. It may contain text of the server.
 const maxReason = 1 << 10
 
 func (f *Federation) redactError(err error) error {
@@ -65,9 +64,9 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 	return states
 }
 
-// Drifts returns how the tools of the servers of a catalog differ from the lock file as it
-// was read last, in the order of their blocks. Those that are not pinned are left out, but
-// for tools of theirs that hold invisible characters.
+// Drifts returns the differences between the tools of the servers of c and the lock file at its
+// last load, in the order of their blocks. For upstreams that are not pinned only tools with
+// invisible characters are compared.
 func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +93,7 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 	return drifts
 }
 
-// hiding returns how tools that hold invisible characters differ from what was accepted of
-// them, of an upstream whose tools are not pinned otherwise.
+// hiddenDrift compares the tools with invisible characters of an upstream that is not pinned.
 func (f *Federation) hiddenDrift(u *definition.Upstream) federation.Drift {
 	d := federation.Drift{Upstream: u.Name}
 	s := f.fleet.State(u.Name)
@@ -109,7 +107,7 @@ func (f *Federation) hiddenDrift(u *definition.Upstream) federation.Drift {
 	return d
 }
 
-// differ has a drift say how entries of tools differ.
+// compare adds the differences of tools to d.
 func (f *Federation) compare(u *definition.Upstream, tools []json.RawMessage, d *federation.Drift) {
 	l := readTools(u.Name, tools, f.redactor)
 	for _, t := range slices.Concat(f.lock.fromFile.Tools(u.Name), l.tools) {

@@ -10,21 +10,21 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// followed are the resources that somebody here wants to hear of, each told of by the
-// server that offers it. They are safe for concurrent use.
+// resourceWatches are the watched resources; each is subscribed at the server that offers it.
+// They are safe for concurrent use.
 type resourceWatches struct {
 	// Fixed at creation.
 	fleet   *upstream.Fleet
-	pending chan struct{} // holds a token while there is something to tell
+	pending chan struct{} // holds a token while changes are pending
 
 	mu         sync.Mutex
-	serving    *catalog.Catalog  // nil before there is one
-	watchers   map[string]int    // how often each is wanted, by URI
-	subscribed map[string]string // which server tells of each, by URI
+	serving    *catalog.Catalog  // nil before the first catalog
+	watchers   map[string]int    // number of watchers, by URI
+	subscribed map[string]string // the subscribed server, by URI
 	changed    map[string]struct{}
 }
 
-// Follow has the server that offers a resource tell when it changes, as far as it can,
+// WatchResource subscribes to changes of a resource at its server, if the server supports that,
 // until leave is called. It does not wait for the server.
 func (f *Federation) WatchResource(uri string) (leave func()) {
 	f.watches.add(uri, 1)
@@ -40,7 +40,7 @@ func (f *resourceWatches) add(uri string, n int) {
 	f.subscribe(uri)
 }
 
-// serve notes which catalog says who offers what.
+// setCatalog sets the catalog that maps resources to servers.
 func (f *resourceWatches) setCatalog(c *catalog.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,8 +50,8 @@ func (f *resourceWatches) setCatalog(c *catalog.Catalog) {
 	}
 }
 
-// place subscribes to a resource at the server that offers it, and nowhere else. Its
-// caller holds mu.
+// subscribe subscribes to a resource at the server that offers it, and at no other. The caller
+// holds mu.
 func (f *resourceWatches) subscribe(uri string) {
 	var server string
 	if f.watchers[uri] > 0 {
@@ -73,8 +73,8 @@ func (f *resourceWatches) subscribe(uri string) {
 	}
 }
 
-// updated notes that a server says that a resource has changed. That of another server is
-// none of its business.
+// updated records that a server reports a change of a resource. Reports about resources of
+// other servers are ignored.
 func (f *resourceWatches) updated(server, uri string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,16 +96,15 @@ func (f *resourceWatches) take() []string {
 	return uris
 }
 
-// The bounds of how long nothing more is told: share times as long as it took to take in
-// what was told.
+// The bounds of the interval between notifications. The interval is intervalFactor times as
+// long as the last one took to process.
 const (
 	minInterval    = 100 * time.Millisecond
 	maxInterval    = 5 * time.Second
 	intervalFactor = 4
 )
 
-// tell tells of what servers offer, and of what has changed of it, until the federation is
-// closed.
+// notifyLoop reports changed offers and changed resources until the federation is closed.
 func (f *Federation) notifyLoop() {
 	for {
 		var took time.Duration
