@@ -16,31 +16,31 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// Call is a call under way at a server.
+// Call is a running call at a server.
 type Call struct {
 	// Fixed at creation.
-	token        string // the JSON of what names it
+	token        string // JSON of the progress token
 	method       string
 	cancel       context.CancelCauseFunc
 	done         chan struct{} // closed when the call has ended
-	readsAtStart uint64        // how much had been heard of the server
+	readsAtStart uint64        // breaker.reads when the call started
 
-	sent       atomic.Bool                  // its request has been on its way
-	requestErr atomic.Pointer[requestError] // why that came to nothing over HTTP
+	sent       atomic.Bool                  // the request has been written
+	requestErr atomic.Pointer[requestError] // why the HTTP request failed
 
-	unsentAnswers int // questions of the server whose answers have not been sent; guarded by the wire
+	unsentAnswers int // answers to the server's requests that are not sent; guarded by the filter
 
 	mu          sync.Mutex
 	listener    Listener
 	hasResponse bool
-	cancelErr   error // why it was cancelled before it was answered
+	cancelErr   error // the cancellation cause before a response
 	result      json.RawMessage
 	fault       *call.RPCError
 	err         error
-	// open are the questions of the server that wait for an answer, in their order.
+	// pending are the input requests that wait for a response, in order.
 	pending        []*pendingRequest
 	lastKey        int
-	pendingChanged chan struct{} // holds a token while somebody should look at open
+	pendingChanged chan struct{} // holds a token after pending has changed
 }
 
 func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc) *Call {
@@ -51,13 +51,14 @@ func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc)
 	}
 }
 
-// listens reports whether somebody may hear of the call before it ends.
+// canNotify reports whether the call may receive notifications and input requests before it
+// ends.
 func (c *Call) canNotify() bool {
 	return c.method == MethodTool || c.method == MethodRead || c.method == MethodPrompt
 }
 
-// stubs are results that say nothing: what the client library sees in the place of those
-// that it has no part in.
+// placeholderResults are empty results. The client library sees them instead of results that it
+// does not handle.
 var placeholderResults = map[string]string{
 	MethodTool:                 `{"content":[]}`,
 	MethodRead:                 `{"contents":[]}`,
@@ -68,9 +69,9 @@ var placeholderResults = map[string]string{
 	"resources/templates/list": `{"resourceTemplates":[]}`,
 }
 
-// stub returns what the client library sees of a result. It keeps lists of tools, whose
-// schemas say what of a call stands in headers, and is not to keep them for a time that
-// the server says: whoever asks for a list again wants it anew.
+// placeholder returns the result that the client library sees. The library caches lists of
+// tools, because their schemas decide the headers of calls. The placeholder drops ttlMs, so the
+// library does not serve lists from that cache.
 func (c *Call) placeholder(result json.RawMessage) string {
 	if c.method != "tools/list" {
 		return placeholderResults[c.method]
@@ -82,7 +83,7 @@ func (c *Call) placeholder(result json.RawMessage) string {
 	return `{"tools":` + string(members["tools"]) + `}`
 }
 
-// take takes in the response of the server. One that crosses a cancellation is too late.
+// setResponse stores the response of the server. It drops a response after a cancellation.
 func (c *Call) setResponse(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,10 +101,10 @@ func (c *Call) setResponse(m message) {
 	}
 }
 
-// codeInternal is that of an error inside of a server (JSON-RPC 2.0 section 5.1).
+// codeInternal is the code of an internal error (JSON-RPC 2.0 section 5.1).
 const codeInternal = -32603
 
-// end ends the call; err is why it has no response.
+// end ends the call. err is used if there is no response.
 func (c *Call) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,15 +151,15 @@ func (c *Call) currentListener() Listener {
 	return c.listener
 }
 
-// attach has another listener hear of the call from now on; nil for none.
+// attach replaces the listener; nil removes it.
 func (c *Call) attach(l Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listener = l
 }
 
-// Next returns what comes next of the call. It waits until ctx is done, which leaves the
-// call as it is. The error is otherwise why the server gives no answer.
+// Next waits for the next update of the call: its result, its error, or input requests. If ctx
+// is done first, the call continues. Any other error says why the server gives no response.
 func (c *Call) Next(ctx context.Context) (Reply, error) {
 	for {
 		select {
@@ -174,12 +175,12 @@ func (c *Call) Next(ctx context.Context) (Reply, error) {
 	}
 }
 
-// streamError is why a call ends whose stream was of no use.
+// streamError is the cancellation cause of a call with a broken stream.
 type streamError struct{ error }
 
 func (e streamError) Unwrap() error { return e.error }
 
-// breaks ends the call for what has come on its stream.
+// failStream ends the call because of invalid data on its stream.
 func (c *Call) failStream(err error) { c.cancel(streamError{err}) }
 
 func (c *Call) answered() bool {
@@ -188,7 +189,7 @@ func (c *Call) answered() bool {
 	return c.hasResponse
 }
 
-// Cancel ends the call with an error, unless its answer is there already. The server is told.
+// Cancel ends the call with an error unless it has a response. The server is notified.
 func (c *Call) Cancel(cause error) {
 	c.mu.Lock()
 	if !c.hasResponse && c.cancelErr == nil {
@@ -219,8 +220,8 @@ func (c *Call) reply() (Reply, error) {
 	return parseInputRequired(c.result)
 }
 
-// unfinished returns what a result asks for (2026-07-28 basic/patterns/mrtr), or the
-// result itself.
+// parseInputRequired returns the input requests in a result (2026-07-28 basic/patterns/mrtr),
+// or else the result itself.
 func parseInputRequired(result json.RawMessage) (Reply, error) {
 	if !mayRequireInput(result) || tokenOf(result, "resultType") != `"input_required"` {
 		return Reply{Result: result}, nil
@@ -243,8 +244,8 @@ func parseInputRequired(result json.RawMessage) (Reply, error) {
 	return reply, nil
 }
 
-// mayAsk reports whether a result may have a member resultType, which few have that are
-// large: it is not taken apart for that.
+// mayRequireInput reports whether a result may have a member resultType. It avoids decoding
+// large results.
 func mayRequireInput(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("resultType")) || bytes.Contains(result, []byte(`\u`))
 }
@@ -254,7 +255,7 @@ type pendingRequest struct {
 	answered chan InputResponse
 }
 
-// ask waits for the answer to a question of the server.
+// requestInput waits for the response to an input request of the server.
 func (c *Call) requestInput(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
 	c.lastKey++
@@ -299,7 +300,7 @@ func (c *Call) pendingRequests() (asked []call.AskRequest) {
 	return asked
 }
 
-// Answer answers questions by their keys. Those that stay open are asked again by Next.
+// Respond responds to input requests by key. Next returns the remaining ones again.
 func (c *Call) Respond(answers map[string]InputResponse) {
 	c.mu.Lock()
 	var remaining []*pendingRequest

@@ -1,20 +1,19 @@
-// Package upstream is the client of other MCP servers: those whose tools, resources and
-// prompts this server offers as its own.
+// Package upstream is the client of upstream MCP servers, whose tools, resources and prompts
+// this server offers as its own.
 //
-// A [Place] says where a server is, and a [Link] is a connection to it: [Dial] starts the
-// program or reaches the host, agrees on a revision of the protocol, and [Link.List]
-// reads all that the server offers, as a [Listing]. [Link.Begin] makes a call, of which
-// the [Call] tells what comes of it: that it has ended, or what the server asks its
-// client in the midst of it.
+// A [Target] describes a server and a [Conn] is a connection to it. [Dial] starts the program
+// or connects to the host and negotiates a protocol revision. [Conn.List] reads what the server
+// offers, as a [Listing]. [Conn.Start] starts a [Call], which returns the result or the input
+// requests of the server.
 //
-// The go-sdk knows the protocol: both eras, their transports and their handshakes. It
-// stands behind a wire that every byte of the server passes first. The wire refuses what
-// package jsonguard does, keeps to itself what answers no question, and takes results as
-// they are: nothing of a result is decoded and written anew on its way to the caller.
+// The go-sdk implements the protocol: both eras, their transports and handshakes. All data from
+// the server passes a message filter first. The filter rejects what package jsonguard rejects,
+// hides unsolicited messages from the SDK, and keeps results as raw JSON: no result is decoded
+// and encoded again on its way to the caller.
 //
-// What a server sends is believed nothing. It cannot name a call of somebody else: what
-// it asks, tells and logs goes to the call on whose stream it came, and where streams are
-// shared, to the only one that runs, or to nobody.
+// Data from a server is not trusted. A server cannot address another caller's call: its input
+// requests, notifications and logs go to the call with the stream they arrive on. On a shared
+// stream they go to the only running call, or are dropped.
 package upstream
 
 import (
@@ -36,38 +35,37 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// The limits of what servers send, but for its size.
+// The limits of server messages, except their size.
 const (
 	maxDepth  = 64
 	maxTokens = 1_000_000
-	// defaultMessage is what a server may send at once, in bytes, unless its place says
-	// otherwise.
+	// defaultMessage is the default size limit of a message, in bytes.
 	defaultMessage = 4 << 20
 )
 
-// Link is a connection to a server. It is safe for concurrent use.
+// Conn is a connection to a server. It is safe for concurrent use.
 type Conn struct {
-	// Fixed once it is dialled.
+	// Fixed once connected.
 	target       Target
 	options      Options
 	filter       *messageFilter
 	session      *mcp.ClientSession
 	child        *stdioServer     // nil over HTTP
-	closeStreams func()           // ends all streams
-	variant      transportVariant // in which the server is spoken to over HTTP
+	closeStreams func()           // closes all streams
+	variant      transportVariant // the transport in use over HTTP
 	background   sync.WaitGroup
 
 	lastToken atomic.Int64
 	debugLogs debugState
 }
 
-// Dial connects to a server, and has agreed on a revision with it when it returns. It
-// takes no longer than ctx lets it. Close the link when it is of no use any more.
+// Dial connects to a server and negotiates a protocol revision. It returns when ctx is done at
+// the latest. Close the connection after use.
 func Dial(ctx context.Context, p Target, o Options) (*Conn, error) {
 	return dial(ctx, p, o, transportVariant{})
 }
 
-// dial is [Dial], for a server that was spoken to before in the way known.
+// dial is [Dial] for a server that was last reached with the known variant.
 func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Conn, error) {
 	l := &Conn{target: p, options: o}
 	limits := jsonguard.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
@@ -79,7 +77,7 @@ func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Co
 		changed = func(string, string) {}
 	}
 	l.filter = newMessageFilter(limits, p.Input, changed)
-	// Streams last as long as the context that they are opened with.
+	// A stream lives as long as the context that opens it.
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
 	l.closeStreams = leave
 	stop := context.AfterFunc(ctx, leave)
@@ -117,7 +115,7 @@ func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
 	client.AddReceivingMiddleware(l.interceptRequests)
 	connected := make(chan struct{})
 	l.background.Go(func() {
-		select { // the client library waits for what can no more come
+		select { // the client library would wait forever
 		case <-l.filter.done:
 			l.closeStreams()
 		case <-connected:
@@ -133,7 +131,7 @@ func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
 	}
 	l.session = session
 	l.filter.ready.Store(true)
-	_ = l.setLogLevel(ctx, false) // it has been said
+	_ = l.setLogLevel(ctx, false) // already logged
 	l.background.Go(func() {
 		err := session.Wait()
 		l.filter.fail(connectionLost(err))
@@ -141,7 +139,7 @@ func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
 	return nil
 }
 
-// hear takes requests of the server to the clients of its calls.
+// interceptRequests relays requests of the server to the clients of its calls.
 func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method != carrierMethod {
@@ -163,21 +161,21 @@ func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
 // modern is the first revision without sessions.
 const modern = "2026-07-28"
 
-// Revision is the revision of the protocol that the server speaks.
+// Revision returns the negotiated protocol revision.
 func (l *Conn) Revision() string { return l.session.InitializeResult().ProtocolVersion }
 
 func (l *Conn) Modern() bool { return l.Revision() >= modern }
 
-// Dead is closed when the connection cannot be used any more.
+// Done is closed when the connection can no longer be used.
 func (l *Conn) Done() <-chan struct{} { return l.filter.done }
 
-// Err is why the connection cannot be used any more; nil while it can.
+// Err says why the connection can no longer be used; nil while it can.
 func (l *Conn) Err() error { return l.filter.failure() }
 
-// ErrLost is why the calls of a link end whose server has ended it.
+// ErrConnectionLost ends the calls of a connection that the server has closed.
 var ErrConnectionLost = errors.New("the connection to the server is lost")
 
-// lost is ErrLost with the reason, where there is one.
+// connectionLost returns ErrConnectionLost with the reason, if there is one.
 func connectionLost(why error) error {
 	if why == nil {
 		return ErrConnectionLost
@@ -185,11 +183,11 @@ func connectionLost(why error) error {
 	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
 }
 
-// ErrClosed is why the calls of a link that was closed end.
+// ErrClosed ends the calls of a connection that was closed locally.
 var ErrClosed = errors.New("the connection to the server was closed")
 
-// Close ends the connection, its calls, and the program that was started for it. It waits
-// until nothing of them is left.
+// Close closes the connection, its calls and its program, and waits until all of them have
+// ended.
 func (l *Conn) Close() error {
 	l.filter.fail(ErrClosed)
 	var err error
@@ -199,83 +197,82 @@ func (l *Conn) Close() error {
 	l.closeStreams()
 	if l.child != nil {
 		l.child.stop()
-		err = nil // its streams have ended, however
+		err = nil // an error of streams that have ended anyway
 	}
 	l.filter.running.Wait()
 	l.background.Wait()
 	return err
 }
 
-// Options are what connections are made with. Version, Transport, Value and Logger are
-// required.
+// Options configure connections. Version, Transport, ResolveValue and Logger are required.
 type Options struct {
-	// Version is that of this server, which says so.
+	// Version is the version of this server, sent to the upstream.
 	Version string
-	// Transport reaches hosts under a grant.
+	// Transport connects to hosts under a grant.
 	Transport func(grant.HTTP) http.RoundTripper
-	// Value puts text together that may hold secrets.
+	// ResolveValue resolves a value that may contain secrets.
 	ResolveValue func(context.Context, grant.Value) (string, error)
-	// Environment returns the variables that every program gets, as NAME=value, and how many
-	// servers stand before this one, each started as the program of the one before it.
-	// Programs of [MaxDepth] or more are not started: they would be those of a server that is
-	// its own upstream. Nil is neither.
+	// Environment returns the variables that every program inherits, as NAME=value, and the
+	// number of servers in front of this one, each started as the program of the previous one.
+	// Programs at depth [MaxDepth] are not started: the server would be its own upstream. If
+	// nil, there are none.
 	Environment func() (env []string, depth int)
-	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
-	// carry on in _meta, "" for none. Nil has none carried on. There is no tracestate: it
-	// would be text of whoever calls.
+	// Traceparent returns the traceparent (W3C Trace Context) for the _meta of requests in a
+	// context, or "". If nil, none is sent. There is no tracestate: it would be text of the
+	// caller.
 	Traceparent func(context.Context) (traceparent string)
-	// Redact hides the values of secrets in what a program says, before a part of it is
-	// taken. Nil hides nothing.
+	// Redact redacts secrets in output of a program before it is truncated. If nil, nothing is
+	// redacted.
 	Redact func(text string) string
-	// Supervisor is the process that runs programs (see package supervisor).
+	// Supervisor is the command of the process that runs programs (see package supervisor).
 	Supervisor []string
-	// Changed is told of what the server says of itself: that a list has changed, by its
-	// method, and of a resource its URI. It must not block.
+	// Changed receives change notifications: the method for a changed list, and the URI of an
+	// updated resource. It must not block.
 	Changed func(method, uri string)
 	Logger  *slog.Logger
 }
 
-// MaxDepth bounds the depth of [Options].Environment, and DepthVariable is the one by which a program is told.
+// MaxDepth bounds the depth in [Options].Environment. DepthVariable passes the depth to
+// programs.
 const (
 	MaxDepth      = 4
 	DepthVariable = "MCPD_UPSTREAM_DEPTH"
 )
 
-// Place says where a server is, and how to speak to it. Exactly one of Command and URL
-// is set.
+// Target describes a server and how to connect to it. Exactly one of Command and URL is set.
 type Target struct {
-	// Name is that of the upstream block, for the log.
+	// Name is the name of the upstream block, for logs.
 	Name string
-	// Command is a program, by its absolute path, and its arguments; Dir is the folder
-	// that it runs in. Env holds its variables.
+	// Command is the absolute path of a program and its arguments, Dir its working directory,
+	// and Env its variables.
 	Command []string
 	Dir     string
 	Env     []grant.Variable
-	// URL is that of a server over HTTP, which is reached under the grant.
+	// URL is the address of an HTTP server; it is reached under Grant.
 	URL   string
 	Grant grant.HTTP
-	// Transport is [Streamable] or [Events], "" where it is found out.
+	// Transport is [TransportStreamable] or [TransportSSE]; "" detects it.
 	Transport string
-	// Ask is what the server may ask of the clients of its calls.
+	// Input says which input requests may reach the clients of calls.
 	Input InputPolicy
-	// Start is how long the server may take until it is ready, and MaxMessage what it may
-	// send at once, in bytes.
+	// StartTimeout bounds the time until the server is ready, and MaxMessage the size of one
+	// message, in bytes.
 	StartTimeout time.Duration
 	MaxMessage   int
-	// Lazy has the server reached when it is called first. It is no part of the hash: one
-	// that is reached goes on.
+	// Lazy connects on the first call. It is not part of the hash: a connected server stays
+	// connected.
 	Lazy bool `json:"-"`
 }
 
-// The values of [Place.Transport].
+// The values of [Target.Transport].
 const (
-	// Streamable is Streamable HTTP, of all revisions since 2025-03-26.
+	// TransportStreamable is Streamable HTTP, of all revisions since 2025-03-26.
 	TransportStreamable = "streamable"
-	// Events is HTTP with SSE, of revision 2024-11-05.
+	// TransportSSE is HTTP with SSE, of revision 2024-11-05.
 	TransportSSE = "sse"
 )
 
-// Hash is that of everything that the place says.
+// Hash returns a hash of all fields but Lazy.
 func (p Target) Hash() [32]byte {
 	// Plain data always encodes.
 	text, _ := json.Marshal(p)
@@ -284,7 +281,8 @@ func (p Target) Hash() [32]byte {
 
 type InputPolicy struct{ Elicit, Sample, Roots bool }
 
-// capabilities are those that the server is told once, where its revision has sessions.
+// capabilities returns the client capabilities for revisions with sessions, which are sent
+// once.
 func (a InputPolicy) capabilities() *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{}
 	if a.Elicit {
@@ -311,11 +309,11 @@ func (a InputPolicy) allows(method string) bool {
 	return a.Roots
 }
 
-// logLevelKey is the member of _meta by which servers without sessions are asked to log
-// (2026-07-28 server/utilities/logging): they log nothing otherwise.
+// logLevelKey is the member of _meta that requests logs from servers without sessions
+// (2026-07-28 server/utilities/logging): without it they log nothing.
 const logLevelKey = "io.modelcontextprotocol/logLevel"
 
-// leastLevel is the level from which on servers are asked to log of calls.
+// logLevel returns the minimum level of logs to request.
 //
 //lint:ignore SA1019 servers of all revisions know it
 func logLevel(debug bool) mcp.LoggingLevel {
@@ -325,8 +323,8 @@ func logLevel(debug bool) mcp.LoggingLevel {
 	return "info"
 }
 
-// hearLogs asks a server that has sessions to log, of what is for developers, too, where
-// debug says so. One that will not is heard no less.
+// setLogLevel requests logs from a server with sessions, including debug logs if debug is set.
+// A server that refuses stays in use.
 func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
 	can := l.session.InitializeResult().Capabilities
 	//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 are asked so
@@ -341,16 +339,16 @@ func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
 	return err
 }
 
-// debugging has a session log more while calls want that. It has one level for the calls of
-// all: no other is told what it did not ask for, and none pays for it longer than it must.
+// debugState counts the calls that want debug logs in a session, which has one log level for
+// all calls. The level is lowered after the last such call.
 type debugState struct {
 	mu    sync.Mutex
-	calls int  // that want it
-	on    bool // the server may log so
+	calls int  // calls that want debug logs
+	on    bool // the session may have the debug level
 }
 
-// hearDebug has a server that has sessions log more, before the call of ctx is made, until
-// leave is called. Neither is a part of the call, or takes longer than [leaveTime].
+// enableDebugLogs raises the log level of a session before the call of ctx, until leave is
+// called. Both requests are independent of the call and bounded by [stopTimeout].
 func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), callKey{}, (*Call)(nil))
 	level := func(debug bool) error {
@@ -363,7 +361,7 @@ func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
 	defer d.mu.Unlock()
 	if d.calls++; !d.on {
 		d.on = true
-		_ = level(true) // it has been said
+		_ = level(true) // already logged
 	}
 	return func() {
 		d.mu.Lock()
@@ -374,9 +372,9 @@ func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
 	}
 }
 
-// maxNoise is how much of the words of a server one record of the log has, in bytes.
+// maxLogText bounds server text in one log record, in bytes.
 const maxLogText = truncate.Least
 
-// logged is what a server says, for the log. Who hides secrets in it sees where it was cut:
-// half of one may stand there.
+// logText returns an attribute with text of a server. The truncation is marked, so that a
+// redactor can recognize a truncated secret.
 func logText(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxLogText)) }

@@ -15,39 +15,37 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// tokenKey is the member of _meta that names a request (2025-11-25 basic/utilities/
-// progress). Every request that the wire has a call for bears one.
+// tokenKey is the member of _meta that identifies a request (2025-11-25 basic/utilities/
+// progress). The request of every call has one.
 const tokenKey = "progressToken"
 
-// wire watches the messages of one connection in both directions. It is safe for
+// messageFilter inspects the messages of one connection in both directions. It is safe for
 // concurrent use.
 type messageFilter struct {
 	limits      jsonguard.Limits
 	inputPolicy InputPolicy
-	// changed is told of what the server says of itself: that a list has changed, by its
-	// method, and of a resource its URI.
+	// changed receives change notifications: the method for a changed list, and the URI of an
+	// updated resource.
 	changed func(method, uri string)
 	breaker circuitBreaker
 	rate    *rate.Limiter
-	ready   atomic.Bool // the handshake is over
-	// owed holds a token for each request of the server that has no answer yet, and that no
-	// client is asked for.
+	ready   atomic.Bool // the handshake is done
+	// slots holds a token for each unanswered request of the server that goes to no client.
 	slots chan struct{}
-	// over is done, and so dead closed, when the connection cannot be used any more.
+	// ctx is done, and done closed, when the connection can no longer be used.
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   <-chan struct{}
 
 	mu sync.Mutex
-	// calls are those that have not ended, by their tokens, and sent those whose requests
-	// have been sent, by the JSON of their ids.
+	// calls are the running calls by token. sent are the calls with sent requests, by JSON of
+	// the request id.
 	calls map[string]*Call
 	sent  map[string]*Call
-	// asked are requests of the server that have not been answered, by their ids.
+	// requests are the unanswered requests of the server, by id.
 	requests map[any]*serverRequest
-	cause    error // why the connection cannot be used any more
-	// running are those calls, and what is left of them when they have ended. None is added
-	// once there is a cause.
+	cause    error // why the connection can no longer be used
+	// running waits for the calls and their cleanup. No call is added once there is a cause.
 	running sync.WaitGroup
 }
 
@@ -59,14 +57,14 @@ func newMessageFilter(limits jsonguard.Limits, may InputPolicy, changed func(met
 	}
 }
 
-// The bounds of messages of a server that answer no call: how many at once, and how
-// often. More are read later, which holds up that server alone.
+// The rate limit of messages that answer no call. Further messages are read later, which delays
+// this server alone.
 const (
 	throttleBurst    = 1000
 	throttleInterval = time.Millisecond
 )
 
-// keepPace waits until one more such message may be read, or the connection is over.
+// throttle waits until the rate limit admits one more message, or the connection ends.
 func (w *messageFilter) throttle() { _ = w.rate.Wait(w.ctx) }
 
 type message struct {
@@ -74,11 +72,11 @@ type message struct {
 	method                    string
 }
 
-// errNoMessage says that JSON is no message of JSON-RPC.
+// errNotJSONRPC rejects JSON that is not a JSON-RPC message.
 var errNotJSONRPC = errors.New("the server sends what is no message of JSON-RPC")
 
-// parse takes a message apart that has passed the gate. Names count to the letter. Some
-// servers write that what they tell has no id.
+// parse decodes a message that has passed the guard. Names are case-sensitive. Some servers
+// send notifications with a null id.
 func parse(text []byte) (m message, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
@@ -94,8 +92,8 @@ func parse(text []byte) (m message, err error) {
 	return m, nil
 }
 
-// open begins to watch for the answer to a call, and has running wait for it. The error is
-// why no call can be made any more.
+// open registers a call and adds it to running. The error says why the connection cannot make
+// calls.
 func (w *messageFilter) open(c *Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,9 +116,8 @@ func (w *messageFilter) close(c *Call) {
 	w.detachRequests(c)
 }
 
-// outgoing takes note of a message that the client sends. It returns the stream that is
-// answered on, nil of an answer that is not to be sent, and of each answer to the server what
-// to call once it has been sent, or is not.
+// outgoing registers a message of the client. It returns the stream of its response, or nil for
+// an answer that must not be sent. For an answer, call sent once it has been sent or cannot be.
 func (w *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
 	on = &stream{}
 	m, err := parse(text)
@@ -146,7 +143,7 @@ func (w *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
 	return on, nil
 }
 
-// tokenOf returns the JSON of a member within objects, "" where there is none.
+// tokenOf returns the JSON of a nested member, or "".
 func tokenOf(value json.RawMessage, path ...string) string {
 	for _, name := range path {
 		var members map[string]json.RawMessage
@@ -158,9 +155,8 @@ func tokenOf(value json.RawMessage, path ...string) string {
 	return string(value)
 }
 
-// incoming takes in what the server sends on a stream. It returns what the client library
-// is to see of it, nil for nothing. An error ends the call, or the connection where the
-// stream is no call's.
+// incoming handles a message of the server. It returns what the client library sees, or nil. An
+// error ends the call of the stream, or the connection if the stream is shared.
 func (w *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
 	m, err := w.check(text)
 	if err != nil {
@@ -169,7 +165,7 @@ func (w *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
 	switch {
 	case m.method == "" && m.id != nil && m.fault == nil && on.isListen:
 		w.throttle()
-		return nil, nil // which says that the stream ends
+		return nil, nil // it announces the end of the stream
 	case m.method == "" && m.id != nil:
 		on.noteResponse(idOf(m.id))
 		return w.response(m, text), nil
@@ -183,7 +179,7 @@ func (w *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
 	return nil, errNotJSONRPC
 }
 
-// pass lets a message through the gate, and takes it apart.
+// check validates a message and decodes it.
 func (w *messageFilter) check(text []byte) (message, error) {
 	if err := jsonguard.Check(text, w.limits); err != nil {
 		return message{}, fmt.Errorf("the server sends what may not pass: %w", err)
@@ -191,8 +187,8 @@ func (w *messageFilter) check(text []byte) (message, error) {
 	return parse(text)
 }
 
-// response gives a result to its call. The client library learns that it has come, and
-// sees those alone that no call waits for.
+// response passes a result to its call. The client library sees a placeholder, or the original
+// if no call waits for it.
 func (w *messageFilter) response(m message, text []byte) []byte {
 	w.mu.Lock()
 	c := w.sent[string(m.id)]
@@ -200,7 +196,7 @@ func (w *messageFilter) response(m message, text []byte) []byte {
 	w.mu.Unlock()
 	if c == nil {
 		w.throttle()
-		return text // of its handshake, or to nothing: then it drops it
+		return text // part of the handshake, or dropped by the library
 	}
 	c.setResponse(m)
 	if m.fault != nil {
@@ -209,9 +205,8 @@ func (w *messageFilter) response(m message, text []byte) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":` + c.placeholder(m.result) + `}`)
 }
 
-// only returns the call that runs, nil when there are several. The lists that are read
-// meanwhile, and completions, are calls of nobody who could be asked or told. Its caller
-// holds mu.
+// soleCall returns the only running call, or nil if there are several. Lists and completions do
+// not count: they have no client for input requests and notifications. The caller holds mu.
 func (w *messageFilter) soleCall() *Call {
 	var only *Call
 	for _, c := range w.calls {
@@ -226,7 +221,7 @@ func (w *messageFilter) soleCall() *Call {
 	return only
 }
 
-// notification tells who it is for.
+// notification routes a notification.
 func (w *messageFilter) notification(m message, text []byte, of *Call) []byte {
 	switch m.method {
 	case "notifications/progress":
@@ -258,11 +253,11 @@ func (w *messageFilter) notification(m message, text []byte, of *Call) []byte {
 	case "notifications/subscriptions/acknowledged":
 		return text
 	}
-	return nil // of all others the client library wants to know nothing
+	return nil // the client library needs no others
 }
 
-// judge takes note of how a call has ended: by its cause if it was cancelled, and with the
-// error. It gives the connection up when it is of no use.
+// recordOutcome records how a call ended: cause is set if it was cancelled. It ends the
+// connection if too many calls have failed.
 func (w *messageFilter) recordOutcome(c *Call, cause, err error) {
 	_, cut := cause.(streamError)
 	var enough bool
@@ -293,33 +288,30 @@ func (w *messageFilter) fail(cause error) {
 	}
 }
 
-// failure is why the connection has ended; nil while it has not.
+// failure says why the connection has ended; nil while it has not.
 func (w *messageFilter) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cause
 }
 
-// maxFailures is how many calls fail in a row before a connection is given up.
+// maxFailures is the number of consecutive failures that opens the circuit breaker.
 const maxFailures = 5
 
-// ErrFailing is why the calls of a connection end whose calls have failed one after the
-// other.
+// ErrCircuitOpen ends the calls of a connection after maxFailures.
 var ErrCircuitOpen = errors.New("calls of the server have failed one after the other")
 
-// errTooMuch marks what a server sends that is more than may pass: it is alive, and what
-// it answers to another call may be less.
+// errOversized marks data beyond a limit: the server is alive, and the next response may be
+// smaller.
 var errOversized = errors.New("more than may pass")
 
-// breaker counts how calls end that a connection has been of no use to. It is safe for
-// concurrent use.
+// circuitBreaker counts consecutive failures of a connection. It is safe for concurrent use.
 type circuitBreaker struct {
-	reads atomic.Uint64 // counts what comes of the server, of whatever kind
+	reads atomic.Uint64 // counts reads from the server of any kind
 
 	mu sync.Mutex
-	// failed are calls without an answer since the last that had one. silent are calls whose
-	// time was over and that have all begun since the server was heard for the last time,
-	// which was at the time since.
+	// failed counts failures since the last response. timeouts counts calls that timed out
+	// without any read since they started; all of them started at timeoutsSince.
 	failed, timeouts int
 	timeoutsSince    uint64
 }
@@ -330,7 +322,7 @@ func (b *circuitBreaker) recordSuccess() {
 	b.failed, b.timeouts = 0, 0
 }
 
-// fails notes that a call has come to nothing, and reports whether that is enough.
+// recordFailure counts a failed call, and reports whether the limit is reached.
 func (b *circuitBreaker) recordFailure() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -338,8 +330,8 @@ func (b *circuitBreaker) recordFailure() bool {
 	return b.failed >= maxFailures
 }
 
-// waits notes that the time of a call was over which began when so much had been heard,
-// and reports whether that is enough. A server that talks may be slow.
+// recordTimeout counts a timed out call that started at a count of reads, and reports whether
+// the limit is reached. A server that sends data may be slow.
 func (b *circuitBreaker) recordTimeout(began uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -353,7 +345,7 @@ func (b *circuitBreaker) recordTimeout(began uint64) bool {
 	return b.timeouts >= maxFailures
 }
 
-// listen returns what is read from the server, of which the breaker hears.
+// countReads returns a reader that counts reads from the server.
 func (b *circuitBreaker) countReads(r io.ReadCloser) io.ReadCloser { return &countingReader{r, b} }
 
 type countingReader struct {
@@ -369,7 +361,7 @@ func (h *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isTooMuch reports whether a server was refused for how much it sends.
+// isOversized reports whether data of a server was rejected for its size.
 func isOversized(err error) bool {
 	refused, ok := errors.AsType[*jsonguard.Error](err)
 	return errors.Is(err, errOversized) || ok && (refused.Kind == jsonguard.TooLarge || refused.Kind == jsonguard.TooDeep || refused.Kind == jsonguard.TooMany)

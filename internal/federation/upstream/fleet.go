@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// Fleet keeps connections to servers, each by itself: one that is dead, or hangs, holds
-// up no other. It is safe for concurrent use.
+// Fleet manages connections to servers, independently of each other: a server that is down or
+// hangs does not delay others. It is safe for concurrent use.
 type Fleet struct {
 	// Fixed at creation.
 	options           Options
 	onListChanged     func()
 	onResourceUpdated func(name, uri string)
-	dials             dialSemaphore  // of those that are being connected to
-	background        sync.WaitGroup // of all that were kept at some time
+	dials             dialSemaphore  // limits concurrent dials
+	background        sync.WaitGroup // waits for all servers ever started
 
 	mu        sync.Mutex
 	servers   map[string]*server
-	suspended map[string]suspendedCall // by their handles
+	suspended map[string]suspendedCall // by handle
 	closed    bool
 }
 
-// NewFleet returns a fleet of no servers. It tells listed when what one of them offers is
-// another thing than before, and updated when one tells that a resource has changed of
-// which it was asked to tell. Neither must block.
+// NewFleet returns a fleet without servers. It calls onListChanged when the listing of a server
+// has changed, and onResourceUpdated when a server reports a change of a subscribed resource.
+// Neither may block.
 func NewFleet(o Options, onListChanged func(), onResourceUpdated func(name, uri string)) *Fleet {
 	return &Fleet{options: o, onListChanged: onListChanged, onResourceUpdated: onResourceUpdated, dials: make(dialSemaphore, maxDials), servers: map[string]*server{}, suspended: map[string]suspendedCall{}}
 }
 
-// Keep has the fleet be of these servers, by their names. One whose place is as it was
-// goes on as it is.
+// SetTargets reconciles the servers with targets, by name. A server with an unchanged target
+// keeps its connection.
 func (f *Fleet) SetTargets(targets []Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,8 +61,8 @@ func (f *Fleet) SetTargets(targets []Target) {
 	f.servers = kept
 }
 
-// start begins to connect to a server. What was wanted of the one before it by its name,
-// nil for none, is wanted of this one.
+// startServer starts connecting to a server. It inherits the subscriptions of the server that
+// it replaces, if any.
 func (f *Fleet) startServer(p Target, before *server) *server {
 	var wanted []string
 	if before != nil {
@@ -74,7 +74,7 @@ func (f *Fleet) startServer(p Target, before *server) *server {
 	s.options.Changed = s.changed
 	f.background.Go(func() {
 		s.run(ctx)
-		s.settled.close() // nobody waits for one that is stopped
+		s.settled.close() // unblocks waiters of a stopped server
 		s.attempted.close()
 	})
 	return s
@@ -87,19 +87,19 @@ func (f *Fleet) server(name string) *server {
 }
 
 type ServerState struct {
-	// Listing is what it offers; nil while that is not known.
+	// Listing is what the server offers; nil while that is not known.
 	Listing *Listing
-	// Err is why it cannot be reached, in words for the operator; nil while it can.
+	// Err says why the server cannot be reached, for the operator; nil while it can.
 	Err error
-	// Since is when this began to be so, and Again when it is tried again.
+	// Since is the start of this state, and RetryAt the next attempt to connect.
 	Since, RetryAt time.Time
-	// Revision is that of the protocol, "" before one is agreed on.
+	// Revision is the protocol revision, or "" before one is negotiated.
 	Revision string
-	// Idle says that it is lazy, and nobody has called it yet.
+	// Idle means that the server is lazy and has not been called.
 	Idle bool
 }
 
-// State returns how a server is; the zero State is that of none.
+// State returns the state of a server, or the zero ServerState if it does not exist.
 func (f *Fleet) State(name string) ServerState {
 	s := f.server(name)
 	if s == nil {
@@ -110,8 +110,8 @@ func (f *Fleet) State(name string) ServerState {
 	return s.state
 }
 
-// Listing returns what the server of a place offers; nil while that is not known, or the
-// fleet is of another server by that name.
+// Listing returns what the server of a target offers. It is nil while that is not known, and if
+// the fleet has another target under that name.
 func (f *Fleet) Listing(p Target) *Listing {
 	s := f.server(p.Name)
 	if s == nil || s.hash != p.Hash() {
@@ -122,19 +122,19 @@ func (f *Fleet) Listing(p Target) *Listing {
 	return s.state.Listing
 }
 
-// Subscribe has a server tell when a resource changes, now and whenever it is reached
-// again, as far as it can. One server tells of 1,000 resources at most.
+// Subscribe subscribes to changes of a resource, now and after each reconnect, if the server
+// supports it. A server has at most 1,000 subscriptions.
 func (f *Fleet) Subscribe(name, uri string) {
 	f.updateSubscriptions(name, func(s *subscriptions) { s.add(uri) })
 }
 
-// Unsubscribe takes back [Fleet.Subscribe].
+// Unsubscribe reverts [Fleet.Subscribe].
 func (f *Fleet) Unsubscribe(name, uri string) {
 	f.updateSubscriptions(name, func(s *subscriptions) { s.remove(uri) })
 }
 
-// subscribed changes what a server is wanted to tell of. It is not replaced meanwhile by
-// another one, which takes over what is wanted of it.
+// updateSubscriptions changes the subscriptions of a server. It holds the lock, so that a
+// replacement of the server inherits them.
 func (f *Fleet) updateSubscriptions(name string, change func(*subscriptions)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,8 +149,8 @@ func (f *Fleet) HasServers() bool {
 	return len(f.servers) > 0
 }
 
-// Settle waits until every server has told what it offers, or could not be reached once.
-// It returns the error of ctx when that is done first.
+// WaitReady waits until each server has listed its offers or failed once. It returns the error
+// of ctx if ctx is done first.
 func (f *Fleet) WaitReady(ctx context.Context) error {
 	f.mu.Lock()
 	servers := slices.Collect(maps.Values(f.servers))
@@ -165,8 +165,8 @@ func (f *Fleet) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Unsettled are the names of the servers that have neither told what they offer nor failed
-// yet, sorted.
+// NotReady returns the sorted names of the servers that have neither listed their offers nor
+// failed.
 func (f *Fleet) NotReady() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,10 +181,10 @@ func (f *Fleet) NotReady() (names []string) {
 	return names
 }
 
-// UnreachableError says that a server cannot be reached now.
+// UnreachableError reports that a server cannot be reached now.
 type UnreachableError struct {
-	// Name is that of the server, and Wait how long it is until it is tried again; 0 where
-	// that is not known.
+	// Name is the name of the server. RetryAfter is the time until the next attempt to connect,
+	// or 0 if it is not known.
 	Name       string
 	RetryAfter time.Duration
 	Err        error
@@ -194,22 +194,22 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the server %q cannot be reached", e.Name)
 }
 
-// Unwrap returns why, which is for the operator.
+// Unwrap returns the cause, for the operator.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// ErrChanged is why a call is not made of a server that offers something else than was known
-// of it.
+// ErrListingChanged refuses a call because the server does not offer the accepted definition
+// any more.
 var ErrListingChanged = errors.New("what is called is not what the server offers now")
 
-// now returns the link, nil while there is none, and how the server is.
+// connection returns the connection, or nil, and the state of the server.
 func (s *server) connection() (*Conn, ServerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn, s.state
 }
 
-// Begin makes a call at a server (see [Link.Begin]), which is reached first if it is idle.
-// The error is an [*UnreachableError], or wraps [ErrChanged].
+// Start starts a call at a server (see [Conn.Start]), and connects an idle server first. The
+// error is an [*UnreachableError], or wraps [ErrListingChanged].
 func (f *Fleet) Start(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
@@ -228,7 +228,7 @@ func (f *Fleet) Start(ctx context.Context, name string, r Request, heard Listene
 	if r.AcceptsListing != nil && !r.AcceptsListing(state.Listing) {
 		return nil, fmt.Errorf("the server %q: %w", name, ErrListingChanged)
 	}
-	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
+	if err := link.Err(); err != nil { // the server reconnects once the connection is cleaned up
 		return nil, &UnreachableError{Name: name, RetryAfter: minBackoff, Err: err}
 	}
 	return link.Start(ctx, r, heard), nil
@@ -251,34 +251,33 @@ func (f *Fleet) Close() {
 	f.background.Wait()
 }
 
-// parked is a call that waits for the client that made it, at a server that has not ended
-// it.
+// suspendedCall is a running call that waits for the client's response to an input request.
 type suspendedCall struct {
 	call    *Call
 	owner   string
 	timeout *time.Timer
 }
 
-// maxParked is how many calls wait at once, and maxParkedBy how many of one caller.
+// maxSuspended bounds all suspended calls, and maxSuspendedPerOwner those of one owner.
 const (
 	maxSuspended         = 1024
 	maxSuspendedPerOwner = 128
 )
 
-// parkTime is how long a call waits at most.
+// suspendTimeout bounds the suspension of a call.
 const suspendTimeout = 15 * time.Minute
 
-// errUnanswered is why a call ends that has waited for too long, and errCrowded why one ends
-// that finds no place to wait.
+// errInputTimeout ends a call after suspendTimeout, and errTooManySuspended one beyond the
+// limits.
 var (
 	errInputTimeout     = errors.New("the client has not answered in time")
 	errTooManySuspended = errors.New("too many calls wait for their clients")
 )
 
-// Park keeps a call until [Fleet.Resume] goes on with it by the handle, which nobody can
-// guess. One that nobody goes on with is cancelled. by is text that stands for who made the
-// call, and for nobody else: one caller takes the places of no other. Where there is none
-// left the call is cancelled, and the handle is "".
+// Suspend stores a call until [Fleet.Resume] is called with the handle, which cannot be
+// guessed. It cancels the call after suspendTimeout. owner is text unique to the caller, so
+// that one caller cannot exhaust the capacity of others. Beyond the limits it cancels the call
+// and returns "".
 func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
 	c.attach(nil)
 	f.mu.Lock()
@@ -296,7 +295,7 @@ func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
 	return handle
 }
 
-// parkedBy returns how many calls of a caller wait. Its caller holds mu.
+// suspendedBy counts the suspended calls of an owner. The caller holds mu.
 func (f *Fleet) suspendedBy(owner string) (n int) {
 	for _, p := range f.suspended {
 		if p.owner == owner {
@@ -306,8 +305,8 @@ func (f *Fleet) suspendedBy(owner string) (n int) {
 	return n
 }
 
-// Resume returns the call of a handle, once, and has l hear of it from now on. It is nil
-// where none waits.
+// Resume returns a suspended call, once, and attaches l to it. It returns nil if the handle is
+// unknown.
 func (f *Fleet) Resume(handle string, l Listener) *Call {
 	f.mu.Lock()
 	p, waits := f.suspended[handle]
@@ -322,19 +321,18 @@ func (f *Fleet) Resume(handle string, l Listener) *Call {
 }
 
 const (
-	// maxDialling is how many servers are connected to, and tell what they offer, at once.
+	// maxDials bounds the servers that connect and list their offers at the same time.
 	maxDials = 32
-	// maxHeld is how long one of them counts: a server that hangs holds up no other for
-	// longer.
+	// maxDialHold bounds how long one of them counts, so that a server that hangs does not
+	// delay others longer.
 	maxDialHold = 100 * time.Millisecond
 )
 
-// gate bounds how many do something at once that do not take long for it. It is safe for
-// concurrent use.
+// dialSemaphore limits concurrent work that usually is short. It is safe for concurrent use.
 type dialSemaphore chan struct{}
 
-// enter waits for a place, or until ctx is done. The place is that of another one once leave
-// is called, which may be more than once, or maxHeld is over.
+// acquire waits for a slot, or until ctx is done. The slot is free again after release, which
+// may be called more than once, or after maxDialHold.
 func (g dialSemaphore) acquire(ctx context.Context) (release func()) {
 	select {
 	case g <- struct{}{}:

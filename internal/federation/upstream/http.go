@@ -16,23 +16,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxRequest bounds what the client library sends at once, in bytes. Arguments are
-// bounded before.
+// maxRequest bounds one request of the client library, in bytes. Arguments have their own
+// limit.
 const maxRequest = 64 << 20
 
-// maxFault bounds the body of an answer that is none, in bytes.
+// maxFault bounds the body of an error response, in bytes.
 const maxFault = 64 << 10
 
 type filterTransport struct {
 	conn *Conn
 	next http.RoundTripper
-	// plainEvents says that the server speaks as revision 2024-11-05 has it, and absent that
-	// it has said last that nothing of it is at the URL.
+	// legacySSE selects the transport of revision 2024-11-05. absent means that the last status
+	// says that there is no MCP server at the URL.
 	legacySSE bool
 	absent    atomic.Bool
-	// trouble is why the last request came to nothing that was no call's; nil where it did not.
+	// lastErr is why the last request outside of a call failed, or nil.
 	lastErr atomic.Pointer[requestError]
-	// life ends with the link, and with it all that the client library still sends then.
+	// ctx ends with the connection, and with it all requests of the client library.
 	ctx context.Context
 }
 
@@ -65,7 +65,7 @@ func (t *filterTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// ending is a body with whose end something else ends.
+// hookedBody calls end when it is closed.
 type hookedBody struct {
 	io.ReadCloser
 	end func()
@@ -121,8 +121,8 @@ func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, e
 	return resp, nil
 }
 
-// leave tells the server that a session is over, which need not hear it: some wait until
-// all calls have ended.
+// closeSession notifies the server that the session has ended. It does not wait long: some
+// servers respond only after all calls have ended.
 func (t *filterTransport) closeSession(out *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(out.Context(), stopTimeout)
 	defer cancel()
@@ -135,8 +135,8 @@ func (t *filterTransport) closeSession(out *http.Request) (*http.Response, error
 	return resp, nil
 }
 
-// reply bounds how long a server may take to take an answer to its own request. It returns
-// the context of that, and what to call when it is over, which calls sent.
+// answerTimeout bounds the time that a server may take to accept an answer to its own request.
+// It returns the bounded context, and a function to call at the end, which calls sent.
 func (w *messageFilter) answerTimeout(ctx context.Context, sent func()) (_ context.Context, end func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendTimeout, errAnswerNotRead)
 	stop := context.AfterFunc(w.ctx, cancel)
@@ -150,7 +150,7 @@ func (w *messageFilter) answerTimeout(ctx context.Context, sent func()) (_ conte
 	})
 }
 
-// unsent is what the client library sees of a message that no server has to hear.
+// syntheticAccepted is the response to a message that is not sent.
 func syntheticAccepted(out *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusAccepted, Status: http.StatusText(http.StatusAccepted), Header: http.Header{}, Body: http.NoBody, Request: out}
 }
@@ -158,9 +158,10 @@ func syntheticAccepted(out *http.Request) *http.Response {
 // methodHeader names the method of a message to a server without sessions.
 const methodHeader = "Mcp-Method"
 
-// outgoing has the wire see a message of the client (see [wire.outgoing]). A server without
-// sessions is told of no cancellation: it sees that the stream of the call is closed
-// (2026-07-28 basic/patterns/cancellation), and may refuse anything else.
+// filterOutgoing passes a message of the client through the filter (see
+// [messageFilter.outgoing]). A server without sessions gets no cancellation: it sees that the
+// stream of the call is closed (2026-07-28 basic/patterns/cancellation), and may reject the
+// notification.
 func (t *filterTransport) filterOutgoing(out *http.Request) (on *stream, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
 		return &stream{call: callOf(out.Context())}, nil, nil
@@ -178,7 +179,7 @@ func (t *filterTransport) filterOutgoing(out *http.Request) (on *stream, sent fu
 	return on, sent, nil
 }
 
-// whole reads an answer that is one message, or nothing.
+// readMessage reads a response that is one message, or empty.
 func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 	defer resp.Body.Close()
 	limit := t.conn.filter.limits.Bytes
@@ -195,17 +196,17 @@ func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 		}
 	}
 	if len(text) == 0 && on.call != nil && resp.StatusCode == http.StatusOK {
-		return errEmptyAnswer // of which the client library would end the connection
+		return errEmptyAnswer // it would make the client library end the connection
 	}
 	replaceBody(resp, text)
 	return nil
 }
 
-// errNothing says that a server has not answered a call at all.
+// errEmptyAnswer fails a call that gets no response.
 var errEmptyAnswer = errors.New("the server answers with nothing")
 
-// fault lets an error of the protocol through that stands in an answer with a status of
-// failure, and nothing else of it. It reports whether there is one.
+// passError passes a protocol error in a response with an error status, and drops any other
+// body. It reports whether there was one.
 func (t *filterTransport) passError(resp *http.Response) bool {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFault+1))
@@ -219,8 +220,8 @@ func (t *filterTransport) passError(resp *http.Response) bool {
 	return false
 }
 
-// refused takes in what the server says with a status of failure (see [wire.incoming]):
-// nothing but an error of the protocol.
+// errorResponse filters the body of a response with an error status (see
+// [messageFilter.incoming]). It accepts only protocol errors.
 func (w *messageFilter) errorResponse(text []byte) ([]byte, error) {
 	m, err := w.check(text)
 	switch {
@@ -232,8 +233,8 @@ func (w *messageFilter) errorResponse(text []byte) ([]byte, error) {
 	return w.response(m, text), nil
 }
 
-// unread has nobody see the body of an answer, which the client library closes unread. One
-// that is short is read, so that the connection is of further use.
+// discardBody empties the body of a response that the client library closes unread. It reads a
+// short one, so that the connection can be reused.
 func discardBody(resp *http.Response) {
 	if n := resp.ContentLength; n > 0 && n <= maxFault {
 		_, _ = io.Copy(io.Discard, resp.Body)
@@ -246,16 +247,16 @@ func replaceBody(resp *http.Response, text []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 }
 
-// trouble is why a request over HTTP came to nothing, in words for the operator: those of
-// the client library tell the way that the error has gone.
+// requestError says why an HTTP request failed, in words for the operator. The errors of the
+// client library only describe internal layers.
 type requestError struct{ error }
 
-// opens reports whether a request is one by which a connection is made.
+// isConnecting reports whether a request is part of connecting.
 func (t *filterTransport) isConnecting(out *http.Request) bool {
 	return out.Method == http.MethodPost || t.legacySSE
 }
 
-// troubled notes why a request came to nothing, and returns it.
+// recordError records why a request failed, and returns err.
 func (t *filterTransport) recordError(of *Call, out *http.Request, err error) error {
 	switch {
 	case of != nil:
@@ -266,7 +267,7 @@ func (t *filterTransport) recordError(of *Call, out *http.Request, err error) er
 	return err
 }
 
-// errNoServer is of an answer that no server of MCP gives.
+// errNotMCP fails on a response that no MCP server sends.
 var errNotMCP = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
 
 func statusError(status int, within bool) error {
@@ -290,13 +291,13 @@ func statusError(status int, within bool) error {
 	return fmt.Errorf("the server refuses (%s)", said)
 }
 
-// way is one in which a server over HTTP is spoken to.
+// transportVariant is a URL and a transport to reach a server.
 type transportVariant struct{ url, transport string }
 
-// ways returns those in which the server of a place may be spoken to, in the order of
-// trying. One of revision 2024-11-05 takes no POST where it has its events (2025-11-25
-// basic/transports, Backwards Compatibility). A URL without a path names a host: its
-// server is where those of its kind are by custom, or at the root.
+// variants returns the variants of a target in the order to try. A server of revision
+// 2024-11-05 accepts no POST at its event URL (2025-11-25 basic/transports, Backwards
+// Compatibility). A URL without a path names a host: the server is at the conventional path, or
+// at the root.
 func (p Target) variants() (found []transportVariant) {
 	all := []transportVariant{{p.URL, TransportStreamable}, {p.URL, TransportSSE}}
 	if at, err := url.Parse(p.URL); err == nil && at.Path == "" {
@@ -315,12 +316,12 @@ func withPath(at url.URL, path string) string {
 	return at.String()
 }
 
-// unposted are the statuses by which a server says that nothing of it is at a URL
-// (2026-07-28 basic/transports, Backward Compatibility).
+// notFoundStatuses say that there is no MCP server at a URL (2026-07-28 basic/transports,
+// Backward Compatibility).
 var notFoundStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
 
-// find finds the way in which the server is spoken to: the one that is known first, and
-// the next one only where the server says that it is not there.
+// probe finds a variant that works. It tries the known variant first, and the next one only if
+// the server says that it is not there.
 func (l *Conn) probe(ctx context.Context, known transportVariant) error {
 	ways := l.target.variants()
 	if i := slices.Index(ways, known); i > 0 {
@@ -350,7 +351,7 @@ func (l *Conn) probe(ctx context.Context, known transportVariant) error {
 	return first
 }
 
-// client is the transport of the client library.
+// client returns the transport for the client library.
 func (w transportVariant) client(t *filterTransport) mcp.Transport {
 	web := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if w.transport == TransportSSE {

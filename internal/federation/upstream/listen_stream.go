@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// methodListen is that of the request by which a server without sessions is asked to tell
-// what changes, on the stream that answers it (2026-07-28 basic/patterns/subscriptions).
+// methodListen requests change notifications from a server without sessions, on the stream of
+// the response (2026-07-28 basic/patterns/subscriptions).
 const methodListen = "subscriptions/listen"
 
-// firstListen is how long it is until a server is listened to again that has ended such a
-// stream, each time for twice as long where the stream has not lasted: longestWait at most.
+// firstListenDelay is the delay before a listen stream is reopened. It doubles, up to
+// maxBackoff, each time a stream was short.
 const firstListenDelay = time.Second
 
-// listening is a stream on which a server tells what changes. The server may end it at any
-// time, as may what stands before it. It is asked for again then, which the client library
-// does not do, and all that may have changed meanwhile is taken for changed. Calls go on.
+// listenStream is a stream of change notifications. The server, or a proxy, may end it at any
+// time. Then it is reopened, which the client library does not do, and everything is assumed to
+// have changed. Calls continue.
 type listenStream struct {
-	io.ReadCloser // the stream as it is now
+	io.ReadCloser // the current stream
 	transport     *filterTransport
 	request       *http.Request
 	stream        *stream
@@ -32,8 +32,8 @@ type listenStream struct {
 	ended         bool // it has ended for good
 }
 
-// listens returns the answer to a request, which goes on as long as the client library wants
-// it to if it is such a stream.
+// wrapListen wraps the body of a response if it is a listen stream, so that it is reopened
+// until the client library closes it.
 func (t *filterTransport) wrapListen(out *http.Request, body io.ReadCloser, on *stream) io.ReadCloser {
 	if out.Header.Get(methodHeader) != methodListen || out.GetBody == nil {
 		return body
@@ -42,9 +42,9 @@ func (t *filterTransport) wrapListen(out *http.Request, body io.ReadCloser, on *
 	return &listenStream{ReadCloser: body, transport: t, request: out, stream: on, openedAt: time.Now(), wait: firstListenDelay}
 }
 
-// listensLater returns the answer to a request for such a stream that has come to nothing: it
-// is asked for again, of which the client library knows nothing. It returns nil of any other
-// request, and before the server is ready.
+// retryListen returns a response for a listen request that has failed: the stream is opened
+// later, and the client library does not notice. It returns nil for other requests, and before
+// the server is ready.
 func (t *filterTransport) retryListen(out *http.Request, on *stream) *http.Response {
 	body := t.wrapListen(out, http.NoBody, on)
 	if body == http.NoBody || !t.conn.filter.ready.Load() {
@@ -63,8 +63,8 @@ func (l *listenStream) Read(p []byte) (int, error) {
 	}
 }
 
-// again asks for the stream until there is one. It reports false where nobody wants it any
-// more, or the server has none, or cannot be reached, which ends the connection.
+// reopen opens the stream again, with backoff. It returns false if the stream is closed, the
+// server does not support it, or the server is unreachable, which ends the connection.
 func (l *listenStream) reopen() bool {
 	if time.Since(l.openedAt) > stableAfter {
 		l.wait = firstListenDelay
@@ -109,8 +109,8 @@ func isStream(r *http.Response) bool {
 	return r.StatusCode == http.StatusOK && kind == "text/event-stream"
 }
 
-// passes reports whether a server that refuses with a status may do better soon: also with
-// another token, which it is asked with then.
+// isTransient reports whether a request that failed with a status may succeed later, including
+// with a new token.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -120,11 +120,11 @@ func isTransient(status int) bool {
 	return false
 }
 
-// errNoAnswer is of a server that takes a request and does not answer it. What becomes of
-// its calls says whether it is of use.
+// errNoAnswer reports that a listen request got no response in time. The outcome of calls
+// decides whether the connection is usable.
 var errNoAnswer = errors.New("the server does not answer")
 
-// ask asks for the stream, which is to begin within [defaultStart].
+// open requests the stream, which has to start within [defaultStart].
 func (l *listenStream) open() (*http.Response, error) {
 	body, err := l.request.GetBody()
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *listenStream) open() (*http.Response, error) {
 	return resp, nil
 }
 
-// missed has all be taken for changed of which the stream tells.
+// assumeChanged reports a change of everything that the stream covers.
 func (l *listenStream) assumeChanged() {
 	var asked struct {
 		Params struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Listing is what a server offers, as it says itself.
+// Listing is what a server offers, as it lists it.
 type Listing struct {
 	Instructions string
-	// Tools, Resources, Templates and Prompts are entries of its lists, as JSON objects.
+	// Tools, Resources, Templates and Prompts are the entries of its lists, as JSON objects.
 	Tools, Resources, Templates, Prompts []json.RawMessage
-	// Completes says that the server completes values, and Subscribes that it tells when
-	// resources change.
+	// HasCompletions and CanSubscribe report whether the server supports completions and
+	// resource subscriptions.
 	HasCompletions, CanSubscribe bool
-	// TTL is how long the lists hold without a word of the server; 0 where it does not say.
+	// TTL is how long the lists may be cached; 0 if the server does not say.
 	TTL time.Duration
 }
 
-// size is that of all entries, in bytes.
+// size returns the size of all entries, in bytes.
 func (l *Listing) size() (n int) {
 	for _, list := range [][]json.RawMessage{l.Tools, l.Resources, l.Templates, l.Prompts} {
 		for _, entry := range list {
@@ -32,8 +32,8 @@ func (l *Listing) size() (n int) {
 	return n
 }
 
-// The bounds of lists. A server may send much at once, and as many pages as it likes: what
-// it lists is kept for as long as it is served.
+// The limits of lists. A server may send large pages, and any number of them. Lists stay in
+// memory while they are served.
 const (
 	maxPages   = 1000
 	maxEntries = 10_000
@@ -41,7 +41,7 @@ const (
 	maxListed = 16 << 20
 )
 
-// The methods of lists, each with the member that holds them.
+// The list methods, each with the member that holds its entries.
 var lists = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
@@ -79,8 +79,7 @@ func (l *Conn) List(ctx context.Context) (*Listing, error) {
 	return found, nil
 }
 
-// pages reads all pages of a list, which may have so many bytes as are left, and returns
-// how long they hold.
+// listPages reads all pages of a list, within the remaining bytes, and returns their TTL.
 func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
@@ -100,7 +99,7 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 		if json.Unmarshal(reply, &members) != nil || json.Unmarshal(members[lists[method]], &page.Entries) != nil && members[lists[method]] != nil {
 			return 0, errors.New("the list cannot be read")
 		}
-		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // one that is no text ends the list
+		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // a cursor that is not a string ends the list
 		_ = json.Unmarshal(members["ttlMs"], &page.TTLMs)
 		if *to = append(*to, page.Entries...); len(*to) > maxEntries {
 			return 0, fmt.Errorf("the list has more than %d entries", maxEntries)
@@ -118,7 +117,7 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 	}
 }
 
-// call makes a call to its end, of which nobody is asked.
+// callSync makes a call and waits for its result. It refuses input requests.
 func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error) {
 	c := l.Start(ctx, r, nil)
 	defer c.Cancel(context.Canceled)
@@ -142,7 +141,7 @@ func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error)
 	}
 }
 
-// page asks for a page of a list; the name of the request is the cursor.
+// requestPage requests a page of a list; the name of the request is the cursor.
 func (l *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err error) {
 	switch r.Method {
 	case "tools/list":

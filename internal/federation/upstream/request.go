@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// The methods of requests that go to servers, and of those that come from them.
+// The methods of requests to servers and from servers.
 const (
 	MethodTool     = "tools/call"
 	MethodRead     = "resources/read"
@@ -23,69 +23,67 @@ const (
 	methodRoots  = "roots/list"
 	methodPing   = "ping"
 
-	// methodCancelled is that of the notification by which one side wants no answer to its
-	// request any more.
+	// methodCancelled is the notification that cancels a request.
 	methodCancelled = "notifications/cancelled"
-	// methodUpdated is that of the notification that a resource has changed.
+	// methodUpdated is the notification that a resource has changed.
 	methodUpdated = "notifications/resources/updated"
 )
 
 type Request struct {
-	// Method is one of those above.
+	// Method is one of the Method constants.
 	Method string
-	// Name is that of the tool or the prompt, or the URI of the resource, as the server
-	// itself calls it. A completion has none.
+	// Name is the server's name of the tool or prompt, or the URI of the resource. A completion
+	// has none.
 	Name string
-	// Arguments are a JSON object; of a completion its params.
+	// Arguments are a JSON object: the arguments, or the params of a completion.
 	Arguments json.RawMessage
-	// Can are the capabilities of the client that the server may ask, as MCP names them;
-	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
-	// [Place] once.
+	// ClientCapabilities are the capabilities that the server may use, in MCP form, or nil.
+	// Servers of revisions before 2026-07-28 receive the capabilities of the [Target] once
+	// instead.
 	ClientCapabilities json.RawMessage
-	// Debug has the server asked for log records of the level debug, too.
+	// DebugLogs requests debug logs, too.
 	DebugLogs bool
-	// Responses and State go on with a call that a server of that revision has not ended:
-	// what its client answered, by the keys of the requests.
+	// Responses and State continue a call after input requests of a server of revision
+	// 2026-07-28: the responses by request key, and the state of the server.
 	Responses map[string]json.RawMessage
 	State     string
-	// Accepts reports whether the call may be made of a server that lists this, which is what
-	// it said last on the connection that is called on. Nil accepts all.
+	// AcceptsListing reports whether the call may be made, given the latest listing on the
+	// connection. Nil accepts all.
 	AcceptsListing func(*Listing) bool
 }
 
-// Listener hears what a server tells of a call before it ends. Its methods must not
-// block.
+// Listener receives the notifications of a call until it ends. Its methods must not block.
 type Listener interface {
-	// Progress tells that done of total is done; total is nil when not known.
+	// Progress reports progress; total is nil if it is not known.
 	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is what the server calls it, and fields are JSON of any
-	// kind, nil where there is a message.
+	// Log reports a log record. level is the server's level. fields are JSON of any kind, nil
+	// if there is a message.
 	Log(level, message string, fields json.RawMessage)
 }
 
-// Reply is what comes next of a call: exactly one of Result, Fault and Asked is set.
+// Reply is the next update of a call. Exactly one of Result, Error and InputRequests is set.
 type Reply struct {
-	// Result is that of the method, as the server has sent it.
+	// Result is the result of the method, as the server has sent it.
 	Result json.RawMessage
-	// Fault is an error of the protocol, in the words of the server.
+	// Error is the protocol error of the server.
 	Error *call.RPCError
-	// Asked are what the server wants to know before it goes on, in the order of asking.
+	// InputRequests are the server's requests for input, in order.
 	InputRequests []call.AskRequest
-	// Waits says that the call itself goes on once they are answered by [Call.Answer].
-	// Elsewhere State goes back to the server with the answers, in another [Request].
+	// Suspended means that the call itself continues after [Call.Respond]. Otherwise the
+	// responses and State go to the server in a new [Request].
 	Suspended bool
 	State     string
 }
 
-// Answer is what a client answers: Result, as MCP has it for the method, or the
-// reason why there is none.
+// InputResponse is the response to an input request: the Result in MCP form, or the Refusal
+// with the reason.
 type InputResponse struct {
 	Result  json.RawMessage
 	Refusal string
 }
 
-// Begin makes a call. It goes on until it ends or [Call.Cancel] is called, whatever
-// becomes of ctx, of which it has the values.
+// Start starts a call. It runs until it ends or until [Call.Cancel] is called. It keeps the
+// values of ctx but not its cancellation.
 func (l *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := newCall(l.lastToken.Add(1), r, heard, cancel)
@@ -164,12 +162,11 @@ func (l *Conn) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	return meta
 }
 
-// traceParentKey is the member of _meta that names the span which a request is a part of
-// (2026-07-28 basic/index, OpenTelemetry trace context). Names without a prefix are free
-// before.
+// traceParentKey is the member of _meta with the span of a request (2026-07-28 basic/index,
+// OpenTelemetry trace context). Earlier revisions leave names without a prefix free.
 const traceParentKey = "traceparent"
 
-// answers are those to the questions of a server without sessions, by its keys.
+// inputResponses converts responses for a server without sessions, by request key.
 func inputResponses(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	if texts == nil {
 		return nil
@@ -181,9 +178,9 @@ func inputResponses(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	return all
 }
 
-// response is what a client answers to a question of the server, in its own words.
+// rawResponse is the client's response as raw JSON.
 type rawResponse struct {
-	mcp.ElicitResult // has the type be a result, and a response, of the client library
+	mcp.ElicitResult // makes the type a result and a response of the client library
 	text             json.RawMessage
 }
 

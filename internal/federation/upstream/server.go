@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// firstWait and longestWait bound how long a server is left alone that could not be
-	// reached: each time for twice as long.
+	// minBackoff and maxBackoff bound the delay before reconnecting. It doubles after each
+	// failure.
 	minBackoff = 500 * time.Millisecond
 	maxBackoff = time.Minute
-	// steady is how long a connection must have held for the next failure to be the first.
+	// stableAfter is how long a connection has to last to reset the backoff.
 	stableAfter = 30 * time.Second
-	// defaultStart is how long a server may take until it is ready, and has told what it
-	// offers.
+	// defaultStart bounds the time until a server is ready and has listed its offers.
 	defaultStart = 30 * time.Second
-	// soonest is how soon a list is read again whose server says that it holds for less.
+	// minRefresh is the minimum time before lists with a TTL are read again.
 	minRefresh = 5 * time.Second
-	// quiet is how long a server says nothing more of its lists before they are read again,
-	// the first time: each time for twice as long that it says so again within soonest.
+	// listDebounce is the quiet time before changed lists are read again. It doubles each time
+	// a change follows within minRefresh.
 	listDebounce = 50 * time.Millisecond
-	// restful is for how many times as long as it has taken to read lists they are not read
-	// again, whatever the server says, and restByte for how long at least for each of their
-	// bytes: what is made of them takes longer than reading them. longestRest bounds both.
+	// refreshBackoffFactor and refreshBackoffPerByte delay the next refresh in proportion to
+	// the time and the size of the last one: processing lists takes longer than reading them.
+	// maxRefreshBackoff bounds both.
 	refreshBackoffFactor  = 20
 	refreshBackoffPerByte = 10 * time.Microsecond
 	maxRefreshBackoff     = 5 * time.Minute
-	// largeList is how many bytes all lists of a server must have for it to rest also where
-	// the connection has to be made again, which has them read, for half of the time.
+	// largeList is the size of all lists, in bytes, above which half of the delay also applies
+	// to reconnecting, which reads the lists.
 	largeList = 1 << 20
 )
 
-// server is one of a fleet: it connects to the server of a place, and does so again.
+// server is one server of a fleet. It connects to its target and reconnects.
 type server struct {
 	// Fixed at creation.
 	target            Target
@@ -52,16 +51,16 @@ type server struct {
 	subscriptions *subscriptions
 
 	mu    sync.Mutex
-	conn  *Conn // nil while the server cannot be reached
+	conn  *Conn // nil while the server is not reachable
 	state ServerState
 }
 
-// signals are what those who wait for a server, and the server, tell each other.
+// signals coordinate a server and its waiters.
 type signals struct {
-	settled          latch         // it has told what it offers, or could not be reached once
-	attempted        latch         // it is known whether a lazy server can be reached
-	listStale        chan struct{} // holds a token while the server has said that a list has changed
-	connectRequested chan struct{} // holds a token once somebody wants a lazy server reached
+	settled          latch         // it has listed its offers or failed once
+	attempted        latch         // the first connection of a lazy server has succeeded or failed
+	listStale        chan struct{} // holds a token after a list has changed
+	connectRequested chan struct{} // holds a token once a lazy server is wanted
 }
 
 func newSignals() signals {
@@ -79,15 +78,15 @@ func newLatch() latch {
 	return latch{closed, sync.OnceFunc(func() { close(closed) })}
 }
 
-// history is how the server was reached, and its lists were read, before. It belongs to the
-// goroutine that runs the server.
+// history is the history of connections and refreshes. It belongs to the goroutine that runs
+// the server.
 type history struct {
-	variant      transportVariant // in which the server was spoken to last
-	readyAt      time.Time        // since when the connection is
-	refreshedAt  time.Time        // when its lists were read last because it has said that they have changed
-	debounce     time.Duration    // how long that was waited for
-	backoffUntil time.Time        // until when they are not read again
-	isLarge      bool             // they are large
+	variant      transportVariant // the last working variant
+	readyAt      time.Time        // start of the connection
+	refreshedAt  time.Time        // last refresh because of a change
+	debounce     time.Duration    // the delay before it
+	backoffUntil time.Time        // no refresh before
+	isLarge      bool             // its lists exceed largeList
 }
 
 func (s *server) changed(method, uri string) {
@@ -119,7 +118,7 @@ func (s *server) run(ctx context.Context) {
 		}
 		pause := s.reconnectDelay(wait)
 		level := slog.LevelWarn
-		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
+		if failures++; failures&(failures-1) != 0 { // after 1, 2, 4, … failures
 			level = slog.LevelDebug
 		}
 		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
@@ -133,8 +132,7 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// pause returns how long the server is left alone that could not be reached, of as long as
-// wait.
+// reconnectDelay returns the delay before reconnecting, randomized below wait.
 func (h *history) reconnectDelay(wait time.Duration) time.Duration {
 	pause := wait/2 + rand.N(wait/2+1)
 	if h.isLarge {
@@ -160,7 +158,7 @@ func (s *server) connect(ctx context.Context, start time.Duration) (*Conn, *List
 	return link, listing, nil
 }
 
-// list reads what the server offers, and has it rest in proportion.
+// list reads the listing, and sets the refresh backoff.
 func (s *server) list(ctx context.Context, link *Conn) (*Listing, error) {
 	began := time.Now()
 	listing, err := link.List(ctx)
@@ -171,13 +169,12 @@ func (s *server) list(ctx context.Context, link *Conn) (*Listing, error) {
 	return listing, nil
 }
 
-// rested has lists of so many bytes, which have taken so long, not be read again for a while.
+// setRefreshBackoff delays the next refresh by the time and size of this one.
 func (h *history) setRefreshBackoff(took time.Duration, size int) {
 	h.backoffUntil, h.isLarge = time.Now().Add(min(max(refreshBackoffFactor*took, time.Duration(size)*refreshBackoffPerByte), maxRefreshBackoff)), size > largeList
 }
 
-// idle waits until somebody wants the server reached, and reports false where ctx is done
-// first.
+// waitRequested waits until a lazy server is wanted. It returns false if ctx is done first.
 func (s *server) waitRequested(ctx context.Context) bool {
 	s.set(nil, ServerState{Idle: true})
 	select {
@@ -195,7 +192,7 @@ func (s *server) requestConnect() {
 	}
 }
 
-// wake has an idle server reached, and waits until it is known whether it can be.
+// wake connects an idle server, and waits until it is connected or has failed.
 func (s *server) wake(ctx context.Context) error {
 	s.requestConnect()
 	select {
@@ -206,8 +203,7 @@ func (s *server) wake(ctx context.Context) error {
 	}
 }
 
-// serve connects to the server, and returns why the connection has ended, or could not
-// be made.
+// serve connects to the server and serves until the connection ends. It returns the reason.
 func (s *server) serve(ctx context.Context) error {
 	start := s.target.StartTimeout
 	if start <= 0 {
@@ -241,7 +237,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 }
 
-// await waits until the lists are to be read again. The error is why they cannot be.
+// waitStale waits until the lists need to be read again. The error says why they cannot be.
 func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) error {
 	var old <-chan time.Time
 	if ttl > 0 {
@@ -258,7 +254,7 @@ func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) e
 		return nil
 	case <-s.listStale:
 	}
-	select { // several lists change at once, and some without an end
+	select { // several lists change at once, and some repeatedly
 	case <-ctx.Done():
 	case <-link.Done():
 		return link.Err()
@@ -272,7 +268,7 @@ func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) e
 	return nil
 }
 
-// wait returns how long it is until lists are read that have changed.
+// refreshDelay returns the delay before changed lists are read.
 func (h *history) refreshDelay() time.Duration {
 	if h.debounce = min(2*h.debounce, minRefresh); time.Since(h.refreshedAt) > minRefresh || h.debounce == 0 {
 		h.debounce = listDebounce
@@ -280,13 +276,13 @@ func (h *history) refreshDelay() time.Duration {
 	return max(h.debounce, time.Until(h.backoffUntil))
 }
 
-// set says how the server is, and tells whoever hears of it where it offers another thing.
+// set sets the state, and calls onListChanged if the listing is another.
 func (s *server) set(link *Conn, state ServerState) {
 	s.mu.Lock()
 	before := s.state
 	same := reflect.DeepEqual(before.Listing, state.Listing)
 	if same {
-		state.Listing = before.Listing // which others know
+		state.Listing = before.Listing // others hold this pointer
 	}
 	if state.Since = time.Now(); !before.Since.IsZero() && (before.Listing == nil) == (state.Listing == nil) {
 		state.Since = before.Since

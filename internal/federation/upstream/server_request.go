@@ -7,55 +7,55 @@ import (
 	"fmt"
 )
 
-// demand is a request of the server that has not been answered.
+// serverRequest is an unanswered request of the server.
 type serverRequest struct {
-	call      *Call // whose client is asked; nil where nobody is, or the call has ended
-	holdsSlot bool  // it holds a token of the wire
-	withdrawn bool  // the server has withdrawn it, and wants no answer
+	call      *Call // the call with the client to ask; nil if no client is asked or the call has ended
+	holdsSlot bool  // it holds one of the filter's slots
+	withdrawn bool  // the server has cancelled it and wants no answer
 	method    string
-	// params are those of the server until somebody is asked, and refusal is why nobody is.
+	// params are set until the client is asked. refusal says why no client is asked.
 	params  json.RawMessage
 	refusal error
 }
 
 const (
-	// maxOwed is how many requests of a server wait for answers at once that no client is
-	// asked for. What comes behind them is read when one of these has been sent.
+	// maxServerRequests bounds the unanswered requests of a server that go to no client. Later
+	// requests are read when one of these has been answered.
 	maxServerRequests = 64
-	// maxOpen is how many questions of a server wait for their answers at once, of one call.
+	// maxInputRequests bounds the unanswered input requests of one call.
 	maxInputRequests = 16
-	// maxID bounds the id of a request of the server, in bytes of JSON: its answer holds it.
+	// maxID bounds the id of a request in bytes of JSON: the answer repeats it.
 	maxID = 256
 )
 
-// markKey is the member of _meta by which a request of the server is known again when the
-// client library has taken it apart.
+// requestMarkKey is the member of _meta that identifies a request of the server after the
+// client library has decoded it.
 const requestMarkKey = "mcpd/asked"
 
-// carrier is the method of all requests that the client library gives to [Link.hear], and
-// unknown that of those that it is to refuse.
+// carrierMethod is the method of all requests that the client library passes to
+// [Conn.interceptRequests]. The library rejects requests with unknownMethod.
 const (
 	carrierMethod = methodRoots
 	unknownMethod = "unknown"
 )
 
 var (
-	// errNobody refuses what a server asks, and errBusy what it asks behind too much else.
+	// errNoClient refuses an input request, and errBusy one beyond the limit.
 	errNoClient = errors.New("nobody may be asked this")
 	errBusy     = errors.New("too many questions are open")
-	// errUntaken is why a connection ends whose server lets answers wait.
+	// errAnswerNotRead ends the connection to a server that does not read answers.
 	errAnswerNotRead = fmt.Errorf("the server has not taken an answer to its own request within %s", sendTimeout)
 )
 
-// asks are the methods of requests that go to clients of calls.
+// isInputRequest reports whether requests of a method go to clients of calls.
 func isInputRequest(method string) bool {
 	return method == methodElicit || method == methodSample || method == methodRoots
 }
 
-// request takes in a request of the server, and returns what the client library is to see
-// of it: nothing that the server has chosen but its id, as the library repeats in its answer
-// what it cannot decode. It waits while too many others have no answer. One is dropped whose
-// id is that of another, or that the library would not see.
+// serverRequest registers a request of the server and returns the request that the client
+// library sees. That request holds nothing from the server but the id, because the library
+// repeats in its answer what it cannot decode. serverRequest blocks while too many others are
+// unanswered. It drops a request with an id in use, and one that the library would not see.
 func (w *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	id := idOf(m.id)
 	if id == nil {
@@ -82,7 +82,7 @@ func (w *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	return d.placeholder(m.id), nil
 }
 
-// demand takes note of a request; nil where there is another one of its id.
+// register registers a request; it returns nil if its id is in use.
 func (w *messageFilter) register(id any, m message, of *Call) *serverRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,15 +98,15 @@ func (w *messageFilter) register(id any, m message, of *Call) *serverRequest {
 	return d
 }
 
-// drop forgets a request that the client library has not seen.
+// drop removes a request that the client library has not seen.
 func (w *messageFilter) drop(id any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.requests, id)
 }
 
-// address finds the call whose client a request goes to. What nobody is asked is not kept.
-// Its caller holds mu.
+// route finds the call with the client for a request. It stores nothing of a refused request.
+// The caller holds mu.
 func (w *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call) {
 	if of == nil {
 		of = w.soleCall()
@@ -122,10 +122,10 @@ func (w *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call
 	}
 }
 
-// seen returns what the client library sees of a request.
+// placeholder returns the request that the client library sees.
 func (d *serverRequest) placeholder(id json.RawMessage) []byte {
 	text := `{"jsonrpc":"2.0","id":` + string(id)
-	mark, _ := json.Marshal(string(id)) // which no string fails
+	mark, _ := json.Marshal(string(id)) // strings always encode
 	switch {
 	case isInputRequest(d.method):
 		text += `,"method":"` + carrierMethod + `","params":{"_meta":{"` + requestMarkKey + `":` + string(mark) + `}}}`
@@ -137,7 +137,8 @@ func (d *serverRequest) placeholder(id json.RawMessage) []byte {
 	return []byte(text)
 }
 
-// demanded returns a request of the server by its mark, and what it asks, once.
+// takeRequest returns a request of the server by its mark, with its parameters. The parameters
+// are returned once.
 func (w *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,8 +150,8 @@ func (w *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
 	return d, d.refusal
 }
 
-// forget has nobody be asked for a call any more, of which nothing is kept. The ids of its
-// questions are taken until their answers are on their way. Its caller holds mu.
+// detachRequests detaches requests from an ended call and drops their parameters. Their ids
+// stay in use until their answers are written. The caller holds mu.
 func (w *messageFilter) detachRequests(c *Call) {
 	for _, d := range w.requests {
 		if d.call == c {
@@ -160,9 +161,8 @@ func (w *messageFilter) detachRequests(c *Call) {
 	}
 }
 
-// withdraw takes note that the server wants no answer to its request any more (2025-11-25
-// basic/utilities/cancellation). The client library ends what it does for it, and answers
-// nevertheless.
+// markWithdrawn records that the server has cancelled its request (2025-11-25
+// basic/utilities/cancellation). The client library cancels the work, and answers nevertheless.
 func (w *messageFilter) markWithdrawn(id any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,9 +171,9 @@ func (w *messageFilter) markWithdrawn(id any) {
 	}
 }
 
-// settle takes note that the request of an id is being answered, and reports whether the
-// server wants that. It returns what to call once the answer has been sent, or cannot be:
-// until then it counts.
+// answering removes a request that is being answered, and reports whether the server still
+// wants the answer. Call sent when the answer has been written or cannot be; until then it
+// counts.
 func (w *messageFilter) answering(text json.RawMessage) (wanted bool, sent func()) {
 	id := idOf(text)
 	w.mu.Lock()
@@ -194,8 +194,8 @@ func (w *messageFilter) answering(text json.RawMessage) (wanted bool, sent func(
 	}
 }
 
-// idOf returns the id of a request of the server as the client library has it; nil for what
-// is none, or is too long.
+// idOf returns the id of a server request as the client library decodes it, or nil if it is
+// invalid or too long.
 func idOf(text json.RawMessage) any {
 	if len(text) > maxID {
 		return nil
@@ -211,27 +211,28 @@ func idOf(text json.RawMessage) any {
 	return nil
 }
 
-// stream is what messages of the server come on: the answer to one request, or what there
-// is for all. One goroutine reads it.
+// stream is the source of messages: the response to one request, or a shared stream. One
+// goroutine reads it.
 type stream struct {
-	call     *Call           // whose request it answers; nil where that is no call's
-	answers  any             // the id of the request (see [idOf]); nil where that is not known
-	closed   <-chan struct{} // closed when this end has left the stream
-	ignored  bool            // the client library sees no request any more that comes on it
-	isListen bool            // it tells what changes, and is asked for again when it ends
+	call     *Call           // the call of the request, or nil
+	answers  any             // id of the request (see [idOf]), or nil if unknown
+	closed   <-chan struct{} // closed when this side has closed the stream
+	ignored  bool            // the client library ignores further requests on it
+	isListen bool            // it carries change notifications and is reopened when it ends
 }
 
-// took takes note of the id of a response: behind its own the client library looks at nothing.
+// noteResponse records the id of a response: the client library ignores what follows its own
+// response.
 func (s *stream) noteResponse(response any) {
 	if s.answers != nil && response == s.answers {
 		s.ignored = true
 	}
 }
 
-// unheard reports whether nobody would answer a request that comes now.
+// isAbandoned reports whether a request that arrives now would get no answer.
 func (s *stream) isAbandoned() bool { return s.ignored || s.call != nil && s.call.answered() }
 
-// gone reports whether this end has left the stream.
+// isClosed reports whether this side has closed the stream.
 func (s *stream) isClosed() bool {
 	select {
 	case <-s.closed:
@@ -241,11 +242,11 @@ func (s *stream) isClosed() bool {
 	}
 }
 
-// callKey is the key of the call in the context of all that is sent for it. The client
-// library goes on with the stream of a call by a request that says nothing of it.
+// callKey is the context key of the call for all its requests. The client library resumes the
+// stream of a call with a request that does not name the call.
 type callKey struct{}
 
-// callOf returns the call of a context, nil for none.
+// callOf returns the call of a context, or nil.
 func callOf(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
 	return c

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// maxEvents is how many events may come before the answer to a call, and maxShaking
-	// how many on one stream before the server is ready.
+	// maxEvents bounds the events before the response to a call. maxHandshakeEvents bounds the
+	// events on one stream before the server is ready.
 	maxEvents          = 10_000
 	maxHandshakeEvents = 100
 )
 
-// events is the body of an answer that is a stream of events (the HTML standard,
-// section 9.2), of which the wire sees each message first. What it lets through is
-// written anew: one line of each field.
+// sseFilter is the body of a response with server-sent events (HTML standard, section 9.2). It
+// passes each message through the message filter, and writes the events anew with one line for
+// each field.
 type sseFilter struct {
 	reader *bufio.Reader
 	closer io.Closer
 	filter *messageFilter
 	stream *stream
-	// resumes says that the client library goes on behind the last event where a stream
-	// was cut, and so is told of those that it does not see.
+	// resumes means that the client library resumes an interrupted stream after the last event,
+	// so it also needs the ids of hidden events.
 	resumes     bool
 	eventCount  int
-	sawEndpoint bool // the event has passed that says where to post to
+	sawEndpoint bool // the event with the POST endpoint has passed
 	ready       []byte
 	err         error
 }
@@ -51,12 +51,12 @@ func (e *sseFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an event, and puts what the client library is to see of it into ready.
+// next reads an event and puts what the client library may see into ready.
 func (e *sseFilter) next() error {
 	event, err := e.event()
 	if err != nil {
 		if e.stream.isListen && !isOversized(err) {
-			return io.EOF // it is asked for again, however it has ended
+			return io.EOF // the stream is reopened however it ended
 		}
 		if !errors.Is(err, io.EOF) && !e.stream.isClosed() {
 			e.fail(err)
@@ -71,16 +71,16 @@ func (e *sseFilter) next() error {
 		e.fail(err)
 		return err
 	}
-	if e.stream.isListen { // which is asked for again, and not gone on with behind an event
+	if e.stream.isListen { // it is reopened, not resumed after an event
 		event.id, event.retry = nil, nil
 	}
 	e.ready = event.text(e.resumes)
 	return nil
 }
 
-// seenOf returns what the client library is to see of the data of an event: nothing but a
-// message that the wire has let through, and once where to post to (revision 2024-11-05).
-// Over HTTP with SSE it would take any other event for a message, too.
+// visibleData returns the data of an event that the client library may see: a message that the
+// filter accepts, or once the POST endpoint (revision 2024-11-05). With HTTP+SSE the library
+// would treat any other event as a message.
 func (e *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
 	switch name := string(event.name); {
 	case len(event.data) == 0:
@@ -96,7 +96,7 @@ func (e *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
 	return nil, nil
 }
 
-// count counts an event, and returns what is wrong with there being so many.
+// count counts an event and returns an error if there are too many.
 func (e *sseFilter) count() error {
 	e.eventCount++
 	switch {
@@ -108,8 +108,7 @@ func (e *sseFilter) count() error {
 	return nil
 }
 
-// broken ends the connection where the stream was all of it, and the call where it was
-// that of one.
+// fail ends the call of the stream, or the connection if the stream is shared.
 func (e *sseFilter) fail(err error) {
 	if e.stream.call != nil {
 		e.stream.call.failStream(err)
@@ -118,11 +117,10 @@ func (e *sseFilter) fail(err error) {
 	e.filter.fail(err)
 }
 
-// event is one of a stream.
+// sseEvent is one server-sent event.
 type sseEvent struct{ name, id, retry, data []byte }
 
-// text returns the event as it is written: nothing of one that has no data, but for where
-// to go on if it is to be told.
+// text encodes the event. Without data it is empty, except for the position to resume from.
 func (e *sseEvent) text(resumes bool) []byte {
 	var out []byte
 	write := func(name string, value []byte) {
@@ -145,15 +143,15 @@ func (e *sseEvent) text(resumes bool) []byte {
 	return out
 }
 
-// leastRetry and mostRetry bound when a client goes on with a stream, in milliseconds: a
-// server may end one behind each event.
+// minRetry and maxRetry bound the reconnection time, in milliseconds: a server may end the
+// stream after each event.
 const (
 	minRetry = 100
 	maxRetry = 3_600_000
 )
 
-// patient returns the time that a server wants a client to wait, within these bounds;
-// nothing of what is no time.
+// clampRetry returns the server's reconnection time within these bounds, or nothing if it is
+// invalid.
 func clampRetry(retry []byte) []byte {
 	n, err := strconv.ParseInt(string(retry), 10, 64)
 	if err != nil {
@@ -164,7 +162,7 @@ func clampRetry(retry []byte) []byte {
 
 var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errOversized)
 
-// event reads the fields of an event, up to the blank line behind it.
+// event reads the fields of an event up to its blank line.
 func (e *sseFilter) event() (sseEvent, error) {
 	var found sseEvent
 	size, most := 0, e.filter.limits.Bytes+maxFields
@@ -195,10 +193,10 @@ func (e *sseFilter) event() (sseEvent, error) {
 	}
 }
 
-// maxFields is how much of an event may be no data, in bytes.
+// maxFields bounds the bytes of an event in addition to its data.
 const maxFields = 4 << 10
 
-// line reads a line of at most so many bytes, without its end. The last one may lack it.
+// line reads a line of at most most bytes without its line end. The last line may lack it.
 func (e *sseFilter) line(most int) ([]byte, error) {
 	line, err := readLine(e.reader, most)
 	if err == errLongLine {
@@ -207,10 +205,10 @@ func (e *sseFilter) line(most int) ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// errLongLine is the error of [readLine] for a line that is too long.
+// errLongLine is returned by [readLine] for a line that is too long.
 var errLongLine = errors.New("a line is too long")
 
-// readLine reads a line of at most so many bytes with its end, which the last one may lack.
+// readLine reads a line of at most most bytes with its line end. The last line may lack it.
 func readLine(from *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		piece, err := from.ReadSlice('\n')

@@ -21,28 +21,28 @@ import (
 )
 
 const (
-	// sendTime is how long a program may take to read a message.
+	// sendTimeout bounds the write of one message to a program.
 	sendTimeout = 10 * time.Second
-	// leaveTime is how long a program may go on that has nothing more to read, and how
-	// long a server over HTTP may take to hear that a session is over.
+	// stopTimeout bounds the time that a program runs after its input is closed, and the time
+	// that an HTTP server takes to end a session.
 	stopTimeout = time.Second
 )
 
-// program is a server that speaks over its standard streams: messages are lines.
+// stdioServer is a server that uses its standard streams: messages are lines.
 type stdioServer struct {
 	child      *supervisor.Child
 	filter     *messageFilter
 	conn       *Conn
 	lines      *bufio.Reader
 	ready      []byte
-	stderrDone chan struct{}          // closed when its standard error has been read
-	lastLine   atomic.Pointer[string] // line of that
+	stderrDone chan struct{}          // closed when standard error has been read
+	lastLine   atomic.Pointer[string] // the last line of standard error
 
 	mu      sync.Mutex
-	partial []byte // of a message that the client library has not written to its end
+	partial []byte // an incomplete message of the client library
 }
 
-// errDeep says that too many servers stand before this one.
+// errTooDeep refuses to start a program at MaxDepth.
 var errTooDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
 
 func (l *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
@@ -75,8 +75,7 @@ func (l *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
 	return p, nil
 }
 
-// tell passes what the program writes to its standard error on to the log, line by line.
-// Of a long line it passes on the beginning.
+// logStderr logs the standard error of the program line by line. It truncates long lines.
 func (p *stdioServer) logStderr() {
 	defer close(p.stderrDone)
 	lines := bufio.NewReaderSize(p.filter.breaker.countReads(p.child.Stderr), 2*maxLogText)
@@ -87,7 +86,7 @@ func (p *stdioServer) logStderr() {
 		}
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
 			said := truncate.Text(string(words), maxLogText)
-			p.lastLine.Store(&said) // the last line of the standard error
+			p.lastLine.Store(&said) // for stderrTail
 			p.logLine("an upstream server says", line)
 		}
 		within = long
@@ -99,7 +98,7 @@ func (p *stdioServer) logLine(what string, line []byte) {
 	p.conn.options.Logger.Debug(what, slog.String("upstream", p.conn.target.Name), logText("line", string(line)))
 }
 
-// Read reads the messages that the wire lets through, one on each line.
+// Read reads the messages that pass the filter, one on each line.
 func (p *stdioServer) Read(to []byte) (int, error) {
 	for len(p.ready) == 0 {
 		line, err := p.line()
@@ -116,8 +115,8 @@ func (p *stdioServer) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// message returns what the client library is to see of a line. Programs write to their
-// standard output what is no message, too.
+// message returns what the client library sees of a line. Programs also write other text to
+// their standard output.
 func (p *stdioServer) message(line []byte) ([]byte, error) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil, nil
@@ -146,7 +145,7 @@ func (p *stdioServer) line() ([]byte, error) {
 	return nil, p.exitError(fmt.Errorf("read what the program writes: %w", err))
 }
 
-// Write sends what the client library writes: whole messages, each with its line end.
+// Write sends complete messages of the client library, each with its line end.
 func (p *stdioServer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +165,8 @@ func (p *stdioServer) Write(text []byte) (int, error) {
 	}
 }
 
-// send writes a line to the program, unless that is an answer which it does not want.
+// send writes a line to the program, unless it answers a request that the program has
+// cancelled.
 func (p *stdioServer) send(line []byte) (err error) {
 	on, sent := p.filter.outgoing(line)
 	if sent != nil {
@@ -179,21 +179,20 @@ func (p *stdioServer) send(line []byte) (err error) {
 	return err
 }
 
-// Close tells the program that there is nothing more to read. Two of them, of reading and
-// of writing, are one.
+// Close closes the input of the program. A second call, for reading and writing, has no effect.
 func (p *stdioServer) Close() error {
 	_ = p.child.Stdin.Close()
 	return nil
 }
 
-// end ends the program, and returns when nothing of it is left.
+// stop stops the program and waits until it has exited.
 func (p *stdioServer) stop() {
 	_ = p.Close()
 	late := time.AfterFunc(stopTimeout, p.child.Kill)
 	defer late.Stop()
 	_, _ = p.child.Outcome()
 	select {
-	case <-p.stderrDone: // its last words
+	case <-p.stderrDone: // the rest of standard error
 	case <-time.After(stopTimeout):
 	}
 	_, _ = p.child.Wait()
@@ -201,14 +200,14 @@ func (p *stdioServer) stop() {
 }
 
 var (
-	// ErrEnded is why the calls of a program end that has ended.
+	// ErrProcessExited ends the calls of a program that has exited.
 	ErrProcessExited = errors.New("the program has ended")
-	// errClosed is of a program that goes on, and of which nothing more can come.
+	// errClosed reports that a running program has closed its output.
 	errClosed = errors.New("the program has closed its output")
 )
 
-// fate returns how the program has ended that is of no use any more, or otherwise where it
-// goes on, with its last words.
+// exitError returns how the program exited, or otherwise if it is still running, with the tail
+// of its standard error.
 func (p *stdioServer) exitError(otherwise error) error {
 	select {
 	case <-p.child.Ended():
@@ -223,14 +222,14 @@ func (p *stdioServer) exitError(otherwise error) error {
 	return p.withStderr(fmt.Errorf("%w: %s", ErrProcessExited, statusOf(code)))
 }
 
-// Of a program that a signal has ended the code is that of shells: signalled and the number
-// of the signal.
+// The exit code of a program that was killed by a signal is signalled plus the signal number,
+// as in shells.
 const (
 	signalled  = 128
 	lastSignal = 64
 )
 
-// statusOf tells an exit code in words: of one that stands for a signal its name, too.
+// statusOf describes an exit code, with the name of the signal, if any.
 func statusOf(code int) string {
 	if signal := code - signalled; signal > 0 && signal <= lastSignal {
 		return fmt.Sprintf("exit status %d (%s)", code, syscall.Signal(signal))
@@ -238,11 +237,11 @@ func statusOf(code int) string {
 	return fmt.Sprintf("exit status %d", code)
 }
 
-// maxWords is how much is shown of the last words of a program, in bytes.
+// maxStderrTail bounds the shown tail of standard error, in bytes.
 const maxStderrTail = 200
 
-// heard waits a little until the standard error of a program has been read that has ended:
-// others may hold it open.
+// waitStderr waits briefly until the standard error of an exited program has been read: other
+// processes may hold it open.
 func (p *stdioServer) waitStderr() {
 	select {
 	case <-p.stderrDone:
@@ -250,8 +249,8 @@ func (p *stdioServer) waitStderr() {
 	}
 }
 
-// explained is an error, which is for the operator, with the last line that the program has
-// written to its standard error. Nil stands for a server over HTTP, which has none.
+// withStderr adds the last line of standard error to an error for the operator. A nil receiver
+// stands for an HTTP server.
 func (p *stdioServer) withStderr(err error) error {
 	if p == nil {
 		return err
@@ -263,8 +262,8 @@ func (p *stdioServer) withStderr(err error) error {
 	return fmt.Errorf("%w; its last words: %s", err, words)
 }
 
-// words are the last line, without secrets and as a terminal may show it. Secrets go first:
-// no part of one is left where the line is cut.
+// stderrTail returns the last line of standard error, redacted and printable. It redacts before
+// it truncates, so that no part of a secret remains.
 func (p *stdioServer) stderrTail() string {
 	last := p.lastLine.Load()
 	if last == nil {

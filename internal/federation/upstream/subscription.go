@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// maxSubscriptions is how many resources of a server are subscribed to at once.
+	// maxSubscriptions bounds the subscriptions to resources of a server.
 	maxSubscriptions = 1000
-	// subscribeTime is how long a server may take to agree to a subscription.
+	// subscribeTimeout bounds the time to confirm a subscription.
 	subscribeTimeout = 10 * time.Second
 )
 
-// subscriptions are the resources of a server that somebody wants to hear of, whether or
-// not it can be reached. They are safe for concurrent use.
+// subscriptions are the wanted subscriptions of a server, connected or not. They are safe for
+// concurrent use.
 type subscriptions struct {
-	changed chan struct{} // holds a token while others are wanted than before
+	changed chan struct{} // holds a token after wanted has changed
 
 	mu     sync.Mutex
-	wanted map[string]int // by URI: how many links were lost while it was asked for, since it was agreed to
+	wanted map[string]int // by URI: connections lost during the subscribe request since the last confirmation
 }
 
 func newSubscriptions(wanted []string) *subscriptions {
@@ -37,7 +37,7 @@ func newSubscriptions(wanted []string) *subscriptions {
 	return s
 }
 
-// add has the server tell of a resource. It does nothing where there are too many.
+// add adds a subscription, up to maxSubscriptions.
 func (s *subscriptions) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,8 @@ func (s *subscriptions) confirmed(uri string) {
 	}
 }
 
-// lost says that a link was lost while a resource was asked for. That may be chance once.
+// connectionLost records that a connection was lost during a subscribe request. The first time
+// may be a coincidence.
 func (s *subscriptions) connectionLost(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,12 +96,11 @@ func (s *subscriptions) all() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// keep has the server of a link tell of the resources that are wanted, until ctx is done.
-// One that it will not tell of is not asked for again at this link, and one that has cost
-// two links, one behind the other, at no other.
+// maintain keeps the subscriptions of a connection up to date, until ctx is done. It does not
+// retry a refused one on this connection. It drops one that has cost two connections in a row.
 func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
 	held := map[string]struct{}{}
-	var suspects []string // those that may have cost the link: nothing was heard of it behind them
+	var suspects []string // requests without a later answer: one of them may have cost the connection
 	for {
 		wanted := s.all()
 		for uri := range held {
@@ -126,7 +126,7 @@ func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
 		}
 		select {
 		case <-ctx.Done():
-			if l.Err() != nil && len(suspects) > 0 { // that it is lost is known a moment later
+			if l.Err() != nil && len(suspects) > 0 { // the loss of the connection is known a moment later
 				s.connectionLost(suspects[0])
 			}
 			return
@@ -135,14 +135,14 @@ func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
 	}
 }
 
-// refuses reports whether an error is what the server answers, or the client library where
-// a link is as good as before. One that is lost has another.
+// isRPCError reports whether an error is an answer of the server, or of the client library on a
+// working connection.
 func isRPCError(err error) bool {
 	_, refuses := errors.AsType[*jsonrpc.Error](err)
 	return refuses
 }
 
-// subscribe asks the server to tell when a resource changes.
+// subscribe subscribes to changes of a resource.
 func (l *Conn) subscribe(parent context.Context, uri string) error {
 	ctx, cancel := context.WithTimeout(parent, subscribeTimeout)
 	defer cancel()
@@ -153,8 +153,7 @@ func (l *Conn) subscribe(parent context.Context, uri string) error {
 	return err
 }
 
-// unsubscribe takes it back. Nobody hears of a resource any more of which the server
-// tells in spite of it.
+// unsubscribe ends a subscription. Later notifications about the resource are ignored.
 func (l *Conn) unsubscribe(ctx context.Context, uri string) {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
