@@ -34,13 +34,13 @@ func appendValue(dst []byte, value any) []byte {
 	case []any:
 		dst = append(dst, '[')
 		for i, item := range value {
-			dst = appendValue(separated(dst, i), item)
+			dst = appendValue(appendComma(dst, i), item)
 		}
 		return append(dst, ']')
 	case map[string]any:
 		dst = append(dst, '{')
 		for i, name := range sortedNames(value) {
-			dst = append(appendText(separated(dst, i), name, isControl), ':')
+			dst = append(appendText(appendComma(dst, i), name, isControl), ':')
 			dst = appendValue(dst, value[name])
 		}
 		return append(dst, '}')
@@ -48,7 +48,7 @@ func appendValue(dst []byte, value any) []byte {
 	return append(dst, "null"...)
 }
 
-func separated(dst []byte, i int) []byte {
+func appendComma(dst []byte, i int) []byte {
 	if i == 0 {
 		return dst
 	}

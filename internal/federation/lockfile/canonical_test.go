@@ -112,7 +112,7 @@ func TestNothingButTheValueChangesAHash(t *testing.T) {
 		want := ""
 		for range 5 {
 			entry := spelled(random, value)
-			tool, err := Of("u", entry)
+			tool, err := ParseTool("u", entry)
 			if err != nil {
 				t.Fatalf("%s: %v", entry, err)
 			}
@@ -139,7 +139,7 @@ func TestEachChangeOfADefinitionIsFound(t *testing.T) {
 			"inputSchema": someObject(random, 4), "outputSchema": someObject(random, 3),
 		}
 		before := definedBy(t, value)
-		lock := new(Lock).Pin("u", before)
+		lock := new(Lock).WithTools("u", before)
 		for n := 0; ; n++ {
 			left := n
 			changed, ok := altered(value, &left)
@@ -151,7 +151,7 @@ func TestEachChangeOfADefinitionIsFound(t *testing.T) {
 			if after.Name() != "a" {
 				continue
 			}
-			want := Verdict{Changes: []Change{change}}
+			want := CheckResult{Changes: []Change{change}}
 			if diff := cmp.Diff(want, lock.Check("u", []Tool{after}, FirstUse)); diff != "" || after.Hash() == before.Hash() {
 				t.Fatalf("seed %d, change %d (-want +got):\n%s", seed, n, diff)
 			}
@@ -168,7 +168,7 @@ func definedBy(t *testing.T, value any) Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool, err := Of("u", entry)
+	tool, err := ParseTool("u", entry)
 	if err != nil {
 		t.Fatalf("%s: %v", entry, err)
 	}

@@ -9,22 +9,22 @@ import (
 )
 
 // Kind is what became of a tool.
-type Kind int
+type ChangeKind int
 
 const (
 	// Added is a tool that is listed, and that nobody has accepted.
-	Added Kind = iota + 1
+	Added ChangeKind = iota + 1
 	// Changed is a tool that is listed otherwise than it was accepted.
 	Changed
 	// Removed is a tool that was accepted, and is not listed. It stays accepted as it was.
 	Removed
 )
 
-func (k Kind) String() string { return [...]string{"none", "added", "changed", "removed"}[k] }
+func (k ChangeKind) String() string { return [...]string{"none", "added", "changed", "removed"}[k] }
 
 // Change is a difference between what was accepted and what is listed.
 type Change struct {
-	Kind           Kind
+	Kind           ChangeKind
 	Upstream, Name string
 	// Old was accepted; it is the zero Tool for [Added].
 	Old Tool
@@ -48,11 +48,11 @@ const (
 // may stand in another order within their line.
 func (c Change) Diff() string {
 	var b strings.Builder
-	b.WriteString("--- " + side(c.Old, "nothing accepted") + "\n")
-	b.WriteString("+++ " + side(c.New, "not listed") + "\n")
+	b.WriteString("--- " + fileHeader(c.Old, "nothing accepted") + "\n")
+	b.WriteString("+++ " + fileHeader(c.New, "not listed") + "\n")
 	lines := c.lines()
 	for _, line := range lines[:min(len(lines), maxDiffLines)] {
-		b.WriteString(shortened(line) + "\n")
+		b.WriteString(truncateLine(line) + "\n")
 	}
 	if left := len(lines) - maxDiffLines; left > 0 {
 		fmt.Fprintf(&b, "… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", left)
@@ -61,30 +61,30 @@ func (c Change) Diff() string {
 }
 
 // Whole reports whether [Change.Diff] shows all of the change.
-func (c Change) Whole() bool {
+func (c Change) Complete() bool {
 	lines := c.lines()
-	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return shortened(line) != line })
+	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return truncateLine(line) != line })
 }
 
 func (c Change) lines() []string {
-	text := string(diff.Diff("", textOf(c.Old), "", textOf(c.New)))
+	text := string(diff.Diff("", diffText(c.Old), "", diffText(c.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	return lines[min(len(lines), 3):] // without the names of the files
 }
 
 // textOf returns the lines of a definition, without commas at their ends.
-func textOf(t Tool) []byte {
+func diffText(t Tool) []byte {
 	if t == (Tool{}) {
 		return nil
 	}
-	lines := strings.Split(string(appendSheet(nil, t)), "\n")
+	lines := strings.Split(string(appendPretty(nil, t)), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, ",") + "\n"
 	}
 	return []byte(strings.Join(lines, ""))
 }
 
-func side(t Tool, none string) string {
+func fileHeader(t Tool, none string) string {
 	if t == (Tool{}) {
 		return none
 	}
@@ -92,7 +92,7 @@ func side(t Tool, none string) string {
 }
 
 // shortened cuts a line, which only a number can make as long.
-func shortened(line string) string {
+func truncateLine(line string) string {
 	count := 0
 	for i := range line {
 		if count++; count > maxDiffLine {
@@ -113,7 +113,7 @@ const (
 )
 
 // Verdict is what follows from a listing of an upstream.
-type Verdict struct {
+type CheckResult struct {
 	// Served are the tools that may be served, sorted by name, each once.
 	Served []Tool
 	// Changes are the differences to the lock, sorted by name. Those that are not
@@ -121,7 +121,7 @@ type Verdict struct {
 	Changes []Change
 	// First says that the upstream is seen for the first time and that its tools are taken
 	// in: Served is for [Lock.Pin], before any of them is served.
-	First bool
+	FirstUse bool
 }
 
 // Check compares what an upstream lists, all of it, with what was accepted. Tools of other
@@ -133,22 +133,22 @@ type Verdict struct {
 // A name that is listed with several definitions is in quarantine whatever the mode and the
 // lock say, since nobody knows which of them a call reaches; its Change has the first that
 // was not accepted, in the order of their texts.
-func (l *Lock) Check(upstream string, listed []Tool, mode Mode) Verdict {
-	before, known := l.of(upstream)
-	v := Verdict{First: !known && mode == FirstUse}
+func (l *Lock) Check(upstream string, listed []Tool, mode Mode) CheckResult {
+	before, known := l.toolsOf(upstream)
+	v := CheckResult{FirstUse: !known && mode == FirstUse}
 	for _, same := range groups(upstream, listed) {
 		for len(before) > 0 && before[0].name < same[0].name {
-			v.removed(before[0])
+			v.addRemoved(before[0])
 			before = before[1:]
 		}
 		var old Tool
 		if len(before) > 0 && before[0].name == same[0].name {
 			old, before = before[0], before[1:]
 		}
-		v.judge(old, same)
+		v.compare(old, same)
 	}
 	for _, old := range before {
-		v.removed(old)
+		v.addRemoved(old)
 	}
 	return v
 }
@@ -170,19 +170,19 @@ func groups(upstream string, listed []Tool) [][]Tool {
 	return list
 }
 
-func (v *Verdict) removed(old Tool) {
+func (v *CheckResult) addRemoved(old Tool) {
 	v.Changes = append(v.Changes, Change{Kind: Removed, Upstream: old.upstream, Name: old.name, Old: old})
 }
 
 // judge looks at the definitions that are listed under one name; old is the accepted one,
 // or the zero Tool.
-func (v *Verdict) judge(old Tool, same []Tool) {
+func (v *CheckResult) compare(old Tool, same []Tool) {
 	listed := same[0]
 	switch {
 	case len(same) == 1 && listed.Equal(old):
 		v.Served = append(v.Served, old)
 		return
-	case len(same) == 1 && v.First && !listed.hides:
+	case len(same) == 1 && v.FirstUse && !listed.hides:
 		v.Served = append(v.Served, listed)
 		return
 	}

@@ -52,12 +52,12 @@ func TestDiffs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lock := new(lockfile.Lock).Pin("github")
+			lock := new(lockfile.Lock).WithTools("github")
 			var listed []lockfile.Tool
 			for _, f := range archive.Files {
 				switch f.Name {
 				case "old.json":
-					lock = lock.Pin("github", tool(t, string(f.Data)))
+					lock = lock.WithTools("github", tool(t, string(f.Data)))
 				case "new.json":
 					listed = append(listed, tool(t, string(f.Data)))
 				}
@@ -115,8 +115,8 @@ func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
 		if row.left > 0 {
 			want = fmt.Sprintf("… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", row.left)
 		}
-		if c.Whole() != (row.left == 0) {
-			t.Errorf("%d sentences: whole is %t", row.sentences, c.Whole())
+		if c.Complete() != (row.left == 0) {
+			t.Errorf("%d sentences: whole is %t", row.sentences, c.Complete())
 		}
 		if diff := cmp.Diff(want, last); diff != "" {
 			t.Errorf("the end of %d sentences (-want +got)\n%s", row.sentences, diff)
@@ -130,7 +130,7 @@ func TestNumbersOfAnyLengthAreCut(t *testing.T) {
 	}
 	c := lockfile.Change{Kind: lockfile.Changed, Upstream: "github", Name: "a", Old: number("1"), New: number("2")}
 	shown := c.Diff()
-	if strings.Count(shown, "… and 199619 more bytes\n") != 2 || len(shown) > 2000 || c.Whole() {
+	if strings.Count(shown, "… and 199619 more bytes\n") != 2 || len(shown) > 2000 || c.Complete() {
 		t.Errorf("it shows\n%.3000s", shown)
 	}
 }
@@ -160,7 +160,7 @@ const (
 func TestVerdicts(t *testing.T) {
 	a, x, y, b := tool(t, accepted), tool(t, otherwise), tool(t, third), tool(t, another)
 	none := new(lockfile.Lock)
-	changed := func(kind lockfile.Kind, old, new lockfile.Tool) lockfile.Change {
+	changed := func(kind lockfile.ChangeKind, old, new lockfile.Tool) lockfile.Change {
 		name := old.Name() + new.Name()
 		return lockfile.Change{Kind: kind, Upstream: "github", Name: name[:1], Old: old, New: new}
 	}
@@ -172,25 +172,25 @@ func TestVerdicts(t *testing.T) {
 		lock   *lockfile.Lock
 		listed tools
 		mode   lockfile.Mode
-		want   lockfile.Verdict
+		want   lockfile.CheckResult
 	}{
-		{"what an upstream lists first is taken in", none, tools{b, a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a, b}, First: true}},
-		{"but not where everything is asked for", none, tools{a}, lockfile.Strict, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"an upstream that lists nothing is known from then on", none, nil, lockfile.FirstUse, lockfile.Verdict{First: true}},
-		{"and what it lists then is not taken in", none.Pin("github"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"nor when it has lost its last tool", none.Pin("github", a).Accept(changed(lockfile.Removed, a, nothing)), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"the pins of one upstream say nothing of another", none.Pin("gitlab"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}, First: true}},
-		{"what was accepted is served", none.Pin("github", a, b), tools{b, a}, lockfile.Strict, lockfile.Verdict{Served: tools{a, b}}},
-		{"what has changed is not", none.Pin("github", a, b), tools{x, b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"until it is accepted", none.Pin("github", a, b).Accept(changed(lockfile.Changed, a, x)), tools{x, b}, lockfile.Strict, lockfile.Verdict{Served: tools{x, b}}},
-		{"what is gone is told of", none.Pin("github", a, b), tools{a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}, Changes: changes{changed(lockfile.Removed, b, nothing)}}},
-		{"the first one, too", none.Pin("github", a, b), tools{b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Removed, a, nothing)}}},
-		{"all", none.Pin("github", a, b), nil, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Removed, a, nothing), changed(lockfile.Removed, b, nothing)}}},
-		{"what is listed twice is served once", none.Pin("github", a), tools{a, a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}}},
-		{"one name of two definitions is not served", none.Pin("github", a), tools{x, a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"nor when none of them is known", none.Pin("github", a), tools{y, x}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"nor at first", none, tools{x, a, b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Added, nothing, a)}, First: true}},
-		{"tools of others are none", none.Pin("github", a), tools{of(t, "gitlab", accepted), a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}}},
+		{"what an upstream lists first is taken in", none, tools{b, a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a, b}, FirstUse: true}},
+		{"but not where everything is asked for", none, tools{a}, lockfile.Strict, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"an upstream that lists nothing is known from then on", none, nil, lockfile.FirstUse, lockfile.CheckResult{FirstUse: true}},
+		{"and what it lists then is not taken in", none.WithTools("github"), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"nor when it has lost its last tool", none.WithTools("github", a).Accept(changed(lockfile.Removed, a, nothing)), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"the pins of one upstream say nothing of another", none.WithTools("gitlab"), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}, FirstUse: true}},
+		{"what was accepted is served", none.WithTools("github", a, b), tools{b, a}, lockfile.Strict, lockfile.CheckResult{Served: tools{a, b}}},
+		{"what has changed is not", none.WithTools("github", a, b), tools{x, b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"until it is accepted", none.WithTools("github", a, b).Accept(changed(lockfile.Changed, a, x)), tools{x, b}, lockfile.Strict, lockfile.CheckResult{Served: tools{x, b}}},
+		{"what is gone is told of", none.WithTools("github", a, b), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}, Changes: changes{changed(lockfile.Removed, b, nothing)}}},
+		{"the first one, too", none.WithTools("github", a, b), tools{b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Removed, a, nothing)}}},
+		{"all", none.WithTools("github", a, b), nil, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Removed, a, nothing), changed(lockfile.Removed, b, nothing)}}},
+		{"what is listed twice is served once", none.WithTools("github", a), tools{a, a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}}},
+		{"one name of two definitions is not served", none.WithTools("github", a), tools{x, a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"nor when none of them is known", none.WithTools("github", a), tools{y, x}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"nor at first", none, tools{x, a, b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Added, nothing, a)}, FirstUse: true}},
+		{"tools of others are none", none.WithTools("github", a), tools{of(t, "gitlab", accepted), a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := row.lock.Check("github", row.listed, row.mode)
@@ -213,7 +213,7 @@ func TestAcceptingAllChangesLeavesNone(t *testing.T) {
 			return list
 		}
 		mode := lockfile.Mode(random.IntN(2))
-		lock, listed := new(lockfile.Lock).Pin("github", some()...), some()
+		lock, listed := new(lockfile.Lock).WithTools("github", some()...), some()
 		before := lock.Check("github", listed, mode)
 		after := lock.Accept(before.Changes...).Check("github", listed, mode)
 		if len(after.Changes) > 0 || len(after.Served) != len(listed) {

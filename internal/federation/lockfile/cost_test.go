@@ -42,17 +42,17 @@ func TestEveryConstructAtEverySize(t *testing.T) {
 	} {
 		for n := 1; n <= 1_000_000; n *= 10 {
 			entry := `{"name":"a","inputSchema":{"x":` + row.schema(n) + `}}`
-			read, err := lockfile.Of("github", []byte(entry))
+			read, err := lockfile.ParseTool("github", []byte(entry))
 			if (err == nil) != (n <= row.most) {
 				t.Errorf("%d %s: %v", n, row.name, err)
 			}
 			if err != nil {
 				continue
 			}
-			lock := new(lockfile.Lock).Pin("github", read)
+			lock := new(lockfile.Lock).WithTools("github", read)
 			file := lock.Encode()
-			if len(file) != lock.Len() || len(file) > 257<<10 {
-				t.Errorf("%d %s: the file has %d bytes, and %d are told", n, row.name, len(file), lock.Len())
+			if len(file) != lock.EncodedSize() || len(file) > 257<<10 {
+				t.Errorf("%d %s: the file has %d bytes, and %d are told", n, row.name, len(file), lock.EncodedSize())
 			}
 			parsed, err := lockfile.Parse(file)
 			if err != nil {

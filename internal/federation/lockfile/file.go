@@ -14,7 +14,7 @@ import (
 const version = "mcpd.lock 1"
 
 // head tells who reads a lock file what it is.
-const head = `# The tools of upstream servers as they were accepted; mcpd serves them in no other form.
+const header = `# The tools of upstream servers as they were accepted; mcpd serves them in no other form.
 # mcpd writes this file: "mcpd lock diff" shows what differs, "mcpd lock accept" takes it in.
 # Review its changes like those of code: models read these texts, and obey them.
 ` + version + "\n"
@@ -32,34 +32,34 @@ const rawLine = "raw\n"
 
 // Encode returns the file of a lock. Equal locks have equal files.
 func (l *Lock) Encode() []byte {
-	file := append(make([]byte, 0, l.Len()), head...)
+	file := append(make([]byte, 0, l.EncodedSize()), header...)
 	for _, a := range l.upstreams {
 		file = append(file, upstreamLine(a.upstream)...)
 		for _, t := range a.tools {
-			file = append(file, t.lines()...)
+			file = append(file, t.heading()...)
 			if t.raw {
 				file = append(file, rawLine...)
 			}
-			file = append(appendSheet(file, t), '\n')
+			file = append(appendPretty(file, t), '\n')
 		}
 	}
 	return file
 }
 
 // Len returns how long the file of a lock is, without making it.
-func (l *Lock) Len() int {
-	n := len(head)
+func (l *Lock) EncodedSize() int {
+	n := len(header)
 	for _, a := range l.upstreams {
-		n += a.len()
+		n += a.encodedSize()
 	}
 	return n
 }
 
 // len returns how much of a file the blocks of an upstream take.
-func (a accepted) len() int {
+func (a upstreamTools) encodedSize() int {
 	n := len(upstreamLine(a.upstream))
 	for _, t := range a.tools {
-		n += t.Len()
+		n += t.EncodedSize()
 	}
 	return n
 }
@@ -67,7 +67,7 @@ func (a accepted) len() int {
 func upstreamLine(upstream string) string { return "\n" + upstreamWord + quoted(upstream) + "\n" }
 
 // lines returns those of a tool's block that are before its definition.
-func (t Tool) lines() string {
+func (t Tool) heading() string {
 	return "\n" + toolWord + label(t.upstream, t.name) + "\n" + hashWord + t.Hash() + "\n"
 }
 
@@ -117,7 +117,7 @@ func Write(path string, l *Lock) error {
 }
 
 func write(path string, l *Lock) error {
-	if l.Len() > maxFile {
+	if l.EncodedSize() > maxFile {
 		return fmt.Errorf("%s would be longer than %d MiB", path, maxFile>>20)
 	}
 	switch info, err := os.Lstat(path); {

@@ -57,26 +57,26 @@ import (
 // Lock holds the tools that were accepted. It does not change; what changes one returns
 // another. The zero Lock knows no upstream.
 type Lock struct {
-	upstreams []accepted // sorted by name
+	upstreams []upstreamTools // sorted by name
 }
 
 // accepted are the tools of one upstream, sorted by name.
-type accepted struct {
+type upstreamTools struct {
 	upstream string
 	tools    []Tool
 }
 
 // find returns where an upstream stands, or would.
-func (l *Lock) find(upstream string) (i int, known bool) {
-	return slices.BinarySearchFunc(l.upstreams, upstream, func(a accepted, name string) int {
+func (l *Lock) index(upstream string) (i int, known bool) {
+	return slices.BinarySearchFunc(l.upstreams, upstream, func(a upstreamTools, name string) int {
 		return strings.Compare(a.upstream, name)
 	})
 }
 
 // of returns the accepted tools of an upstream; known is false when the lock has never
 // heard of it.
-func (l *Lock) of(upstream string) (tools []Tool, known bool) {
-	i, known := l.find(upstream)
+func (l *Lock) toolsOf(upstream string) (tools []Tool, known bool) {
+	i, known := l.index(upstream)
 	if !known {
 		return nil, false
 	}
@@ -94,28 +94,28 @@ func (l *Lock) Upstreams() []string {
 
 // Tools returns the accepted tools of an upstream, sorted by name.
 func (l *Lock) Tools(upstream string) []Tool {
-	tools, _ := l.of(upstream)
+	tools, _ := l.toolsOf(upstream)
 	return slices.Clone(tools)
 }
 
 // Pin returns the lock with an upstream that it knows from now on, and with those of the
 // tools that are of this upstream in place of what was accepted under their names. It is
 // for [Verdict.First].
-func (l *Lock) Pin(upstream string, tools ...Tool) *Lock {
-	before, _ := l.of(upstream)
-	d := draft{}
+func (l *Lock) WithTools(upstream string, tools ...Tool) *Lock {
+	before, _ := l.toolsOf(upstream)
+	d := lockBuilder{}
 	d.add(upstream, before)
 	for _, t := range tools {
 		if t.upstream == upstream {
 			d[upstream][t.name] = t
 		}
 	}
-	return l.with(d.accepted(upstream))
+	return l.with(d.tools(upstream))
 }
 
 // with returns the lock with what it holds of one upstream in place of what it held.
-func (l *Lock) with(a accepted) *Lock {
-	i, known := l.find(a.upstream)
+func (l *Lock) with(a upstreamTools) *Lock {
+	i, known := l.index(a.upstream)
 	upstreams := slices.Clone(l.upstreams)
 	if known {
 		upstreams[i] = a
@@ -128,12 +128,12 @@ func (l *Lock) with(a accepted) *Lock {
 // Accept returns the lock with changes taken in: what was added or changed is accepted as
 // it was listed then, and what was removed is no longer.
 func (l *Lock) Accept(changes ...Change) *Lock {
-	d := draft{}
+	d := lockBuilder{}
 	for _, a := range l.upstreams {
 		d.add(a.upstream, a.tools)
 	}
 	for _, c := range changes {
-		d.know(c.Upstream)
+		d.addUpstream(c.Upstream)
 		if c.Kind == Removed {
 			delete(d[c.Upstream], c.Name)
 		} else {
@@ -145,8 +145,8 @@ func (l *Lock) Accept(changes ...Change) *Lock {
 
 // Exposed returns the tools of an upstream that another lock holds with the same definition,
 // and raw, as this lock does not.
-func (l *Lock) Exposed(upstream string, other *Lock) (changes []Change) {
-	before, _ := l.of(upstream)
+func (l *Lock) RawChanges(upstream string, other *Lock) (changes []Change) {
+	before, _ := l.toolsOf(upstream)
 	for _, now := range other.Tools(upstream) {
 		if !now.raw {
 			continue
@@ -160,45 +160,45 @@ func (l *Lock) Exposed(upstream string, other *Lock) (changes []Change) {
 }
 
 // draft is a lock that changes: tools by the names of their upstreams and their own.
-type draft map[string]map[string]Tool
+type lockBuilder map[string]map[string]Tool
 
-func (d draft) add(upstream string, tools []Tool) {
-	d.know(upstream)
+func (d lockBuilder) add(upstream string, tools []Tool) {
+	d.addUpstream(upstream)
 	for _, t := range tools {
 		d[upstream][t.name] = t
 	}
 }
 
-func (d draft) know(upstream string) {
+func (d lockBuilder) addUpstream(upstream string) {
 	if d[upstream] == nil {
 		d[upstream] = map[string]Tool{}
 	}
 }
 
-func (d draft) lock() *Lock {
+func (d lockBuilder) lock() *Lock {
 	l := &Lock{}
 	for _, upstream := range slices.Sorted(maps.Keys(d)) {
-		l.upstreams = append(l.upstreams, d.accepted(upstream))
+		l.upstreams = append(l.upstreams, d.tools(upstream))
 	}
 	return l
 }
 
 // accepted returns what a draft holds of an upstream.
-func (d draft) accepted(upstream string) accepted {
-	return accepted{upstream, slices.SortedFunc(maps.Values(d[upstream]), byName)}
+func (d lockBuilder) tools(upstream string) upstreamTools {
+	return upstreamTools{upstream, slices.SortedFunc(maps.Values(d[upstream]), byName)}
 }
 
 // Fill returns the lock with those upstreams of another that it does not know and that its
 // file has room for. The shortest come first: one that lists much takes the room of none
 // that lists little. It is the lock itself where that is none.
-func (l *Lock) Fill(other *Lock) *Lock {
-	shortest := slices.SortedFunc(slices.Values(other.upstreams), func(a, b accepted) int {
-		return cmp.Or(a.len()-b.len(), strings.Compare(a.upstream, b.upstream))
+func (l *Lock) WithMissing(other *Lock) *Lock {
+	shortest := slices.SortedFunc(slices.Values(other.upstreams), func(a, b upstreamTools) int {
+		return cmp.Or(a.encodedSize()-b.encodedSize(), strings.Compare(a.upstream, b.upstream))
 	})
-	room := maxFile - l.Len()
+	room := maxFile - l.EncodedSize()
 	for _, a := range shortest {
-		if _, known := l.find(a.upstream); !known && a.len() <= room {
-			l, room = l.with(a), room-a.len()
+		if _, known := l.index(a.upstream); !known && a.encodedSize() <= room {
+			l, room = l.with(a), room-a.encodedSize()
 		}
 	}
 	return l
@@ -206,7 +206,7 @@ func (l *Lock) Fill(other *Lock) *Lock {
 
 // Sum returns a hash of what a lock holds, which equal locks share, and no others. It is
 // made of the hashes of the definitions, and is not that of the file.
-func (l *Lock) Sum() (sum [sha256.Size]byte) {
+func (l *Lock) Hash() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, a := range l.upstreams {
 		head := binary.AppendUvarint(nil, uint64(len(a.upstream)))

@@ -9,21 +9,21 @@ import (
 // sheet is a definition as people read it: JSON with one member or item a line, and texts
 // in [pieces], each a string of its own on a line of its own. No line is longer than some
 // 200 columns, but for numbers with more digits.
-type sheet struct {
+type prettyPrinter struct {
 	text []byte
 	// most is beyond what length of the text nothing is written that is not begun; 0 is
 	// beyond none.
-	most int
+	limit int
 }
 
 // appendSheet appends the lines of a tool's definition, with no end behind the last; the
 // zero Tool has none.
-func appendSheet(dst []byte, t Tool) []byte {
+func appendPretty(dst []byte, t Tool) []byte {
 	value, err := decode([]byte(t.definition))
 	if err != nil {
 		return dst
 	}
-	s := sheet{text: dst}
+	s := prettyPrinter{text: dst}
 	s.value(value, 0)
 	return s.text
 }
@@ -32,13 +32,13 @@ func appendSheet(dst []byte, t Tool) []byte {
 // that is: a line says what it is by its brackets, and blanks before each of thousands of
 // items would be most of the text.
 const (
-	nested    = 1
-	continued = 2
-	deepest   = 16
+	itemIndent   = 1
+	stringIndent = 2
+	maxIndent    = 16
 )
 
-func (s *sheet) value(value any, depth int) {
-	inner := min(depth+nested, deepest)
+func (s *prettyPrinter) value(value any, depth int) {
+	inner := min(depth+itemIndent, maxIndent)
 	switch value := value.(type) {
 	case string:
 		s.string(value, depth)
@@ -69,35 +69,35 @@ func (s *sheet) value(value any, depth int) {
 	}
 }
 
-func (s *sheet) string(text string, depth int) {
+func (s *prettyPrinter) string(text string, depth int) {
 	behind := false
-	for piece := range pieces(text) {
+	for piece := range splitText(text) {
 		if s.full() {
 			return
 		}
 		if behind {
-			s.line(depth + continued)
+			s.line(depth + stringIndent)
 		}
 		s.text, behind = appendQuoted(s.text, piece), true
 	}
 }
 
 // full reports whether the text is longer than it may be.
-func (s *sheet) full() bool { return s.most > 0 && len(s.text) > s.most }
+func (s *prettyPrinter) full() bool { return s.limit > 0 && len(s.text) > s.limit }
 
-func (s *sheet) next(i, depth int) {
-	s.text = separated(s.text, i)
+func (s *prettyPrinter) next(i, depth int) {
+	s.text = appendComma(s.text, i)
 	s.line(depth)
 }
 
-func (s *sheet) end(bracket byte, n, depth int) {
+func (s *prettyPrinter) end(bracket byte, n, depth int) {
 	if n > 0 {
 		s.line(depth)
 	}
 	s.text = append(s.text, bracket)
 }
 
-func (s *sheet) line(depth int) {
+func (s *prettyPrinter) line(depth int) {
 	s.text = append(s.text, '\n')
 	for range depth {
 		s.text = append(s.text, "  "...)
@@ -105,7 +105,7 @@ func (s *sheet) line(depth int) {
 }
 
 // joiner puts lines of a sheet together to JSON again.
-type joiner struct {
+type lineJoiner struct {
 	json []byte
 	// closed says that the last line ends with the quote that ends a string, or begins one.
 	closed bool
@@ -113,7 +113,7 @@ type joiner struct {
 
 // add appends a line. A string that follows a string is the rest of it: JSON has no two
 // of them without a comma or colon between.
-func (j *joiner) add(line string) {
+func (j *lineJoiner) add(line string) {
 	line = strings.TrimLeft(line, " \t")
 	rest, begins := strings.CutPrefix(line, `"`)
 	if begins && j.closed {
@@ -127,25 +127,25 @@ func (j *joiner) add(line string) {
 }
 
 // maxPiece is how many columns a piece of a text takes, without its quotes.
-const maxPiece = 80
+const maxPieceWidth = 80
 
 // maxMarks is how many marks a character may bear; more of them cover the lines around.
-const maxMarks = 3
+const maxCombiningMarks = 3
 
 // quoted returns a text as a JSON string of one line, that shows each of its characters.
 func quoted(text string) string { return string(appendQuoted(nil, text)) }
 
 func appendQuoted(dst []byte, text string) []byte {
-	var e eye
-	return appendText(dst, text, e.hides)
+	var e invisibleScanner
+	return appendText(dst, text, e.needsEscape)
 }
 
 // eye looks at a text from its beginning, and knows what nobody sees of it.
-type eye struct{ marks int }
+type invisibleScanner struct{ marks int }
 
 // hides reports whether the next character shows nothing of its own, moves or covers
 // others, or is a mark without a letter or one of too many on it.
-func (e *eye) hides(r rune) bool {
+func (e *invisibleScanner) needsEscape(r rune) bool {
 	const brailleBlank = '\u2800'
 	switch {
 	case r >= ' ' && r < 0x7f:
@@ -159,15 +159,15 @@ func (e *eye) hides(r rune) bool {
 		return false
 	}
 	e.marks++
-	return e.marks > maxMarks
+	return e.marks > maxCombiningMarks
 }
 
 // columns returns how many columns the next character takes in a quoted text.
-func (e *eye) columns(r rune) int {
+func (e *invisibleScanner) columns(r rune) int {
 	switch {
 	case shortEscape(r) != 0:
 		return len(`\n`)
-	case !e.hides(r):
+	case !e.needsEscape(r):
 		return 1
 	case r > 0xffff:
 		return len(`\u0000\u0000`)
@@ -177,9 +177,9 @@ func (e *eye) columns(r rune) int {
 
 // pieces cuts a text so that each of its lines and sentences begins a piece, and none is
 // wide. What is put into a text, or taken out, leaves the pieces around it as they are.
-func pieces(text string) iter.Seq[string] {
+func splitText(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var e eye
+		var e invisibleScanner
 		var before rune
 		from, width := 0, 0
 		blank, behind := 0, 0 // the last place to cut at, and the width up to there
@@ -188,11 +188,11 @@ func pieces(text string) iter.Seq[string] {
 			at, rest := from, width
 			switch {
 			case i == from:
-			case begins(before, r):
+			case startsPiece(before, r):
 				at, rest = i, 0
-			case width+columns > maxPiece && blank > from:
+			case width+columns > maxPieceWidth && blank > from:
 				at, rest = blank, width-behind
-			case width+columns > maxPiece:
+			case width+columns > maxPieceWidth:
 				at, rest = i, 0
 			}
 			if at > from && !yield(text[from:at]) {
@@ -211,6 +211,6 @@ func pieces(text string) iter.Seq[string] {
 
 // begins reports whether a line or a sentence begins between two characters. The blank
 // before a sentence is a part of it, as the one before was the last until then.
-func begins(before, r rune) bool {
+func startsPiece(before, r rune) bool {
 	return r == '\n' || r == ' ' && strings.ContainsRune(".!?", before) || strings.ContainsRune("。！？", before)
 }

@@ -17,7 +17,7 @@ func nested(items, depth int) string {
 }
 
 func TestWhatIsDeepIsSetInNoDeeperThanSixteenTimes(t *testing.T) {
-	lock := new(lockfile.Lock).Pin("github", of(t, "github", `{"name":"a","inputSchema":{"a":`+strings.Repeat("[", 15)+`{"b":"One. Two.","c":[[]]}`+strings.Repeat("]", 15)+`}}`))
+	lock := new(lockfile.Lock).WithTools("github", of(t, "github", `{"name":"a","inputSchema":{"a":`+strings.Repeat("[", 15)+`{"b":"One. Two.","c":[[]]}`+strings.Repeat("]", 15)+`}}`))
 	file := string(lock.Encode())
 	_, got, _ := strings.Cut(file, strings.Repeat("  ", 15)+"[\n")
 	got, _, _ = strings.Cut(got, "\n"+strings.Repeat("  ", 15)+"]")
@@ -45,8 +45,8 @@ func TestAToolThatIsLongInAFileIsNone(t *testing.T) {
 		`{"name":"a","description":"` + strings.Repeat("! ", 30_000) + `"}`,
 		`{"name":"a","inputSchema":{"minimum":0.` + strings.Repeat("1", 256<<10) + `}}`,
 	} {
-		if read, err := lockfile.Of("github", []byte(entry)); err == nil || err.Error() != want {
-			t.Errorf("%.60s has a block of %d bytes, %v", entry, read.Len(), err)
+		if read, err := lockfile.ParseTool("github", []byte(entry)); err == nil || err.Error() != want {
+			t.Errorf("%.60s has a block of %d bytes, %v", entry, read.EncodedSize(), err)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestALongToolIsNotWrittenToFindThatItIs(t *testing.T) {
 	entry := []byte(nested(48_900, 55))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := lockfile.Of("github", entry)
+	_, err := lockfile.ParseTool("github", entry)
 	runtime.ReadMemStats(&after)
 	if allocated := after.TotalAlloc - before.TotalAlloc; err == nil || allocated > 8<<20 {
 		t.Errorf("%d bytes are allocated for an entry of %d, %v", allocated, len(entry), err)
@@ -67,7 +67,7 @@ func TestALongToolIsNotWrittenToFindThatItIs(t *testing.T) {
 // TestAFileHoldsAToolThatIsTooLongToBeTakenIn: what was accepted before there was that bound
 // is accepted.
 func TestAFileHoldsAToolThatIsTooLongToBeTakenIn(t *testing.T) {
-	file := string(new(lockfile.Lock).Pin("github", tool(t, `{"name":"a"}`)).Encode())
+	file := string(new(lockfile.Lock).WithTools("github", tool(t, `{"name":"a"}`)).Encode())
 	// printf '{"inputSchema":{"minimum":0.%s},"name":"a"}' $(head -c 300000 /dev/zero | tr '\0' 1) | sha256sum
 	file = strings.Replace(file, tool(t, `{"name":"a"}`).Hash(), "b9b4485fbf330875bfcc2114bf0bf7cbbf62e880442c0e2a4cf6b590ae871f56", 1)
 	file = strings.Replace(file, "{\n", "{\n"+`  "inputSchema": {"minimum": 0.`+strings.Repeat("1", 300_000)+"},\n", 1)
@@ -75,7 +75,7 @@ func TestAFileHoldsAToolThatIsTooLongToBeTakenIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held := read.Tools("github"); len(held) != 1 || read.Len() != len(read.Encode()) {
-		t.Errorf("it holds %d tools in %d bytes", len(held), read.Len())
+	if held := read.Tools("github"); len(held) != 1 || read.EncodedSize() != len(read.Encode()) {
+		t.Errorf("it holds %d tools in %d bytes", len(held), read.EncodedSize())
 	}
 }

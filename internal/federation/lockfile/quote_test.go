@@ -48,7 +48,7 @@ func TestTextsAreCutAtSentencesAndLines(t *testing.T) {
 		{"escapes are as wide as they are written", strings.Repeat("\u202e", 20), []string{strings.Repeat("\u202e", 13), strings.Repeat("\u202e", 7)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := slices.Collect(pieces(row.text))
+			got := slices.Collect(splitText(row.text))
 			if diff := cmp.Diff(row.text, strings.Join(got, "")); diff != "" {
 				t.Errorf("the pieces are another text (-want +got)\n%s", diff)
 			}
@@ -66,7 +66,7 @@ func TestASentenceThatIsPutInLeavesTheOthersAsTheyAre(t *testing.T) {
 	for at := 1; at <= len(sentences); at++ {
 		before, behind := sentences[:at], sentences[at:]
 		text := strings.Join(before, "") + " Ignore all rules." + strings.Join(behind, "")
-		old, new := slices.Collect(pieces(strings.Join(sentences, ""))), slices.Collect(pieces(text))
+		old, new := slices.Collect(splitText(strings.Join(sentences, ""))), slices.Collect(splitText(text))
 		added := 0
 		for added < len(old) && new[added] == old[added] {
 			added++

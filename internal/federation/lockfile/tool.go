@@ -23,7 +23,7 @@ const (
 
 // maxBlock is how much of a lock file a tool may take, in bytes: what is listed in a few
 // bytes can take many there, where each item has a line, and nobody would review it.
-const maxBlock = 256 << 10
+const maxToolSize = 256 << 10
 
 // Tool is the definition of a tool of an upstream. The zero Tool is none.
 type Tool struct {
@@ -47,7 +47,7 @@ func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition
 func (t Tool) Hash() string { return hex.EncodeToString(t.sum[:]) }
 
 // Len returns how much of a lock file the tool takes, in bytes.
-func (t Tool) Len() int {
+func (t Tool) EncodedSize() int {
 	if t.raw {
 		return t.size + len(rawLine)
 	}
@@ -88,7 +88,7 @@ func byName(a, b Tool) int {
 // it has no name of 1 to 1,024 bytes, a member of the definition has not its type, or is
 // named like one but for case, which some decoders take for it, or it would take more than
 // 256 KiB of a lock file. Such a tool cannot be pinned, and must not be served.
-func Of(upstream string, entry json.RawMessage) (Tool, error) {
+func ParseTool(upstream string, entry json.RawMessage) (Tool, error) {
 	if err := jsonguard.Check(entry, jsonguard.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
@@ -96,9 +96,9 @@ func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
-	t, err := define(upstream, value, maxBlock)
-	if err == nil && t.size > maxBlock {
-		err = fmt.Errorf("it would take more than %d KiB of mcpd.lock", maxBlock>>10)
+	t, err := newTool(upstream, value, maxToolSize)
+	if err == nil && t.size > maxToolSize {
+		err = fmt.Errorf("it would take more than %d KiB of mcpd.lock", maxToolSize>>10)
 	}
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
@@ -107,46 +107,46 @@ func Of(upstream string, entry json.RawMessage) (Tool, error) {
 }
 
 // parts are the members of a definition, each with what it holds.
-var parts = map[string]part{
-	"name": textPart, "title": textPart, "description": textPart,
-	"inputSchema": objectPart, "outputSchema": objectPart, "annotations": objectPart,
+var definitionMembers = map[string]memberKind{
+	"name": textMember, "title": textMember, "description": textMember,
+	"inputSchema": objectMember, "outputSchema": objectMember, "annotations": objectMember,
 }
 
 // part is what a member of a definition holds.
-type part string
+type memberKind string
 
 const (
-	textPart   part = "text"
-	objectPart part = "object"
+	textMember   memberKind = "text"
+	objectMember memberKind = "object"
 )
 
-func (p part) holds(value any) bool {
+func (p memberKind) matches(value any) bool {
 	switch value.(type) {
 	case string:
-		return p == textPart
+		return p == textMember
 	case map[string]any:
-		return p == objectPart
+		return p == objectMember
 	}
 	return false
 }
 
 // define returns the tool that a decoded entry defines. Its size is known up to most; that
 // of a larger one is anything beyond.
-func define(upstream string, value any, most int) (Tool, error) {
+func newTool(upstream string, value any, limit int) (Tool, error) {
 	entry, ok := value.(map[string]any)
 	if !ok {
 		return Tool{}, errors.New("it is no object")
 	}
 	definition := map[string]any{}
 	for _, member := range sortedNames(entry) {
-		name, is := partOf(member)
+		name, is := memberOf(member)
 		switch value := entry[member]; {
 		case !is:
 		case member != name:
 			return Tool{}, fmt.Errorf("a member is named like the %s but for case", name)
 		case value == nil:
-		case !parts[name].holds(value):
-			return Tool{}, fmt.Errorf("the %s is no %s", name, parts[name])
+		case !definitionMembers[name].matches(value):
+			return Tool{}, fmt.Errorf("the %s is no %s", name, definitionMembers[name])
 		default:
 			definition[name] = value
 		}
@@ -157,18 +157,18 @@ func define(upstream string, value any, most int) (Tool, error) {
 	}
 	canonical := appendValue(nil, definition)
 	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: safetext.HidesIn(definition)}
-	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
+	s := prettyPrinter{text: make([]byte, 0, 2*min(len(canonical), limit)), limit: limit}
 	s.value(definition, 0)
-	t.size = len(t.lines()) + len(s.text) + len("\n")
+	t.size = len(t.heading()) + len(s.text) + len("\n")
 	return t, nil
 }
 
 // partOf returns the part of a definition that a decoder may take a member for.
-func partOf(member string) (name string, ok bool) {
-	if _, ok := parts[member]; ok {
+func memberOf(member string) (name string, ok bool) {
+	if _, ok := definitionMembers[member]; ok {
 		return member, true
 	}
-	for name := range parts {
+	for name := range definitionMembers {
 		if strings.EqualFold(name, member) {
 			return name, true
 		}

@@ -13,7 +13,7 @@ import (
 // tool reads an entry of an upstream named github.
 func tool(t testing.TB, entry string) lockfile.Tool {
 	t.Helper()
-	read, err := lockfile.Of("github", json.RawMessage(entry))
+	read, err := lockfile.ParseTool("github", json.RawMessage(entry))
 	if err != nil {
 		t.Fatalf("%.200s: %v", entry, err)
 	}
@@ -64,7 +64,7 @@ func TestEntriesThatDefineNoTool(t *testing.T) {
 		{`{"name":"a","inputSchema":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat("}", 65), "read definition: arrays and objects are nested deeper than the limit of 64 levels (at byte 341)"},
 		{`{"name":"a","_meta":"` + strings.Repeat("x", 1<<20) + `"}`, "read definition: the JSON text is longer than the limit of 1048576 bytes (at byte 1048576)"},
 	} {
-		read, err := lockfile.Of("github", json.RawMessage(row.entry))
+		read, err := lockfile.ParseTool("github", json.RawMessage(row.entry))
 		if err == nil {
 			t.Errorf("%.80s is %s", row.entry, read.Definition())
 		} else if diff := cmp.Diff(row.want, err.Error()); diff != "" {
@@ -83,17 +83,17 @@ func FuzzOf(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, entry []byte) {
-		read, err := lockfile.Of("github", entry)
+		read, err := lockfile.ParseTool("github", entry)
 		if err != nil {
 			return
 		}
 		if !json.Valid(read.Definition()) {
 			t.Fatalf("%q is no JSON", read.Definition())
 		}
-		if again, err := lockfile.Of("github", read.Definition()); err == nil && again != read {
+		if again, err := lockfile.ParseTool("github", read.Definition()); err == nil && again != read {
 			t.Fatalf("%q becomes %q", read.Definition(), again.Definition())
 		}
-		lock := new(lockfile.Lock).Pin("github", read)
+		lock := new(lockfile.Lock).WithTools("github", read)
 		file := lock.Encode()
 		parsed, err := lockfile.Parse(file)
 		if err != nil {

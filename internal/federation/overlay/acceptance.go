@@ -42,12 +42,12 @@ func readTools(upstream string, entries []json.RawMessage, redactor redact.Redac
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errSecretName)
 		} else if needsTask(said) {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errTaskOnly)
-		} else if t, err := lockfile.Of(upstream, entry); err != nil {
+		} else if t, err := lockfile.ParseTool(upstream, entry); err != nil {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("nobody can accept it: %w", err))
-		} else if t.Len() > room {
+		} else if t.EncodedSize() > room {
 			l.rejected, l.reasons, room = append(l.rejected, entry), append(l.reasons, errUpstreamQuota), 0
 		} else {
-			room -= t.Len()
+			room -= t.EncodedSize()
 			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
 		}
 	}
@@ -113,7 +113,7 @@ func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.Ra
 			m.quarantine(c.Name, m.reason(c, ambiguous[c.Name]))
 		}
 	}
-	m.firstUse, m.toPin = verdict.First, verdict.Served
+	m.firstUse, m.toPin = verdict.FirstUse, verdict.Served
 	return served
 }
 

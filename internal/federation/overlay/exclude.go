@@ -102,7 +102,7 @@ func decodeValue(raw json.RawMessage) (v any) {
 // hidesTool reports whether the entry of a tool holds invisible characters where callers see
 // them. In an entry that cannot be pinned any member counts.
 func hidesTool(upstream string, entry json.RawMessage) bool {
-	if t, err := lockfile.Of(upstream, entry); err == nil {
+	if t, err := lockfile.ParseTool(upstream, entry); err == nil {
 		return t.Hides()
 	}
 	return safetext.HidesIn(decodeValue(entry))

@@ -172,7 +172,7 @@ func TestMaker_hiddenToolWithoutPins(t *testing.T) {
 		if raw {
 			tool = tool.AsRaw()
 		}
-		m := hidingLab(t, new(lockfile.Lock).Pin("lab", tool))
+		m := hidingLab(t, new(lockfile.Lock).WithTools("lab", tool))
 		m.buildAll(listing)
 		if !slices.Contains(names(m), "lab_hidden") {
 			t.Fatalf("raw %t: it offers %v", raw, names(m))

@@ -83,7 +83,7 @@ func (p *lockState) set(read, unsaved *lockfile.Lock) {
 	for _, upstream := range unsaved.Upstreams() {
 		if !hasUpstream(read, upstream) {
 			tools := unsaved.Tools(upstream)
-			p.unsaved, p.effective = p.unsaved.Pin(upstream, tools...), p.effective.Pin(upstream, tools...)
+			p.unsaved, p.effective = p.unsaved.WithTools(upstream, tools...), p.effective.WithTools(upstream, tools...)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
 		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
 		Detail: "put the file back as it was, or remove what is wrong block by block; mcpd lock accept adds the blocks that are missing",
 	}
-	if wrong, ok := errors.AsType[*lockfile.MistakeError](err); ok {
+	if wrong, ok := errors.AsType[*lockfile.ParseError](err); ok {
 		d.Summary = wrong.Err.Error()
 		if wrong.Line > 0 {
 			begin := diag.Pos{Line: wrong.Line, Column: 1}
@@ -125,7 +125,7 @@ func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (pr
 	if !slices.Equal(vanished, p.vanished) {
 		p.set(p.fromFile, p.unsaved)
 		for _, upstream := range vanished {
-			p.effective = p.effective.Pin(upstream, p.served.Tools(upstream)...)
+			p.effective = p.effective.WithTools(upstream, p.served.Tools(upstream)...)
 		}
 		p.vanished = vanished
 	}
@@ -197,7 +197,7 @@ func hasUpstream(l *lockfile.Lock, upstream string) bool {
 func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
 	lock, some := p.withFirstUse(offers), false
 	if p.hashed != lock {
-		p.hashed, p.hashValue = lock, lock.Sum()
+		p.hashed, p.hashValue = lock, lock.Hash()
 	}
 	h := sha256.New()
 	h.Write(p.hashValue[:])
@@ -218,7 +218,7 @@ func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
 	lock := p.effective
 	for _, o := range offers {
 		if o.firstUse && !hasUpstream(lock, o.upstream) {
-			lock = lock.Pin(o.upstream, o.pinned...)
+			lock = lock.WithTools(o.upstream, o.pinned...)
 		}
 	}
 	return lock
@@ -231,7 +231,7 @@ func (p *lockState) commit(offers []*offer) {
 	unsaved := p.unsaved
 	for _, o := range offers {
 		if o.firstUse && !hasUpstream(p.effective, o.upstream) {
-			firstUses, unsaved = append(firstUses, o), unsaved.Pin(o.upstream, o.pinned...)
+			firstUses, unsaved = append(firstUses, o), unsaved.WithTools(o.upstream, o.pinned...)
 		}
 	}
 	if len(unsaved.Upstreams()) > 0 && !p.doubtful() {
@@ -261,7 +261,7 @@ func (p *lockState) logAccepted() {
 		for _, c := range p.served.Check(upstream, p.effective.Tools(upstream), lockfile.Strict).Changes {
 			p.logAcceptedChange(c)
 		}
-		for _, c := range p.served.Exposed(upstream, p.effective) {
+		for _, c := range p.served.RawChanges(upstream, p.effective) {
 			p.logAcceptedChange(c)
 		}
 	}
@@ -321,14 +321,14 @@ func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
 // write writes the unsaved tools to the file, and returns why some remain unsaved. If the file
 // would be too long, it writes the tools that fit.
 func (p *lockState) write() error {
-	full := p.fromFile.Fill(p.unsaved)
+	full := p.fromFile.WithMissing(p.unsaved)
 	if full == p.fromFile {
 		return errLockFull
 	}
 	switch onDisk, err := lockfile.Read(p.Path); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case err == nil && onDisk.Sum() != p.fromFile.Sum() || err != nil && p.fileText != nil:
+	case err == nil && onDisk.Hash() != p.fromFile.Hash() || err != nil && p.fileText != nil:
 		return errors.New("the file has changed meanwhile")
 	}
 	if err := lockfile.Write(p.Path, full); err != nil {

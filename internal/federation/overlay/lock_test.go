@@ -19,7 +19,7 @@ import (
 // of returns the tool that an entry of an upstream defines.
 func of(t *testing.T, upstream, entry string) lockfile.Tool {
 	t.Helper()
-	tool, err := lockfile.Of(upstream, []byte(entry))
+	tool, err := lockfile.ParseTool(upstream, []byte(entry))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +53,10 @@ func upstreamsOf(t *testing.T, path string) []string {
 func TestWhatSomebodyHasWrittenMeanwhileIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
-	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab"))); problems != nil {
+	if problems := p.load(write(t, path, new(lockfile.Lock).WithTools("lab"))); problems != nil {
 		t.Fatal(problems)
 	}
-	now := write(t, path, new(lockfile.Lock).Pin("lab").Pin("other"))
+	now := write(t, path, new(lockfile.Lock).WithTools("lab").WithTools("other"))
 	p.commit([]*offer{first(t, "new")})
 	if diff := cmp.Diff([]string{"lab", "other"}, upstreamsOf(t, path)); diff != "" || p.saveErr == nil {
 		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
@@ -74,7 +74,7 @@ func TestWhatSomebodyHasWrittenMeanwhileIsNotOverwritten(t *testing.T) {
 func TestAFileThatIsGoneMeanwhileIsNotWrittenAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
-	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab"))); problems != nil {
+	if problems := p.load(write(t, path, new(lockfile.Lock).WithTools("lab"))); problems != nil {
 		t.Fatal(problems)
 	}
 	if err := os.Remove(path); err != nil {
@@ -91,7 +91,7 @@ func TestWhatAFileSaysOfAnUpstreamWinsOverWhatIsKeptInMemory(t *testing.T) {
 	p := newLockState(federation.LockOptions{Path: path, ReadOnly: true}, slog.New(slog.DiscardHandler))
 	p.commit([]*offer{first(t, "lab"), first(t, "new")})
 	said := of(t, "lab", `{"name":"b"}`)
-	if problems := p.load(write(t, path, new(lockfile.Lock).Pin("lab", said))); problems != nil {
+	if problems := p.load(write(t, path, new(lockfile.Lock).WithTools("lab", said))); problems != nil {
 		t.Fatal(problems)
 	}
 	if diff := cmp.Diff([]lockfile.Tool{said}, p.effective.Tools("lab")); diff != "" {
@@ -123,14 +123,14 @@ func BenchmarkAccepted(b *testing.B) {
 // labOf returns a maker for a server whose n tools were accepted, and its list of them.
 func labOf(n int) (*itemBuilder, []json.RawMessage) {
 	var entries []json.RawMessage
-	lock := new(lockfile.Lock).Pin("lab")
+	lock := new(lockfile.Lock).WithTools("lab")
 	for i := range n {
 		entry := fmt.Appendf(nil, `{"name":"tool_%d","description":"Does one thing. And another.","inputSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"required":["a"]}}`, i)
-		t, err := lockfile.Of("lab", entry)
+		t, err := lockfile.ParseTool("lab", entry)
 		if err != nil {
 			panic(err) // the entry is ours
 		}
-		entries, lock = append(entries, entry), lock.Pin("lab", t)
+		entries, lock = append(entries, entry), lock.WithTools("lab", t)
 	}
 	block, err := definition.NewUpstream("lab", "https://example.com/mcp", "a test")
 	if err != nil {
