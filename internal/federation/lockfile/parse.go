@@ -12,14 +12,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// maxFile is how long a lock file may be, in bytes.
+// maxFile bounds the length of a lock file, in bytes.
 const maxFile = 64 << 20
 
-// MistakeError is a mistake in the file of a lock.
+// ParseError is an error in a lock file.
 type ParseError struct {
-	// Line is where it is, counted from 1; 0 where it is of the whole file.
+	// Line is the line number from 1, or 0 for an error of the whole file.
 	Line int
-	// Err says what is wrong, fit for a terminal.
+	// Err describes the error; it is safe for terminals.
 	Err error
 }
 
@@ -36,13 +36,12 @@ func parseError(line int, format string, args ...any) error {
 	return &ParseError{line, fmt.Errorf(format, args...)}
 }
 
-// errConflict says that lines of both sides of a merge are in a file.
+// errMergeConflict reports unresolved merge conflict markers.
 var errMergeConflict = errors.New("a conflict of a merge is not resolved")
 
-// Parse reads the file of a lock. Blocks may stand in any order, and comments and blank
-// lines between them. The error is a [*MistakeError] that names the tool: for a definition
-// that does not fit its hash, a tool that stands there twice, and whatever
-// [Lock.Encode] would not write.
+// Parse parses a lock file. Blocks may be in any order, with comments and blank lines between
+// them. The error is a [*ParseError] that names the tool: for a definition that does not match
+// its hash, a duplicate tool, and everything that [Lock.Encode] does not write.
 func Parse(file []byte) (*Lock, error) {
 	if len(file) > maxFile {
 		return nil, parseError(0, "the file is longer than %d MiB", maxFile>>20)
@@ -62,8 +61,8 @@ func Parse(file []byte) (*Lock, error) {
 	return r.tools.lock(), nil
 }
 
-// checkSeen refuses a file with characters that move others or show nothing, which
-// [Lock.Encode] escapes: a review would not see what it reads.
+// checkVisible rejects characters that move others or are invisible, which [Lock.Encode]
+// escapes: a reviewer would not see what is parsed.
 func checkVisible(file []byte) error {
 	number := 1
 	for _, r := range string(file) {
@@ -81,13 +80,13 @@ func checkVisible(file []byte) error {
 type reader struct {
 	rest      string
 	line      string
-	number    int // of the line, from 1
+	number    int // line number, from 1
 	versioned bool
 	tools     lockBuilder
-	lines     map[Tool]int // where a tool stands, by its names alone
+	lines     map[Tool]int // the line of each tool; keys have only the names
 }
 
-// next goes to the next line; false says that there is none.
+// next advances to the next line, or returns false at the end.
 func (r *reader) next() bool {
 	if r.rest == "" {
 		return false
@@ -124,7 +123,7 @@ func (r *reader) block() error {
 	return nil
 }
 
-// tool reads the block of a tool whose first line goes on with the names.
+// tool parses the block of a tool after its keyword.
 func (r *reader) tool(names string) error {
 	number := r.number
 	upstream, rest, ok := cutQuoted(names)
@@ -184,8 +183,8 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	return t, nil
 }
 
-// sheet reads the lines of a definition, and returns them as JSON. All but the first and
-// the last are set in.
+// prettyJSON parses the lines of a definition and returns them as JSON. All lines but the first
+// and the last are indented.
 func (r *reader) prettyJSON() ([]byte, error) {
 	if !r.next() || r.line != "{" {
 		return nil, errors.New("want { and the definition in the line behind its sha256")
@@ -205,13 +204,12 @@ func (r *reader) prettyJSON() ([]byte, error) {
 	return nil, errors.New("the definition has no end")
 }
 
-// isConflict reports whether a line is one of those that git puts around the sides of a
-// merge.
+// isMergeMarker reports whether a line is a conflict marker of git.
 func isMergeMarker(line string) bool {
 	return slices.ContainsFunc([]string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
-// cutQuoted takes a JSON string off the beginning of a text.
+// cutQuoted cuts a JSON string off the start of a text.
 func cutQuoted(text string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		return "", text, false

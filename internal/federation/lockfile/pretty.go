@@ -6,18 +6,17 @@ import (
 	"unicode"
 )
 
-// sheet is a definition as people read it: JSON with one member or item a line, and texts
-// in [pieces], each a string of its own on a line of its own. No line is longer than some
-// 200 columns, but for numbers with more digits.
+// prettyPrinter writes a definition for review: JSON with one member or item per line, and
+// texts split by [splitText] into one string per line. Lines have about 200 columns at most,
+// except for longer numbers.
 type prettyPrinter struct {
 	text []byte
-	// most is beyond what length of the text nothing is written that is not begun; 0 is
-	// beyond none.
+	// limit stops writing once the text is longer; 0 means no limit.
 	limit int
 }
 
-// appendSheet appends the lines of a tool's definition, with no end behind the last; the
-// zero Tool has none.
+// appendPretty appends the lines of a tool's definition, without a line end after the last one.
+// The zero Tool has none.
 func appendPretty(dst []byte, t Tool) []byte {
 	value, err := decode([]byte(t.definition))
 	if err != nil {
@@ -28,9 +27,8 @@ func appendPretty(dst []byte, t Tool) []byte {
 	return s.text
 }
 
-// Levels of depth by which lines are set in. What is deeper than the deepest is set in as
-// that is: a line says what it is by its brackets, and blanks before each of thousands of
-// items would be most of the text.
+// Indentation levels. Deeper nesting keeps maxIndent: brackets show the structure, and blanks
+// before thousands of items would be most of the text.
 const (
 	itemIndent   = 1
 	stringIndent = 2
@@ -82,7 +80,7 @@ func (s *prettyPrinter) string(text string, depth int) {
 	}
 }
 
-// full reports whether the text is longer than it may be.
+// full reports whether the text has reached the limit.
 func (s *prettyPrinter) full() bool { return s.limit > 0 && len(s.text) > s.limit }
 
 func (s *prettyPrinter) next(i, depth int) {
@@ -104,15 +102,15 @@ func (s *prettyPrinter) line(depth int) {
 	}
 }
 
-// joiner puts lines of a sheet together to JSON again.
+// lineJoiner joins the lines of a definition to JSON.
 type lineJoiner struct {
 	json []byte
-	// closed says that the last line ends with the quote that ends a string, or begins one.
+	// closed reports whether the last line ends with the quote of a string.
 	closed bool
 }
 
-// add appends a line. A string that follows a string is the rest of it: JSON has no two
-// of them without a comma or colon between.
+// add appends a line. A string that follows a string continues it: in JSON, a comma or colon
+// would be between them.
 func (j *lineJoiner) add(line string) {
 	line = strings.TrimLeft(line, " \t")
 	rest, begins := strings.CutPrefix(line, `"`)
@@ -126,13 +124,14 @@ func (j *lineJoiner) add(line string) {
 	j.closed = quote && escapes%2 == 0
 }
 
-// maxPiece is how many columns a piece of a text takes, without its quotes.
+// maxPieceWidth is the maximum width of a piece without its quotes, in columns.
 const maxPieceWidth = 80
 
-// maxMarks is how many marks a character may bear; more of them cover the lines around.
+// maxCombiningMarks is the maximum number of marks on a character; more would cover adjacent
+// lines.
 const maxCombiningMarks = 3
 
-// quoted returns a text as a JSON string of one line, that shows each of its characters.
+// quoted returns a text as a JSON string on one line, with every character visible.
 func quoted(text string) string { return string(appendQuoted(nil, text)) }
 
 func appendQuoted(dst []byte, text string) []byte {
@@ -140,11 +139,11 @@ func appendQuoted(dst []byte, text string) []byte {
 	return appendText(dst, text, e.needsEscape)
 }
 
-// eye looks at a text from its beginning, and knows what nobody sees of it.
+// invisibleScanner scans a text from its start for characters that are not visible.
 type invisibleScanner struct{ marks int }
 
-// hides reports whether the next character shows nothing of its own, moves or covers
-// others, or is a mark without a letter or one of too many on it.
+// needsEscape reports whether the next character is invisible, moves or covers others, or is a
+// combining mark without a letter or beyond the limit.
 func (e *invisibleScanner) needsEscape(r rune) bool {
 	const brailleBlank = '\u2800'
 	switch {
@@ -162,7 +161,7 @@ func (e *invisibleScanner) needsEscape(r rune) bool {
 	return e.marks > maxCombiningMarks
 }
 
-// columns returns how many columns the next character takes in a quoted text.
+// columns returns the width of the next character in a quoted text.
 func (e *invisibleScanner) columns(r rune) int {
 	switch {
 	case shortEscape(r) != 0:
@@ -175,14 +174,14 @@ func (e *invisibleScanner) columns(r rune) int {
 	return len(`\u0000`)
 }
 
-// pieces cuts a text so that each of its lines and sentences begins a piece, and none is
-// wide. What is put into a text, or taken out, leaves the pieces around it as they are.
+// splitText splits a text so that each line and sentence starts a piece, and no piece is too
+// wide. An edit of the text does not move the other pieces.
 func splitText(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var e invisibleScanner
 		var before rune
 		from, width := 0, 0
-		blank, behind := 0, 0 // the last place to cut at, and the width up to there
+		blank, behind := 0, 0 // the last possible split, and the width up to it
 		for i, r := range text {
 			columns := e.columns(r)
 			at, rest := from, width
@@ -209,8 +208,8 @@ func splitText(text string) iter.Seq[string] {
 	}
 }
 
-// begins reports whether a line or a sentence begins between two characters. The blank
-// before a sentence is a part of it, as the one before was the last until then.
+// startsPiece reports whether a line or sentence starts between two characters. The blank
+// before a sentence belongs to it, because the previous sentence was the last one until then.
 func startsPiece(before, r rune) bool {
 	return r == '\n' || r == ' ' && strings.ContainsRune(".!?", before) || strings.ContainsRune("。！？", before)
 }
