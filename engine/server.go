@@ -156,7 +156,7 @@ func New(o Options) (*Server, error) {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Traceparent: watch.propagate, Logger: o.Logger})
 	if !o.Redactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
 		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
 	}
@@ -272,7 +272,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Returns has users come back by a front who let the server have tokens of theirs: the
 // function that it gives knows who answers such a request of a browser, which needs no
 // credential and may name any host, and is nil for all others.
-func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.Returns() }
+func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
 
 // Execute runs one call to its end. It never panics, and the call ends soon
 // after ctx does. Hooks fire exactly twice: at the start, and at the end or for

@@ -14,17 +14,17 @@ import (
 )
 
 // Asking is what a body may ask, and whom.
-type Asking struct {
+type InputPolicy struct {
 	// Grant is nil when nobody may be asked.
-	Grant *grant.Ask
-	Can   call.Capabilities
+	Grant  *grant.Ask
+	Client call.Capabilities
 	// Round is how often the call has been suspended.
 	Round int
 	// Nested says that another call waits for this one, which therefore cannot
 	// wait for the client.
-	Nested bool
+	InNestedCall bool
 	// Planned says that code plans the call, which ends when it asks.
-	Planned bool
+	InDryRun bool
 }
 
 // The bounds of asking unless the grant says otherwise.
@@ -34,7 +34,7 @@ const (
 )
 
 // askParams are the parameters of requests that decide whether they may be sent.
-type askParams struct {
+type inputParams struct {
 	Mode      string
 	URL, ID   *string
 	Schema    json.RawMessage
@@ -45,7 +45,7 @@ type askParams struct {
 
 // UnmarshalJSON reads the members that have these names to the letter, as clients do:
 // a member of another case would be judged for the one that they take.
-func (p *askParams) UnmarshalJSON(data []byte) error {
+func (p *inputParams) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return err
@@ -62,35 +62,35 @@ func (p *askParams) UnmarshalJSON(data []byte) error {
 }
 
 // ask lets what the body asks reach the client, in another run of the call.
-func (h *Call) ask(payload []byte) error {
+func (h *RunHost) requestInput(payload []byte) error {
 	var p struct{ Requests []call.AskRequest }
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 	}
-	if h.Asking.Grant == nil && len(p.Requests) == 0 {
-		return nobody()
+	if h.InputPolicy.Grant == nil && len(p.Requests) == 0 {
+		return errNoClient()
 	}
-	if most := h.rounds(p.Requests); h.Asking.Round >= most {
+	if most := h.maxRounds(p.Requests); h.InputPolicy.Round >= most {
 		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
 	}
 	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
 		return &scripting.HostError{Code: scripting.Denied, Message: "the question holds the value of a secret; leave it out"}
 	}
 	for _, r := range p.Requests {
-		var params askParams
+		var params inputParams
 		if err := json.Unmarshal(r.Params, &params); err != nil {
 			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
 		}
-		if h.consents(r.Method, r.Params) {
-			if err := h.mayConsent(params); err != nil {
+		if h.isConsentRequest(r.Method, r.Params) {
+			if err := h.checkConsent(params); err != nil {
 				return err
 			}
 			continue
 		}
-		if h.Asking.Grant == nil {
-			return nobody()
+		if h.InputPolicy.Grant == nil {
+			return errNoClient()
 		}
-		if err := h.mayAsk(r.Method, params); err != nil {
+		if err := h.checkInputRequest(r.Method, params); err != nil {
 			return err
 		}
 	}
@@ -99,12 +99,12 @@ func (h *Call) ask(payload []byte) error {
 
 // rounds returns how often a call may ask before it asks this. What the server itself
 // has to ask is not for the grant to bound.
-func (h *Call) rounds(asked []call.AskRequest) int {
+func (h *RunHost) maxRounds(asked []call.AskRequest) int {
 	most := defaultRounds
-	if h.Asking.Grant != nil && h.Asking.Grant.MaxRounds > 0 {
-		most = h.Asking.Grant.MaxRounds
+	if h.InputPolicy.Grant != nil && h.InputPolicy.Grant.MaxRounds > 0 {
+		most = h.InputPolicy.Grant.MaxRounds
 	}
-	others := func(r call.AskRequest) bool { return !h.consents(r.Method, r.Params) }
+	others := func(r call.AskRequest) bool { return !h.isConsentRequest(r.Method, r.Params) }
 	if len(asked) > 0 && !slices.ContainsFunc(asked, others) {
 		return max(most, defaultRounds)
 	}
@@ -112,35 +112,35 @@ func (h *Call) rounds(asked []call.AskRequest) int {
 }
 
 // mayConsent judges a question of this server itself.
-func (h *Call) mayConsent(params askParams) error {
+func (h *RunHost) checkConsent(params inputParams) error {
 	switch {
-	case h.Asking.Nested:
-		return nested("the user lets the server have a token in a call of their own")
+	case h.InputPolicy.InNestedCall:
+		return errNested("the user lets the server have a token in a call of their own")
 	case params.Mode == "url":
-		return allowed(true, h.Asking.Can.URL, "elicitation", "url")
+		return requireCapability(true, h.InputPolicy.Client.URL, "elicitation", "url")
 	}
-	return allowed(true, h.Asking.Can.Form, "elicitation")
+	return requireCapability(true, h.InputPolicy.Client.Form, "elicitation")
 }
 
 // nested refuses what is asked in a call that another call waits for.
-func nested(instead string) error {
+func errNested(instead string) error {
 	return &scripting.HostError{
 		Code: scripting.Capability, Message: "a tool that another tool calls cannot ask the client; " + instead, Details: []byte(`{"requiredCapabilities":{}}`),
 	}
 }
 
-func nobody() error {
+func errNoClient() error {
 	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
 }
 
-func (h *Call) mayAsk(method string, params askParams) error {
-	granted, can := h.Asking.Grant, h.Asking.Can
-	if h.Asking.Nested {
-		return nested("ask in the tool that calls it")
+func (h *RunHost) checkInputRequest(method string, params inputParams) error {
+	granted, can := h.InputPolicy.Grant, h.InputPolicy.Client
+	if h.InputPolicy.InNestedCall {
+		return errNested("ask in the tool that calls it")
 	}
 	switch method {
 	case elicitation:
-		return h.mayElicit(params)
+		return h.checkElicit(params)
 	case "sampling/createMessage":
 		most := cmp.Or(granted.MaxTokens, defaultTokens)
 		if params.MaxTokens > most {
@@ -149,11 +149,11 @@ func (h *Call) mayAsk(method string, params askParams) error {
 			}
 		}
 		if params.Tools {
-			return allowed(granted.Sample, can.SampleTools, "sampling", "tools")
+			return requireCapability(granted.Sample, can.SampleTools, "sampling", "tools")
 		}
-		return allowed(granted.Sample, can.Sample, "sampling")
+		return requireCapability(granted.Sample, can.Sample, "sampling")
 	case "roots/list":
-		return allowed(granted.Roots, can.Roots, "roots")
+		return requireCapability(granted.Roots, can.Roots, "roots")
 	}
 	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
 }
@@ -161,30 +161,30 @@ func (h *Call) mayAsk(method string, params askParams) error {
 // mayElicit judges a question to the user. A form without a page and a page without a form
 // are all that there is: what is neither, or both, a client may take for the one that was
 // not judged.
-func (h *Call) mayElicit(params askParams) error {
-	granted, can := h.Asking.Grant, h.Asking.Can
+func (h *RunHost) checkElicit(params inputParams) error {
+	granted, can := h.InputPolicy.Grant, h.InputPolicy.Client
 	invalid := func(message string) error { return &scripting.HostError{Code: scripting.Invalid, Message: message} }
 	switch params.Mode {
 	case "", "form":
 		if params.URL != nil || params.ID != nil {
 			return invalid("a form leads to no page: a url needs the mode url")
 		}
-		return allowed(granted.Elicit, can.Form, "elicitation")
+		return requireCapability(granted.Elicit, can.Form, "elicitation")
 	case "url":
 		switch {
 		case params.URL == nil || params.Schema != nil:
 			return invalid("a page has a url, and no form")
-		case h.tokens != nil && h.tokens.Leads(*params.URL):
+		case h.tokens != nil && h.tokens.IsOwnURL(*params.URL):
 			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
 		}
-		return allowed(granted.Elicit, can.URL, "elicitation", "url")
+		return requireCapability(granted.Elicit, can.URL, "elicitation", "url")
 	}
 	return invalid("users are asked by a form or by a url")
 }
 
 // allowed refuses what is not granted, and what the client cannot answer, which
 // lacks the capability at the path then.
-func allowed(granted, possible bool, capability ...string) error {
+func requireCapability(granted, possible bool, capability ...string) error {
 	switch {
 	case !granted:
 		return &scripting.HostError{Code: scripting.NotGranted, Message: "this may not be asked"}

@@ -35,7 +35,7 @@ type Brokers struct {
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger
 
-	tokens *oauth.Issuer
+	tokens *oauth.Broker
 	open   func() (state.Store, error)
 }
 
@@ -44,14 +44,14 @@ type Options struct {
 	// LookupEnv reads a variable of the environment, for secrets and env grants.
 	LookupEnv func(name string) (string, bool)
 	// Open returns where values are kept.
-	Open func() (state.Store, error)
+	OpenStore func() (state.Store, error)
 	// Drivers run the statements of sql grants, by the kinds of databases; Close closes them.
 	Drivers map[string]sqldb.Driver
 	// Supervisor runs programs (see [execs.Broker]).
 	Supervisor []string
 	// Propagate returns the traceparent (W3C Trace Context) that requests of a context
 	// carry on; nil for none.
-	Propagate func(context.Context) (traceparent string)
+	Traceparent func(context.Context) (traceparent string)
 	// Audit writes down what is no call, an event and its attributes: before it happens
 	// where that can be, and an error means that it may not. Nil writes nothing down.
 	Audit  func(event string, attributes map[string]string) error
@@ -65,18 +65,18 @@ func NewBrokers(o Options) Brokers {
 	}
 	var store *secrets.Store // reads tokens through the pool, which puts secrets into requests
 	pool := egress.New(egress.Options{
-		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
-		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
-		Refused: func(ctx context.Context, name string) { store.Refused(ctx, name) }, Propagate: o.Propagate, Logger: o.Logger,
+		Resolve:        func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
+		Redact:         func(b []byte) []byte { return store.RedactBytes(b) },
+		OnUnauthorized: func(ctx context.Context, name string) { store.ReportUnauthorized(ctx, name) }, Traceparent: o.Traceparent, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{
-		Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) },
-		Joined:    func(client, user string) error { return o.Audit(TokenJoined, attributesOf(client, user)) }, Lost: o.lost,
+		Transport:    func(c oauth.Client) http.RoundTripper { return pool.Transport(c.Grant()) },
+		OnTokenAdded: func(client, user string) error { return o.Audit(EventTokenJoined, tokenAttributes(client, user)) }, OnTokenLost: o.tokenLost,
 	})
-	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
+	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, NewVault: newVaultFunc(o.OpenStore)})
 	return Brokers{
-		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.Open,
-		Values:   kv.New(o.Open, o.Logger),
+		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.OpenStore,
+		Values:   kv.New(o.OpenStore, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},
 		SQL:      sqldb.New(sqldb.Options{Drivers: o.Drivers, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger}),

@@ -18,33 +18,33 @@ import (
 )
 
 // Call is the host of one run of one body.
-type Call struct {
+type RunHost struct {
 	Brokers
 	// Grants are nil of a body that is granted nothing.
 	*Grants
 	// folders are those of the grants, which count what the run has read and written.
-	folders []*files.Folder
+	folders []*files.GrantedRoot
 	// Tools calls the tools that the body may call; nil where there are none.
 	Tools Tools
 	// Ends is when the run is over: what a broker does for it ends then, also where
 	// the context of an operation knows no deadline. The zero time is never.
-	Ends time.Time
+	Deadline time.Time
 	// Caller is for whom the body runs; zero of one that runs for nobody, which has
 	// neither the values nor the tokens of any principal.
 	Caller identity.Caller
 	// SecretKeys name the definitions of secrets that hold for this run.
-	SecretKeys map[string]string
-	Asking     Asking
+	SecretKeys  map[string]string
+	InputPolicy InputPolicy
 	// What, Name and ID tell the operator who speaks: What is "tool" or "hook", and ID that
 	// of the call. RequestID is that of the request which the call is of, also where the
 	// body runs for nobody.
-	What, Name, ID, RequestID string
+	CallerKind, Name, ID, RequestID string
 	// Emit receives what the body tells its caller; nil drops it.
 	Emit call.Emitter
 	// Debug says that the caller hears records of the level debug, too.
 	Debug bool
 	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
-	Hide *redact.Text
+	Sensitive *redact.Text
 	// Span is that of the run, and Metrics count its host calls; both do nothing where
 	// nobody asked for it.
 	Span    observe.Span
@@ -81,22 +81,22 @@ type (
 )
 
 // Do answers one operation.
-func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	if !scripting.IsMessage(op) {
 		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for what is logged
 		if h.Metrics != nil {
-			return h.observed(ctx, op, payload)
+			return h.instrumented(ctx, op, payload)
 		}
 	}
 	answer, err := h.do(ctx, op, payload)
-	return answer, forRequestsOnly(op, err)
+	return answer, onlyForHTTP(op, err)
 }
 
 // observed is Do for a host call that is told of.
-func (h *Call) observed(ctx context.Context, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) instrumented(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	began, span := time.Now(), h.Span.Client(op[:min(len(op), maxOperation)])
 	answer, err := h.do(span.In(ctx), op, payload)
-	err = forRequestsOnly(op, err)
+	err = onlyForHTTP(op, err)
 	outcome := outcomeOf(err)
 	if outcome != "ok" && outcome != "suspended" {
 		span.Fail(outcome)
@@ -124,7 +124,7 @@ func outcomeOf(err error) string {
 	return scripting.Unavailable
 }
 
-func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) do(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	switch op {
 	case scripting.OpLog, scripting.OpConsole:
 		return nil, h.log(ctx, op, payload)
@@ -136,7 +136,7 @@ func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error
 		}
 		return nil, nil
 	case scripting.OpAsk:
-		return nil, h.ask(payload)
+		return nil, h.requestInput(payload)
 	}
 	if h.Grants == nil {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "nothing is granted"}
@@ -157,7 +157,7 @@ func (h *Call) do(ctx context.Context, op string, payload []byte) ([]byte, error
 
 // granted does an operation under the grant that its payload names. A call that has
 // ended begins no program, no function and no other call, and changes no kept value.
-func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) granted(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	var p grantPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
@@ -165,7 +165,7 @@ func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, 
 	group, method, _ := strings.Cut(op, ".")
 	switch group {
 	case "http":
-		return h.request(ctx, p, payload)
+		return h.httpRequest(ctx, p, payload)
 	case "fs":
 		return h.file(ctx, p.Grant, method, payload)
 	case "sql":
@@ -182,12 +182,12 @@ func (h *Call) granted(ctx context.Context, op string, payload []byte) ([]byte, 
 	case "exec":
 		return h.execute(ctx, p.Grant, payload)
 	}
-	return h.keep(ctx, p.Grant, op, payload)
+	return h.kvOperation(ctx, p.Grant, op, payload)
 }
 
 // log writes what a body logs to the log of the server, and passes records of the operation log on
 // to the caller.
-func (h *Call) log(ctx context.Context, op string, payload []byte) error {
+func (h *RunHost) log(ctx context.Context, op string, payload []byte) error {
 	var record logPayload
 	if err := json.Unmarshal(payload, &record); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "a log record must be a level and a message"}
@@ -195,20 +195,20 @@ func (h *Call) log(ctx context.Context, op string, payload []byte) error {
 	if h.Mocks != nil {
 		return nil
 	}
-	message, fields := h.hidden(record.Message), record.Fields
-	if h.Hide != nil {
-		fields = h.Hide.HideJSON(fields, h.Secrets.Net())
+	message, fields := h.redactText(record.Message), record.Fields
+	if h.Sensitive != nil {
+		fields = h.Sensitive.HideJSON(fields, h.Secrets.Matcher())
 	}
 	fields = h.Secrets.RedactJSON(fields) // as text, too: a secret may be JSON itself
 	if len(fields) == 0 || string(fields) == "null" {
 		fields = nil
 	}
-	attrs := h.speaker()
+	attrs := h.logAttrs()
 	if fields != nil {
 		attrs = append(attrs, slog.String("fields", string(fields)))
 	}
 	if record.Trace != "" { // clients are never told
-		attrs = append(attrs, slog.String("trace", h.hidden(record.Trace)))
+		attrs = append(attrs, slog.String("trace", h.redactText(record.Trace)))
 	}
 	level := levelOf(record.Level)
 	h.Logger.LogAttrs(h.Span.In(ctx), level.log, message, attrs...)
@@ -241,15 +241,15 @@ func levelOf(name string) level {
 	}
 }
 
-func (h *Call) speaker() []slog.Attr {
-	who := []slog.Attr{slog.String(h.What, h.Name), slog.String("call_id", h.ID)}
+func (h *RunHost) logAttrs() []slog.Attr {
+	who := []slog.Attr{slog.String(h.CallerKind, h.Name), slog.String("call_id", h.ID)}
 	if h.RequestID != "" {
 		who = append(who, slog.String("request_id", h.RequestID))
 	}
 	return who
 }
 
-func (h *Call) progress(payload []byte) error {
+func (h *RunHost) progress(payload []byte) error {
 	var p progressPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return &scripting.HostError{Code: scripting.Invalid, Message: "progress takes numbers and a message"}
@@ -257,19 +257,19 @@ func (h *Call) progress(payload []byte) error {
 	if h.Emit == nil {
 		return nil
 	}
-	h.Emit.Progress(p.Done, p.Total, h.hidden(p.Message))
+	h.Emit.Progress(p.Done, p.Total, h.redactText(p.Message))
 	return nil
 }
 
 // hidden returns what a script writes without the values that are shown to nobody.
-func (h *Call) hidden(text string) string {
-	if h.Hide == nil {
+func (h *RunHost) redactText(text string) string {
+	if h.Sensitive == nil {
 		return h.Secrets.Redact(text)
 	}
-	return h.Hide.Hide(text, h.Secrets.Net())
+	return h.Sensitive.Hide(text, h.Secrets.Matcher())
 }
 
-func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]byte, error) {
+func (h *RunHost) httpRequest(ctx context.Context, p grantPayload, payload []byte) ([]byte, error) {
 	granted, ok := h.HTTP[p.Grant]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no http grant of this name"}
@@ -278,7 +278,7 @@ func (h *Call) request(ctx context.Context, p grantPayload, payload []byte) ([]b
 		if err := h.Egress.Check(granted, payload); err != nil {
 			return nil, err
 		}
-		return h.Mocks.answer(p.Grant, payload)
+		return h.Mocks.httpResponse(p.Grant, payload)
 	}
-	return h.Egress.Do(oauth.For(ctx, h.visitor(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
+	return h.Egress.Do(oauth.WithCaller(ctx, h.oauthCaller(p.Consented)), granted.WithSecrets(h.SecretKeys), payload)
 }

@@ -30,7 +30,7 @@ const password = "correct-horse-battery"
 
 // lab is a host whose log, events and emissions are kept.
 type lab struct {
-	*host.Call
+	*host.RunHost
 	log    bytes.Buffer
 	told   []string
 	events []string
@@ -75,17 +75,17 @@ func newLabOf(t *testing.T, value string) *lab {
 		},
 	}))
 	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return value, name == "TOKEN" }})
-	store.Set([]secrets.Def{{Name: "token", Env: "TOKEN"}})
+	store.Set([]secrets.Definition{{Name: "token", Env: "TOKEN"}})
 	pool := egress.New(egress.Options{Resolve: store.Resolve, Redact: store.RedactBytes, Logger: logger})
 	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
-	l.Call = &host.Call{
-		Brokers: host.Brokers{Egress: pool, Secrets: store, Audit: l.audit, Logger: logger},
-		Grants:  &host.Grants{},
-		What:    "tool", Name: "t", ID: "c-1", Emit: l,
+	l.RunHost = &host.RunHost{
+		Brokers:    host.Brokers{Egress: pool, Secrets: store, Audit: l.audit, Logger: logger},
+		Grants:     &host.Grants{},
+		CallerKind: "tool", Name: "t", ID: "c-1", Emit: l,
 	}
 	return l
 }
@@ -132,7 +132,7 @@ func TestWhatABodyLogsNamesTheRequest(t *testing.T) {
 func TestWhereALoggedErrorWasMadeIsTheOperatorsAlone(t *testing.T) {
 	l := newLab(t)
 	hide := redact.NewText([]byte(`{"pin":"1234-5678"}`), []string{"/pin"})
-	l.Hide = &hide
+	l.Sensitive = &hide
 	l.do(t, "log", `{"level":"error","message":"Error: no","trace":"at body (tools.d/a.hcl:3:5)\n  3 | f('1234-5678')"}`)
 	wantLog := `level=ERROR msg="Error: no" tool=t call_id=c-1 trace="at body (tools.d/a.hcl:3:5)\n  3 | f('[sensitive]')"` + "\n"
 	if diff := cmp.Diff(wantLog, l.log.String()); diff != "" {
@@ -271,7 +271,7 @@ func TestMocksAnswerInsteadOfTheNetwork(t *testing.T) {
 
 func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 	mocks := host.NewMocks([]host.Mock{{Object: "http.crm", Request: "GET /", Status: 200}})
-	call := &host.Call{Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
+	call := &host.RunHost{Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
 	const together = 20
 	done := make(chan error)
 	for seq := range together {
@@ -293,7 +293,7 @@ func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 func TestSensitiveArgumentsAreHiddenWhereverABodyTellsThem(t *testing.T) {
 	l := newLab(t)
 	hide := redact.NewText(json.RawMessage(`{"pin":"0042-9911"}`), []string{"/pin"})
-	l.Hide = &hide
+	l.Sensitive = &hide
 	for op, payload := range map[string]string{
 		"log":      `{"level":"info","message":"pin 0042-9911","fields":{"pin":"0042-9911"}}`,
 		"progress": `{"done":1,"message":"pin 0042-9911"}`,

@@ -22,7 +22,7 @@ func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
 		{Object: "exec.git", Request: "log slow", Error: scripting.TimedOut},
 		{Object: "exec.git", Request: "log unused", Body: []byte(`{}`)},
 	})
-	call := &Call{Grants: NewGrants(grant.Set{Exec: []grant.Exec{git()}}), Mocks: mocks}
+	call := &RunHost{Grants: NewGrants(grant.Set{Exec: []grant.Exec{git()}}), Mocks: mocks}
 	for payload, want := range map[string]string{
 		`{"grant":"git","params":{"branch":"main"}}`:  `{"code":0,"stderr":"","stdout":"one"}`,
 		`{"grant":"git","params":{"branch":"a b"}}`:   `{"code":3,"stderr":"no","stdout":""}`,
@@ -59,7 +59,7 @@ func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
 
 func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
 	mocks := NewMocks([]Mock{{Object: "exec.date", Body: []byte(`{"stdout":"today"}`)}})
-	call := &Call{Grants: NewGrants(grant.Set{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}}), Mocks: mocks}
+	call := &RunHost{Grants: NewGrants(grant.Set{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}}), Mocks: mocks}
 	answer, err := call.Do(t.Context(), 1, "exec.run", []byte(`{"grant":"date"}`))
 	if err != nil || string(answer) != `{"code":0,"stderr":"","stdout":"today"}` {
 		t.Errorf("got %s, %v", answer, err)

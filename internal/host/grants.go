@@ -19,9 +19,9 @@ type Grants struct {
 	Exec      []execs.Program
 	Databases []sqldb.Database
 	// Readable are the names of the secrets that the body may read.
-	Readable []string
+	ReadableSecrets []string
 	// Callable are the names and patterns of the tools that the body may call.
-	Callable []string
+	CallableTools []string
 	// ModuleOptions are what grants say to modules, by the names of these.
 	ModuleOptions map[string]json.RawMessage
 }
@@ -30,7 +30,7 @@ type Grants struct {
 // body use. Whom a body may ask is said by [Asking].
 func NewGrants(set grant.Set) *Grants {
 	g := &Grants{
-		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, ModuleOptions: map[string]json.RawMessage{},
+		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, ReadableSecrets: set.Secrets, CallableTools: set.Call, ModuleOptions: map[string]json.RawMessage{},
 	}
 	for _, http := range set.HTTP {
 		g.HTTP[http.Name] = http
@@ -52,7 +52,7 @@ func NewGrants(set grant.Set) *Grants {
 
 // Grant gives the run what its body is granted. What it reads and writes of files is counted
 // from here on. Nil grants nothing.
-func (h *Call) Grant(g *Grants) {
+func (h *RunHost) Grant(g *Grants) {
 	if h.Grants = g; g == nil {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (h *Call) file(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
+func (h *RunHost) file(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	for _, folder := range h.folders {
 		if folder.Grant.Name != name {
 			continue
@@ -26,7 +26,7 @@ func (h *Call) file(ctx context.Context, name, method string, payload []byte) ([
 }
 
 // environment returns the granted variables that are set, as a JSON object.
-func (h *Call) environment(payload []byte) ([]byte, error) {
+func (h *RunHost) environment(payload []byte) ([]byte, error) {
 	var nothing struct{}
 	if err := json.Unmarshal(payload, &nothing); err != nil || string(payload) == "null" {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
@@ -49,7 +49,7 @@ func (h *Call) environment(payload []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-func (h *Call) execute(ctx context.Context, name string, payload []byte) ([]byte, error) {
+func (h *RunHost) execute(ctx context.Context, name string, payload []byte) ([]byte, error) {
 	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == name })
 	if i < 0 {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
@@ -60,7 +60,7 @@ func (h *Call) execute(ctx context.Context, name string, payload []byte) ([]byte
 	return h.Programs.Do(ctx, h.Exec[i].WithSecrets(h.SecretKeys), payload)
 }
 
-func (h *Call) database(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
+func (h *RunHost) database(ctx context.Context, name, method string, payload []byte) ([]byte, error) {
 	for _, granted := range h.Databases {
 		if granted.Name != name {
 			continue
@@ -74,17 +74,17 @@ func (h *Call) database(ctx context.Context, name, method string, payload []byte
 }
 
 // keep carries out an operation on kept values, in the space of who runs.
-func (h *Call) keep(ctx context.Context, name, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) kvOperation(ctx context.Context, name, op string, payload []byte) ([]byte, error) {
 	granted, ok := h.KV[name]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no kv grant of this name"}
 	}
-	space, err := kv.SpaceOf(granted, kv.Runner{Kind: h.What, Name: h.Name, Caller: h.Caller})
+	space, err := kv.SpaceName(granted, kv.Subject{Kind: h.CallerKind, Name: h.Name, Caller: h.Caller})
 	if err != nil {
 		return nil, err
 	}
 	if h.Mocks != nil {
-		return h.Mocks.keep(ctx, granted, space, op, payload)
+		return h.Mocks.kvOperation(ctx, granted, space, op, payload)
 	}
 	return h.Values.Do(ctx, granted, space, op, payload)
 }
@@ -99,8 +99,8 @@ type Tools interface {
 	CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
-func (h *Call) callTool(ctx context.Context, p grantPayload) ([]byte, error) {
-	granted := slices.ContainsFunc(h.Callable, func(pattern string) bool { return wildcard.Matches(pattern, p.Tool) })
+func (h *RunHost) callTool(ctx context.Context, p grantPayload) ([]byte, error) {
+	granted := slices.ContainsFunc(h.CallableTools, func(pattern string) bool { return wildcard.Matches(pattern, p.Tool) })
 	switch {
 	case !granted:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
@@ -109,16 +109,16 @@ func (h *Call) callTool(ctx context.Context, p grantPayload) ([]byte, error) {
 	case h.Tools == nil:
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no tools can be called here"}
 	}
-	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) { return h.Tools.CallTool(ctx, p.Tool, p.Arguments) })
+	return h.untilDeadline(ctx, func(ctx context.Context) (json.RawMessage, error) { return h.Tools.CallTool(ctx, p.Tool, p.Arguments) })
 }
 
 // within does what ends with the run. What failed since the run is over is an
 // answer to nobody: then it waits for that to be known.
-func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMessage, error)) ([]byte, error) {
-	if h.Ends.IsZero() {
+func (h *RunHost) untilDeadline(ctx context.Context, do func(context.Context) (json.RawMessage, error)) ([]byte, error) {
+	if h.Deadline.IsZero() {
 		return do(ctx)
 	}
-	bounded, cancel := context.WithDeadline(ctx, h.Ends)
+	bounded, cancel := context.WithDeadline(ctx, h.Deadline)
 	defer cancel()
 	answer, err := do(bounded)
 	if err != nil && bounded.Err() != nil {
@@ -128,7 +128,7 @@ func (h *Call) within(ctx context.Context, do func(context.Context) (json.RawMes
 	return answer, err
 }
 
-func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
+func (h *RunHost) module(ctx context.Context, p grantPayload) ([]byte, error) {
 	options, ok := h.ModuleOptions[p.Module]
 	if !ok {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
@@ -136,8 +136,8 @@ func (h *Call) module(ctx context.Context, p grantPayload) ([]byte, error) {
 	if h.Mocks != nil {
 		return h.Mocks.value("modules."+p.Module, p.Function)
 	}
-	call := gomodule.Call{Caller: h.Caller, Kind: h.What, Name: h.Name, ID: h.ID, Options: options}
-	return h.within(ctx, func(ctx context.Context) (json.RawMessage, error) {
+	call := gomodule.CallInfo{Caller: h.Caller, Kind: h.CallerKind, Name: h.Name, ID: h.ID, Options: options}
+	return h.untilDeadline(ctx, func(ctx context.Context) (json.RawMessage, error) {
 		return h.Modules.Do(ctx, call, p.Module, p.Function, p.Arguments)
 	})
 }

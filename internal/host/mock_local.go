@@ -23,7 +23,7 @@ import (
 func (m *Mocks) variable(name string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mock, ok := m.known("env", name)
+	mock, ok := m.lookup("env", name)
 	return string(mock.Body), ok
 }
 
@@ -32,19 +32,19 @@ func (m *Mocks) variable(name string) (string, bool) {
 func (m *Mocks) secret(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mock, ok := m.known("secrets", name)
+	mock, ok := m.lookup("secrets", name)
 	switch {
 	case !ok:
-		return nil, m.lacking("secrets", name, `{ text = "…" }`)
+		return nil, m.missingMock("secrets", name, `{ text = "…" }`)
 	case mock.Error != "":
-		return nil, mock.refusal()
+		return nil, mock.mockError()
 	}
 	return encodeSecret(name, string(mock.Body)), nil
 }
 
 // file answers an operation on files. What the broker would refuse without
 // looking at the disk is refused here, too.
-func (m *Mocks) file(folder *files.Folder, method string, payload []byte) ([]byte, error) {
+func (m *Mocks) file(folder *files.GrantedRoot, method string, payload []byte) ([]byte, error) {
 	request, err := folder.Parse(method, payload)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (m *Mocks) file(folder *files.Folder, method string, payload []byte) ([]byt
 	object, line := "fs."+folder.Grant.Name, method+" "+request.Path
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	content, writes := request.Written()
+	content, writes := request.Content()
 	mock, err := m.reply(object, line, example(method, content))
 	switch {
 	case err != nil:
@@ -61,7 +61,7 @@ func (m *Mocks) file(folder *files.Folder, method string, payload []byte) ([]byt
 		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s\nin the place of the one that expects something else to be written", object, line, example(method, content)))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for what is written to " + request.Path}
 	}
-	return folder.Answer(request, mock.Body)
+	return folder.MockAnswer(request, mock.Body)
 }
 
 // example is the rest of a mock block that would answer.
@@ -98,7 +98,7 @@ func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(mock.Body, &end); err != nil {
 		return nil, fmt.Errorf("decode mock: %w", err)
 	}
-	return execs.Answer(end.Code, []byte(end.Stdout), []byte(end.Stderr)), nil
+	return execs.EncodeResult(end.Code, []byte(end.Stdout), []byte(end.Stderr)), nil
 }
 
 // commandLine writes arguments in one line, of which no two are alike: those that
@@ -116,34 +116,34 @@ func commandLine(arguments []string) string {
 
 // kept are the values of one test, in a store of its own. Mocks say what it
 // holds at the beginning.
-type kept struct {
+type mockKV struct {
 	broker *kv.Broker
 	// begun are the spaces that hold what the mocks say.
-	begun map[string]bool
+	filled map[string]bool
 }
 
-func (m *Mocks) keep(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
+func (m *Mocks) kvOperation(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept.broker == nil {
+	if m.kv.broker == nil {
 		store := state.NewMemory(state.Options{})
-		m.kept = kept{
+		m.kv = mockKV{
 			broker: kv.New(func() (state.Store, error) { return store, nil }, slog.New(slog.DiscardHandler)),
-			begun:  map[string]bool{},
+			filled: map[string]bool{},
 		}
 	}
-	if !m.kept.begun[space] {
-		m.kept.begun[space] = true
-		if err := m.begin(ctx, g, space); err != nil {
+	if !m.kv.filled[space] {
+		m.kv.filled[space] = true
+		if err := m.fillSpace(ctx, g, space); err != nil {
 			return nil, err
 		}
 	}
-	m.useKeys(g, payload)
-	return m.kept.broker.Do(ctx, g, space, op, payload)
+	m.markUsed(g, payload)
+	return m.kv.broker.Do(ctx, g, space, op, payload)
 }
 
 // begin keeps what the mocks say in a space; mu is held.
-func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
+func (m *Mocks) fillSpace(ctx context.Context, g grant.KV, space string) error {
 	for _, mock := range m.mocks {
 		if mock.Object != kv.Prefix+g.Name {
 			continue
@@ -152,7 +152,7 @@ func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := m.kept.broker.Do(ctx, g, space, kv.Prefix+"put", payload); err != nil {
+		if _, err := m.kv.broker.Do(ctx, g, space, kv.Prefix+"put", payload); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (m *Mocks) begin(ctx context.Context, g grant.KV, space string) error {
 
 // useKeys notes which mocks an operation is of: those under its key, or those
 // that it lists; mu is held.
-func (m *Mocks) useKeys(g grant.KV, payload []byte) {
+func (m *Mocks) markUsed(g grant.KV, payload []byte) {
 	var asked struct {
 		Key    *string `json:"key"`
 		Prefix string  `json:"prefix"`
@@ -193,11 +193,11 @@ func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byt
 		// A file that nobody says anything else of is there.
 		return []byte("{}"), nil
 	case !ok && method == "exec":
-		return nil, m.lacking(object, line, "{\n  json = { changes = 1 }\n}")
+		return nil, m.missingMock(object, line, "{\n  json = { changes = 1 }\n}")
 	case !ok:
-		return nil, m.lacking(object, line, "{\n  json = []\n}")
+		return nil, m.missingMock(object, line, "{\n  json = []\n}")
 	case mock.Error != "":
-		return nil, mock.refusal()
+		return nil, mock.mockError()
 	}
-	return sqldb.Mocked(d.SQL, request, mock.Body)
+	return sqldb.MockAnswer(d.SQL, request, mock.Body)
 }

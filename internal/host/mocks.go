@@ -44,7 +44,7 @@ type Mocks struct {
 	calls   []string
 	missing []string
 	used    []bool // of mocks, by index
-	kept    kept
+	kv      mockKV
 }
 
 func NewMocks(known []Mock) *Mocks { return &Mocks{mocks: known, used: make([]bool, len(known))} }
@@ -84,11 +84,11 @@ func (m *Mocks) find(object, request string) (Mock, bool) {
 		call += " " + request
 	}
 	m.calls = append(m.calls, call)
-	return m.known(object, request)
+	return m.lookup(object, request)
 }
 
 // known is find for what is no host call.
-func (m *Mocks) known(object, request string) (Mock, bool) {
+func (m *Mocks) lookup(object, request string) (Mock, bool) {
 	i := slices.IndexFunc(m.mocks, func(mock Mock) bool { return mock.Object == object && mock.Request == request })
 	if i < 0 {
 		return Mock{}, false
@@ -103,16 +103,16 @@ func (m *Mocks) reply(object, request, example string) (Mock, error) {
 	mock, ok := m.find(object, request)
 	switch {
 	case !ok:
-		return mock, m.lacking(object, request, example)
+		return mock, m.missingMock(object, request, example)
 	case mock.Error != "":
-		return mock, mock.refusal()
+		return mock, mock.mockError()
 	}
 	return mock, nil
 }
 
 // lacking refuses a call that no mock answers. The test tells which block to add,
 // of which example is what stands behind the labels. It needs mu.
-func (m *Mocks) lacking(object, request, example string) error {
+func (m *Mocks) missingMock(object, request, example string) error {
 	block := fmt.Sprintf("mock %q %q %s", object, request, example)
 	if !slices.Contains(m.missing, block) { // one answers every call
 		m.missing = append(m.missing, block)
@@ -122,7 +122,7 @@ func (m *Mocks) lacking(object, request, example string) error {
 
 // answer answers a request under an http grant. A request without a mock
 // fails, and the test tells which mock to add.
-func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
+func (m *Mocks) httpResponse(name string, payload []byte) ([]byte, error) {
 	var request struct {
 		Method string `json:"method"`
 		URL    string `json:"url"`
@@ -140,14 +140,14 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mockAnswer(mock, request.URL)
+	return encodeMockResponse(mock, request.URL)
 }
 
-func (m Mock) refusal() error {
+func (m Mock) mockError() error {
 	return &scripting.HostError{Code: m.Error, Message: m.Request + ": the mock refuses"}
 }
 
-func mockAnswer(mock Mock, target string) ([]byte, error) {
+func encodeMockResponse(mock Mock, target string) ([]byte, error) {
 	headers := make(map[string]string, len(mock.Headers))
 	for name, value := range mock.Headers {
 		headers[strings.ToLower(name)] = value
@@ -168,22 +168,22 @@ func mockAnswer(mock Mock, target string) ([]byte, error) {
 // Asked answers one thing that the client of a test is asked, by its key and
 // its MCP method. It returns false when no mock does; the test tells then which
 // one to add, with the example for its body, or with that of the method where it is "".
-func (m *Mocks) Asked(key, method, example string) (answer json.RawMessage, ok bool) {
+func (m *Mocks) AnswerInput(key, method, example string) (answer json.RawMessage, ok bool) {
 	object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[method]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, key)
 	if !ok {
 		example = cmp.Or(example, map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object])
-		_ = m.lacking(object, key, "{\n  "+example+"\n}") // the test tells it; nobody is refused here
+		_ = m.missingMock(object, key, "{\n  "+example+"\n}") // the test tells it; nobody is refused here
 		return nil, false
 	}
-	return askAnswer(object, mock.Body), true
+	return inputResponse(object, mock.Body), true
 }
 
 // askAnswer returns the answer that a mock stands for: the whole of it, or what
 // matters in it.
-func askAnswer(object string, body []byte) json.RawMessage {
+func inputResponse(object string, body []byte) json.RawMessage {
 	var members map[string]json.RawMessage
 	whole := json.Unmarshal(body, &members) == nil
 	switch {

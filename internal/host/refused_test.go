@@ -29,20 +29,20 @@ func TestATokenOfAUserThatAHostRefusesIsOfTheCallerAlone(t *testing.T) {
 	t.Cleanup(crm.Close)
 	store := state.NewMemory(state.Options{})
 	open := func() (state.Store, error) { return store, nil }
-	brokers := NewBrokers(Options{Open: open})
+	brokers := NewBrokers(Options{OpenStore: open})
 	t.Cleanup(func() { _ = brokers.Close() })
-	def := secrets.Def{Name: "token", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}
-	brokers.Secrets.Set([]secrets.Def{def})
-	vault := vaults(open)(def.Key())
+	def := secrets.Definition{Name: "token", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}
+	brokers.Secrets.Set([]secrets.Definition{def})
+	vault := newVaultFunc(open)(def.Key())
 	for _, name := range []string{"ada", "grace"} {
-		user := userOf(identity.Principal{ID: name, Kind: identity.KindKey})
+		user := principalKey(identity.Principal{ID: name, Kind: identity.KindKey})
 		if err := vault.Put(user, fmt.Appendf(nil, `{"access":"of-%s","end":%q}`, name, time.Now().Add(time.Hour).Format(time.RFC3339))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	get := func(name string) string {
-		h := &Call{
-			Brokers: brokers, Caller: identity.Caller{Principal: identity.Principal{ID: name, Kind: identity.KindKey}}, Asking: Asking{Can: call.Capabilities{Form: true}},
+		h := &RunHost{
+			Brokers: brokers, Caller: identity.Caller{Principal: identity.Principal{ID: name, Kind: identity.KindKey}}, InputPolicy: InputPolicy{Client: call.Capabilities{Form: true}},
 			Grants: &Grants{HTTP: map[string]grant.HTTP{"crm": {Name: "crm", Hosts: []string{strings.TrimPrefix(crm.URL, "http://")}, PrivateNetworks: true,
 				Headers: []grant.Header{{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}}}},
 		}

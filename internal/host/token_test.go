@@ -48,7 +48,7 @@ func newTokenLab(t *testing.T, desk http.HandlerFunc) *tokenLab {
 		}
 	})
 	l.client = oauth.Client{TokenURL: l.desk.URL + "/token", ID: "mcpd", Secret: "client", PrivateNetworks: true}
-	l.Call = &host.Call{Brokers: brokers, What: "tool", Name: "t", ID: "c-1", Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {
+	l.RunHost = &host.RunHost{Brokers: brokers, CallerKind: "tool", Name: "t", ID: "c-1", Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {
 		Name: "crm", Hosts: []string{strings.TrimPrefix(l.crm.URL, "http://")}, PrivateNetworks: true,
 		Headers: []grant.Header{{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{{Literal: "Bearer "}, {Secret: "token"}}}}},
 	}}}}
@@ -58,7 +58,7 @@ func newTokenLab(t *testing.T, desk http.HandlerFunc) *tokenLab {
 
 // load sets the definitions, as a reload does.
 func (l *tokenLab) load() {
-	l.Secrets.Set([]secrets.Def{{Name: "client", Env: "CLIENT"}, {Name: "token", OAuth: &l.client}})
+	l.Secrets.Set([]secrets.Definition{{Name: "client", Env: "CLIENT"}, {Name: "token", OAuth: &l.client}})
 }
 
 // get sends a request with the token and returns what the script is answered.

@@ -33,26 +33,26 @@ type UserToken struct {
 // that of the secret, principal, kind and issuer are those of the user, and why says how
 // it was lost (see [oauth.Loss]).
 const (
-	TokenJoined = "token.joined"
-	TokenLost   = "token.lost"
+	EventTokenJoined = "token.joined"
+	EventTokenLost   = "token.lost"
 )
 
-func (o Options) lost(client, user string, why oauth.Loss) {
-	attributes := attributesOf(client, user)
+func (o Options) tokenLost(client, user string, why oauth.LossReason) {
+	attributes := tokenAttributes(client, user)
 	attributes["why"] = string(why)
-	if err := o.Audit(TokenLost, attributes); err != nil {
+	if err := o.Audit(EventTokenLost, attributes); err != nil {
 		o.Logger.Error("that the token of a user is lost cannot be written down", slog.String("error", err.Error()))
 	}
 }
 
 // attributesOf returns what the audit log says of the token of a user, by the keys of its
 // client and of the user.
-func attributesOf(client, user string) map[string]string {
-	t, _ := tokenOf(client + "\x00" + user) // which is its row
+func tokenAttributes(client, user string) map[string]string {
+	t, _ := parseRow(client + "\x00" + user) // which is its row
 	return map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer}
 }
 
-const rowPage = 1000
+const pageSize = 1000
 
 // UserTokens returns whose tokens there are, of secrets that are gone too, by secret
 // and principal.
@@ -63,7 +63,7 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 	}
 	var tokens []UserToken
 	for after := ""; ; {
-		names, err := store.PairKeys(vaultSpace, "", after, rowPage)
+		names, err := store.PairKeys(vaultSpace, "", after, pageSize)
 		if err != nil {
 			return nil, fmt.Errorf("read the tokens of users: %w", err)
 		}
@@ -76,7 +76,7 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 				tokens = append(tokens, t)
 			}
 		}
-		if len(names) < rowPage {
+		if len(names) < pageSize {
 			return sortTokens(tokens), nil
 		}
 		after = names[len(names)-1]
@@ -85,7 +85,7 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 
 // userToken returns what a row says. It reports false of one that is no token, or gone.
 func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, error) {
-	t, ok := tokenOf(name)
+	t, ok := parseRow(name)
 	if !ok {
 		return UserToken{}, false, nil
 	}
@@ -93,17 +93,17 @@ func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, err
 	if err != nil || row.Value == nil {
 		return UserToken{}, false, err
 	}
-	t.Renewed, t.Until = row.Expires.Add(-vaultLife), row.Expires
+	t.Renewed, t.Until = row.Expires.Add(-vaultTTL), row.Expires
 	key, user, _ := strings.Cut(name, "\x00")
-	value, err := vault{open: b.open, secret: key}.Get(user)
-	if err != nil && !errors.Is(err, errVault) { // what is damaged is listed, and can be dropped
+	value, err := tokenVault{open: b.open, secret: key}.Get(user)
+	if err != nil && !errors.Is(err, errDamagedVault) { // what is damaged is listed, and can be dropped
 		return UserToken{}, false, err
 	}
-	t.Given = oauth.Given(value)
+	t.Given = oauth.TokenCreatedAt(value)
 	return t, true, nil
 }
 
-func tokenOf(name string) (UserToken, bool) {
+func parseRow(name string) (UserToken, bool) {
 	parts := strings.SplitN(name, "\x00", 4)
 	if len(parts) != 4 || parts[0] == "" {
 		return UserToken{}, false
@@ -129,17 +129,17 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		if !of(t) {
 			continue
 		}
-		there, failed := dropRow(store, t.row())
+		there, failed := deleteRow(store, t.row())
 		if err = errors.Join(err, failed); there && failed == nil {
 			known[t.row()], dropped = true, append(dropped, t)
 		}
 	}
 	names, failed := b.Secrets.DropTokens(func(key, user string) bool {
-		t, ok := tokenOf(key + "\x00" + user)
+		t, ok := parseRow(key + "\x00" + user)
 		return ok && of(t)
 	})
 	for _, name := range names {
-		if t, ok := tokenOf(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or has just come
+		if t, ok := parseRow(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or has just come
 			dropped = append(dropped, t)
 		}
 	}

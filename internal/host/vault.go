@@ -24,23 +24,23 @@ var vaultRoom = state.Room{Keys: 10_000, Bytes: 64 << 20}
 
 // vaultLife is how long a token is kept that nobody renews. Each one makes room
 // then: also when its user, or the definition of its secret, does not come back.
-const vaultLife = 90 * 24 * time.Hour
+const vaultTTL = 90 * 24 * time.Hour
 
 // vaults returns where the tokens of users are kept: in the store that open
 // returns, sealed for one user of one secret.
-func vaults(open func() (state.Store, error)) func(key string) oauth.Vault {
-	return func(key string) oauth.Vault { return vault{open: open, secret: key} }
+func newVaultFunc(open func() (state.Store, error)) func(key string) oauth.Vault {
+	return func(key string) oauth.Vault { return tokenVault{open: open, secret: key} }
 }
 
 // vault keeps tokens of the users of one secret.
-type vault struct {
+type tokenVault struct {
 	open   func() (state.Store, error)
 	secret string
 }
 
-var errVault = errors.New("what is kept of a user is damaged")
+var errDamagedVault = errors.New("what is kept of a user is damaged")
 
-func (v vault) Get(user string) ([]byte, error) {
+func (v tokenVault) Get(user string) ([]byte, error) {
 	store, err := v.open()
 	if err != nil {
 		return nil, fmt.Errorf("open the tokens of users: %w", err)
@@ -49,37 +49,37 @@ func (v vault) Get(user string) ([]byte, error) {
 	if err != nil || kept.Value == nil {
 		return nil, err
 	}
-	seal, err := sealOf(store)
+	seal, err := vaultCipher(store)
 	if err != nil {
 		return nil, err
 	}
 	value, err := seal.Open(nil, nil, kept.Value, []byte(v.name(user)))
 	if err != nil {
-		return nil, errVault
+		return nil, errDamagedVault
 	}
 	return value, nil
 }
 
 // Put keeps a value of a user, for vaultLife.
-func (v vault) Put(user string, value []byte) error {
+func (v tokenVault) Put(user string, value []byte) error {
 	store, err := v.open()
 	if err != nil {
 		return fmt.Errorf("open the tokens of users: %w", err)
 	}
 	if value == nil {
-		_, err := dropRow(store, v.name(user))
+		_, err := deleteRow(store, v.name(user))
 		return err
 	}
 	return v.seal(store, user, value, func(state.Pair) bool { return true })
 }
 
 // Replace keeps a value of a user in the place of one that it follows, for vaultLife.
-func (v vault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
+func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
 	store, err := v.open()
 	if err != nil {
 		return false, fmt.Errorf("open the tokens of users: %w", err)
 	}
-	seal, err := sealOf(store)
+	seal, err := vaultCipher(store)
 	if err != nil {
 		return false, err
 	}
@@ -92,8 +92,8 @@ func (v vault) Replace(user string, value []byte, follows func(old []byte) bool)
 }
 
 // seal keeps a value of a user, for vaultLife, if it may take the place of what there is.
-func (v vault) seal(store state.Store, user string, value []byte, may func(old state.Pair) bool) error {
-	seal, err := sealOf(store)
+func (v tokenVault) seal(store state.Store, user string, value []byte, may func(old state.Pair) bool) error {
+	seal, err := vaultCipher(store)
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func (v vault) seal(store state.Store, user string, value []byte, may func(old s
 		if !may(old) {
 			return old, nil
 		}
-		return state.Pair{Value: sealed, Expires: now.Add(vaultLife)}, nil
+		return state.Pair{Value: sealed, Expires: now.Add(vaultTTL)}, nil
 	})
 }
 
-func dropRow(store state.Store, name string) (there bool, err error) {
+func deleteRow(store state.Store, name string) (there bool, err error) {
 	err = store.ChangePair(vaultSpace, name, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
 		there = old.Value != nil
 		return state.Pair{}, nil
@@ -116,10 +116,10 @@ func dropRow(store state.Store, name string) (there bool, err error) {
 
 // name is what stands in the clear: the secret and the user, of which the key
 // of the secret has no zero byte.
-func (v vault) name(user string) string { return v.secret + "\x00" + user }
+func (v tokenVault) name(user string) string { return v.secret + "\x00" + user }
 
 // sealOf returns the seal of a store, which it makes at first use.
-func sealOf(store state.Store) (cipher.AEAD, error) {
+func vaultCipher(store state.Store) (cipher.AEAD, error) {
 	key, err := store.Pair(vaultSpace, vaultKey)
 	if err == nil && key.Value == nil {
 		err = store.ChangePair(vaultSpace, vaultKey, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
@@ -136,7 +136,7 @@ func sealOf(store state.Store) (cipher.AEAD, error) {
 	}
 	block, err := aes.NewCipher(key.Value)
 	if err != nil {
-		return nil, errVault
+		return nil, errDamagedVault
 	}
 	return cipher.NewGCMWithRandomNonce(block)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 	store := state.NewMemory(state.Options{})
-	at := vaults(func() (state.Store, error) { return store, nil })
+	at := newVaultFunc(func() (state.Store, error) { return store, nil })
 	crm, other := at("crm#1"), at("other#1")
 	if value, err := crm.Get("ada"); value != nil || err != nil {
 		t.Fatalf("%q, %v", value, err)
@@ -35,10 +35,10 @@ func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if value, err := crm.Get("grace"); value != nil || !errors.Is(err, errVault) {
+	if value, err := crm.Get("grace"); value != nil || !errors.Is(err, errDamagedVault) {
 		t.Errorf("another user has %q, %v", value, err)
 	}
-	if value, err := other.Get("ada"); value != nil || !errors.Is(err, errVault) {
+	if value, err := other.Get("ada"); value != nil || !errors.Is(err, errDamagedVault) {
 		t.Errorf("another secret has %q, %v", value, err)
 	}
 	if err := crm.Put("ada", nil); err != nil {
@@ -52,21 +52,21 @@ func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 func TestTokensThatNobodyRenewsMakeRoomForOthers(t *testing.T) {
 	now := time.Now()
 	store := state.NewMemory(state.Options{Now: func() time.Time { return now }})
-	crm := vaults(func() (state.Store, error) { return store, nil })("crm#1")
+	crm := newVaultFunc(func() (state.Store, error) { return store, nil })("crm#1")
 	put := func(user string) error { return crm.Put(user, []byte("access")) }
 	for i := range vaultRoom.Keys - 1 { // one key is that of the seal
 		if err := put(fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now = now.Add(vaultLife / 2)
+	now = now.Add(vaultTTL / 2)
 	if err := put("7"); err != nil {
 		t.Error(err)
 	}
 	if err := put("ada"); !errors.Is(err, state.ErrRoom) {
 		t.Errorf("one more than there is room for: %v", err)
 	}
-	now = now.Add(vaultLife / 2)
+	now = now.Add(vaultTTL / 2)
 	if err := put("ada"); err != nil {
 		t.Error(err)
 	}
@@ -81,25 +81,25 @@ func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
 	consent := &scripting.HostError{Code: scripting.Consent, Details: []byte(`{}`)}
 	for op, want := range map[string]string{"http.request": scripting.Consent, "exec.run": scripting.Denied, "sql.query": scripting.Denied} {
 		var refused *scripting.HostError
-		if err := forRequestsOnly(op, fmt.Errorf("secret: %w", consent)); !errors.As(err, &refused) || refused.Code != want {
+		if err := onlyForHTTP(op, fmt.Errorf("secret: %w", consent)); !errors.As(err, &refused) || refused.Code != want {
 			t.Errorf("%s: %v, want %s", op, err, want)
 		}
 	}
-	if forRequestsOnly("exec.run", nil) != nil {
+	if onlyForHTTP("exec.run", nil) != nil {
 		t.Error("an answer is refused")
 	}
 }
 
 func TestOnlyWhoWasProvedHasTokens(t *testing.T) {
 	for _, p := range []identity.Principal{{}, identity.Anonymous(), {ID: "ada", Kind: "oidc", Issuer: "https://i"}, {Kind: identity.KindLocal}} {
-		if user := (&Call{Caller: identity.Caller{Principal: p}}).user(); user != "" {
+		if user := (&RunHost{Caller: identity.Caller{Principal: p}}).userKey(); user != "" {
 			t.Errorf("%+v is the user %q", p, user)
 		}
 	}
-	if user := (&Call{Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}}}).user(); user != "local\x00\x00ada" {
+	if user := (&RunHost{Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}}}).userKey(); user != "local\x00\x00ada" {
 		t.Errorf("the user is %q", user)
 	}
-	if (&Call{}).consents("elicitation/create", []byte(`{"mode":"url","url":"https://x"}`)) {
+	if (&RunHost{}).isConsentRequest("elicitation/create", []byte(`{"mode":"url","url":"https://x"}`)) {
 		t.Error("without tokens there is a page")
 	}
 }

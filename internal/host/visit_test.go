@@ -49,17 +49,17 @@ func newInn(t *testing.T) *inn {
 	i := &inn{t: t}
 	b := NewBrokers(Options{
 		LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler),
-		Open: func() (state.Store, error) { return store, nil }, Audit: i.write,
+		OpenStore: func() (state.Store, error) { return store, nil }, Audit: i.write,
 	})
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	b.Secrets.Set([]secrets.Def{{Name: "crm", OAuth: &oauth.Client{
+	b.Secrets.Set([]secrets.Definition{{Name: "crm", OAuth: &oauth.Client{
 		AuthorizeURL: "https://login.example.com/authorize", RedirectURL: "https://mcp.example.com/oauth/crm", TokenURL: desk.URL, ID: "mcpd", PrivateNetworks: true,
 	}}})
-	i.Brokers, i.returns = b, b.Returns()
+	i.Brokers, i.returns = b, b.OAuthCallbacks()
 	return i
 }
 
@@ -75,7 +75,7 @@ func (i *inn) write(event string, attributes map[string]string) error {
 
 // token returns the token of ada, and what she is asked.
 func (i *inn) token(asked bool) (token string, question call.AskRequest) {
-	token, err := i.Secrets.Resolve(oauth.For(i.t.Context(), oauth.Caller{User: userOf(ada), Form: true, Asked: asked}), "crm")
+	token, err := i.Secrets.Resolve(oauth.WithCaller(i.t.Context(), oauth.Caller{User: principalKey(ada), SupportsForms: true, Prompted: asked}), "crm")
 	if refused, ok := errors.AsType[*scripting.HostError](err); ok {
 		question = call.AskRequest{Method: elicitation, Params: refused.Details}
 	}
@@ -114,7 +114,7 @@ func (i *inn) answer(question call.AskRequest, answers ...string) {
 		requests = append(requests, question)
 		responses[question.Key] = json.RawMessage(answer)
 	}
-	i.Answered(ada, requests, responses, nil)
+	i.HandleConsentResponses(ada, requests, responses, nil)
 }
 
 const decline = `{"action":"decline"}`
@@ -169,7 +169,7 @@ func TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept(t *testing.T) {
 // TestALostTokenIsWrittenDown with why.
 func TestALostTokenIsWrittenDown(t *testing.T) {
 	i := newInn(t)
-	Options{Audit: i.write}.lost("crm#1", userOf(identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example"}), oauth.Refused)
+	Options{Audit: i.write}.tokenLost("crm#1", principalKey(identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example"}), oauth.LossRejected)
 	if diff := cmp.Diff([]string{"token.lost map[issuer:https://id.example kind:jwt name:crm principal:ada why:refused] 0"}, i.written); diff != "" {
 		t.Errorf("written is (-want +got)\n%s", diff)
 	}
@@ -180,7 +180,7 @@ func TestATestPosesNoQuestionOfTheServer(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
 	for mocks, want := range map[*Mocks]string{nil: "suspended", NewMocks(nil): scripting.NotGranted} {
-		h := &Call{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, Asking: Asking{Can: call.Capabilities{URL: true}}, Mocks: mocks}
+		h := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, InputPolicy: InputPolicy{Client: call.Capabilities{URL: true}}, Mocks: mocks}
 		payload := fmt.Sprintf(`{"requests":[{"key":"k","method":%q,"params":%s}]}`, page.Method, page.Params)
 		if _, err := h.Do(t.Context(), 1, "ask", []byte(payload)); outcomeOf(err) != want {
 			t.Errorf("with the mocks %v it comes to %v, want %s", mocks, err, want)
@@ -192,8 +192,8 @@ func TestATestPosesNoQuestionOfTheServer(t *testing.T) {
 func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
-	bob := &Call{Brokers: i.Brokers, Caller: identity.Caller{Principal: identity.Principal{ID: "bob", Kind: identity.KindKey}}, Asking: Asking{
-		Grant: &grant.Ask{Elicit: true}, Can: call.Capabilities{URL: true, Form: true},
+	bob := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: identity.Principal{ID: "bob", Kind: identity.KindKey}}, InputPolicy: InputPolicy{
+		Grant: &grant.Ask{Elicit: true}, Client: call.Capabilities{URL: true, Form: true},
 	}}
 	for params, want := range map[string]string{
 		string(page.Params): scripting.Denied,
@@ -213,20 +213,20 @@ func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
 			t.Errorf("%s comes to %v, want %s", params, err, want)
 		}
 	}
-	h := &Call{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, Asking: bob.Asking}
-	if err := h.ask(fmt.Appendf(nil, `{"requests":[{"method":%q,"params":%s}]}`, page.Method, page.Params)); !errors.Is(err, scripting.ErrSuspended) {
+	h := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, InputPolicy: bob.InputPolicy}
+	if err := h.requestInput(fmt.Appendf(nil, `{"requests":[{"method":%q,"params":%s}]}`, page.Method, page.Params)); !errors.Is(err, scripting.ErrSuspended) {
 		t.Errorf("the server itself does not send ada there: %v", err)
 	}
 }
 
 func TestAModelThatUsesNoToolsIsGivenNone(t *testing.T) {
-	h := &Call{Brokers: newInn(t).Brokers, Asking: Asking{Grant: &grant.Ask{Sample: true}, Can: call.Capabilities{Sample: true}}}
+	h := &RunHost{Brokers: newInn(t).Brokers, InputPolicy: InputPolicy{Grant: &grant.Ask{Sample: true}, Client: call.Capabilities{Sample: true}}}
 	for params, want := range map[string]string{
 		`{"messages":[]}`:                 "suspended",
 		`{"messages":[],"tools":[]}`:      scripting.Capability,
 		`{"messages":[],"toolChoice":{}}`: scripting.Capability,
 	} {
-		if err := h.ask(fmt.Appendf(nil, `{"requests":[{"method":"sampling/createMessage","params":%s}]}`, params)); outcomeOf(err) != want {
+		if err := h.requestInput(fmt.Appendf(nil, `{"requests":[{"method":"sampling/createMessage","params":%s}]}`, params)); outcomeOf(err) != want {
 			t.Errorf("%s comes to %v, want %s", params, err, want)
 		}
 	}

@@ -89,7 +89,7 @@ func New(o federation.Options) *Federation {
 		lock: newLockState(o.Lock, o.Logger), acceptances: map[string]*acceptance{}, acceptedOffers: map[string]*offer{},
 	}
 	connected := upstream.Options{
-		Version: o.Version, Transport: o.Brokers.Egress.Stream, ResolveValue: func(ctx context.Context, v grant.Value) (string, error) {
+		Version: o.Version, Transport: o.Brokers.Egress.StreamingTransport, ResolveValue: func(ctx context.Context, v grant.Value) (string, error) {
 			return v.Text(ctx, o.Brokers.Secrets.Resolve)
 		}, Redact: f.redactor.Redact,
 		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Traceparent: o.Traceparent, Supervisor: o.Supervisor, Logger: o.Logger,

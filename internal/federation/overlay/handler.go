@@ -34,7 +34,7 @@ type handler struct {
 // Run makes the call, or resumes a call after the client has responded.
 func (b *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	if len(b.ask.Names()) > 0 {
-		i.Host.Asking.Grant = &b.ask
+		i.Host.InputPolicy.Grant = &b.ask
 	}
 	l := &remoteCall{handler: b, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
 	defer l.relay.stop()
@@ -157,7 +157,7 @@ const (
 // redacted, bounded and logged like output of scripts.
 type notificationRelay struct {
 	ctx  context.Context // of the execution: notifications belong to its span
-	host *host.Call
+	host *host.RunHost
 
 	mu        sync.Mutex
 	stopped   bool

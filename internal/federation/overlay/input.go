@@ -37,29 +37,29 @@ const maxState = 256 << 10
 // clientCapabilities returns the client's capabilities that the server may use, in MCP form, or
 // nil.
 func (l *remoteCall) clientCapabilities() json.RawMessage {
-	asking := &l.invocation.Host.Asking
-	if asking.Grant == nil || asking.Nested {
+	asking := &l.invocation.Host.InputPolicy
+	if asking.Grant == nil || asking.InNestedCall {
 		return nil
 	}
 	can, none := map[string]any{}, map[string]any{}
-	if asking.Grant.Elicit && (asking.Can.Form || asking.Can.URL) {
+	if asking.Grant.Elicit && (asking.Client.Form || asking.Client.URL) {
 		ways := map[string]any{}
-		if asking.Can.Form {
+		if asking.Client.Form {
 			ways["form"] = none
 		}
-		if asking.Can.URL {
+		if asking.Client.URL {
 			ways["url"] = none
 		}
 		can["elicitation"] = ways
 	}
-	if asking.Grant.Sample && asking.Can.Sample {
+	if asking.Grant.Sample && asking.Client.Sample {
 		ways := map[string]any{}
-		if asking.Can.SampleTools {
+		if asking.Client.SampleTools {
 			ways["tools"] = none
 		}
 		can["sampling"] = ways
 	}
-	if asking.Grant.Roots && asking.Can.Roots {
+	if asking.Grant.Roots && asking.Client.Roots {
 		can["roots"] = none
 	}
 	// Plain data always encodes.
@@ -98,7 +98,7 @@ func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, r
 		return failed("the server behind this wants to be asked again, and does not say what for"), false
 	case len(k.State) > maxState:
 		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
-	case suspended && l.invocation.Host.Asking.Planned:
+	case suspended && l.invocation.Host.InputPolicy.InDryRun:
 		c.Cancel(errDryRun)
 	case suspended:
 		if k.Handle = l.fleet.Suspend(c, l.principalKey()); k.Handle == "" {

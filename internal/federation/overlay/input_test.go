@@ -17,10 +17,10 @@ import (
 // posed returns what a client gets of a question of the server crm, or why it gets nothing.
 func posed(t *testing.T, method, params string) string {
 	t.Helper()
-	return posedTo(t, host.Asking{}, method, params)
+	return posedTo(t, host.InputPolicy{}, method, params)
 }
 
-func posedTo(t *testing.T, client host.Asking, method, params string) string {
+func posedTo(t *testing.T, client host.InputPolicy, method, params string) string {
 	t.Helper()
 	brokers := host.NewBrokers(host.Options{LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
@@ -28,7 +28,7 @@ func posedTo(t *testing.T, client host.Asking, method, params string) string {
 			t.Error(err)
 		}
 	})
-	l := &remoteCall{handler: &handler{server: "crm"}, invocation: &catalog.Invocation{Host: host.Call{Brokers: brokers, Asking: client}}}
+	l := &remoteCall{handler: &handler{server: "crm"}, invocation: &catalog.Invocation{Host: host.RunHost{Brokers: brokers, InputPolicy: client}}}
 	got, err := l.clientParams(call.AskRequest{Key: "q", Method: method, Params: json.RawMessage(params)})
 	if err != nil {
 		return err.Error()
@@ -208,8 +208,8 @@ func TestAModelHearsNothingOfListsThatAreEmpty(t *testing.T) {
 }
 
 func TestAModelThatUsesToolsHearsOfThem(t *testing.T) {
-	var client host.Asking
-	client.Can.SampleTools = true
+	var client host.InputPolicy
+	client.Client.SampleTools = true
 	const params = `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"t","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","toolUseId":"a","content":[{"type":"text","text":"r"}],"isError":false}]}],
 		"tools":[{"name":"t","inputSchema":{"type":"object"},"execution":{},"_meta":{}}],"toolChoice":{"mode":"auto","x":1}}`

@@ -106,7 +106,7 @@ func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 	case !ok:
 		return nil, errors.New("the content of a message to a model is none that there is")
 	case kind == "tool_use" || kind == "tool_result":
-		if !l.invocation.Host.Asking.Can.SampleTools {
+		if !l.invocation.Host.InputPolicy.Client.SampleTools {
 			return nil, errors.New("the model of this client uses no tools")
 		}
 	}

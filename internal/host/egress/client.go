@@ -41,9 +41,9 @@ const (
 	maxIdlePerHost    = 16
 )
 
-type client struct {
+type grantClient struct {
 	grant     grant.HTTP
-	permit    permit
+	allowlist allowlist
 	options   Options
 	transport *http.Transport
 
@@ -52,14 +52,14 @@ type client struct {
 	idle   *time.Timer
 }
 
-func newClient(g grant.HTTP, o Options, n network, resolver *net.Resolver) *client {
+func newClient(g grant.HTTP, o Options, n addressClassifier, resolver *net.Resolver) *grantClient {
 	config := &tls.Config{}
 	if o.TLS != nil {
 		config = o.TLS.Clone()
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-	return &client{
-		grant: g, permit: newPermit(g), options: o,
+	return &grantClient{
+		grant: g, allowlist: newAllowlist(g), options: o,
 		transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            dialer(g.PrivateNetworks, n, resolver),
@@ -68,18 +68,18 @@ func newClient(g grant.HTTP, o Options, n network, resolver *net.Resolver) *clie
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    maxIdlePerHost,
-			IdleConnTimeout:        unused,
+			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeaderResponse,
 		},
 	}
 }
 
 // dialer returns a DialContext that connects only to what the grant reaches.
-func dialer(privateNetworks bool, n network, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialer(privateNetworks bool, n addressClassifier, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 		named, err := netip.ParseAddrPort(address)
-		d.Control = n.guard(privateNetworks, named.Addr().Unmap())
+		d.Control = n.dialControl(privateNetworks, named.Addr().Unmap())
 		if err == nil { // an address: the machine need not be able to reach it to know
 			if err := d.Control(network, address, nil); err != nil {
 				return nil, err
@@ -89,10 +89,10 @@ func dialer(privateNetworks bool, n network, resolver *net.Resolver) func(ctx co
 	}
 }
 
-func (c *client) close() { c.transport.CloseIdleConnections() }
+func (c *grantClient) close() { c.transport.CloseIdleConnections() }
 
 // do sends a request and follows as many redirects as the grant says.
-func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
+func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 	for _, limit := range []time.Duration{r.timeout, c.grant.Timeout} {
 		if limit > 0 {
 			var cancel context.CancelFunc
@@ -103,7 +103,7 @@ func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
 	if err := checkHeaders(r.headers, c.grant); err != nil {
 		return nil, err
 	}
-	if err := c.permit.check(r.method, r.to); err != nil {
+	if err := c.allowlist.check(r.method, r.to); err != nil {
 		return nil, err
 	}
 	for hop := 0; ; hop++ {
@@ -111,8 +111,8 @@ func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
 		if err != nil || next == nil {
 			return answer, err
 		}
-		if c.permit.check(next.method, next.to) != nil {
-			return nil, fault(scripting.NotGranted, "the redirect leads to what the grant does not cover")
+		if c.allowlist.check(next.method, next.to) != nil {
+			return nil, newHostError(scripting.NotGranted, "the redirect leads to what the grant does not cover")
 		}
 		r = next
 	}
@@ -120,19 +120,19 @@ func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
 
 // send sends one request. It returns the answer, or where it redirects to
 // when follow is set.
-func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
+func (c *grantClient) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
 	out, err := c.build(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	resp, err := c.transport.RoundTrip(out)
 	if err != nil {
-		return nil, nil, c.failed(ctx, r, err)
+		return nil, nil, c.logFailure(ctx, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	c.refused(ctx, resp)
+	c.reportUnauthorized(ctx, resp)
 	if follow {
-		next, err := r.redirected(resp)
+		next, err := r.redirect(resp)
 		if err != nil || next != nil {
 			return nil, next, err
 		}
@@ -141,45 +141,45 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
+	answer, err := encodeResponse(resp, body, r.to, c.options.Redact)
 	return answer, nil, err
 }
 
 // refused tells of the secrets of the grant that a host does not take.
-func (c *client) refused(ctx context.Context, resp *http.Response) {
+func (c *grantClient) reportUnauthorized(ctx context.Context, resp *http.Response) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return
 	}
 	for _, h := range c.grant.Headers {
-		h.Value.EachSecret(func(secret string) { c.options.Refused(ctx, secret) })
+		h.Value.EachSecret(func(secret string) { c.options.OnUnauthorized(ctx, secret) })
 	}
 }
 
 // read reads the body of an answer, as far as it may go.
-func (c *client) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
+func (c *grantClient) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		// Nobody asked for it, and such a body ends with no deadline.
-		return nil, fault(scripting.Unavailable, "%s gave no valid answer", r.host)
+		return nil, newHostError(scripting.Unavailable, "%s gave no valid answer", r.host)
 	}
 	limit := c.grant.MaxResponse
 	if limit <= 0 {
 		limit = c.options.MaxResponse
 	}
 	if resp.ContentLength > limit && r.method != http.MethodHead {
-		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, newHostError(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, c.failed(ctx, r, err)
+		return nil, c.logFailure(ctx, r, err)
 	case int64(len(body)) > limit:
-		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, newHostError(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
 	return body, nil
 }
 
 // failed tells the operator's log what the script is not told.
-func (c *client) failed(ctx context.Context, r *request, err error) *scripting.HostError {
+func (c *grantClient) logFailure(ctx context.Context, r *request, err error) *scripting.HostError {
 	explained := explain(ctx, r.host, err)
 	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
 		"grant", c.grant.Name, "host", r.to.hostport(), "code", explained.Code,
@@ -187,7 +187,7 @@ func (c *client) failed(ctx context.Context, r *request, err error) *scripting.H
 	return explained
 }
 
-func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
+func (c *grantClient) build(ctx context.Context, r *request) (*http.Request, error) {
 	out := &http.Request{
 		Method: r.method, URL: r.to.url, Host: r.to.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -198,21 +198,21 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 		out.ContentLength = int64(len(r.body))
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.body)), nil }
 	}
-	if parent := c.options.Propagate(ctx); parent != "" {
+	if parent := c.options.Traceparent(ctx); parent != "" {
 		out.Header.Set("Traceparent", parent)
 	}
 	for _, h := range r.headers {
 		out.Header.Set(h.name, h.value)
 	}
 	if err := c.setHeaders(ctx, out.Header); err != nil {
-		return nil, c.withheld(ctx, err)
+		return nil, c.hideHeaderError(ctx, err)
 	}
 	return out.WithContext(ctx), nil
 }
 
 // setHeaders sets the headers of the grant, with the secrets in them. The error of one that
 // cannot be set is for the operator (see [client.withheld]).
-func (c *client) setHeaders(ctx context.Context, to http.Header) error {
+func (c *grantClient) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
 		value, err := h.Value.Text(ctx, c.options.Resolve)
 		var refused *scripting.HostError
@@ -220,10 +220,10 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 			return refused
 		}
 		if err != nil {
-			return &unsetError{fault(scripting.Unavailable, "a secret that the grant needs could not be read"), h.Name, err}
+			return &headerError{newHostError(scripting.Unavailable, "a secret that the grant needs could not be read"), h.Name, err}
 		}
 		if !isHeaderValue(value) || !httpheader.IsToken(h.Name) {
-			return &unsetError{fault(scripting.Unavailable, "a header that the grant sets cannot be sent"), h.Name, errControl}
+			return &headerError{newHostError(scripting.Unavailable, "a header that the grant sets cannot be sent"), h.Name, errControlCharacter}
 		}
 		to.Set(h.Name, value)
 	}
@@ -231,28 +231,28 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 }
 
 // errControl is why a value can be no header.
-var errControl = errors.New("it holds a control character")
+var errControlCharacter = errors.New("it holds a control character")
 
 // unsetError is a header of a grant that cannot be set, in words for the operator: they name
 // the secret, and where it comes from.
-type unsetError struct {
+type headerError struct {
 	*scripting.HostError
 	header string
 	cause  error
 }
 
-func (e *unsetError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
+func (e *headerError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
 
-func (e *unsetError) Unwrap() error { return e.HostError }
+func (e *headerError) Unwrap() error { return e.HostError }
 
 // withheld returns what a script may know of a header that cannot be set, and tells the
 // operator's log the rest.
-func (c *client) withheld(ctx context.Context, err error) error {
-	unset, ok := errors.AsType[*unsetError](err)
+func (c *grantClient) hideHeaderError(ctx context.Context, err error) error {
+	unset, ok := errors.AsType[*headerError](err)
 	switch {
 	case !ok:
 		return err
-	case unset.cause == errControl:
+	case unset.cause == errControlCharacter:
 		c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
 			"grant", c.grant.Name, "header", unset.header)
 	default:

@@ -82,12 +82,12 @@ func TestPathsOfTheGrant(t *testing.T) {
 	}
 	for _, r := range rows {
 		g := grant.HTTP{Hosts: []string{"h.example:443"}, Paths: strings.Fields(r.patterns)}
-		a, err := parseAddress("https://h.example" + r.path)
+		a, err := parseURL("https://h.example" + r.path)
 		if err != nil {
 			t.Errorf("%s: %v", r.path, err)
 			continue
 		}
-		if got := newPermit(g).check("GET", a) == nil; got != r.want {
+		if got := newAllowlist(g).check("GET", a) == nil; got != r.want {
 			t.Errorf("%q covers %q: %v, want %v", r.patterns, r.path, got, r.want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 const DefaultMaxResponse = grant.DefaultMaxResponse
 
 // unused is how long a client stays open when nobody asks for it.
-const unused = 60 * time.Second
+const idleTimeout = 60 * time.Second
 
 // Options configure a [Pool].
 type Options struct {
@@ -26,11 +26,11 @@ type Options struct {
 	Resolve func(ctx context.Context, secret string) (string, error)
 	// Refused is told of each secret with which a host has refused a request
 	// (401), by the context of the request. Nil means that nobody is.
-	Refused func(ctx context.Context, secret string)
+	OnUnauthorized func(ctx context.Context, secret string)
 	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
 	// carry on, which is empty for none; nil means none. There is no tracestate: it would
 	// be text of whoever calls, sent to hosts that a grant names.
-	Propagate func(context.Context) (traceparent string)
+	Traceparent func(context.Context) (traceparent string)
 	// Logger gets what the operator should know. Nil discards it.
 	Logger *slog.Logger
 	// MaxResponse bounds a response body, in bytes, where the grant does not.
@@ -49,11 +49,11 @@ type Options struct {
 // others never do. A Pool is safe for concurrent use.
 type Pool struct {
 	options  Options
-	network  network
+	network  addressClassifier
 	resolver *net.Resolver // nil means the system's
 
 	mu      sync.Mutex
-	clients map[[sha256.Size]byte]*client
+	clients map[[sha256.Size]byte]*grantClient
 	closed  bool
 }
 
@@ -68,16 +68,16 @@ func New(o Options) *Pool {
 	if o.Redact == nil {
 		o.Redact = func(b []byte) []byte { return b }
 	}
-	if o.Refused == nil {
-		o.Refused = func(context.Context, string) {}
+	if o.OnUnauthorized == nil {
+		o.OnUnauthorized = func(context.Context, string) {}
 	}
-	if o.Propagate == nil {
-		o.Propagate = func(context.Context) string { return "" }
+	if o.Traceparent == nil {
+		o.Traceparent = func(context.Context) string { return "" }
 	}
 	if o.Resolve == nil {
 		o.Resolve = func(context.Context, string) (string, error) { return "", errNoSecrets }
 	}
-	return &Pool{options: o, network: newNetwork(), clients: map[[sha256.Size]byte]*client{}}
+	return &Pool{options: o, network: newAddressClassifier(), clients: map[[sha256.Size]byte]*grantClient{}}
 }
 
 // Do sends the request that payload describes under the grant g and returns
@@ -96,7 +96,7 @@ func (p *Pool) Do(ctx context.Context, g grant.HTTP, payload []byte) ([]byte, er
 	}
 	c, release, ok := p.lease(g)
 	if !ok {
-		return nil, fault(scripting.Unavailable, "the server is stopping")
+		return nil, newHostError(scripting.Unavailable, "the server is stopping")
 	}
 	defer release()
 	return c.do(ctx, r)
@@ -113,7 +113,7 @@ func (p *Pool) Check(g grant.HTTP, payload []byte) error {
 	if err := checkHeaders(r.headers, g); err != nil {
 		return err
 	}
-	return newPermit(g).check(r.method, r.to)
+	return newAllowlist(g).check(r.method, r.to)
 }
 
 // Close closes all connections and refuses further requests.
@@ -131,7 +131,7 @@ func (p *Pool) Close() error {
 
 // lease returns the client of a grant. It stays open until it has been
 // released by everyone for the time unused.
-func (p *Pool) lease(g grant.HTTP) (c *client, release func(), ok bool) {
+func (p *Pool) lease(g grant.HTTP) (c *grantClient, release func(), ok bool) {
 	key := g.Hash()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,14 +141,14 @@ func (p *Pool) lease(g grant.HTTP) (c *client, release func(), ok bool) {
 	c, found := p.clients[key]
 	if !found {
 		c = newClient(g, p.options, p.network, p.resolver)
-		c.idle = time.AfterFunc(unused, func() { p.retire(key, c) })
+		c.idle = time.AfterFunc(idleTimeout, func() { p.closeIdle(key, c) })
 		p.clients[key] = c
 	}
 	c.leases++
 	return c, func() { p.release(c) }, true
 }
 
-func (p *Pool) release(c *client) {
+func (p *Pool) release(c *grantClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.leases--
@@ -156,11 +156,11 @@ func (p *Pool) release(c *client) {
 	case p.closed:
 		c.close()
 	case c.leases == 0:
-		c.idle.Reset(unused)
+		c.idle.Reset(idleTimeout)
 	}
 }
 
-func (p *Pool) retire(key [sha256.Size]byte, c *client) {
+func (p *Pool) closeIdle(key [sha256.Size]byte, c *grantClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.leases > 0 || p.closed {

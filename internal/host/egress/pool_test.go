@@ -98,18 +98,18 @@ func TestAClientIsClosedWhenUnusedForAMinute(t *testing.T) {
 		}
 		g := grant.HTTP{Hosts: []string{"a.example:443"}}
 		first, release, _ := p.lease(g)
-		time.Sleep(10 * unused)
+		time.Sleep(10 * idleTimeout)
 		if open() != 1 {
 			t.Fatal("a client in use was closed")
 		}
 		release()
-		time.Sleep(unused - time.Second)
+		time.Sleep(idleTimeout - time.Second)
 		second, release, _ := p.lease(g)
 		if first != second {
 			t.Error("a client was not used again")
 		}
 		release()
-		time.Sleep(unused - time.Second)
+		time.Sleep(idleTimeout - time.Second)
 		if open() != 1 {
 			t.Error("a client was closed before its time")
 		}

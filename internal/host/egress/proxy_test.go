@@ -59,7 +59,7 @@ func askPastProxies(t *testing.T) {
 		if got, fault := s.do(fields{"url": url}); fault != "" || got["status"] != 418.0 {
 			t.Errorf("a script is answered %v %s", got, fault)
 		}
-		answer, err := s.pool.RoundTripper(s.grant).RoundTrip(request)
+		answer, err := s.pool.Transport(s.grant).RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}

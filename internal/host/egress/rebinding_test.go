@@ -41,7 +41,7 @@ func newRebinding(t *testing.T, handler http.HandlerFunc) *rebinding {
 	}
 	r.names = &names{answers: map[string][][]netip.Addr{}}
 	r.pool.resolver = r.names.resolver(t)
-	r.pool.network.blocks = append([]block{{netip.PrefixFrom(netip.MustParseAddr(open), 32), public}}, r.pool.network.blocks...)
+	r.pool.network.ranges = append([]addressRange{{netip.PrefixFrom(netip.MustParseAddr(open), 32), classPublic}}, r.pool.network.ranges...)
 	r.grant.PrivateNetworks = false
 	r.grant.Hosts = []string{"rebind.example:" + port, "stays.example:" + port}
 	return r

@@ -25,7 +25,7 @@ const maxMethod = 32
 
 type request struct {
 	method  string
-	to      *address
+	to      *parsedURL
 	host    string // what errors call the host that is asked
 	headers []header
 	body    []byte
@@ -52,10 +52,10 @@ func parseRequest(payload []byte) (*request, error) {
 	case !httpheader.IsToken(r.method) || len(r.method) > maxMethod:
 		return nil, invalid("the method is malformed")
 	case r.method == "CONNECT" || r.method == "TRACE":
-		return nil, fault(scripting.Denied, "%s is refused to every script", r.method)
+		return nil, newHostError(scripting.Denied, "%s is refused to every script", r.method)
 	}
 	var err error
-	if r.to, err = parseAddress(in.URL); err != nil {
+	if r.to, err = parseURL(in.URL); err != nil {
 		return nil, err
 	}
 	r.host = r.to.hostport()
@@ -93,7 +93,7 @@ type header struct{ name, value string }
 // refusedHeader reports whether no script may set a header. It belongs to the
 // connection (RFC 9110 section 7.6.1) or to the framing of the message, or
 // servers let it make a request another one than it looks.
-func refusedHeader(name string) bool {
+func isForbiddenHeader(name string) bool {
 	switch name {
 	case "Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Te",
 		"Trailer", "Transfer-Encoding", "Upgrade", "Via", "Forwarded",
@@ -122,8 +122,8 @@ func parseHeaders(in map[string]string) ([]header, error) {
 		}
 		folded := foldHeader(name)
 		switch {
-		case refusedHeader(folded):
-			return nil, fault(scripting.Denied, "the header %s is refused to every script", name)
+		case isForbiddenHeader(folded):
+			return nil, newHostError(scripting.Denied, "the header %s is refused to every script", name)
 		case seen[folded]:
 			return nil, invalid("the header %s is set twice", name)
 		case !isHeaderValue(value):
@@ -145,7 +145,7 @@ func checkHeaders(headers []header, g grant.HTTP) error {
 	for _, h := range headers {
 		for _, set := range g.Headers {
 			if foldHeader(h.name) == foldHeader(set.Name) {
-				return fault(scripting.Denied, "the header %s is set by the grant", h.name)
+				return newHostError(scripting.Denied, "the header %s is set by the grant", h.name)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ var (
 
 // fault makes the error that the script sees. The arguments are only what the
 // script has passed itself, or figures of the grant.
-func fault(code, format string, args ...any) *scripting.HostError {
+func newHostError(code, format string, args ...any) *scripting.HostError {
 	return &scripting.HostError{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -184,19 +184,19 @@ func explain(ctx context.Context, host string, err error) *scripting.HostError {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, errNetwork):
-		return fault(scripting.Denied, "%s is in a network that the grant does not reach (private_networks)", host)
+		return newHostError(scripting.Denied, "%s is in a network that the grant does not reach (private_networks)", host)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fault(scripting.Unavailable, "the call was cancelled before %s answered", host)
+		return newHostError(scripting.Unavailable, "the call was cancelled before %s answered", host)
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
-		return fault(scripting.TimedOut, "%s did not answer in time", host)
+		return newHostError(scripting.TimedOut, "%s did not answer in time", host)
 	case errors.As(err, &dns):
-		return fault(scripting.Unavailable, "%s was not found by its name", host)
+		return newHostError(scripting.Unavailable, "%s was not found by its name", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fault(scripting.Unavailable, "%s refused the connection", host)
+		return newHostError(scripting.Unavailable, "%s refused the connection", host)
 	case errors.As(err, &alert), errors.As(err, &cert), errors.As(err, &record):
-		return fault(scripting.Unavailable, "no trusted TLS connection to %s could be made", host)
+		return newHostError(scripting.Unavailable, "no trusted TLS connection to %s could be made", host)
 	}
-	return fault(scripting.Unavailable, "%s gave no valid answer", host)
+	return newHostError(scripting.Unavailable, "%s gave no valid answer", host)
 }
 
 // cause returns what the operator may know of a failure: the operating

@@ -6,133 +6,133 @@ import (
 )
 
 // A zone says who may reach an address. A greater zone is harder to reach.
-type zone int
+type addressClass int
 
 const (
 	// public addresses are reached by every grant.
-	public zone = iota
+	classPublic addressClass = iota
 	// private ones are reached with private_networks.
-	private
+	classPrivate
 	// metadata services hand out the credentials of the machine: they are
 	// reached with private_networks, and only by writing the address itself.
-	metadata
+	classMetadata
 	// forbidden addresses are reached by no grant: no single server is there.
-	forbidden
+	classForbidden
 )
 
 // A block is a range of addresses in one zone.
-type block struct {
+type addressRange struct {
 	prefix netip.Prefix
-	zone   zone
+	class  addressClass
 }
 
 // blocks are the addresses that are not public, from the IANA registries of
 // special-purpose addresses (RFC 6890) and the documents named. The first
 // that holds an address decides.
-func blocks() []block {
+func addressRanges() []addressRange {
 	list := []struct {
 		prefix string
-		zone   zone
+		zone   addressClass
 	}{
-		{"169.254.169.254/32", metadata}, // AWS, Azure, Google and most others
-		{"169.254.170.2/32", metadata},   // AWS containers
-		{"169.254.170.23/32", metadata},  // AWS pods
-		{"100.100.100.200/32", metadata}, // Alibaba
-		{"168.63.129.16/32", metadata},   // Azure
-		{"192.0.0.192/32", metadata},     // Oracle
-		{"fd00:ec2::254/128", metadata},  // AWS
-		{"fd00:ec2::23/128", metadata},   // AWS pods
-		{"fd20:ce::254/128", metadata},   // Google
+		{"169.254.169.254/32", classMetadata}, // AWS, Azure, Google and most others
+		{"169.254.170.2/32", classMetadata},   // AWS containers
+		{"169.254.170.23/32", classMetadata},  // AWS pods
+		{"100.100.100.200/32", classMetadata}, // Alibaba
+		{"168.63.129.16/32", classMetadata},   // Azure
+		{"192.0.0.192/32", classMetadata},     // Oracle
+		{"fd00:ec2::254/128", classMetadata},  // AWS
+		{"fd00:ec2::23/128", classMetadata},   // AWS pods
+		{"fd20:ce::254/128", classMetadata},   // Google
 
-		{"0.0.0.0/8", forbidden},         // this network, RFC 1122
-		{"10.0.0.0/8", private},          // RFC 1918
-		{"100.64.0.0/10", private},       // carrier-grade NAT, RFC 6598
-		{"127.0.0.0/8", private},         // loopback, RFC 1122
-		{"169.254.0.0/16", private},      // link-local, RFC 3927
-		{"172.16.0.0/12", private},       // RFC 1918
-		{"192.0.0.0/24", forbidden},      // protocol assignments, RFC 6890
-		{"192.0.2.0/24", forbidden},      // documentation, RFC 5737
-		{"192.31.196.0/24", forbidden},   // AS112, RFC 7535
-		{"192.52.193.0/24", forbidden},   // AMT, RFC 7450
-		{"192.88.99.0/24", forbidden},    // 6to4 relay, RFC 7526
-		{"192.168.0.0/16", private},      // RFC 1918
-		{"192.175.48.0/24", forbidden},   // AS112, RFC 7534
-		{"198.18.0.0/15", private},       // benchmarks, RFC 2544
-		{"198.51.100.0/24", forbidden},   // documentation, RFC 5737
-		{"203.0.113.0/24", forbidden},    // documentation, RFC 5737
-		{"224.0.0.0/4", forbidden},       // multicast, RFC 5771
-		{"240.0.0.0/4", forbidden},       // reserved and broadcast, RFC 1112
-		{"::1/128", private},             // loopback, RFC 4291
-		{"::/96", forbidden},             // unspecified and IPv4-compatible, RFC 4291
-		{"::ffff:0:0:0/96", forbidden},   // IPv4-translated, RFC 2765
-		{"64:ff9b::/96", private},        // NAT64, RFC 6052
-		{"64:ff9b:1::/48", private},      // local NAT64, RFC 8215
-		{"100::/64", forbidden},          // discard, RFC 6666
-		{"100:0:0:1::/64", forbidden},    // dummy, RFC 9780
-		{"2001::/23", forbidden},         // Teredo, ORCHID and others, RFC 2928
-		{"2001:db8::/32", forbidden},     // documentation, RFC 3849
-		{"2002::/16", forbidden},         // 6to4, RFC 3056
-		{"2620:4f:8000::/48", forbidden}, // AS112, RFC 7534
-		{"3fff::/20", forbidden},         // documentation, RFC 9637
-		{"5f00::/16", forbidden},         // segment routing, RFC 9602
-		{"fc00::/7", private},            // unique local, RFC 4193
-		{"fe80::/10", private},           // link-local, RFC 4291
-		{"fec0::/10", private},           // site-local, RFC 3879
-		{"ff00::/8", forbidden},          // multicast, RFC 4291
-		{"2000::/3", public},             // global unicast, RFC 4291
-		{"::/0", forbidden},              // not assigned
+		{"0.0.0.0/8", classForbidden},         // this network, RFC 1122
+		{"10.0.0.0/8", classPrivate},          // RFC 1918
+		{"100.64.0.0/10", classPrivate},       // carrier-grade NAT, RFC 6598
+		{"127.0.0.0/8", classPrivate},         // loopback, RFC 1122
+		{"169.254.0.0/16", classPrivate},      // link-local, RFC 3927
+		{"172.16.0.0/12", classPrivate},       // RFC 1918
+		{"192.0.0.0/24", classForbidden},      // protocol assignments, RFC 6890
+		{"192.0.2.0/24", classForbidden},      // documentation, RFC 5737
+		{"192.31.196.0/24", classForbidden},   // AS112, RFC 7535
+		{"192.52.193.0/24", classForbidden},   // AMT, RFC 7450
+		{"192.88.99.0/24", classForbidden},    // 6to4 relay, RFC 7526
+		{"192.168.0.0/16", classPrivate},      // RFC 1918
+		{"192.175.48.0/24", classForbidden},   // AS112, RFC 7534
+		{"198.18.0.0/15", classPrivate},       // benchmarks, RFC 2544
+		{"198.51.100.0/24", classForbidden},   // documentation, RFC 5737
+		{"203.0.113.0/24", classForbidden},    // documentation, RFC 5737
+		{"224.0.0.0/4", classForbidden},       // multicast, RFC 5771
+		{"240.0.0.0/4", classForbidden},       // reserved and broadcast, RFC 1112
+		{"::1/128", classPrivate},             // loopback, RFC 4291
+		{"::/96", classForbidden},             // unspecified and IPv4-compatible, RFC 4291
+		{"::ffff:0:0:0/96", classForbidden},   // IPv4-translated, RFC 2765
+		{"64:ff9b::/96", classPrivate},        // NAT64, RFC 6052
+		{"64:ff9b:1::/48", classPrivate},      // local NAT64, RFC 8215
+		{"100::/64", classForbidden},          // discard, RFC 6666
+		{"100:0:0:1::/64", classForbidden},    // dummy, RFC 9780
+		{"2001::/23", classForbidden},         // Teredo, ORCHID and others, RFC 2928
+		{"2001:db8::/32", classForbidden},     // documentation, RFC 3849
+		{"2002::/16", classForbidden},         // 6to4, RFC 3056
+		{"2620:4f:8000::/48", classForbidden}, // AS112, RFC 7534
+		{"3fff::/20", classForbidden},         // documentation, RFC 9637
+		{"5f00::/16", classForbidden},         // segment routing, RFC 9602
+		{"fc00::/7", classPrivate},            // unique local, RFC 4193
+		{"fe80::/10", classPrivate},           // link-local, RFC 4291
+		{"fec0::/10", classPrivate},           // site-local, RFC 3879
+		{"ff00::/8", classForbidden},          // multicast, RFC 4291
+		{"2000::/3", classPublic},             // global unicast, RFC 4291
+		{"::/0", classForbidden},              // not assigned
 	}
-	all := make([]block, len(list))
+	all := make([]addressRange, len(list))
 	for i, b := range list {
-		all[i] = block{netip.MustParsePrefix(b.prefix), b.zone}
+		all[i] = addressRange{netip.MustParsePrefix(b.prefix), b.zone}
 	}
 	return all
 }
 
-type network struct {
-	blocks []block
+type addressClassifier struct {
+	ranges []addressRange
 	nat64  netip.Prefix // whose last 32 bits are an IPv4 address
 }
 
-func newNetwork() network {
-	return network{blocks(), netip.MustParsePrefix("64:ff9b::/32")}
+func newAddressClassifier() addressClassifier {
+	return addressClassifier{addressRanges(), netip.MustParsePrefix("64:ff9b::/32")}
 }
 
 // zone returns the zone of an address. An IPv4 address inside an IPv6 one
 // counts as itself, and translation makes it private at least.
-func (n network) zone(ip netip.Addr) zone {
+func (n addressClassifier) classOf(ip netip.Addr) addressClass {
 	ip = ip.WithZone("").Unmap()
-	z := public
-	for _, b := range n.blocks {
+	z := classPublic
+	for _, b := range n.ranges {
 		if b.prefix.Contains(ip) {
-			z = b.zone
+			z = b.class
 			break
 		}
 	}
 	if n.nat64.Contains(ip) {
 		all := ip.As16()
-		z = max(z, n.zone(netip.AddrFrom4([4]byte(all[12:]))))
+		z = max(z, n.classOf(netip.AddrFrom4([4]byte(all[12:]))))
 	}
 	return z
 }
 
 // guard returns the dialer's Control hook: it looks at each address before it
 // is connected to. named is the address that the URL itself names, if it does.
-func (n network) guard(privateNetworks bool, named netip.Addr) func(network, address string, _ syscall.RawConn) error {
+func (n addressClassifier) dialControl(privateNetworks bool, named netip.Addr) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return errNetwork
 		}
 		ip := to.Addr()
-		reach := public
+		reach := classPublic
 		switch {
 		case privateNetworks && ip.Unmap() == named:
-			reach = metadata
+			reach = classMetadata
 		case privateNetworks:
-			reach = private
+			reach = classPrivate
 		}
-		if n.zone(ip) > reach {
+		if n.classOf(ip) > reach {
 			return errNetwork
 		}
 		return nil

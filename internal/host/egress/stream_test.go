@@ -32,7 +32,7 @@ func TestAStreamIsReadAsItComes(t *testing.T) {
 		defer close(next)
 		next <- "one"
 	}()
-	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	resp, err := s.pool.StreamingTransport(s.grant).RoundTrip(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.pool.Stream(c.grant).RoundTrip(out)
+		_, err = c.pool.StreamingTransport(c.grant).RoundTrip(out)
 		if fault, ok := errors.AsType[*scripting.HostError](err); !ok || fault.Code != c.code {
 			t.Errorf("%s: got %v, want %s", name, err, c.code)
 		}
@@ -80,7 +80,7 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	resp, err := s.pool.StreamingTransport(s.grant).RoundTrip(out)
 	if err != nil || resp.StatusCode != http.StatusFound {
 		t.Fatalf("a redirect is followed: %v", err)
 	}
@@ -105,7 +105,7 @@ func TestTheOperatorIsToldWhichSecretOfAStreamCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.pool.Stream(s.grant).RoundTrip(out)
+		_, err = s.pool.StreamingTransport(s.grant).RoundTrip(out)
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

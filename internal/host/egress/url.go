@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	maxURL      = 8 << 10 // bytes
-	maxHost     = 253     // RFC 1035 section 2.3.4
-	maxLabel    = 63
-	maxReadings = 4
+	maxURL          = 8 << 10 // bytes
+	maxHost         = 253     // RFC 1035 section 2.3.4
+	maxLabel        = 63
+	maxPathVariants = 4
 )
 
 // address is a URL that means one thing only, in its canonical form.
-type address struct {
+type parsedURL struct {
 	scheme string // "http" or "https"
 	host   string // a lower-case name without a final dot, or an IP address
 	port   string // never empty
 	url    *url.URL
 	// readings are the path as it stands and as it is understood by servers
 	// that unescape it once, twice and so on, until nothing changes.
-	readings []string
+	pathVariants []string
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
-func (a *address) hostport() string { return net.JoinHostPort(a.host, a.port) }
+func (a *parsedURL) hostport() string { return net.JoinHostPort(a.host, a.port) }
 
 // sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
-func (a *address) sameOrigin(b *address) bool {
+func (a *parsedURL) sameOrigin(b *parsedURL) bool {
 	return a.scheme == b.scheme && a.host == b.host && a.port == b.port
 }
 
 func invalid(format string, args ...any) *scripting.HostError {
-	return fault(scripting.Invalid, format, args...)
+	return newHostError(scripting.Invalid, format, args...)
 }
 
 // parseAddress reads a URL as RFC 3986 has it, and refuses whatever some
 // programs read differently from others.
-func parseAddress(raw string) (*address, error) {
+func parseURL(raw string) (*parsedURL, error) {
 	if len(raw) > maxURL {
 		return nil, invalid("the URL is longer than %d bytes", maxURL)
 	}
@@ -68,11 +68,11 @@ func parseAddress(raw string) (*address, error) {
 	case strings.Contains(raw, "#"):
 		return nil, invalid("the URL must not have a fragment (#)")
 	}
-	a := &address{scheme: u.Scheme}
+	a := &parsedURL{scheme: u.Scheme}
 	if a.host, a.port, err = splitAuthority(u); err != nil {
 		return nil, err
 	}
-	if a.readings, err = readPath(u.EscapedPath()); err != nil {
+	if a.pathVariants, err = decodePath(u.EscapedPath()); err != nil {
 		return nil, err
 	}
 	u.Host = a.host
@@ -172,7 +172,7 @@ func isNumber(l string) bool {
 
 // readPath returns the readings of a path, and refuses one that climbs in any
 // of them: what a script builds a path of may come from anyone.
-func readPath(escaped string) ([]string, error) {
+func decodePath(escaped string) ([]string, error) {
 	if escaped == "" {
 		escaped = "/"
 	}
@@ -188,8 +188,8 @@ func readPath(escaped string) ([]string, error) {
 		if !isText(next) {
 			return nil, invalid("the path of the URL encodes what is not text")
 		}
-		if len(readings) == maxReadings {
-			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxReadings-1)
+		if len(readings) == maxPathVariants {
+			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxPathVariants-1)
 		}
 		readings = append(readings, next)
 		reading = next
@@ -215,7 +215,7 @@ func isText(s string) bool {
 }
 
 // permit is what a grant lets a request be.
-type permit struct {
+type allowlist struct {
 	hosts   []hostPattern
 	methods []string
 	paths   []string // none means all
@@ -223,13 +223,13 @@ type permit struct {
 
 // hostPattern is one of the hosts of a grant.
 type hostPattern struct {
-	host  string // canonical; of a name below it when below is set
-	port  string
-	below bool
+	host       string // canonical; of a name below it when below is set
+	port       string
+	subdomains bool
 }
 
-func newPermit(g grant.HTTP) permit {
-	p := permit{methods: g.Methods, paths: g.Paths}
+func newAllowlist(g grant.HTTP) allowlist {
+	p := allowlist{methods: g.Methods, paths: g.Paths}
 	if len(p.methods) == 0 {
 		p.methods = []string{"GET", "HEAD"}
 	}
@@ -253,28 +253,28 @@ func parseHostPattern(s string) (hostPattern, bool) {
 	if _, err := netip.ParseAddr(host); err == nil && below {
 		return hostPattern{}, false
 	}
-	return hostPattern{host: host, port: port, below: below}, ok
+	return hostPattern{host: host, port: port, subdomains: below}, ok
 }
 
-func (h hostPattern) covers(a *address) bool {
+func (h hostPattern) covers(a *parsedURL) bool {
 	if h.port != a.port {
 		return false
 	}
-	if h.below {
+	if h.subdomains {
 		return strings.HasSuffix(a.host, "."+h.host)
 	}
 	return a.host == h.host
 }
 
-func (p permit) check(method string, a *address) error {
+func (p allowlist) check(method string, a *parsedURL) error {
 	if !slices.ContainsFunc(p.hosts, func(h hostPattern) bool { return h.covers(a) }) {
-		return fault(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())
+		return newHostError(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())
 	}
 	if !slices.Contains(p.methods, method) {
-		return fault(scripting.NotGranted, "%s is not among the methods of the grant", method)
+		return newHostError(scripting.NotGranted, "%s is not among the methods of the grant", method)
 	}
-	if len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(pattern string) bool { return coversPath(pattern, a.readings) }) {
-		return fault(scripting.NotGranted, "the path of the URL is not among the paths of the grant")
+	if len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(pattern string) bool { return coversPath(pattern, a.pathVariants) }) {
+		return newHostError(scripting.NotGranted, "the path of the URL is not among the paths of the grant")
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func (p permit) check(method string, a *address) error {
 func coversPath(pattern string, readings []string) bool {
 	stars := strings.Count(pattern, "*")
 	for _, reading := range readings {
-		if !matches(pattern, reading) {
+		if !matchesPattern(pattern, reading) {
 			return false
 		}
 		if next, err := url.PathUnescape(pattern); err == nil {
@@ -299,7 +299,7 @@ func coversPath(pattern string, readings []string) bool {
 // matches reports whether a pattern, in which * stands for any run of
 // characters, covers the whole of s. It takes time in the length of s for
 // each star, however they stand.
-func matches(pattern, s string) bool {
+func matchesPattern(pattern, s string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == s

@@ -38,7 +38,7 @@ type Broker struct {
 	// Logger gets what the operator should know.
 	Logger *slog.Logger
 
-	turns turns
+	limiter limiter
 }
 
 // Do runs a program for a payload (see [Program.Parse]), and returns what
@@ -61,16 +61,16 @@ func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, err
 		b.Logger.DebugContext(ctx, "a program was not run to its end", slog.String("grant", p.Name), slog.Any("error", err))
 		return nil, explain(ctx, p.Exec, err)
 	}
-	return Answer(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
+	return EncodeResult(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
 }
 
 func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (result supervisor.Result, err error) {
-	free, err := b.turns.take(ctx, g)
+	free, err := b.limiter.acquire(ctx, g)
 	if err != nil {
 		return result, err
 	}
 	defer free()
-	if err := find(g); err != nil {
+	if err := verifyExecutable(g); err != nil {
 		return result, err
 	}
 	env, err := b.environment(ctx, g)
@@ -113,19 +113,19 @@ func explain(ctx context.Context, g grant.Exec, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, supervisor.ErrTooMuch):
-		return fault(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
+		return newHostError(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)
+		return newHostError(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)
 	case ctx.Err() != nil:
-		return fault(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
+		return newHostError(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
 	}
-	return fault(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
+	return newHostError(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
 }
 
 // Answer returns what a script is told of a program that has ended: {"code"}, and
 // each of the outputs as "stdout" and "stderr", or where it is no text in
 // standard base64 as "stdout64" and "stderr64".
-func Answer(code int, stdout, stderr []byte) []byte {
+func EncodeResult(code int, stdout, stderr []byte) []byte {
 	answer := map[string]any{"code": code}
 	for name, output := range map[string][]byte{"stdout": stdout, "stderr": stderr} {
 		if utf8.Valid(output) {
@@ -141,47 +141,47 @@ func Answer(code int, stdout, stderr []byte) []byte {
 
 // find looks whether the program is the one that was there when the grant was
 // judged, and one that only those may change who could before.
-func find(g grant.Exec) error {
+func verifyExecutable(g grant.Exec) error {
 	real, err := filepath.EvalSymlinks(g.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fault(scripting.NotFound, "exec.%s: the program is not there", g.Name)
+		return newHostError(scripting.NotFound, "exec.%s: the program is not there", g.Name)
 	case err != nil || real != g.Real:
-		return fault(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)
 	// Modes say nothing of that on Windows.
 	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
 	if err != nil || written || !info.Mode().IsRegular() {
-		return fault(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
 	}
 	return nil
 }
 
 // turns count how many programs of each grant run. The zero turns count none.
-type turns struct {
+type limiter struct {
 	mu sync.Mutex
 	// of has a line for each grant of which somebody runs or waits.
-	of map[[sha256.Size]byte]*line
+	grants map[[sha256.Size]byte]*grantSlots
 }
 
 // line is a grant whose programs run. It has as many places as may run at once.
-type line struct {
-	places chan struct{}
-	users  int // who runs or waits, guarded by the mutex of turns
+type grantSlots struct {
+	slots chan struct{}
+	users int // who runs or waits, guarded by the mutex of turns
 }
 
 // take waits for a place of a grant, and returns how it is given back.
-func (t *turns) take(ctx context.Context, g grant.Exec) (free func(), err error) {
+func (t *limiter) acquire(ctx context.Context, g grant.Exec) (free func(), err error) {
 	key := g.Hash()
 	t.mu.Lock()
-	if t.of == nil {
-		t.of = map[[sha256.Size]byte]*line{}
+	if t.grants == nil {
+		t.grants = map[[sha256.Size]byte]*grantSlots{}
 	}
-	l := t.of[key]
+	l := t.grants[key]
 	if l == nil {
-		l = &line{places: make(chan struct{}, max(1, g.Concurrency))}
-		t.of[key] = l
+		l = &grantSlots{slots: make(chan struct{}, max(1, g.Concurrency))}
+		t.grants[key] = l
 	}
 	l.users++
 	t.mu.Unlock()
@@ -189,12 +189,12 @@ func (t *turns) take(ctx context.Context, g grant.Exec) (free func(), err error)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if l.users--; l.users == 0 {
-			delete(t.of, key)
+			delete(t.grants, key)
 		}
 	}
 	select {
-	case l.places <- struct{}{}:
-		return func() { <-l.places; leave() }, nil
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()

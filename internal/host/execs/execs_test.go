@@ -132,11 +132,11 @@ func TestAProgramThatIsAnotherOneIsNotRun(t *testing.T) {
 
 func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		var all limiter
 		g := grant.Exec{Name: "p", Concurrency: 2}
 		var free []func()
 		for range 2 {
-			f, err := all.take(t.Context(), g)
+			f, err := all.acquire(t.Context(), g)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		}
 		third := make(chan func(), 1)
 		go func() {
-			f, err := all.take(t.Context(), g)
+			f, err := all.acquire(t.Context(), g)
 			if err != nil {
 				t.Error(err)
 			}
@@ -156,12 +156,12 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := all.take(ctx, g); !errors.Is(err, context.Canceled) {
+		if _, err := all.acquire(ctx, g); !errors.Is(err, context.Canceled) {
 			t.Errorf("who has gone gets %v", err)
 		}
 		other := g
 		other.Argv = []string{"x"}
-		f, err := all.take(t.Context(), other)
+		f, err := all.acquire(t.Context(), other)
 		if err != nil {
 			t.Error(err)
 		}
@@ -169,8 +169,8 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		free[0]()
 		(<-third)()
 		free[1]()
-		if len(all.of) > 0 {
-			t.Errorf("%d grants are kept", len(all.of))
+		if len(all.grants) > 0 {
+			t.Errorf("%d grants are kept", len(all.grants))
 		}
 	})
 }

@@ -22,17 +22,17 @@ func (p Program) Parse(payload []byte) ([]string, error) {
 		Params map[string]string `json:"params"`
 	}
 	if err := json.Unmarshal(payload, &in); err != nil || !utf8.Valid(payload) {
-		return nil, fault(scripting.Invalid, "exec.%s takes an object of texts", p.Name)
+		return nil, newHostError(scripting.Invalid, "exec.%s takes an object of texts", p.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Params)) {
 		if _, ok := p.Param(name); !ok {
-			return nil, fault(scripting.NotGranted, "exec.%s has no parameter %s; it has %s", p.Name, shown(name), names(p.Params))
+			return nil, newHostError(scripting.NotGranted, "exec.%s has no parameter %s; it has %s", p.Name, quoteName(name), names(p.Params))
 		}
 	}
 	for _, declared := range p.params {
 		value, given := in.Params[declared.Name]
 		if !given {
-			return nil, fault(scripting.Invalid, "exec.%s: %s is missing", p.Name, declared.Name)
+			return nil, newHostError(scripting.Invalid, "exec.%s: %s is missing", p.Name, declared.Name)
 		}
 		if err := declared.check(p.Name, value); err != nil {
 			return nil, err
@@ -44,13 +44,13 @@ func (p Program) Parse(payload []byte) ([]string, error) {
 func (p param) check(program, value string) error {
 	switch {
 	case len(value) > p.MaxLength:
-		return fault(scripting.TooLarge, "exec.%s: %s has at most %d bytes", program, p.Name, p.MaxLength)
+		return newHostError(scripting.TooLarge, "exec.%s: %s has at most %d bytes", program, p.Name, p.MaxLength)
 	case value == "", strings.ContainsRune(value, 0):
-		return fault(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", program, p.Name)
+		return newHostError(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", program, p.Name)
 	case p.pattern == nil || !p.pattern.MatchString(value):
-		return fault(scripting.NotGranted, "exec.%s: %s does not match its pattern", program, p.Name)
+		return newHostError(scripting.NotGranted, "exec.%s: %s does not match its pattern", program, p.Name)
 	case value[0] == '-' && p.mayBeOption:
-		return fault(scripting.NotGranted, "exec.%s: %s would be an option of the program", program, p.Name)
+		return newHostError(scripting.NotGranted, "exec.%s: %s would be an option of the program", program, p.Name)
 	}
 	return nil
 }
@@ -68,16 +68,16 @@ func names(params []grant.Param) string {
 
 // maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
 // nothing: a part of a value that is hidden would not be known.
-const maxShown = 64
+const maxQuotedName = 64
 
-func shown(name string) string {
-	if len(name) > maxShown {
+func quoteName(name string) string {
+	if len(name) > maxQuotedName {
 		return fmt.Sprintf("of %d bytes", len(name))
 	}
 	return fmt.Sprintf("%q", name)
 }
 
-func fault(code, format string, args ...any) error {
+func newHostError(code, format string, args ...any) error {
 	return &scripting.HostError{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 

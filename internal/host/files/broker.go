@@ -55,7 +55,7 @@ type Broker struct {
 // OUTSIDE_ROOT and NOT_GRANTED for what the grant does not cover, NOT_FOUND,
 // DENIED for what is no plain file, TOO_LARGE, TIMEOUT, and UNAVAILABLE for what
 // the system does not do.
-func (b *Broker) Do(ctx context.Context, f *Folder, method string, payload []byte) ([]byte, error) {
+func (b *Broker) Do(ctx context.Context, f *GrantedRoot, method string, payload []byte) ([]byte, error) {
 	r, err := f.Parse(method, payload)
 	if err != nil {
 		return nil, err
@@ -67,12 +67,12 @@ func (b *Broker) Do(ctx context.Context, f *Folder, method string, payload []byt
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, r.given, "the file cannot be told of")
+		return nil, newHostError(scripting.Unavailable, r.given, "the file cannot be told of")
 	}
 	return encoded, nil
 }
 
-func (b *Broker) do(ctx context.Context, f *Folder, r *Request) (any, error) {
+func (b *Broker) do(ctx context.Context, f *GrantedRoot, r *Operation) (any, error) {
 	root, err := openRoot(f.Grant)
 	if err != nil {
 		return nil, err
@@ -94,26 +94,26 @@ func (b *Broker) do(ctx context.Context, f *Folder, r *Request) (any, error) {
 // Answer answers a request as if content were what the file holds, or for list
 // and stat the JSON of a mock: names and objects like those of an entry, or some
 // of type, size and modified. It is what tests get in the place of a disk.
-func (f *Folder) Answer(q *Request, content []byte) ([]byte, error) {
-	answer, err := f.pretend(q, content)
+func (f *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
+	answer, err := f.mockAnswer(q, content)
 	if err != nil {
 		return nil, err
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, q.given, "the mock cannot be told")
+		return nil, newHostError(scripting.Unavailable, q.given, "the mock cannot be told")
 	}
 	return encoded, nil
 }
 
-func (f *Folder) pretend(q *Request, content []byte) (any, error) {
+func (f *GrantedRoot) mockAnswer(q *Operation, content []byte) (any, error) {
 	switch q.Method {
 	case "list":
-		return pretendList(q, content)
+		return mockList(q, content)
 	case "stat":
-		d := described{}
+		d := statAnswer{}
 		if err := json.Unmarshal(content, &d); err != nil {
-			return nil, fault(scripting.Unavailable, q.given, "the mock of stat must be an object with some of type, size and modified")
+			return nil, newHostError(scripting.Unavailable, q.given, "the mock of stat must be an object with some of type, size and modified")
 		}
 		d.Type = cmp.Or(d.Type, typeFile)
 		return d, nil
@@ -130,7 +130,7 @@ func (f *Folder) pretend(q *Request, content []byte) (any, error) {
 	return struct{}{}, nil
 }
 
-func pretendList(q *Request, content []byte) (any, error) {
+func mockList(q *Operation, content []byte) (any, error) {
 	var items []json.RawMessage
 	err := json.Unmarshal(content, &items)
 	entries := []entry{}
@@ -142,20 +142,20 @@ func pretendList(q *Request, content []byte) (any, error) {
 		entries = append(entries, e)
 	}
 	if err != nil {
-		return nil, fault(scripting.Unavailable, q.given, "the mock of list must be a list of names, or of { name, type }")
+		return nil, newHostError(scripting.Unavailable, q.given, "the mock of list must be a list of names, or of { name, type }")
 	}
-	return listed{entries}, nil
+	return listAnswer{entries}, nil
 }
 
 // maxShown bounds the paths that a message repeats, in bytes. Of longer ones it repeats
 // nothing: a part of a value that is hidden would not be known.
-const maxShown = 200
+const maxQuotedPath = 200
 
 // fault makes the error that the script sees. given is the path as the script
 // has passed it; the arguments are figures of the grant, or nothing else.
-func fault(code, given, format string, args ...any) *scripting.HostError {
+func newHostError(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
-	if len(given) > maxShown {
+	if len(given) > maxQuotedPath {
 		given = fmt.Sprintf("a path of %d bytes", len(given))
 	}
 	if given != "" {
@@ -171,17 +171,17 @@ func explain(ctx context.Context, given string, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault(scripting.TimedOut, given, "the file was not done with in time")
+		return newHostError(scripting.TimedOut, given, "the file was not done with in time")
 	case ctx.Err() != nil:
-		return fault(scripting.Unavailable, given, "the call was cancelled")
+		return newHostError(scripting.Unavailable, given, "the call was cancelled")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return fault(scripting.NotFound, given, "there is no such file or folder")
+		return newHostError(scripting.NotFound, given, "there is no such file or folder")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fault(scripting.Denied, given, "the server may not do this to the file")
+		return newHostError(scripting.Denied, given, "the server may not do this to the file")
 	case errors.Is(err, syscall.ENAMETOOLONG):
-		return fault(scripting.Invalid, given, "the path is too long for the system")
+		return newHostError(scripting.Invalid, given, "the path is too long for the system")
 	}
-	return fault(scripting.Unavailable, given, "the file cannot be used now")
+	return newHostError(scripting.Unavailable, given, "the file cannot be used now")
 }
 
 // OpenFile opens a file below the folder of a grant for reading, under the rules
@@ -190,7 +190,7 @@ func explain(ctx context.Context, given string, err error) error {
 // empty, keeps it from being opened: busy tells of it. The error is a
 // [*scripting.HostError].
 func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File, name string, err error) {
-	q := &Request{Method: "open", given: given}
+	q := &Operation{Method: "open", given: given}
 	if q.Path, err = parsePath(given, g.Root, g.Real); err != nil {
 		return nil, "", err
 	}
@@ -199,14 +199,14 @@ func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File
 		return nil, "", explain(context.Background(), given, err)
 	}
 	defer root.Close()
-	file, _, err = root.open(q, noWait, root.plain)
+	file, _, err = root.open(q, openNonBlocking, root.checkRegular)
 	if err != nil {
 		return nil, "", explain(context.Background(), given, err)
 	}
 	for _, suffix := range suffixes {
 		if info, err := root.Lstat(q.Path + suffix); err == nil && info.Size() > 0 {
 			file.Close()
-			return nil, "", fault(scripting.Unavailable, given, "%s", busy)
+			return nil, "", newHostError(scripting.Unavailable, given, "%s", busy)
 		}
 	}
 	return file, q.Path, nil

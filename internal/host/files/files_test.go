@@ -207,7 +207,7 @@ func TestAFileThatIsMostlyHolesCostsNothing(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s", c.method, c.payload, got, c.want)
 		}
 	}
-	if got := answerOf[described](l, l.do("stat", at("app.log"))); got.Size != 1<<40 || got.Type != typeFile || got.Modified == 0 {
+	if got := answerOf[statAnswer](l, l.do("stat", at("app.log"))); got.Size != 1<<40 || got.Type != typeFile || got.Modified == 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -267,7 +267,7 @@ func TestAFolderIsListed(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := answerOf[described](l, l.do("stat", at("."))); got.Type != typeFolder {
+	if got := answerOf[statAnswer](l, l.do("stat", at("."))); got.Type != typeFolder {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestAHugeFolderIsNotListed(t *testing.T) {
 	for i := range 1500 {
 		l.must(os.Symlink("x", filepath.Join(l.root, "huge", fmt.Sprint(i))))
 	}
-	if got := answerOf[listed](l, l.do("list", at("huge"))); len(got.Entries) != 1500 {
+	if got := answerOf[listAnswer](l, l.do("list", at("huge"))); len(got.Entries) != 1500 {
 		t.Errorf("%d entries are listed, want 1500", len(got.Entries))
 	}
 	l.must(os.Symlink("x", filepath.Join(l.root, "huge", "more")))

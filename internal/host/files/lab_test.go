@@ -26,7 +26,7 @@ type lab struct {
 	*testing.T
 	// top holds the root, and beside it what must not be reached.
 	top, root string
-	folder    *Folder
+	folder    *GrantedRoot
 	broker    *Broker
 }
 

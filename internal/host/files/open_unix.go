@@ -9,9 +9,9 @@ import (
 
 const (
 	// noWait keeps opening from waiting for the other end of a pipe.
-	noWait = syscall.O_NONBLOCK
+	openNonBlocking = syscall.O_NONBLOCK
 	// onlyFolder keeps anything but a folder from being opened.
-	onlyFolder = syscall.O_DIRECTORY
+	openDirectory = syscall.O_DIRECTORY
 )
 
 func deviceOf(info fs.FileInfo) uint64 {
@@ -22,7 +22,7 @@ func deviceOf(info fs.FileInfo) uint64 {
 }
 
 // namesOf returns how many names a file has.
-func namesOf(info fs.FileInfo) uint64 {
+func linkCount(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
 	}

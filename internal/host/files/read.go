@@ -19,8 +19,8 @@ import (
 // chunk is how much is read or written between two looks at the context.
 const chunk = 256 << 10
 
-func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
-	file, info, err := root.open(q, noWait, root.plain)
+func (f *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+	file, info, err := root.open(q, openNonBlocking, root.checkRegular)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact fu
 
 // read answers from a file of which nothing behind size is looked at: what grows
 // meanwhile is as long as it was.
-func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
+func (f *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
 	if q.Method == "lines" {
 		return f.lines(ctx, file, size, q, redact)
 	}
@@ -38,7 +38,7 @@ func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Requ
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.piece(ctx, file, from, to, q)
+	data, err := f.readRange(ctx, file, from, to, q)
 	if err != nil {
 		return nil, err
 	}
@@ -48,33 +48,33 @@ func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Requ
 		}{redact(data)}, nil
 	}
 	if from > 0 {
-		data = data[leftover(data):]
+		data = data[partialRunePrefix(data):]
 	}
 	if to < size {
-		data = whole(data)
+		data = trimPartialRune(data)
 	}
 	return struct {
 		Text string `json:"text"`
 	}{strings.ToValidUTF8(string(redact(data)), "\ufffd")}, nil
 }
 
-func (f *Folder) window(size int64, q *Request) (from, to int64, err error) {
+func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err error) {
 	to = size
 	switch {
-	case q.most > 0:
-		to = min(size, q.most)
-	case q.end > 0:
-		from = max(0, size-q.end)
+	case q.max > 0:
+		to = min(size, q.max)
+	case q.tail > 0:
+		from = max(0, size-q.tail)
 	}
 	if to-from > f.maxFile {
-		return 0, 0, fault(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
+		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
 	}
 	return from, to, nil
 }
 
 // piece reads bytes of a file; fewer when it has become shorter.
-func (f *Folder) piece(ctx context.Context, file io.ReaderAt, from, to int64, q *Request) ([]byte, error) {
-	if err := f.take(q.given, to-from); err != nil {
+func (f *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to int64, q *Operation) ([]byte, error) {
+	if err := f.charge(q.given, to-from); err != nil {
 		return nil, err
 	}
 	data := make([]byte, to-from)
@@ -96,7 +96,7 @@ func (f *Folder) piece(ctx context.Context, file io.ReaderAt, from, to int64, q 
 
 // leftover returns how many bytes at the beginning belong to a character that
 // begins before it.
-func leftover(data []byte) int {
+func partialRunePrefix(data []byte) int {
 	n := 0
 	for n < len(data) && n < utf8.UTFMax-1 && !utf8.RuneStart(data[n]) {
 		n++
@@ -105,7 +105,7 @@ func leftover(data []byte) int {
 }
 
 // whole returns data without a character at its end that goes on behind it.
-func whole(data []byte) []byte {
+func trimPartialRune(data []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {
@@ -117,15 +117,15 @@ func whole(data []byte) []byte {
 	return data
 }
 
-type told struct {
+type linesAnswer struct {
 	Lines []string `json:"lines"`
 }
 
 // lines answers with lines from one on, counted from 1.
-func (f *Folder) lines(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
-	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, most: q.most}
+func (f *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
+	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, max: q.max}
 	for at := int64(0); at < size && !l.full(); at += chunk {
-		data, err := f.piece(ctx, file, at, min(size, at+chunk), q)
+		data, err := f.readRange(ctx, file, at, min(size, at+chunk), q)
 		if err != nil {
 			return nil, err
 		}
@@ -136,20 +136,20 @@ func (f *Folder) lines(ctx context.Context, file io.ReaderAt, size int64, q *Req
 			break
 		}
 	}
-	return l.told(redact), nil
+	return l.answer(redact), nil
 }
 
 // lineReader takes lines out of a file that comes in pieces.
 type lineReader struct {
-	folder     *Folder
-	q          *Request
-	skip, most int64 // lines; a most of 0 is no bound
+	folder    *GrantedRoot
+	q         *Operation
+	skip, max int64 // lines; a most of 0 is no bound
 	// kept are the lines that are asked for, and count says how many are complete.
 	kept  []byte
 	count int64
 }
 
-func (l *lineReader) full() bool { return l.most > 0 && l.count >= l.most }
+func (l *lineReader) full() bool { return l.max > 0 && l.count >= l.max }
 
 func (l *lineReader) add(data []byte) error {
 	for len(data) > 0 && !l.full() {
@@ -167,20 +167,20 @@ func (l *lineReader) add(data []byte) error {
 			l.count++
 		}
 		if int64(len(l.kept)) > l.folder.maxFile {
-			return fault(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
+			return newHostError(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
 		}
 	}
 	return nil
 }
 
-func (l *lineReader) told(redact func([]byte) []byte) told {
+func (l *lineReader) answer(redact func([]byte) []byte) linesAnswer {
 	lines := []string{}
 	text := strings.ToValidUTF8(string(redact(l.kept)), "\ufffd")
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		lines = append(lines, strings.TrimSuffix(line, "\r"))
 	}
-	return told{lines}
+	return linesAnswer{lines}
 }
 
 type entry struct {
@@ -188,14 +188,14 @@ type entry struct {
 	Type string `json:"type"`
 }
 
-type listed struct {
+type listAnswer struct {
 	Entries []entry `json:"entries"`
 }
 
 // list answers with what a folder holds, in bytewise order of the names. Names
 // that no path can have are left out, and those that no script may see redacted.
-func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
-	folder, _, err := root.open(q, noWait|onlyFolder, root.folder)
+func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+	folder, _, err := root.open(q, openNonBlocking|openDirectory, root.checkDir)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([
 			}
 		}
 		if seen += len(found); seen > f.maxEntries {
-			return nil, fault(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
+			return nil, newHostError(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -225,28 +225,28 @@ func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([
 	for i := range entries {
 		entries[i].Name = string(redact([]byte(entries[i].Name)))
 	}
-	return listed{entries}, nil
+	return listAnswer{entries}, nil
 }
 
 // write writes a file: beside its place first, and there when it is whole and on
 // the disk.
-func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
+func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation) error {
 	mode := fs.FileMode(0o644)
-	info, err := root.look(q)
+	info, err := root.lstat(q)
 	switch {
 	case err == nil:
-		if err := root.plain(q, info); err != nil {
+		if err := root.checkRegular(q, info); err != nil {
 			return err
 		}
 		mode = info.Mode().Perm()
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := f.take(q.given, int64(len(q.content))); err != nil {
+	if err := f.charge(q.given, int64(len(q.content))); err != nil {
 		return err
 	}
 	temp := path.Join(path.Dir(q.Path), tempPrefix+rand.Text()+tempSuffix)
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openNonBlocking, mode)
 	if err != nil {
 		return err
 	}

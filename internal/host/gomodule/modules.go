@@ -37,13 +37,13 @@ type Function struct {
 	// script learns that the function failed, and the log what it says. Run may be
 	// called from many goroutines. When it ignores ctx past its end it is left
 	// behind: nobody waits for it.
-	Run func(ctx context.Context, call Call, arguments json.RawMessage) (json.RawMessage, error)
+	Run func(ctx context.Context, call CallInfo, arguments json.RawMessage) (json.RawMessage, error)
 	// Err is why there can be no such function; nil of one that there can be.
 	Err error
 }
 
 // Call is for whom a function runs.
-type Call struct {
+type CallInfo struct {
 	// Caller is who makes the call; zero for a hook, which runs for nobody.
 	Caller identity.Caller
 	// Kind and Name are of what the script belongs to, such as "tool" and its
@@ -57,7 +57,7 @@ type Call struct {
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // reserved are the names that the language looks for on any object by itself.
-var reserved = []string{
+var reservedNames = []string{
 	"then", "toString", "valueOf", "toJSON", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
 	"__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }
@@ -66,7 +66,7 @@ func check(modules []Module) error {
 	known := map[string]bool{}
 	for _, m := range modules {
 		switch {
-		case !sayable(m.Name):
+		case !isIdentifier(m.Name):
 			return fmt.Errorf("module %q: %w", m.Name, errName)
 		case known[m.Name]:
 			return fmt.Errorf("module %q: there is another one of this name", m.Name)
@@ -85,7 +85,7 @@ func (m Module) check() error {
 	known := map[string]bool{}
 	for _, f := range m.Functions {
 		switch {
-		case !sayable(f.Name):
+		case !isIdentifier(f.Name):
 			return fmt.Errorf("function %q: %w", f.Name, errName)
 		case known[f.Name]:
 			return fmt.Errorf("function %q: there is another one of this name", f.Name)
@@ -101,12 +101,12 @@ func (m Module) check() error {
 
 var errName = errors.New("a name is 1 to 64 letters, digits and underscores, with no digit first, and none that objects have by themselves")
 
-func sayable(name string) bool {
-	return identifier.MatchString(name) && !slices.Contains(reserved, name)
+func isIdentifier(name string) bool {
+	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
 }
 
 // maxAnswer bounds what a function answers, in bytes.
-const maxAnswer = 4 << 20
+const maxResult = 4 << 20
 
 // Broker runs the functions of modules. It is safe for concurrent use. A nil
 // Broker has none.
@@ -170,7 +170,7 @@ func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 // Do runs a function, and returns its answer. The arguments are JSON without blanks
 // around it, or nil. An error is a
 // [*scripting.HostError], or that of ctx.
-func (b *Broker) Do(ctx context.Context, call Call, module, function string, arguments json.RawMessage) (json.RawMessage, error) {
+func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string, arguments json.RawMessage) (json.RawMessage, error) {
 	f, known := b.byName[module][function]
 	if !known {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "the module has no such function"}
@@ -182,15 +182,15 @@ func (b *Broker) Do(ctx context.Context, call Call, module, function string, arg
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the arguments must be an object"}
 	}
 	call.Caller.Agent, call.Options = call.Caller.Agent.Clone(), slices.Clone(call.Options)
-	answer, err := f.apart(ctx, call, arguments)
+	answer, err := f.runDetached(ctx, call, arguments)
 	var refused *scripting.HostError
 	switch {
 	case errors.As(err, &refused):
 		return nil, refused
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err == nil && len(answer) > maxAnswer:
-		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxAnswer>>20)}
+	case err == nil && len(answer) > maxResult:
+		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxResult>>20)}
 	case err == nil && !json.Valid(answer):
 		err = errors.New("the answer is no JSON")
 	}
@@ -207,7 +207,7 @@ var errExited = errors.New("the function ended its goroutine")
 
 // apart runs the function in a goroutine of its own until it returns or ctx is
 // done. It may run on then.
-func (f Function) apart(ctx context.Context, call Call, arguments json.RawMessage) (json.RawMessage, error) {
+func (f Function) runDetached(ctx context.Context, call CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 	type end struct {
 		answer json.RawMessage
 		err    error

@@ -41,7 +41,7 @@ const Prefix = "kv."
 func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	var r request
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, refuse(scripting.Invalid, "the request cannot be read")
+		return nil, newHostError(scripting.Invalid, "the request cannot be read")
 	}
 	o := operation{grant: g, space: space, request: r}
 	run, known := map[string]func(*operation) (any, error){
@@ -49,7 +49,7 @@ func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload [
 		"cas": (*operation).cas, "list": (*operation).list, "incr": (*operation).incr,
 	}[strings.TrimPrefix(op, Prefix)]
 	if !known {
-		return nil, refuse(scripting.NotGranted, "kept values have no operation "+op)
+		return nil, newHostError(scripting.NotGranted, "kept values have no operation "+op)
 	}
 	store, err := b.open()
 	if err != nil {
@@ -70,17 +70,17 @@ func (b *Broker) failed(ctx context.Context, err error) error {
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.Is(err, state.ErrRoom):
-		return refuse(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
+		return newHostError(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
 	}
 	b.logger.WarnContext(ctx, "a value cannot be kept", slog.String("error", err.Error()))
 	if errors.As(err, &full) {
-		return refuse(scripting.Unavailable, "the server has no room for more values")
+		return newHostError(scripting.Unavailable, "the server has no room for more values")
 	}
-	return refuse(scripting.Unavailable, "the server cannot keep values now")
+	return newHostError(scripting.Unavailable, "the server cannot keep values now")
 }
 
 // Runner is who runs: a definition, for a caller.
-type Runner struct {
+type Subject struct {
 	Kind, Name string
 	// Caller is the zero Caller of what runs for nobody.
 	Caller identity.Caller
@@ -89,29 +89,29 @@ type Runner struct {
 // SpaceOf returns the name of the space that a grant gives to who runs. No two
 // of them have one name. The error is a [*scripting.HostError]: the grant needs
 // what the call lacks.
-func SpaceOf(g grant.KV, r Runner) (string, error) {
+func SpaceName(g grant.KV, r Subject) (string, error) {
 	switch g.Scope {
 	case grant.ScopeTool:
-		return join(g.Scope, g.Name, r.Kind, r.Name), nil
+		return encodeParts(g.Scope, g.Name, r.Kind, r.Name), nil
 	case grant.ScopeServer:
-		return join(g.Scope, g.Name), nil
+		return encodeParts(g.Scope, g.Name), nil
 	case grant.ScopeSession:
 		if r.Caller.Source.Session == "" {
-			return "", refuse(scripting.Invalid, "the values belong to a session, and this call has none")
+			return "", newHostError(scripting.Invalid, "the values belong to a session, and this call has none")
 		}
-		return join(g.Scope, g.Name, r.Caller.Source.Session), nil
+		return encodeParts(g.Scope, g.Name, r.Caller.Source.Session), nil
 	case grant.ScopePrincipal:
 		p := r.Caller.Principal
 		if p.ID == "" && p.Kind == "" {
-			return "", refuse(scripting.Invalid, "the values belong to a principal, and this call has none")
+			return "", newHostError(scripting.Invalid, "the values belong to a principal, and this call has none")
 		}
-		return join(g.Scope, g.Name, p.ID, string(p.Kind), p.Issuer), nil
+		return encodeParts(g.Scope, g.Name, p.ID, string(p.Kind), p.Issuer), nil
 	}
-	return "", refuse(scripting.NotGranted, "the grant has no scope")
+	return "", newHostError(scripting.NotGranted, "the grant has no scope")
 }
 
 // join returns text that no other parts make: each stands behind its length.
-func join(parts ...string) string {
+func encodeParts(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
 		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
@@ -119,4 +119,6 @@ func join(parts ...string) string {
 	return string(text)
 }
 
-func refuse(code, message string) error { return &scripting.HostError{Code: code, Message: message} }
+func newHostError(code, message string) error {
+	return &scripting.HostError{Code: code, Message: message}
+}

@@ -18,11 +18,11 @@ import (
 
 const (
 	// longest is how long a value may be kept that its grant does not bound.
-	longest = 365 * 24 * time.Hour
+	maxTTL = 365 * 24 * time.Hour
 	// fewKeys and manyKeys are how many keys are listed unless the script says,
 	// and at most.
-	fewKeys  = 100
-	manyKeys = 1000
+	defaultListLimit = 100
+	maxListLimit     = 1000
 	// maxWhole is the greatest whole number that scripts count with.
 	maxWhole = 1<<53 - 1
 )
@@ -68,15 +68,15 @@ func (o *operation) get() (any, error) {
 }
 
 func (o *operation) put() (any, error) {
-	return o.write(func(old state.Pair) bool { return !o.IfAbsent || old.Value == nil })
+	return o.compareAndSet(func(old state.Pair) bool { return !o.IfAbsent || old.Value == nil })
 }
 
 func (o *operation) cas() (any, error) {
-	return o.write(func(old state.Pair) bool { return same(o.Expected, old.Value) })
+	return o.compareAndSet(func(old state.Pair) bool { return equalJSON(o.Expected, old.Value) })
 }
 
 // write puts the value of the request in the place of what wanted wants to be replaced.
-func (o *operation) write(wanted func(old state.Pair) bool) (any, error) {
+func (o *operation) compareAndSet(wanted func(old state.Pair) bool) (any, error) {
 	ttl, err := o.ttl()
 	if err == nil {
 		err = o.checkValue()
@@ -86,23 +86,23 @@ func (o *operation) write(wanted func(old state.Pair) bool) (any, error) {
 	}
 	return o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
 		if !wanted(old) {
-			return old, errKept
+			return old, errUnchanged
 		}
-		return pairOf(o.Value, ttl, now), nil
+		return newPair(o.Value, ttl, now), nil
 	})
 }
 
 func (o *operation) remove() (any, error) {
 	return o.change(func(old state.Pair, _ time.Time) (state.Pair, error) {
 		if old.Value == nil {
-			return old, errKept
+			return old, errUnchanged
 		}
 		return state.Pair{}, nil
 	})
 }
 
 // errKept is the error of a change that leaves everything as it is.
-var errKept = errors.New("the pair is kept")
+var errUnchanged = errors.New("the pair is kept")
 
 // change changes a pair, and answers whether it has.
 func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error)) (any, error) {
@@ -110,7 +110,7 @@ func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error
 		return nil, err
 	}
 	err := o.store.ChangePair(o.space, o.Key, state.Room{Keys: o.grant.MaxKeys, Bytes: o.grant.MaxTotal}, change)
-	if errors.Is(err, errKept) {
+	if errors.Is(err, errUnchanged) {
 		return doneAnswer{}, nil
 	}
 	return doneAnswer{Done: true}, err
@@ -119,11 +119,11 @@ func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error
 func (o *operation) list() (any, error) {
 	switch {
 	case !utf8.ValidString(o.Prefix) || !utf8.ValidString(o.After) || len(o.Prefix) > grant.MaxKey || len(o.After) > grant.MaxKey:
-		return nil, refuse(scripting.Invalid, fmt.Sprintf("prefix and after are text of at most %d bytes", grant.MaxKey))
-	case o.Limit < 0 || o.Limit > manyKeys:
-		return nil, refuse(scripting.Invalid, fmt.Sprintf("limit is a number from 1 to %d", manyKeys))
+		return nil, newHostError(scripting.Invalid, fmt.Sprintf("prefix and after are text of at most %d bytes", grant.MaxKey))
+	case o.Limit < 0 || o.Limit > maxListLimit:
+		return nil, newHostError(scripting.Invalid, fmt.Sprintf("limit is a number from 1 to %d", maxListLimit))
 	case o.Limit == 0:
-		o.Limit = fewKeys
+		o.Limit = defaultListLimit
 	}
 	keys, err := o.store.PairKeys(o.space, o.Prefix, o.After, o.Limit)
 	if keys == nil {
@@ -139,18 +139,18 @@ func (o *operation) incr() (any, error) {
 		by = *o.By
 	}
 	if by > maxWhole || by < -maxWhole {
-		return nil, refuse(scripting.Invalid, "what is added is too large")
+		return nil, newHostError(scripting.Invalid, "what is added is too large")
 	}
 	var sum json.RawMessage
 	_, err := o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
-		n, ok := whole(old.Value)
+		n, ok := parseInteger(old.Value)
 		switch {
 		case !ok:
-			return old, refuse(scripting.Invalid, "the key holds no whole number")
+			return old, newHostError(scripting.Invalid, "the key holds no whole number")
 		case n+by > maxWhole || n+by < -maxWhole:
-			return old, refuse(scripting.Invalid, "the sum is too large")
+			return old, newHostError(scripting.Invalid, "the sum is too large")
 		}
-		made := pairOf(strconv.AppendInt(nil, n+by, 10), o.grant.TTL, now)
+		made := newPair(strconv.AppendInt(nil, n+by, 10), o.grant.TTL, now)
 		if old.Value != nil {
 			made.Expires = old.Expires
 		}
@@ -161,7 +161,7 @@ func (o *operation) incr() (any, error) {
 }
 
 // whole returns the whole number that a value is; no value is 0.
-func whole(value []byte) (int64, bool) {
+func parseInteger(value []byte) (int64, bool) {
 	if value == nil {
 		return 0, true
 	}
@@ -170,7 +170,7 @@ func whole(value []byte) (int64, bool) {
 }
 
 // pairOf returns a pair that is kept for some time, or until it is removed.
-func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
+func newPair(value []byte, ttl time.Duration, now time.Time) state.Pair {
 	if ttl == 0 {
 		return state.Pair{Value: value}
 	}
@@ -179,7 +179,7 @@ func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
 
 func (o *operation) checkKey() error {
 	if o.Key == "" || len(o.Key) > grant.MaxKey || !utf8.ValidString(o.Key) {
-		return refuse(scripting.Invalid, fmt.Sprintf("a key is text of 1 to %d bytes", grant.MaxKey))
+		return newHostError(scripting.Invalid, fmt.Sprintf("a key is text of 1 to %d bytes", grant.MaxKey))
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func (o *operation) checkKey() error {
 func (o *operation) checkValue() error {
 	switch {
 	case len(o.Value) == 0:
-		return refuse(scripting.Invalid, "the value is missing")
+		return newHostError(scripting.Invalid, "the value is missing")
 	case int64(len(o.Value)) > o.grant.MaxValue:
-		return refuse(scripting.TooLarge, fmt.Sprintf("the value takes %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
+		return newHostError(scripting.TooLarge, fmt.Sprintf("the value takes %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
 	}
 	return nil
 }
@@ -201,17 +201,17 @@ func (o *operation) ttl() (time.Duration, error) {
 	}
 	ms := *o.TTL
 	switch {
-	case ms <= 0 || ms > longest.Milliseconds():
-		return 0, refuse(scripting.Invalid, "ttl is a number of milliseconds, of a year at most")
+	case ms <= 0 || ms > maxTTL.Milliseconds():
+		return 0, newHostError(scripting.Invalid, "ttl is a number of milliseconds, of a year at most")
 	case o.grant.TTL > 0 && ms > o.grant.TTL.Milliseconds():
-		return 0, refuse(scripting.NotGranted, fmt.Sprintf("the grant keeps values for %s at most", o.grant.TTL))
+		return 0, newHostError(scripting.NotGranted, fmt.Sprintf("the grant keeps values for %s at most", o.grant.TTL))
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // same reports whether two values mean the same, in whatever order their members
 // stand; none of both is the same, too.
-func same(a, b []byte) bool {
+func equalJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
 		return len(a) == len(b)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // tries is how often a user may type the code of a page.
-const tries = 3
+const maxCodeAttempts = 3
 
 var errCode = errors.New("the code was wrong three times; nothing was joined, and the next call starts over")
 
@@ -25,7 +25,7 @@ func newCode() string {
 }
 
 // typed returns a code as it was shown, however it was typed.
-func typed(code string) string {
+func normalizeCode(code string) string {
 	code = strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' {
 			return -1
@@ -42,7 +42,7 @@ func typed(code string) string {
 // tries left.
 func (c Client) form(mark string, left int) []byte {
 	again := ""
-	if left < tries {
+	if left < maxCodeAttempts {
 		again = fmt.Sprintf("That was not the code; tries that are left: %d. ", left)
 	}
 	// Plain data always encodes.
@@ -58,19 +58,19 @@ func (c Client) form(mark string, left int) []byte {
 }
 
 // askForCode is the question for the code of a visit.
-func (u *Users) askForCode(v *visit) error {
+func (u *UserTokens) codePrompt(v *authorization) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not typed the code yet", Details: v.forms[max(v.left, 1)-1]}
+	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not typed the code yet", Details: v.forms[max(v.attemptsLeft, 1)-1]}
 }
 
 // Poses reports whether parameters of elicitation/create are, to the byte, a
 // question that one of the clients has for a user: the page that they are to open,
 // or the form for the code that it showed them.
-func (i *Issuer) Poses(user string, params []byte) bool {
-	for _, u := range i.all() {
+func (i *Broker) IsPrompt(user string, params []byte) bool {
+	for _, u := range i.clients() {
 		u.mu.Lock()
-		v, _ := u.asked(user, params)
+		v, _ := u.findPrompt(user, params)
 		u.mu.Unlock()
 		if v != nil {
 			return true
@@ -81,18 +81,18 @@ func (i *Issuer) Poses(user string, params []byte) bool {
 
 // asked returns the visit of a user to which a question belongs, and whether that
 // is for the code; nil when there is none; mu is held.
-func (u *Users) asked(user string, params []byte) (v *visit, code bool) {
+func (u *UserTokens) findPrompt(user string, params []byte) (v *authorization, code bool) {
 	if user == "" {
 		return nil, false
 	}
-	for _, v := range u.visits {
-		if v.caller.User != user || v.stage == over {
+	for _, v := range u.authorizations {
+		if v.caller.User != user || v.stage == stageDone {
 			continue
 		}
 		if bytes.Equal(params, v.page) {
 			return v, false
 		}
-		if v.stage == shown && slices.ContainsFunc(v.forms[:], func(form []byte) bool { return bytes.Equal(params, form) }) {
+		if v.stage == stageCodeShown && slices.ContainsFunc(v.forms[:], func(form []byte) bool { return bytes.Equal(params, form) }) {
 			return v, true
 		}
 	}
@@ -100,7 +100,7 @@ func (u *Users) asked(user string, params []byte) (v *visit, code bool) {
 }
 
 // Answer is what a user answered to a question of a client.
-type Answer struct {
+type PromptAnswer struct {
 	// Accepted says that they did not refuse, and Code is what they typed then.
 	Accepted bool
 	Code     string
@@ -110,41 +110,41 @@ type Answer struct {
 // right code joins the token to the user who was asked for it, and to nobody else;
 // a refusal drops it, and so does the third wrong code. Who refuses to open the page
 // when somebody has come back from it refuses nothing.
-func (i *Issuer) Answered(user string, params []byte, a Answer) {
-	for _, u := range i.all() {
-		u.answered(user, params, a)
+func (i *Broker) HandleAnswer(user string, params []byte, a PromptAnswer) {
+	for _, u := range i.clients() {
+		u.handleAnswer(user, params, a)
 	}
 }
 
-func (u *Users) answered(user string, params []byte, a Answer) {
+func (u *UserTokens) handleAnswer(user string, params []byte, a PromptAnswer) {
 	u.mu.Lock()
-	v, code := u.asked(user, params)
-	if v == nil || !u.client.Routed() || !code && (a.Accepted || v.stage != away) {
+	v, code := u.findPrompt(user, params)
+	if v == nil || !u.client.HasRemoteCallback() || !code && (a.Accepted || v.stage != stageAtProvider) {
 		u.mu.Unlock()
 		return
 	}
-	got, right := v.token, a.Accepted && v.proved(a.Code)
-	switch v.left--; {
+	got, right := v.token, a.Accepted && v.checkCode(a.Code)
+	switch v.attemptsLeft--; {
 	case right:
-		u.advance(v, joining)
+		u.advance(v, stageStoring)
 	case !a.Accepted:
-		u.end(v, errRefused)
-	case v.left == 0:
+		u.end(v, errNotAllowed)
+	case v.attemptsLeft == 0:
 		u.end(v, errCode)
 	}
 	u.mu.Unlock()
 	if !right {
 		return
 	}
-	err := u.join(v, got)
+	err := u.storeFirst(v, got)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if v.stage == joining {
+	if v.stage == stageStoring {
 		u.end(v, err)
 	}
 }
 
 // proved reports whether a code is the one that the page has shown.
-func (v *visit) proved(code string) bool {
-	return v.code != "" && subtle.ConstantTimeCompare([]byte(typed(code)), []byte(v.code)) == 1
+func (v *authorization) checkCode(code string) bool {
+	return v.code != "" && subtle.ConstantTimeCompare([]byte(normalizeCode(code)), []byte(v.code)) == 1
 }

@@ -15,7 +15,7 @@ func (h *hall) beside(id string) *hall {
 	client := h.users.client
 	client.ID, client.RedirectURL = id, "https://mcp.example.com/oauth/"+id
 	c := &court{t: h.t, now: h.now, routed: true, desk: h.desk}
-	c.users = h.users.issuer.Users(id, client, h.users.secret, &c.vault)
+	c.users = h.users.broker.Users(id, client, h.users.secret, &c.vault)
 	return &hall{c, h.returns}
 }
 
@@ -43,14 +43,14 @@ func TestAnAnswerIsForOneVisit(t *testing.T) {
 		!strings.Contains(question, `\"mcpd\"`) || !strings.Contains(otherQuestion, `\"mail\"`) {
 		t.Errorf("beside the marks %s and %s ada is asked\n%s\n%s", mark, otherMark, question, otherQuestion)
 	}
-	h.users.issuer.Answered("ada", []byte(otherQuestion), Answer{})
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer("ada", []byte(otherQuestion), PromptAnswer{})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
 	h.wantToken("ada", "access-1")
 	other.wantKept(0)
 
 	other.token("ada", true)       // who waited is told
 	other.shows(other.page("ada")) // and begins anew
-	other.users.issuer.Answered("ada", []byte(otherQuestion), Answer{})
+	other.users.broker.HandleAnswer("ada", []byte(otherQuestion), PromptAnswer{})
 	if _, again, err := other.token("ada", true); !strings.Contains(again, `"requestedSchema"`) || again == otherQuestion {
 		t.Errorf("a question of the visit before has ended the next one: %s, %v", again, err)
 	}
@@ -61,7 +61,7 @@ func TestWhoHasComeBackDoesNotRefuseToOpenThePage(t *testing.T) {
 	page := h.page("ada")
 	_, question, _ := h.token("ada", false)
 	code, _ := h.back(page)
-	h.users.issuer.Answered("ada", []byte(question), Answer{})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{})
 	h.types("ada", code)
 	h.wantToken("ada", "access-1")
 }
@@ -70,15 +70,15 @@ func TestWhoHasComeBackDoesNotRefuseToOpenThePage(t *testing.T) {
 func TestTheTimeToTypeBeginsWithTheCode(t *testing.T) {
 	h := newHall(t)
 	ada, bob := h.page("ada"), h.page("bob")
-	h.pass(life - time.Minute)
+	h.pass(authorizationTimeout - time.Minute)
 	code, _ := h.back(ada)
 	late, _ := h.back(bob)
 	_, question, _ := h.token("bob", true)
-	h.pass(life - time.Minute)
+	h.pass(authorizationTimeout - time.Minute)
 	h.types("ada", code)
 	h.wantToken("ada", "access-1")
 	h.pass(time.Minute)
-	h.users.leave()
-	h.users.issuer.Answered("bob", []byte(question), Answer{Accepted: true, Code: late})
+	h.users.cleanUp()
+	h.users.broker.HandleAnswer("bob", []byte(question), PromptAnswer{Accepted: true, Code: late})
 	h.wantKept(1)
 }

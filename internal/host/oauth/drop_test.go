@@ -91,7 +91,7 @@ func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
 	c.users.vault = v
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.users.mu.Lock()
-	clear(c.users.known) // as after a restart
+	clear(c.users.cache) // as after a restart
 	c.users.mu.Unlock()
 	v.during = func() {
 		_ = v.Put("ada", nil)
@@ -108,7 +108,7 @@ func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
 	other, _ := h.back(h.page("bob"))
 	_, question, _ := h.token("ada", true)
 	h.drop("ada", 0)
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
 	h.wantKept(0)
 	if _, question, _ := h.token("ada", false); !strings.Contains(question, `"mode":"url"`) {
 		t.Errorf("ada is asked %q", question)
@@ -120,11 +120,11 @@ func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
 // TestATokenThatIsDroppedBeforeItIsJoinedIsNot: it is about to be kept.
 func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
 	c := newCourt(t)
-	v, state := c.users.newVisit(Caller{User: "ada"})
-	c.users.visits[state] = v
-	c.users.advance(v, joining)
+	v, state := c.users.newAuthorization(Caller{User: "ada"})
+	c.users.authorizations[state] = v
+	c.users.advance(v, stageStoring)
 	c.drop("ada", 0)
-	if err := c.users.join(v, token{value: "first", life: time.Hour}); err != errReturn {
+	if err := c.users.storeFirst(v, token{value: "first", life: time.Hour}); err != errNoCallback {
 		t.Errorf("joined: %v", err)
 	}
 	if value, _ := c.vault.Get("ada"); value != nil {
@@ -139,11 +139,11 @@ func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
 	c.pass(time.Hour)
 	c.wantAsked("ada", "access-1", 1)
 	value, _ := c.vault.Get("ada")
-	if got := Given(value); !got.Equal(given) {
+	if got := TokenCreatedAt(value); !got.Equal(given) {
 		t.Errorf("given at %s, want %s", got, given)
 	}
 	old, _ := json.Marshal(map[string]string{"access": "a"})
-	if got := []time.Time{Given(old), Given(nil), Given([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
+	if got := []time.Time{TokenCreatedAt(old), TokenCreatedAt(nil), TokenCreatedAt([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
 		t.Errorf("what does not say was given at %v", got)
 	}
 }
@@ -160,12 +160,12 @@ func TestARenewalLeavesAnotherConsent(t *testing.T) {
 		defer c.mu.Lock()
 		c.during = nil
 		c.drop("ada", 1)
-		v, state := c.users.newVisit(Caller{User: "ada"})
+		v, state := c.users.newAuthorization(Caller{User: "ada"})
 		c.users.mu.Lock()
-		c.users.visits[state] = v
-		c.users.advance(v, joining)
+		c.users.authorizations[state] = v
+		c.users.advance(v, stageStoring)
 		c.users.mu.Unlock()
-		if err := c.users.join(v, token{value: "anew", life: time.Hour, refresh: "another"}); err != nil {
+		if err := c.users.storeFirst(v, token{value: "anew", life: time.Hour, refresh: "another"}); err != nil {
 			t.Error(err)
 		}
 		c.users.mu.Lock()

@@ -34,7 +34,7 @@ var (
 	errNotJSON   = errors.New("the answer is not application/json")
 	errMalformed = errors.New("the answer is no token")
 	errNotBearer = errors.New("the token is not a bearer token")
-	errEnded     = errors.New("the token had ended before it came")
+	errExpired   = errors.New("the token had ended before it came")
 )
 
 // codes are the errors of RFC 6749 section 5.2, and two that servers borrow from
@@ -73,20 +73,20 @@ func exchange(ctx context.Context, c Client, secret string, transport http.Round
 	if c.InBody {
 		config.AuthStyle = oauth2.AuthStyleInParams
 	}
-	return sound(config.Token(through(ctx, transport)))
+	return validToken(config.Token(withTransport(ctx, transport)))
 }
 
 // through has the library send its requests by a transport, and see only answers
 // that may hold a token.
-func through(ctx context.Context, transport http.RoundTripper) context.Context {
-	client := &http.Client{Transport: checked{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+func withTransport(ctx context.Context, transport http.RoundTripper) context.Context {
+	client := &http.Client{Transport: checkedTransport{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return context.WithValue(ctx, oauth2.HTTPClient, client)
 }
 
 // sound returns what the library has read when it can be used.
-func sound(got *oauth2.Token, err error) (token, error) {
+func validToken(got *oauth2.Token, err error) (token, error) {
 	if err != nil {
-		return token{}, told(err)
+		return token{}, safeError(err)
 	}
 	life := defaultLife
 	if !got.Expiry.IsZero() {
@@ -96,7 +96,7 @@ func sound(got *oauth2.Token, err error) (token, error) {
 	case !strings.EqualFold(got.Type(), "bearer"):
 		return token{}, errNotBearer
 	case life <= 0:
-		return token{}, errEnded
+		return token{}, errExpired
 	case strings.ContainsFunc(got.AccessToken, func(r rune) bool { return r < ' ' || r > '~' }): // RFC 6749 appendix A.12
 		return token{}, errMalformed
 	}
@@ -105,9 +105,9 @@ func sound(got *oauth2.Token, err error) (token, error) {
 
 // told keeps of an error what says nothing of an answer: the library's errors
 // quote it.
-func told(err error) error {
+func safeError(err error) error {
 	var fault *scripting.HostError
-	var refused *refusal
+	var refused *serverError
 	switch {
 	case errors.As(err, &fault):
 		return fault
@@ -119,12 +119,12 @@ func told(err error) error {
 	return errMalformed
 }
 
-type refusal struct {
+type serverError struct {
 	status int
 	code   string // "" when the answer holds none of codes
 }
 
-func (r *refusal) Error() string {
+func (r *serverError) Error() string {
 	if r.code != "" {
 		return fmt.Sprintf("the token server answered %d (%s)", r.status, r.code)
 	}
@@ -132,9 +132,9 @@ func (r *refusal) Error() string {
 }
 
 // checked lets only answers through that may hold a token.
-type checked struct{ http.RoundTripper }
+type checkedTransport struct{ http.RoundTripper }
 
-func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
+func (t checkedTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", "mcpd")
 	resp, err := t.RoundTripper.RoundTrip(out)
@@ -150,11 +150,11 @@ func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 	passes := jsonguard.Check(body, jsonguard.Limits{Bytes: maxAnswer, Depth: 16, Tokens: 10_000}) == nil
 	code := ""
 	if passes {
-		code = codeIn(body)
+		code = errorCode(body)
 	}
 	switch {
 	case resp.StatusCode != http.StatusOK || code != "":
-		return nil, &refusal{status: resp.StatusCode, code: code}
+		return nil, &serverError{status: resp.StatusCode, code: code}
 	case kind != "application/json":
 		return nil, errNotJSON
 	case !passes:
@@ -165,7 +165,7 @@ func (t checked) RoundTrip(out *http.Request) (*http.Response, error) {
 }
 
 // codeIn returns the code of an error in an answer, if it is a known one.
-func codeIn(body []byte) string {
+func errorCode(body []byte) string {
 	var answer struct {
 		Error string `json:"error"`
 	}

@@ -31,12 +31,12 @@ func FuzzAnswers(f *testing.F) {
 		got, err := exchange(t.Context(), theClient, clientSecret, saying{status, kind, answer})
 		switch {
 		case err != nil:
-			for _, known := range []error{errNotJSON, errMalformed, errNotBearer, errEnded} {
+			for _, known := range []error{errNotJSON, errMalformed, errNotBearer, errExpired} {
 				if err == known {
 					return
 				}
 			}
-			if refused, ok := err.(*refusal); !ok || refused.status != status {
+			if refused, ok := err.(*serverError); !ok || refused.status != status {
 				t.Fatalf("%d %q %q: %v", status, kind, answer, err)
 			}
 		case status != 200 || got.life <= 0 || got.value == "":

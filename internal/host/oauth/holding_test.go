@@ -19,7 +19,7 @@ func (c *court) count() int {
 // hold has a user hold a token since now.
 func (c *court) hold(user string, got token) {
 	c.t.Helper()
-	if err := c.users.join(&visit{caller: Caller{User: user}, stage: joining}, got); err != nil {
+	if err := c.users.storeFirst(&authorization{caller: Caller{User: user}, stage: stageStoring}, got); err != nil {
 		c.t.Error(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestATokenThatComesWhileTheVaultIsReadStays(t *testing.T) {
 func TestATokenThatComesWhileAnOldOneIsRefusedStays(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "new", life: time.Hour, refresh: "new"})
-	if token, err := c.users.forget("ada", kept{Access: "old", Refresh: "old"}, Refused); token != "new" || err != nil || c.vault.kept["ada"] == nil {
+	if token, err := c.users.forget("ada", storedToken{Access: "old", Refresh: "old"}, LossRejected); token != "new" || err != nil || c.vault.kept["ada"] == nil {
 		t.Errorf("there is %q, %v", token, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestATokenOfAUserThatAHostRefusesIsRenewedOnceAMinute(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	c.hold("grace", token{value: "hers", life: time.Hour, refresh: "other"})
-	refused := func() { c.users.Refused(For(t.Context(), Caller{User: "ada"})) }
+	refused := func() { c.users.ReportUnauthorized(WithCaller(t.Context(), Caller{User: "ada"})) }
 	refused()
 	c.wantAsked("ada", "first", 0)
 	c.pass(time.Minute)
@@ -112,8 +112,8 @@ func TestARefusedTokenThatCannotBeRenewedIsForgotten(t *testing.T) {
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.hold("grace", token{value: "hers", life: time.Hour})
 	c.pass(time.Minute)
-	c.users.Refused(For(t.Context(), Caller{User: "ada"}))
-	c.users.Refused(t.Context())
+	c.users.ReportUnauthorized(WithCaller(t.Context(), Caller{User: "ada"}))
+	c.users.ReportUnauthorized(t.Context())
 	if token, page, err := c.get("ada"); page == nil || c.vault.kept["ada"] != nil {
 		t.Errorf("ada has %q, %v", token, err)
 	}
@@ -124,7 +124,7 @@ func TestARefusedTokenThatCannotBeRenewedIsForgotten(t *testing.T) {
 func TestATokenOfThisMachineStaysThere(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "hers", life: time.Hour})
-	if token, err := c.users.Token(For(t.Context(), Caller{User: "ada", Form: true})); token != "" || !errors.Is(err, errFar) {
+	if token, err := c.users.Token(WithCaller(t.Context(), Caller{User: "ada", SupportsForms: true})); token != "" || !errors.Is(err, errRemoteUser) {
 		t.Errorf("by a socket there is %q, %v", token, err)
 	}
 	c.wantAsked("ada", "hers", 0)
@@ -133,16 +133,16 @@ func TestATokenOfThisMachineStaysThere(t *testing.T) {
 func TestAClientWithoutFormsIsSentNowhereByTheVisitOfAnother(t *testing.T) {
 	h := newHall(t)
 	page := h.page("ada")
-	late, cancel := context.WithTimeout(t.Context(), patience)
+	late, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	for _, asked := range []bool{false, true} {
-		if _, err := h.users.Token(For(late, Caller{User: "ada", Asked: asked})); !errors.Is(err, errForm) {
+		if _, err := h.users.Token(WithCaller(late, Caller{User: "ada", Prompted: asked})); !errors.Is(err, errFormsUnsupported) {
 			t.Errorf("asked %v: %v", asked, err)
 		}
 	}
 	code, _ := h.back(page)
 	h.types("ada", code)
-	if token, err := h.users.Token(For(t.Context(), Caller{User: "ada"})); token != "access-1" || err != nil {
+	if token, err := h.users.Token(WithCaller(t.Context(), Caller{User: "ada"})); token != "access-1" || err != nil {
 		t.Errorf("a token that is there is %q, %v", token, err)
 	}
 }

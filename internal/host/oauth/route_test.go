@@ -24,20 +24,20 @@ type hall struct {
 func newHall(t *testing.T) *hall {
 	t.Helper()
 	c := (&court{t: t, now: time.Now(), routed: true}).open()
-	return &hall{c, c.users.issuer.Returns()}
+	return &hall{c, c.users.broker.CallbackHandler()}
 }
 
 // by is a caller over HTTP.
 func by(user string, asked bool) Caller {
-	return Caller{User: user, Shown: "the holder of " + user, Form: true, Asked: asked}
+	return Caller{User: user, DisplayName: "the holder of " + user, SupportsForms: true, Prompted: asked}
 }
 
 // token returns the token of a user, or what they are asked.
 func (h *hall) token(user string, asked bool) (token, question string, err error) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.t.Context(), requestTimeout)
 	defer cancel()
-	token, err = h.users.Token(For(ctx, by(user, asked)))
+	token, err = h.users.Token(WithCaller(ctx, by(user, asked)))
 	var refused *scripting.HostError
 	if errors.As(err, &refused) && refused.Code == scripting.Consent {
 		return token, string(refused.Details), err
@@ -96,7 +96,7 @@ func (h *hall) types(user, code string) {
 	if !strings.Contains(question, `"requestedSchema"`) {
 		h.t.Fatalf("%s is asked %q: %v", user, question, err)
 	}
-	h.users.issuer.Answered(user, []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer(user, []byte(question), PromptAnswer{Accepted: true, Code: code})
 }
 
 func (h *hall) wantToken(user, want string) {
@@ -167,12 +167,12 @@ func TestACodeIsForItsVisitAndItsUser(t *testing.T) {
 	h.types("bob", ada)
 	h.wantKept(0)
 	// Nobody else answers for ada, and no other question is answered by her code.
-	h.users.issuer.Answered("eve", []byte(question), Answer{Accepted: true, Code: ada})
-	h.users.issuer.Answered("", []byte(question), Answer{Accepted: true, Code: ada})
-	h.users.issuer.Answered("ada", []byte(`{"message":"x"}`), Answer{Accepted: true, Code: ada})
+	h.users.broker.HandleAnswer("eve", []byte(question), PromptAnswer{Accepted: true, Code: ada})
+	h.users.broker.HandleAnswer("", []byte(question), PromptAnswer{Accepted: true, Code: ada})
+	h.users.broker.HandleAnswer("ada", []byte(`{"message":"x"}`), PromptAnswer{Accepted: true, Code: ada})
 	h.wantKept(0)
 	// What she was asked before the first mistake counts still, from a call beside it.
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: ada})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: ada})
 	h.wantToken("ada", "access-1")
 	h.wantKept(1)
 }
@@ -181,14 +181,14 @@ func TestARefusalDropsWhatCameBack(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	_, question, _ := h.token("ada", true)
-	h.users.issuer.Answered("ada", []byte(question), Answer{})
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
 	if token, _, err := h.token("ada", true); token != "" || !strings.Contains(fmt.Sprint(err), "did not allow it") {
 		t.Errorf("got %q, %v", token, err)
 	}
 	page := h.page("ada")
 	_, question, _ = h.token("ada", false)
-	h.users.issuer.Answered("ada", []byte(question), Answer{})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{})
 	if got := h.visit("GET", "/oauth/crm?"+allow(page).Encode(), "mcp.example.com"); got != "400 "+pageUnknown {
 		t.Errorf("who refused to open the page may come back: %s", got)
 	}
@@ -199,12 +199,12 @@ func TestAPendingTokenIsForgotten(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	_, question, _ := h.token("ada", true)
-	h.pass(life)
-	h.users.leave()
-	if n := len(h.users.visits); n != 0 {
+	h.pass(authorizationTimeout)
+	h.users.cleanUp()
+	if n := len(h.users.authorizations); n != 0 {
 		t.Errorf("%d visits are left", n)
 	}
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
 	h.wantKept(0)
 }
 
@@ -231,7 +231,7 @@ func TestNobodyComesBackToTheFrontByAnotherWay(t *testing.T) {
 	if got := h.visit("GET", "/oauth/crm"+query, "mcp.example.com"); got != "400 "+pageUnknown {
 		t.Errorf("a state is taken twice: %s", got)
 	}
-	h.users.issuer.Retain(nil)
+	h.users.broker.KeepOnly(nil)
 	if got := h.visit("GET", "/oauth/crm"+query, "mcp.example.com"); got != "nothing" {
 		t.Errorf("a client that is gone takes users back: %s", got)
 	}
@@ -249,7 +249,7 @@ func TestThePortOfARequestCountsWhereTheRedirectURLNamesOne(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/oauth/x", nil)
 		r.Host = test.host
-		if got := (Client{RedirectURL: test.redirect}).comesBack(r); got != test.want {
+		if got := (Client{RedirectURL: test.redirect}).matchesRedirect(r); got != test.want {
 			t.Errorf("%s by the name %s: %v", test.redirect, test.host, got)
 		}
 	}
@@ -257,31 +257,31 @@ func TestThePortOfARequestCountsWhereTheRedirectURLNamesOne(t *testing.T) {
 
 func TestWhoCannotProveThatTheyWereAskedIsSentNowhere(t *testing.T) {
 	h := newHall(t)
-	for want, who := range map[string]Caller{"does not know who the caller is": {Form: true}, "elicitation.form": {User: "ada"}} {
-		if _, err := h.users.Token(For(t.Context(), who)); err == nil || !strings.Contains(err.Error(), want) {
+	for want, who := range map[string]Caller{"does not know who the caller is": {SupportsForms: true}, "elicitation.form": {User: "ada"}} {
+		if _, err := h.users.Token(WithCaller(t.Context(), who)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v is told %v", who, err)
 		}
 	}
-	h.users.issuer.fronted.Store(false)
-	if _, _, err := h.token("ada", false); !errors.Is(err, errFront) {
+	h.users.broker.hasCallbacks.Store(false)
+	if _, _, err := h.token("ada", false); !errors.Is(err, errNoFrontend) {
 		t.Errorf("without a front they are told %v", err)
 	}
 	c := newCourt(t)
-	if _, err := c.users.Token(For(t.Context(), by("ada", false))); !errors.Is(err, errFar) {
+	if _, err := c.users.Token(WithCaller(t.Context(), by("ada", false))); !errors.Is(err, errRemoteUser) {
 		t.Errorf("a caller over HTTP is told %v", err)
 	}
 }
 
 func TestTheUsersWhoAreOnTheWayAreBounded(t *testing.T) {
 	h := newHall(t)
-	for i := range maxVisits {
+	for i := range maxAuthorizations {
 		h.page(fmt.Sprint("user-", i))
 	}
-	if _, question, err := h.token("ada", false); question != "" || !errors.Is(err, errCrowd) {
+	if _, question, err := h.token("ada", false); question != "" || !errors.Is(err, errTooManyAuthorizations) {
 		t.Errorf("one more is asked %q: %v", question, err)
 	}
 	h.page("user-7") // who is on the way is told again
-	h.pass(life)
+	h.pass(authorizationTimeout)
 	h.page("ada")
 }
 
@@ -291,21 +291,21 @@ func TestATokenOfOneUserIsNotWaitedForByAnother(t *testing.T) {
 		code, _ := h.back(h.page(user))
 		h.types(user, code)
 	}
-	if laneOf("ada") == laneOf("bob") {
+	if shardOf("ada") == shardOf("bob") {
 		t.Fatal("they wait for each other by chance: take other names")
 	}
-	h.users.turns[laneOf("ada")] <- struct{}{} // as if hers were being renewed
+	h.users.renewing[shardOf("ada")] <- struct{}{} // as if hers were being renewed
 	h.wantToken("bob", "access-2")
 	h.wantToken("ada", "access-1") // which lasts
 	h.pass(time.Hour - time.Second)
 	h.wantToken("ada", "access-1") // for a second
 	h.pass(time.Second)
 	h.wantToken("bob", "access-3")
-	late, cancel := context.WithCancel(For(t.Context(), by("ada", true)))
+	late, cancel := context.WithCancel(WithCaller(t.Context(), by("ada", true)))
 	cancel()
 	if token, err := h.users.Token(late); !errors.Is(err, context.Canceled) {
 		t.Errorf("ada does not wait for her own: %q, %v", token, err)
 	}
-	<-h.users.turns[laneOf("ada")]
+	<-h.users.renewing[shardOf("ada")]
 	h.wantToken("ada", "access-4")
 }

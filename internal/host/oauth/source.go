@@ -34,16 +34,16 @@ import (
 
 const (
 	// patience is how long one request for a token may take.
-	patience = 10 * time.Second
+	requestTimeout = 10 * time.Second
 	// early is how long before its end a token is replaced, and at most a tenth
 	// of its life.
-	early = time.Minute
+	renewBefore = time.Minute
 	// After a failure nobody asks for shortestPause, which doubles with each
 	// further one up to longestPause.
-	shortestPause = time.Second
-	longestPause  = time.Minute
+	minBackoff = time.Second
+	maxBackoff = time.Minute
 	// doubtPause is how often a token is renewed at most because it was refused.
-	doubtPause = time.Minute
+	minDoubtInterval = time.Minute
 )
 
 // Options are an Issuer's doors to the outside.
@@ -54,58 +54,58 @@ type Options struct {
 	// Joined is told of a token that a user of a client has let it have, by the keys of
 	// both, before it is kept and used; an error means that it may be neither. Nil hears
 	// of none.
-	Joined func(client, user string) error
+	OnTokenAdded func(client, user string) error
 	// Lost is told of a token that is not there any more, though nobody has dropped it,
 	// and why. Nil hears of none.
-	Lost func(client, user string, why Loss)
+	OnTokenLost func(client, user string, why LossReason)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
 // Loss is why a token of a user is not there any more.
-type Loss string
+type LossReason string
 
 const (
 	// Refused is the one of a token that the authorization server does not renew any more.
-	Refused Loss = "refused"
+	LossRejected LossReason = "refused"
 	// Ended is the one of a token that has ended, or that a host does not take any more, and
 	// that cannot be renewed.
-	Ended Loss = "ended"
+	LossExpired LossReason = "ended"
 	// Unkept is the one of a token that was joined and could not be kept.
-	Unkept Loss = "unkept"
+	LossNotStored LossReason = "unkept"
 )
 
 // Issuer asks token servers on behalf of the sources that it makes. It is safe
 // for concurrent use.
-type Issuer struct {
+type Broker struct {
 	options Options
 
 	// fronted says that users can come back by a front.
-	fronted atomic.Bool
+	hasCallbacks atomic.Bool
 
-	flights sync.WaitGroup
-	mu      sync.Mutex
-	closed  bool
-	stops   map[*context.CancelFunc]struct{}
-	users   map[string]*Users // by the keys of their clients
+	background sync.WaitGroup
+	mu         sync.Mutex
+	closed     bool
+	stops      map[*context.CancelFunc]struct{}
+	users      map[string]*UserTokens // by the keys of their clients
 }
 
 // New returns an Issuer. Close it when the server stops.
-func New(o Options) *Issuer {
+func New(o Options) *Broker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Joined == nil {
-		o.Joined = func(string, string) error { return nil }
+	if o.OnTokenAdded == nil {
+		o.OnTokenAdded = func(string, string) error { return nil }
 	}
-	if o.Lost == nil {
-		o.Lost = func(string, string, Loss) {}
+	if o.OnTokenLost == nil {
+		o.OnTokenLost = func(string, string, LossReason) {}
 	}
-	return &Issuer{options: o, stops: map[*context.CancelFunc]struct{}{}, users: map[string]*Users{}}
+	return &Broker{options: o, stops: map[*context.CancelFunc]struct{}{}, users: map[string]*UserTokens{}}
 }
 
 // Close ends all requests, and waits for them.
-func (i *Issuer) Close() {
+func (i *Broker) Close() {
 	i.mu.Lock()
 	i.closed = true
 	for stop := range i.stops {
@@ -116,38 +116,38 @@ func (i *Issuer) Close() {
 	for _, u := range users {
 		u.close()
 	}
-	i.flights.Wait()
+	i.background.Wait()
 }
 
 // Source returns the tokens of a client. secret returns the value of the
 // client's secret, and is asked each time that a token is.
-func (i *Issuer) Source(c Client, secret func(ctx context.Context, key string) (string, error)) *Source {
-	return &Source{issuer: i, client: c, secret: secret}
+func (i *Broker) Source(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
+	return &ClientCredentials{broker: i, client: c, secret: secret}
 }
 
 // Source is the tokens of one client. It is safe for concurrent use.
-type Source struct {
+type ClientCredentials struct {
 	// Fixed at creation.
-	issuer *Issuer
+	broker *Broker
 	client Client
 	secret func(ctx context.Context, key string) (string, error)
 
 	mu      sync.Mutex
 	current string
 	// renew is when the current token is to be replaced, end when it ends.
-	renew, end time.Time
-	flying     *flight
+	renewAt, end time.Time
+	fetching     *fetch
 	// failure is how the last request failed, nil when it did not; nobody asks
 	// again before retry.
 	failure error
-	pause   time.Duration
-	retry   time.Time
+	backoff time.Duration
+	retryAt time.Time
 	// doubted is when a refusal last had the token renewed.
-	doubted time.Time
+	lastDoubt time.Time
 }
 
 // flight is one request for a token. err may be read when done is closed.
-type flight struct {
+type fetch struct {
 	done  chan struct{}
 	value string
 	err   error
@@ -155,18 +155,18 @@ type flight struct {
 
 // Token returns a token that holds, and waits for one when it must. Its error
 // names the token server and holds no value.
-func (s *Source) Token(ctx context.Context) (string, error) {
+func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
 	s.mu.Lock()
-	now := s.issuer.options.Now()
+	now := s.broker.options.Now()
 	held := now.Before(s.end)
-	if held && now.Before(s.renew) {
+	if held && now.Before(s.renewAt) {
 		defer s.mu.Unlock()
 		return s.current, nil
 	}
-	if s.flying == nil && !now.Before(s.retry) {
-		s.flying = s.issuer.fly(ctx, s)
+	if s.fetching == nil && !now.Before(s.retryAt) {
+		s.fetching = s.broker.startFetch(ctx, s)
 	}
-	flying, current, failure, pause := s.flying, s.current, s.failure, s.retry.Sub(now)
+	flying, current, failure, pause := s.fetching, s.current, s.failure, s.retryAt.Sub(now)
 	s.mu.Unlock()
 	switch {
 	case held: // the next one is on its way, or nobody can have it now
@@ -188,26 +188,26 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 // Refused says that somebody did not accept the current token, which may have been
 // taken back: the next one is asked for when a token is needed again. As whoever
 // refuses may do so at will, that is done once a minute at most.
-func (s *Source) Refused() {
+func (s *ClientCredentials) ReportUnauthorized() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.issuer.options.Now(); now.Sub(s.doubted) >= doubtPause {
-		s.doubted, s.renew = now, now
+	if now := s.broker.options.Now(); now.Sub(s.lastDoubt) >= minDoubtInterval {
+		s.lastDoubt, s.renewAt = now, now
 	}
 }
 
 // apart does something with a token server for as long as that may take, also
 // when ctx has ended: what the server gives is given once. It reports false
 // when the issuer is closed, and nothing is done.
-func (i *Issuer) apart(ctx context.Context, do func(ctx context.Context)) bool {
+func (i *Broker) runDetached(ctx context.Context, do func(ctx context.Context)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.closed {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	i.stops[&cancel] = struct{}{}
-	i.flights.Go(func() {
+	i.background.Go(func() {
 		defer cancel()
 		do(ctx)
 		i.mu.Lock()
@@ -219,11 +219,11 @@ func (i *Issuer) apart(ctx context.Context, do func(ctx context.Context)) bool {
 
 // fly begins a request for a token. It goes on when ctx ends, as others wait for
 // it too.
-func (i *Issuer) fly(ctx context.Context, s *Source) *flight {
-	f := &flight{done: make(chan struct{})}
-	if !i.apart(ctx, func(ctx context.Context) {
-		got, err := i.ask(ctx, s)
-		s.land(f, got, err)
+func (i *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
+	f := &fetch{done: make(chan struct{})}
+	if !i.runDetached(ctx, func(ctx context.Context) {
+		got, err := i.requestToken(ctx, s)
+		s.finishFetch(f, got, err)
 	}) {
 		f.err = context.Canceled
 		close(f.done)
@@ -232,7 +232,7 @@ func (i *Issuer) fly(ctx context.Context, s *Source) *flight {
 }
 
 // ask asks for a token with the client's secret as it is now.
-func (i *Issuer) ask(ctx context.Context, s *Source) (token, error) {
+func (i *Broker) requestToken(ctx context.Context, s *ClientCredentials) (token, error) {
 	secret, err := s.secret(ctx, s.client.Secret)
 	if err != nil {
 		return token{}, err
@@ -241,23 +241,23 @@ func (i *Issuer) ask(ctx context.Context, s *Source) (token, error) {
 }
 
 // land takes up what a request has brought.
-func (s *Source) land(f *flight, got token, err error) {
+func (s *ClientCredentials) finishFetch(f *fetch, got token, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.issuer.options.Now()
-	s.flying, s.failure = nil, err
+	now := s.broker.options.Now()
+	s.fetching, s.failure = nil, err
 	if err == nil {
 		s.current, s.end = got.value, now.Add(got.life)
-		s.renew = s.end.Add(-min(early, got.life/10))
-		s.pause, s.retry = 0, time.Time{}
+		s.renewAt = s.end.Add(-min(renewBefore, got.life/10))
+		s.backoff, s.retryAt = 0, time.Time{}
 	} else {
-		s.pause = longer(s.pause)
-		s.retry = now.Add(s.pause)
+		s.backoff = nextBackoff(s.backoff)
+		s.retryAt = now.Add(s.backoff)
 	}
 	f.value, f.err = got.value, err
 	close(f.done)
 }
 
-func longer(pause time.Duration) time.Duration {
-	return min(max(2*pause, shortestPause), longestPause)
+func nextBackoff(pause time.Duration) time.Duration {
+	return min(max(2*pause, minBackoff), maxBackoff)
 }

@@ -69,7 +69,7 @@ var theClient = Client{
 }
 
 // open returns a desk that gives tokens for an hour, and a source that asks it.
-func open(t *testing.T, c Client) (*desk, *Source) {
+func open(t *testing.T, c Client) (*desk, *ClientCredentials) {
 	t.Helper()
 	d := &desk{status: 200, kind: "application/json;charset=UTF-8", answer: `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`}
 	issuer := New(Options{Transport: func(Client) http.RoundTripper { return d }})
@@ -118,11 +118,11 @@ func TestATokenThatIsRefusedIsReplacedOnceAMinute(t *testing.T) {
 		var seen []string
 		for range 3 {
 			seen = append(seen, get(), get())
-			s.Refused()
+			s.ReportUnauthorized()
 			time.Sleep(20 * time.Second)
 		}
 		time.Sleep(time.Minute)
-		s.Refused()
+		s.ReportUnauthorized()
 		seen = append(seen, get(), get())
 		if got, want := strings.Join(seen, " "), "token-1 token-1 token-1 token-2 token-2 token-2 token-2 token-3"; got != want || d.count() != 3 {
 			t.Errorf("got %s after %d requests, want %s", got, d.count(), want)
@@ -247,7 +247,7 @@ func TestWhatATokenServerSaysIsNotRepeated(t *testing.T) {
 		"a line break":         {200, "application/json", `{"access_token":"` + shown + `\r\nX: y","token_type":"bearer"}`, nil, errMalformed.Error()},
 		"another type":         {200, "application/json", `{"access_token":"` + shown + `","token_type":"mac"}`, nil, errNotBearer.Error()},
 		"a life in words":      {200, "application/json", `{"access_token":"` + shown + `","token_type":"bearer","expires_in":"` + shown + `"}`, nil, errMalformed.Error()},
-		"a life that is over":  {200, "application/json", `{"access_token":"` + shown + `","token_type":"bearer","expires_in":-5}`, nil, errEnded.Error()},
+		"a life that is over":  {200, "application/json", `{"access_token":"` + shown + `","token_type":"bearer","expires_in":-5}`, nil, errExpired.Error()},
 		"a broken connection":  {0, "", "", errors.New("malformed HTTP response " + shown), errMalformed.Error()},
 		"a refusal of egress":  {0, "", "", &scripting.HostError{Code: scripting.Unavailable, Message: "it refused the connection"}, "UNAVAILABLE: it refused the connection"},
 		"more than is allowed": {200, "application/json", `{"access_token":"` + shown + strings.Repeat("x", maxAnswer) + `"}`, nil, errMalformed.Error()},
@@ -288,7 +288,7 @@ func TestATokenServerThatNeverAnswersIsNotWaitedForForEver(t *testing.T) {
 		d.hold = make(chan struct{})
 		began := time.Now()
 		_, err := s.Token(t.Context())
-		if err == nil || time.Since(began) != patience {
+		if err == nil || time.Since(began) != requestTimeout {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 	})
@@ -304,11 +304,11 @@ func TestClosingEndsTheRequestsThatAreOnTheirWay(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		s.issuer.Close()
+		s.broker.Close()
 		if err := <-ended; err == nil {
 			t.Error("a token came")
 		}
-		if _, err := s.issuer.Source(theClient, s.secret).Token(t.Context()); !errors.Is(err, context.Canceled) {
+		if _, err := s.broker.Source(theClient, s.secret).Token(t.Context()); !errors.Is(err, context.Canceled) {
 			t.Errorf("a closed issuer says %v", err)
 		}
 	})

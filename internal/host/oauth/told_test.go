@@ -62,7 +62,7 @@ func TestALostTokenIsToldOf(t *testing.T) {
 	c.get("ada")
 	c.wantTold("k ada joined false")
 	c.refuse("invalid_grant")
-	c.pass(longestPause)
+	c.pass(maxBackoff)
 	c.get("ada")
 	c.wantTold("k ada joined false", "k ada refused true")
 
@@ -73,7 +73,7 @@ func TestALostTokenIsToldOf(t *testing.T) {
 	c.wantTold("k ada joined false", "k ada unkept false")
 
 	c = newCourt(t)
-	if err := c.users.join(&visit{caller: Caller{User: "ada"}}, token{value: "short", life: time.Minute}); err != nil {
+	if err := c.users.storeFirst(&authorization{caller: Caller{User: "ada"}}, token{value: "short", life: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Hour)

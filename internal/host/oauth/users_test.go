@@ -41,7 +41,7 @@ func TestAUserLetsTheClientHaveATokenOnce(t *testing.T) {
 	if token, other, _ := c.get("grace"); token != "" || other == nil {
 		t.Errorf("another user has %q", token)
 	}
-	if _, _, err := c.get(""); !errors.Is(err, errNobody) {
+	if _, _, err := c.get(""); !errors.Is(err, errUnknownUser) {
 		t.Errorf("nobody has %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestWhoIsAskedMayRefuse(t *testing.T) {
 			_, page, _ := c.get("ada")
 			waited := make(chan error, 1)
 			go func() {
-				_, err := c.users.Token(For(t.Context(), Caller{User: "ada", Here: true, Asked: true}))
+				_, err := c.users.Token(WithCaller(t.Context(), Caller{User: "ada", SameMachine: true, Prompted: true}))
 				waited <- err
 			}()
 			query := url.Values{"state": {page.Query().Get("state")}}
@@ -115,7 +115,7 @@ func TestATokenOfAUserIsRenewedWhileTheServerLetsIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.refuse("invalid_grant")
-	c.pass(longestPause)
+	c.pass(maxBackoff)
 	if _, again, _ := c.get("ada"); again == nil || c.vault.kept["ada"] != nil {
 		t.Error("a refresh token that was taken back is kept")
 	}
@@ -131,7 +131,7 @@ func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
 	_, page, _ := c.get("ada")
 	c.come(allow(page))
 	c.pass(time.Hour)
-	ctx, cancel := context.WithCancel(For(t.Context(), Caller{User: "ada", Here: true}))
+	ctx, cancel := context.WithCancel(WithCaller(t.Context(), Caller{User: "ada", SameMachine: true}))
 	c.mu.Lock()
 	c.during = cancel
 	c.mu.Unlock()
@@ -149,7 +149,7 @@ func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
 func TestWhoDoesNotComeBackIsForgotten(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
-	c.pass(life)
+	c.pass(authorizationTimeout)
 	if got := c.come(allow(page)); got != "400 "+pageUnknown {
 		t.Error(got)
 	}
@@ -157,8 +157,8 @@ func TestWhoDoesNotComeBackIsForgotten(t *testing.T) {
 	if other == nil || other.String() == page.String() {
 		t.Error("the old page is given again")
 	}
-	c.pass(life)
-	c.users.leave()
+	c.pass(authorizationTimeout)
+	c.users.cleanUp()
 	if got := c.come(allow(other)); got != "no answer" {
 		t.Errorf("somebody listens: %s", got)
 	}
@@ -170,7 +170,7 @@ func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
 	changed := c.users.client
 	changed.Scopes = []string{"read", "write"}
 	old := c.users
-	c.users = old.issuer.Users("k2", changed, old.secret, &c.vault)
+	c.users = old.broker.Users("k2", changed, old.secret, &c.vault)
 	_, page, err := c.get("ada")
 	if page == nil || page.Query().Get("scope") != "read write" {
 		t.Fatalf("sent to %v, %v", page, err)
@@ -181,7 +181,7 @@ func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
 	if got := c.come(allow(page)); got != "200 "+pageDone {
 		t.Error(got)
 	}
-	if _, _, _, err := old.visit(Caller{User: "ada", Here: true}); !errors.Is(err, errReturn) {
+	if _, _, _, err := old.authorization(Caller{User: "ada", SameMachine: true}); !errors.Is(err, errNoCallback) {
 		t.Errorf("the old client sends users away still: %v", err)
 	}
 }
@@ -190,7 +190,7 @@ func TestOnlyPagesOfTheirOwnNeedNoGrant(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	for user, want := range map[string]bool{"ada": true, "grace": false, "": false} {
-		if got := c.users.issuer.Poses(user, c.question); got != want {
+		if got := c.users.broker.IsPrompt(user, c.question); got != want {
 			t.Errorf("%q is sent there: %v", user, got)
 		}
 	}
@@ -199,10 +199,10 @@ func TestOnlyPagesOfTheirOwnNeedNoGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := bytes.Replace(c.question, address, []byte(strings.TrimSuffix(string(address), `"`)+`\u0026x=y"`), 1)
-	if bytes.Equal(other, c.question) || c.users.issuer.Poses("ada", other) {
+	if bytes.Equal(other, c.question) || c.users.broker.IsPrompt("ada", other) {
 		t.Error("another page is one of theirs")
 	}
-	if c.users.issuer.Poses("ada", bytes.Replace(c.question, []byte("Allow"), []byte("Please"), 1)) {
+	if c.users.broker.IsPrompt("ada", bytes.Replace(c.question, []byte("Allow"), []byte("Please"), 1)) {
 		t.Error("other words are theirs")
 	}
 }

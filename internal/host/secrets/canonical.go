@@ -33,9 +33,9 @@ const (
 	plain kind = iota
 	blank
 	quote
-	begins // an escape
-	ends   // an escape, but for an entity
-	endsEntity
+	escapeStart // an escape
+	escapeEnd   // an escape, but for an entity
+	entityEnd
 )
 
 var kinds = func() (table [256]kind) {
@@ -46,11 +46,11 @@ var kinds = func() (table [256]kind) {
 		case b == '"' || b == '\'' || b == '`':
 			table[c] = quote
 		case b == '\\' || b == '%' || b == '&':
-			table[c] = begins
+			table[c] = escapeStart
 		case hexDigit(b) >= 0 || b == '}':
-			table[c] = ends
+			table[c] = escapeEnd
 		case b == ';':
-			table[c] = endsEntity
+			table[c] = entityEnd
 		}
 	}
 	return table
@@ -86,7 +86,7 @@ type canonical struct {
 	next int
 	// No escape begins before barrier, and none that has begun makes out longer than armed,
 	// no entity than entities.
-	barrier, armed, entities int
+	barrier, escapeLimit, entityLimit int
 	// decoded says that the text is not the same but for case, blanks and quotes.
 	decoded bool
 }
@@ -98,7 +98,7 @@ type run struct{ out, from, to uint32 }
 // readCanonical reads a text. The result is good until c is used again.
 func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out, c.runs, c.hits = slices.Grow(c.out[:0], len(text)), c.runs[:0], c.hits[:0]
-	c.head, c.next, c.barrier, c.armed, c.entities, c.decoded = 0, -1, 0, 0, 0, false
+	c.head, c.next, c.barrier, c.escapeLimit, c.entityLimit, c.decoded = 0, -1, 0, 0, 0, false
 	// What most bytes take is done here, on variables.
 	out, n, next, head, last := c.out[:cap(c.out)], 0, -1, uint32(0), byte(0)
 	for i := 0; i < len(text); i++ {
@@ -108,7 +108,7 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 				c.barrier = n
 				continue
 			}
-			if last == '\\' || k == begins || k == blank || k == quote && last == b || k == ends && n < c.armed || k == endsEntity && n < c.entities {
+			if last == '\\' || k == escapeStart || k == blank || k == quote && last == b || k == escapeEnd && n < c.escapeLimit || k == entityEnd && n < c.entityLimit {
 				c.out, c.next, c.head = out[:n], next, head
 				c.push(m, b, i, i+1)
 				n, next, head, last = len(c.out), c.next, c.head, 0
@@ -125,7 +125,7 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 		last, next = b, i+1
 		n++
 		head = head>>8 | uint32(folded[b])<<24
-		if m.maybe(head) {
+		if m.mayMatch(head) {
 			c.out, c.head = out[:n], head
 			c.hit(m)
 		}
@@ -137,7 +137,7 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 // are. So a value is found whose first digits end an escape that began before it.
 func readFolded[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out, c.runs, c.hits = slices.Grow(c.out[:0], len(text)), c.runs[:0], c.hits[:0]
-	c.head, c.next, c.barrier, c.armed, c.entities, c.decoded = 0, -1, 0, 0, 0, false
+	c.head, c.next, c.barrier, c.escapeLimit, c.entityLimit, c.decoded = 0, -1, 0, 0, 0, false
 	for i := 0; i < len(text); i++ {
 		b := text[i]
 		n := len(c.out)
@@ -169,7 +169,7 @@ func isClear[T string | []byte](text T, m *matcher) bool {
 		}
 		last = b
 		head = head>>8 | uint32(folded[b])<<24
-		if m.maybe(head) && m.sizes[head] != nil {
+		if m.mayMatch(head) && m.sizes[head] != nil {
 			return false
 		}
 	}
@@ -205,7 +205,7 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 			c.decoded = true
 			if !quoting {
 				c.append(m, b, from, to)
-				c.armed = max(c.armed, n+backslashLength)
+				c.escapeLimit = max(c.escapeLimit, n+backslashLength)
 			}
 			return
 		case quoting && strings.IndexByte("abfnrtv", b) >= 0: // a blank
@@ -216,7 +216,7 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 			}
 			continue
 		case quoting && strings.IndexByte("uUxX01234567", b) < 0:
-			from = c.begins(n - 1)
+			from = c.origin(n - 1)
 			c.pop(n - 1)
 			n--
 		}
@@ -226,18 +226,18 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 		c.append(m, b, from, to)
 		switch b {
 		case '%':
-			c.armed = max(c.armed, n+percentLength)
+			c.escapeLimit = max(c.escapeLimit, n+percentLength)
 		case '&':
-			c.entities = max(c.entities, n+entityLength)
+			c.entityLimit = max(c.entityLimit, n+entityLength)
 		}
-		if len(c.out) > max(c.armed, c.entities) {
+		if len(c.out) > max(c.escapeLimit, c.entityLimit) {
 			return
 		}
 		text, at := c.escape()
 		if at < 0 {
 			return
 		}
-		from = c.begins(at)
+		from = c.origin(at)
 		c.pop(at)
 		if len(text) != 1 {
 			for i := range len(text) {
@@ -263,14 +263,14 @@ func (c *canonical) append(m *matcher, b byte, from, to int) {
 	}
 	c.out = append(c.out, b)
 	c.head = c.head>>8 | uint32(folded[b])<<24
-	if m.maybe(c.head) {
+	if m.mayMatch(c.head) {
 		c.hit(m)
 	}
 }
 
 // hit notes that the last four bytes begin a form.
 func (c *canonical) hit(m *matcher) {
-	if at := len(c.out) - shortest; at >= 0 && m.sizes[c.head] != nil {
+	if at := len(c.out) - minFormLen; at >= 0 && m.sizes[c.head] != nil {
 		c.hits = append(c.hits, uint32(at))
 	}
 }
@@ -281,25 +281,25 @@ func (c *canonical) pop(to int) {
 	for n := len(c.runs); n > 0 && int(c.runs[n-1].out) >= to; n-- {
 		c.runs = c.runs[:n-1]
 	}
-	for n := len(c.hits); n > 0 && int(c.hits[n-1])+shortest > to; n-- {
+	for n := len(c.hits); n > 0 && int(c.hits[n-1])+minFormLen > to; n-- {
 		c.hits = c.hits[:n-1]
 	}
 	c.head = 0
-	for _, b := range c.out[max(0, to-shortest):] {
+	for _, b := range c.out[max(0, to-minFormLen):] {
 		c.head = c.head>>8 | uint32(folded[b])<<24
 	}
 }
 
 // begins returns where in the text one of the last bytes of out comes from.
-func (c *canonical) begins(at int) int {
+func (c *canonical) origin(at int) int {
 	n := len(c.runs) - 1
 	for int(c.runs[n].out) > at {
 		n--
 	}
-	return c.runs[n].begins(at)
+	return c.runs[n].origin(at)
 }
 
-func (r run) begins(at int) int {
+func (r run) origin(at int) int {
 	if r.to > 0 {
 		return int(r.from)
 	}
@@ -318,9 +318,9 @@ func (c *canonical) span(from, to int) (begins, ends int) {
 	last := at(to - 1)
 	ends = int(last.to)
 	if ends == 0 {
-		ends = last.begins(to-1) + 1
+		ends = last.origin(to-1) + 1
 	}
-	return at(from).begins(from), ends
+	return at(from).origin(from), ends
 }
 
 // escape returns what the escape stands for that has just ended, and where in out it
@@ -375,9 +375,9 @@ func numbered(tail []byte) (text string, length int) {
 	case is(4, '\\', "0123") && value(3, 8) >= 0:
 		return string([]byte{byte(value(3, 8))}), 4
 	case is(6, '\\', "u") && value(4, 16) >= 0:
-		return inUTF8(value(4, 16)), 6
+		return encodeCodePoint(value(4, 16)), 6
 	case is(10, '\\', "U") && value(8, 16) >= 0:
-		return inUTF8(value(8, 16)), 10
+		return encodeCodePoint(value(8, 16)), 10
 	}
 	return "", 0
 }
@@ -397,11 +397,11 @@ func braced(tail []byte) (text string, length int) {
 	for _, b := range digits {
 		r = r<<4 | rune(hexDigit(b))
 	}
-	return inUTF8(r), len(open) + len(digits) + 1
+	return encodeCodePoint(r), len(open) + len(digits) + 1
 }
 
 // usual decodes the entities that most texts have.
-func usual(written []byte) string {
+func commonEntity(written []byte) string {
 	switch string(written) {
 	case "&amp;":
 		return "&"
@@ -426,7 +426,7 @@ func entity(tail []byte) (text string, length int) {
 	if from == 0 || tail[from-1] != '&' || from == len(tail)-1 {
 		return "", 0
 	}
-	if text = usual(tail[from-1:]); text != "" {
+	if text = commonEntity(tail[from-1:]); text != "" {
 		return text, len(tail) - from + 1
 	}
 	written := string(tail[from-1:])
@@ -442,7 +442,7 @@ func entity(tail []byte) (text string, length int) {
 }
 
 // inUTF8 returns a code point in UTF-8, also half of a pair.
-func inUTF8(r rune) string {
+func encodeCodePoint(r rune) string {
 	if r >= 0xd800 && r < 0xe000 {
 		return string([]byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
 	}

@@ -42,7 +42,7 @@ func TestACommandEndsWithItsChildren(t *testing.T) {
 	defer cancel()
 	s := New(Options{})
 	// The child keeps the output open; were it not killed, Wait would be patient.
-	s.Set([]Def{{Name: "s", Command: []string{"sh", "-c", "sleep 3600 & echo started; wait"}}})
+	s.Set([]Definition{{Name: "s", Command: []string{"sh", "-c", "sleep 3600 & echo started; wait"}}})
 	_, err := s.Resolve(ctx, "s")
 	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "started") {
 		t.Errorf("error is %v", err)
@@ -54,7 +54,7 @@ func TestACommandSeesNoOtherSecret(t *testing.T) {
 		t.Setenv(name, "hunter22")
 	}
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", Command: []string{"env"}}, {Name: "other", Env: "MCPD_TEST_OTHER"}})
+	s.Set([]Definition{{Name: "s", Command: []string{"env"}}, {Name: "other", Env: "MCPD_TEST_OTHER"}})
 	got, err := s.Resolve(t.Context(), "s")
 	if err != nil || strings.Contains(got, "MCPD_TEST_OTHER") || strings.Contains(got, "MCPD_VAR_STAGE") || !strings.Contains(got, "MCPD_TEST_LANG=hunter22") {
 		t.Errorf("it sees %q, %v", got, err)

@@ -19,18 +19,18 @@ import (
 const (
 	// shortest is the length of the shortest text that is replaced, in bytes: in
 	// place of shorter ones, half of every log would be marks.
-	shortest = 4
+	minFormLen = 4
 	// shortestDecoded is the length of the shortest value that is looked for in the
 	// canonical form of a text, where case, blanks and escapes do not count.
-	shortestDecoded = 6
+	minDecodedLen = 6
 	// longestListed is the length of the longest value of which the lists of bytes and
 	// the encodings within base64 are looked for. Each takes a multiple of its length to compute.
-	longestListed = 4 << 10
+	maxListedLen = 4 << 10
 )
 
 // exactForms returns the texts by which a value may be seen, byte by byte.
 func exactForms(value string) []string {
-	if len(value) < shortest {
+	if len(value) < minFormLen {
 		return nil
 	}
 	lower := hex.EncodeToString([]byte(value))
@@ -38,7 +38,7 @@ func exactForms(value string) []string {
 	list := []string{
 		value,
 		lower, strings.ToUpper(lower),
-		path, query, lowerEscapes(path), lowerEscapes(query), escapedBut(value, component), escapedBut(value, component+reserved),
+		path, query, lowerEscapes(path), lowerEscapes(query), percentEncode(value, uriComponentUnescaped), percentEncode(value, uriComponentUnescaped+uriReserved),
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
 		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)), redact.Stringified(inJSON(value, false)),
 	}
@@ -54,34 +54,34 @@ func exactForms(value string) []string {
 // decodedForms returns the texts by which a value may be seen once a text is canonical.
 // Escapes, case, blanks and the alphabet of base64 need no form of their own there.
 func decodedForms(value string) []string {
-	if len(value) < shortestDecoded {
+	if len(value) < minDecodedLen {
 		return nil
 	}
 	list := []string{value, strings.ReplaceAll(value, " ", "+"), strings.ToUpper(value), strings.ToLower(value), quotedPrintable(value)}
 	// Where all bytes are escaped, a backslash of the value is not beside what it quotes.
 	list = append(list, strings.ReplaceAll(value, `\`, ""))
 	within := []string{value, url.QueryEscape(value)}
-	if len(value) <= longestListed {
+	if len(value) <= maxListedLen {
 		plain := inJSON(value, false)
 		within = append(within,
-			url.PathEscape(value), escapedBut(value, component), inJSON(value, true), plain, inASCII(plain),
+			url.PathEscape(value), percentEncode(value, uriComponentUnescaped), inJSON(value, true), plain, inASCII(plain),
 			html.EscapeString(value), base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)),
 			hex.EncodeToString([]byte(value)))
 		for _, hexList := range [][2]string{{"", ":"}, {"", "-"}, {"", ","}, {"0x", ",0x"}, {"0x", "0x"}} {
-			list = append(list, hexList[0]+inBytes(value, hexList[1], func(c byte) string { return hex.EncodeToString([]byte{c}) }))
+			list = append(list, hexList[0]+joinBytes(value, hexList[1], func(c byte) string { return hex.EncodeToString([]byte{c}) }))
 		}
-		list = append(list, inBytes(value, ",", func(c byte) string { return strconv.Itoa(int(c)) }))
+		list = append(list, joinBytes(value, ",", func(c byte) string { return strconv.Itoa(int(c)) }))
 	}
 	list = append(list, hex.EncodeToString([]byte(value)))
 	for _, text := range within {
 		for before := range 3 {
-			list = append(list, inner(base64.StdEncoding, text, before))
+			list = append(list, base64Core(base64.StdEncoding, text, before))
 		}
 	}
 	return list
 }
 
-func inBytes(value, separator string, write func(byte) string) string {
+func joinBytes(value, separator string, write func(byte) string) string {
 	bytes := make([]string, len(value))
 	for i := range len(value) {
 		bytes[i] = write(value[i])
@@ -110,7 +110,7 @@ func inBase64(value string) []string {
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		list = append(list, encoding.EncodeToString([]byte(value)))
 		for before := range 3 {
-			list = append(list, inner(encoding, value, before))
+			list = append(list, base64Core(encoding, value, before))
 		}
 	}
 	return list
@@ -133,7 +133,7 @@ func inASCII(text string) string {
 
 // inner returns the part of a text in base64 that a value at the given place
 // alone decides, whatever stands beside it. A digit holds six bits.
-func inner(e *base64.Encoding, value string, before int) string {
+func base64Core(e *base64.Encoding, value string, before int) string {
 	padded := append(make([]byte, before), value...)
 	encoded := e.WithPadding(base64.NoPadding).EncodeToString(padded)
 	first, last := (8*before+5)/6, 8*len(padded)/6
@@ -143,13 +143,13 @@ func inner(e *base64.Encoding, value string, before int) string {
 // What encodeURIComponent and encodeURI of JavaScript leave as it is beside letters
 // and digits (ECMA-262 section 19.2.6).
 const (
-	component = "-_.!~*'()"
-	reserved  = ";/?:@&=+$,#"
+	uriComponentUnescaped = "-_.!~*'()"
+	uriReserved           = ";/?:@&=+$,#"
 )
 
 // escapedBut returns a value with percent signs in the place of all but letters,
 // digits and some other signs.
-func escapedBut(value, signs string) string {
+func percentEncode(value, signs string) string {
 	var b strings.Builder
 	for i := range len(value) {
 		c := value[i]

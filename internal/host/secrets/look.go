@@ -9,13 +9,13 @@ import (
 
 // lookTime is how long variables and files may take to be looked at. What a disk
 // that does not answer holds is hidden once it does.
-const lookTime = 2 * time.Second
+const preloadTimeout = 2 * time.Second
 
 // currentRedactor returns the redactor of all that is to be hidden from now on: what was
 // resolved, and what variables and files held when they were last defined.
 func (s *Store) currentRedactor() *redactor {
-	if s.unseen.Load() {
-		s.look()
+	if s.needsPreload.Load() {
+		s.preload()
 	}
 	return s.redactor.Load()
 }
@@ -24,34 +24,34 @@ func (s *Store) currentRedactor() *redactor {
 // is hidden before it is first used: a script may come by it in another way. It is
 // not kept: whoever asks for a secret gets what its source holds then. What
 // cannot be read hides nothing; whoever asks for it is told.
-func (s *Store) look() {
-	s.looking.Lock()
-	defer s.looking.Unlock()
-	for s.unseen.Load() {
-		defs, generation := s.atRest()
+func (s *Store) preload() {
+	s.preloadMu.Lock()
+	defer s.preloadMu.Unlock()
+	for s.needsPreload.Load() {
+		defs, generation := s.preloadable()
 		values := make(chan map[string]string, len(defs))
 		for _, d := range defs {
-			go func() { values <- s.held(d) }()
+			go func() { values <- s.preloadOne(d) }()
 		}
-		late := s.gather(values, len(defs), time.After(lookTime))
+		late := s.collectPreloaded(values, len(defs), time.After(preloadTimeout))
 		if late > 0 {
-			go s.gather(values, late, nil)
+			go s.collectPreloaded(values, late, nil)
 		}
 		s.mu.Lock()
 		if s.generation == generation {
-			s.unseen.Store(false)
+			s.needsPreload.Store(false)
 		}
 		s.mu.Unlock()
 	}
 }
 
 // gather hides values as long as it has time, and returns how many did not come.
-func (s *Store) gather(values <-chan map[string]string, n int, over <-chan time.Time) (late int) {
+func (s *Store) collectPreloaded(values <-chan map[string]string, n int, over <-chan time.Time) (late int) {
 	seen := map[string]string{}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hide(seen)
+		s.addValues(seen)
 	}()
 	for ; n > 0; n-- {
 		select {
@@ -68,7 +68,7 @@ func (s *Store) gather(values <-chan map[string]string, n int, over <-chan time.
 
 // held returns what a variable or a file holds, by the name of its secret; nothing
 // where that cannot be read, or is a pipe: reading one would take from it, and wait.
-func (s *Store) held(d Def) map[string]string {
+func (s *Store) preloadOne(d Definition) map[string]string {
 	if info, err := os.Stat(d.File); err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
@@ -81,11 +81,11 @@ func (s *Store) held(d Def) map[string]string {
 
 // atRest returns the definitions as they are now whose values are there before
 // anyone asks for them.
-func (s *Store) atRest() (defs []Def, generation uint64) {
+func (s *Store) preloadable() (defs []Definition, generation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, e := range s.entries {
-		if id == e.def.Name && rests(e.def) {
+		if id == e.def.Name && isPreloadable(e.def) {
 			defs = append(defs, e.def)
 		}
 	}
@@ -93,28 +93,28 @@ func (s *Store) atRest() (defs []Def, generation uint64) {
 }
 
 // rests reports whether a value is there before anyone asks for it.
-func rests(d Def) bool { return d.Env != "" || d.File != "" }
+func isPreloadable(d Definition) bool { return d.Env != "" || d.File != "" }
 
 // hide adds values to the redactor, and removes those that were used longest ago
 // where a name has too many. Called with the mutex held.
-func (s *Store) hide(values map[string]string) {
+func (s *Store) addValues(values map[string]string) {
 	changed := false
 	for name, value := range values {
-		all := s.hidden[name]
+		all := s.values[name]
 		if at := slices.IndexFunc(all, func(c secretForms) bool { return c.value == value }); at >= 0 {
 			again := all[at]
-			s.hidden[name] = append(slices.Delete(all, at, at+1), again)
+			s.values[name] = append(slices.Delete(all, at, at+1), again)
 			continue
 		}
-		most := remembered
+		most := maxOldValues
 		if e := s.entries[name]; e != nil && e.users != nil {
-			most = rememberedOfUsers
+			most = maxOldUserValues
 		}
 		all = append(all, newSecretForms(value))
-		s.hidden[name] = slices.Delete(all, 0, max(0, len(all)-most))
+		s.values[name] = slices.Delete(all, 0, max(0, len(all)-most))
 		changed = true
 	}
 	if changed {
-		s.redactor.Store(newRedactor(s.hidden))
+		s.redactor.Store(newRedactor(s.values))
 	}
 }

@@ -26,7 +26,7 @@ func TestVariablesAndFilesAreHiddenBeforeTheirFirstUse(t *testing.T) {
 			return []byte("command-first"), nil
 		},
 	})
-	defs := []Def{{Name: "e", Env: "TOKEN"}, {Name: "f", File: path}, {Name: "c", Command: []string{"vault"}}, {Name: "gone", Env: "GONE"}}
+	defs := []Definition{{Name: "e", Env: "TOKEN"}, {Name: "f", File: path}, {Name: "c", Command: []string{"vault"}}, {Name: "gone", Env: "GONE"}}
 	shows := func(text, want string) {
 		t.Helper()
 		if got := s.Redact(text); got != want {
@@ -66,7 +66,7 @@ func TestVariablesAndFilesAreHiddenBeforeTheirFirstUse(t *testing.T) {
 func TestWhatCannotBeReadHidesNothingAndIsAnErrorToWhoAsks(t *testing.T) {
 	reads := 0
 	s := New(Options{ReadFile: func(string) ([]byte, error) { reads++; return nil, errors.New("no") }})
-	s.Set([]Def{{Name: "f", File: "/run/gone"}})
+	s.Set([]Definition{{Name: "f", File: "/run/gone"}})
 	for range 3 {
 		if got := s.Redact("text"); got != "text" {
 			t.Errorf("got %q", got)
@@ -94,7 +94,7 @@ func TestNoTextPassesWhileAnotherLooks(t *testing.T) {
 		mu.Lock()
 		now = i
 		mu.Unlock()
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		var all sync.WaitGroup
 		for range readers {
 			all.Go(func() {
@@ -116,7 +116,7 @@ func TestADiskThatDoesNotAnswerHoldsUpNobodyForLong(t *testing.T) {
 			LookupEnv: func(string) (string, bool) { return "env-first", true },
 			ReadFile:  func(string) ([]byte, error) { <-hangs; return []byte("file-late"), nil },
 		})
-		s.Set([]Def{{Name: "f", File: "/nowhere/token"}, {Name: "e", Env: "TOKEN"}})
+		s.Set([]Definition{{Name: "f", File: "/nowhere/token"}, {Name: "e", Env: "TOKEN"}})
 		if got := s.Redact("env-first file-late"); got != "[secret:e] file-late" {
 			t.Errorf("it shows as %q", got)
 		}

@@ -14,7 +14,7 @@ func TestLookingWaitsForNoPipe(t *testing.T) {
 		t.Skip("SKIPPED: no pipe can be made here: ", err)
 	}
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", File: path}})
+	s.Set([]Definition{{Name: "s", File: path}})
 	if got := s.Redact("text"); got != "text" {
 		t.Errorf("got %q", got)
 	}

@@ -25,7 +25,7 @@ func (s *Store) Redact(text string) string { return s.currentRedactor().redact(t
 
 // Net finds the values that [Store.Redact] replaces, for those who look for others in the
 // same text.
-func (s *Store) Net() redact.Net { return s.currentRedactor() }
+func (s *Store) Matcher() redact.Net { return s.currentRedactor() }
 
 // RedactBytes is [Store.Redact] for bytes that nobody has cut. It returns b itself when
 // there is nothing to replace, and never changes it.
@@ -90,9 +90,9 @@ type redactor struct {
 	// literal says that there are values that only exact finds.
 	literal bool
 	// marks are what is shown, by number.
-	marks []string
+	placeholders []string
 	// longest is the length of the longest exact form.
-	longest int
+	maxLen  int
 	scratch sync.Pool // of *scratch
 }
 
@@ -104,7 +104,7 @@ type scratch struct {
 }
 
 // kept is the size in bytes of the largest text whose memory is used again.
-const kept = 256 << 10
+const maxReusedText = 256 << 10
 
 // form is a text that is looked for: its first four bytes, its length and its sum. The
 // filter is what [filterOf] says of it.
@@ -125,7 +125,7 @@ type secretForms struct {
 	value          string
 	exact, decoded []form
 	// longest is the length of the longest exact form.
-	longest int
+	maxLen int
 	// literal says that the value itself is not among the decoded forms.
 	literal bool
 }
@@ -134,14 +134,14 @@ type secretForms struct {
 func newSecretForms(value string) secretForms {
 	c := secretForms{value: value}
 	for _, text := range exactForms(value) {
-		if len(text) >= shortest {
+		if len(text) >= minFormLen {
 			c.exact = append(c.exact, formOf(text))
-			c.longest = max(c.longest, len(text))
+			c.maxLen = max(c.maxLen, len(text))
 		}
 	}
-	c.literal = len(c.exact) > 0 && (len(value) < shortestDecoded || len(canonicalOf(value)) < shortest)
+	c.literal = len(c.exact) > 0 && (len(value) < minDecodedLen || len(canonicalOf(value)) < minFormLen)
 	for _, text := range decodedForms(value) {
-		if text = canonicalOf(text); len(text) >= shortest {
+		if text = canonicalOf(text); len(text) >= minFormLen {
 			c.decoded = append(c.decoded, formOf(text))
 		}
 	}
@@ -154,15 +154,15 @@ func newRedactor(values map[string][]secretForms) *redactor {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		for _, value := range values[name] {
 			for _, f := range value.exact {
-				r.exact.add(f, len(r.marks))
+				r.exact.add(f, len(r.placeholders))
 			}
 			for _, f := range value.decoded {
-				r.decoded.add(f, len(r.marks))
+				r.decoded.add(f, len(r.placeholders))
 			}
 			r.literal = r.literal || value.literal
-			r.longest = max(r.longest, value.longest)
+			r.maxLen = max(r.maxLen, value.maxLen)
 		}
-		r.marks = append(r.marks, mark(name))
+		r.placeholders = append(r.placeholders, placeholder(name))
 	}
 	r.exact.sort()
 	r.decoded.sort()
@@ -171,15 +171,15 @@ func newRedactor(values map[string][]secretForms) *redactor {
 
 // As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
 const (
-	maybeLog   = 16
-	maybeWords = 1 << maybeLog / 64
+	bloomBits  = 16
+	bloomWords = 1 << bloomBits / 64
 )
 
 // matcher finds forms in a text. Those that may stand at a place are found by the first
 // four bytes, and told apart by sums: what one place takes does not depend on how long the
 // forms are, and how much of them stands there.
 type matcher struct {
-	bits [maybeWords]uint64 // a bit for each hash of a head
+	bloom [bloomWords]uint64 // a bit for each hash of a head
 	// sizes are the lengths of the forms with the same head, the longest first.
 	sizes map[uint32][]size
 	marks map[key]int
@@ -196,10 +196,10 @@ type size struct {
 // filterOf returns a bit for the four bytes behind the head at a place, and all where there
 // are less: where many forms begin alike, it spares most of their sums.
 func filterOf[T string | []byte](text T, at int) uint64 {
-	if at+2*shortest > len(text) {
+	if at+2*minFormLen > len(text) {
 		return ^uint64(0)
 	}
-	return 1 << (hashOf(headOf(text, at+shortest)) % 64)
+	return 1 << (hashOf(headOf(text, at+minFormLen)) % 64)
 }
 
 func newMatcher() *matcher { return &matcher{sizes: map[uint32][]size{}, marks: map[key]int{}} }
@@ -211,7 +211,7 @@ func (m *matcher) add(f form, mark int) {
 	}
 	m.marks[f.key] = mark
 	bit := hashOf(f.head)
-	m.bits[bit/64] |= 1 << (bit % 64)
+	m.bloom[bit/64] |= 1 << (bit % 64)
 	sizes := m.sizes[f.head]
 	if i := slices.IndexFunc(sizes, func(s size) bool { return s.bytes == f.size }); i >= 0 {
 		sizes[i].filter |= f.filter
@@ -227,21 +227,21 @@ func (m *matcher) sort() {
 }
 
 // hashOf returns a bit of a matcher for four bytes, by Fibonacci hashing.
-func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - maybeLog) }
+func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - bloomBits) }
 
 // maybe reports whether four bytes may begin a form.
-func (m *matcher) maybe(head uint32) bool {
+func (m *matcher) mayMatch(head uint32) bool {
 	bit := hashOf(head)
-	return m.bits[bit/64]&(1<<(bit%64)) != 0
+	return m.bloom[bit/64]&(1<<(bit%64)) != 0
 }
 
 func headOf[T string | []byte](text T, at int) uint32 {
 	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
 }
 
-func hitsIn[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
-	for at := 0; at+shortest <= len(text); at++ {
-		if head := headOf(text, at); m.maybe(head) && m.sizes[head] != nil {
+func findHits[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
+	for at := 0; at+minFormLen <= len(text); at++ {
+		if head := headOf(text, at); m.mayMatch(head) && m.sizes[head] != nil {
 			hits = append(hits, uint32(at))
 		}
 	}
@@ -249,12 +249,12 @@ func hitsIn[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
 }
 
 // place is a part of a text where a value stands, and the number of its mark.
-type place struct{ from, to, mark uint32 }
+type textRange struct{ from, to, mark uint32 }
 
 // match appends the places of the forms that stand where there are hits, the longest at
 // each. Places that overlap are one, with the mark of the first. The span of a part of the
 // text is what it comes from.
-func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, places []place, span func(from, to int) (int, int)) []place {
+func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, places []textRange, span func(from, to int) (int, int)) []textRange {
 	if len(hits) == 0 {
 		return places
 	}
@@ -275,7 +275,7 @@ func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, pla
 			if last := len(places) - 1; last >= first && uint32(from) < places[last].to {
 				places[last].to = max(places[last].to, uint32(to))
 			} else {
-				places = append(places, place{uint32(from), uint32(to), uint32(mark)})
+				places = append(places, textRange{uint32(from), uint32(to), uint32(mark)})
 			}
 			break
 		}
@@ -284,8 +284,8 @@ func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, pla
 }
 
 // find returns where values stand in a text, in order. Places may overlap.
-func find[T string | []byte](r *redactor, text T) []place {
-	if len(r.exact.marks) == 0 || len(text) < shortest {
+func find[T string | []byte](r *redactor, text T) []textRange {
+	if len(r.exact.marks) == 0 || len(text) < minFormLen {
 		return nil
 	}
 	clear := isClear(text, r.decoded)
@@ -293,10 +293,10 @@ func find[T string | []byte](r *redactor, text T) []place {
 		return nil
 	}
 	s := r.scratch.Get().(*scratch)
-	if len(text) <= kept {
+	if len(text) <= maxReusedText {
 		defer r.scratch.Put(s)
 	}
-	var places []place
+	var places []textRange
 	inCanonical := func() {
 		if len(s.text.hits) > 0 {
 			s.text.fold()
@@ -316,16 +316,16 @@ func find[T string | []byte](r *redactor, text T) []place {
 		inCanonical()
 	}
 	if r.literal || decoded {
-		s.hits = hitsIn(r.exact, text, s.hits[:0])
+		s.hits = findHits(r.exact, text, s.hits[:0])
 		places = match(r.exact, s, text, s.hits, places, func(from, to int) (int, int) { return from, to })
-		slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+		slices.SortStableFunc(places, func(a, b textRange) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	}
 	return places
 }
 
 // replaced returns a text with marks in the places of values, and the text itself where
 // there are none. Of places that overlap the first has its mark there, as in [redact.Over].
-func (r *redactor) replace(text []byte, places []place) []byte {
+func (r *redactor) replace(text []byte, places []textRange) []byte {
 	if len(places) == 0 {
 		return text
 	}
@@ -333,7 +333,7 @@ func (r *redactor) replace(text []byte, places []place) []byte {
 	last := uint32(0)
 	for _, p := range places {
 		if p.from >= last {
-			out = append(append(out, text[last:p.from]...), r.marks[p.mark]...)
+			out = append(append(out, text[last:p.from]...), r.placeholders[p.mark]...)
 		}
 		last = max(last, p.to)
 	}
@@ -342,12 +342,12 @@ func (r *redactor) replace(text []byte, places []place) []byte {
 
 func (r *redactor) Find(spans []redact.Span, text string) []redact.Span {
 	for _, p := range find(r, text) {
-		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: r.marks[p.mark]})
+		spans = append(spans, redact.Span{From: int(p.from), To: int(p.to), Mark: r.placeholders[p.mark]})
 	}
 	return spans
 }
 
-func (r *redactor) Longest() int { return r.longest }
+func (r *redactor) Longest() int { return r.maxLen }
 
 func (r *redactor) redact(text string) string { return redact.Over(text, r) }
 
@@ -360,7 +360,7 @@ const sumStride = 4
 
 var point = rand.Uint64N(prime-256) + 256
 
-func times(a, b uint64) uint64 {
+func mulMod(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	sum := low&prime + (high<<3 | low>>61)
 	if sum >= prime {
@@ -369,8 +369,8 @@ func times(a, b uint64) uint64 {
 	return sum
 }
 
-func step(sum uint64, b byte) uint64 {
-	sum = times(sum, point) + uint64(b) + 1
+func addByte(sum uint64, b byte) uint64 {
+	sum = mulMod(sum, point) + uint64(b) + 1
 	if sum >= prime {
 		sum -= prime
 	}
@@ -381,9 +381,9 @@ func powerOf(bytes int) uint64 {
 	power, square := uint64(1), point
 	for ; bytes > 0; bytes >>= 1 {
 		if bytes&1 == 1 {
-			power = times(power, square)
+			power = mulMod(power, square)
 		}
-		square = times(square, square)
+		square = mulMod(square, square)
 	}
 	return power
 }
@@ -395,7 +395,7 @@ func sumsOf[T string | []byte](text T, sums []uint64) []uint64 {
 		if i%sumStride == 0 {
 			sums = append(sums, sum)
 		}
-		sum = step(sum, text[i])
+		sum = addByte(sum, text[i])
 	}
 	if len(text)%sumStride == 0 {
 		sums = append(sums, sum)
@@ -403,16 +403,16 @@ func sumsOf[T string | []byte](text T, sums []uint64) []uint64 {
 	return sums
 }
 
-func upTo[T string | []byte](text T, sums []uint64, end int) uint64 {
+func prefixSum[T string | []byte](text T, sums []uint64, end int) uint64 {
 	sum := sums[end/sumStride]
 	for i := end - end%sumStride; i < end; i++ {
-		sum = step(sum, text[i])
+		sum = addByte(sum, text[i])
 	}
 	return sum
 }
 
 func sumOf[T string | []byte](text T, sums []uint64, at int, z size) uint64 {
-	sum := upTo(text, sums, at+z.bytes) + prime - times(upTo(text, sums, at), z.power)
+	sum := prefixSum(text, sums, at+z.bytes) + prime - mulMod(prefixSum(text, sums, at), z.power)
 	if sum >= prime {
 		sum -= prime
 	}
@@ -422,7 +422,7 @@ func sumOf[T string | []byte](text T, sums []uint64, at int, z size) uint64 {
 func formOf(text string) form {
 	sum := uint64(0)
 	for i := range len(text) {
-		sum = step(sum, text[i])
+		sum = addByte(sum, text[i])
 	}
 	return form{key{headOf(text, 0), len(text), sum}, filterOf(text, 0)}
 }

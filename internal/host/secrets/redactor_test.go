@@ -22,7 +22,7 @@ func holding(t *testing.T, values ...string) *Store {
 	s := New(Options{LookupEnv: func(name string) (string, bool) { return values[name[0]-'a'], true }})
 	for n := range values {
 		name := string(rune('a' + n))
-		s.Set([]Def{{Name: name, Env: name}})
+		s.Set([]Definition{{Name: name, Env: name}})
 		if _, err := s.Resolve(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -83,10 +83,10 @@ func TestNoValueCoversAPartOfAnother(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	chosen := redact.NewText(json.RawMessage(`["the key is sk_live_","sk_live_"]`), []string{"/*"})
-	if got := chosen.Hide("the key is sk_live_AB12CD; sk_live_?", s.Net()); got != "[sensitive]; [sensitive]?" {
+	if got := chosen.Hide("the key is sk_live_AB12CD; sk_live_?", s.Matcher()); got != "[sensitive]; [sensitive]?" {
 		t.Errorf("got %s", got)
 	}
-	if got := chosen.HideJSON(json.RawMessage(`{"it is sk_live_AB12CD":["a sk_live_ sk_live_AB12CD"]}`), s.Net()); string(got) != `{"it is [secret:a]":["a [sensitive] [secret:a]"]}` {
+	if got := chosen.HideJSON(json.RawMessage(`{"it is sk_live_AB12CD":["a sk_live_ sk_live_AB12CD"]}`), s.Matcher()); string(got) != `{"it is [secret:a]":["a [sensitive] [secret:a]"]}` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -149,21 +149,21 @@ func TestTheLongerValueIsHiddenFirst(t *testing.T) {
 func TestOldValuesStayHidden(t *testing.T) {
 	value := ""
 	s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
-	for i := range 3 * remembered {
+	for i := range 3 * maxOldValues {
 		value = fmt.Sprintf("value-%04d", i)
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		if _, err := s.Resolve(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.Set(nil)
-	for i := range remembered {
-		if got := s.Redact(fmt.Sprintf("value-%04d", 3*remembered-1-i)); got != "[secret:s]" {
+	for i := range maxOldValues {
+		if got := s.Redact(fmt.Sprintf("value-%04d", 3*maxOldValues-1-i)); got != "[secret:s]" {
 			t.Errorf("%d values ago: %q", i, got)
 		}
 	}
-	if n := len(s.hidden["s"]); n != remembered {
-		t.Errorf("%d values are remembered, want %d", n, remembered)
+	if n := len(s.values["s"]); n != maxOldValues {
+		t.Errorf("%d values are remembered, want %d", n, maxOldValues)
 	}
 }
 
@@ -196,7 +196,7 @@ func FuzzNoValueIsLeft(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, before, after string) {
 		v := newRedactor(map[string][]secretForms{"n": {newSecretForms(value)}})
 		got := v.redact(before + value + after)
-		if len(value) >= shortest && strings.Contains(strings.ReplaceAll(got, "[secret:n]", byteNotIn(value)), value) {
+		if len(value) >= minFormLen && strings.Contains(strings.ReplaceAll(got, "[secret:n]", byteNotIn(value)), value) {
 			t.Errorf("the value %q is left in %q", value, got)
 		}
 		plain := before + after
@@ -210,7 +210,7 @@ func FuzzNoValueIsLeft(f *testing.F) {
 // canonicalForms returns the forms of a value that are looked for in canonical texts.
 func canonicalForms(value string) (forms []string) {
 	for _, form := range decodedForms(value) {
-		if form = canonicalOf(form); len(form) >= shortest {
+		if form = canonicalOf(form); len(form) >= minFormLen {
 			forms = append(forms, form)
 		}
 	}
@@ -230,7 +230,7 @@ func byteNotIn(s string) string {
 
 func containsAny(s string, forms []string) bool {
 	for _, f := range forms {
-		if len(f) >= shortest && strings.Contains(s, f) {
+		if len(f) >= minFormLen && strings.Contains(s, f) {
 			return true
 		}
 	}

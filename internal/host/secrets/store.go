@@ -38,13 +38,13 @@ const (
 	commandTimeout = 10 * time.Second
 	// remembered is how many values of one name stay hidden as it changes, and
 	// rememberedOfUsers of one of which each user has another: those used last.
-	remembered        = 8
-	rememberedOfUsers = 256
+	maxOldValues     = 8
+	maxOldUserValues = 256
 )
 
 // Def says where the value of a secret comes from: exactly one of Env, File,
 // Command and OAuth is set.
-type Def struct {
+type Definition struct {
 	Name string
 	// Env is the name of a variable.
 	Env string
@@ -55,7 +55,7 @@ type Def struct {
 	// OAuth is the client that gets tokens, of which the value is the newest.
 	OAuth *oauth.Client
 	// Reveal says that scripts may read the value.
-	Reveal bool
+	ScriptReadable bool
 }
 
 // Options are a Store's doors to the outside.
@@ -70,10 +70,10 @@ type Options struct {
 	// variables, which hold other secrets, and without values of variable blocks.
 	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)
 	// Tokens gets the tokens of clients. Nil means that there are none.
-	Tokens *oauth.Issuer
+	Tokens *oauth.Broker
 	// Vault returns where the tokens of users are kept that the secret of a key
 	// is; it is needed for clients that have any.
-	Vault func(key string) oauth.Vault
+	NewVault func(key string) oauth.Vault
 }
 
 // Store resolves secrets and hides their values. It is safe for concurrent use.
@@ -82,25 +82,25 @@ type Store struct {
 	redactor atomic.Pointer[redactor] // over all that is in hidden
 	// unseen says that variables and files may hold what is not in hidden; looking
 	// is held by who looks.
-	unseen  atomic.Bool
-	looking sync.Mutex
+	needsPreload atomic.Bool
+	preloadMu    sync.Mutex
 
 	mu sync.Mutex
 	// entries are the definitions by name, as they are now, and by key, as they
 	// are and were for the last generations.
 	entries    map[string]*entry
 	generation uint64
-	hidden     map[string][]secretForms // values of each name, that which was used last at the end
+	values     map[string][]secretForms // values of each name, that which was used last at the end
 }
 
 // An entry is one definition, and its value once that is known.
 type entry struct {
-	def        Def
+	def        Definition
 	generation uint64 // the last that had the definition
 	// tokens are those of the client, users those of its users; one of them is nil,
 	// and both of other definitions.
-	tokens *oauth.Source
-	users  *oauth.Users
+	tokens *oauth.ClientCredentials
+	users  *oauth.UserTokens
 
 	reading chan struct{} // holds one token while someone reads the value
 	value   string        // guarded by the mutex of the Store, as is known
@@ -117,45 +117,45 @@ func New(o Options) *Store {
 	if o.RunCommand == nil {
 		o.RunCommand = runCommand
 	}
-	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]secretForms{}}
+	s := &Store{options: o, entries: map[string]*entry{}, values: map[string][]secretForms{}}
 	s.redactor.Store(newRedactor(nil))
 	return s
 }
 
 // generations is for how many calls of Set a definition that is gone can still
 // be asked for by its key, by those who began when it held.
-const generations = 16
+const retainedGenerations = 16
 
 func (s *Store) LookupEnv(name string) (string, bool) { return s.options.LookupEnv(name) }
 
 // Set replaces all definitions. Each value is read again when it is next asked
 // for, so that Set also takes up new values of old definitions. Definitions of
 // before stay known by their keys for a while.
-func (s *Store) Set(defs []Def) {
+func (s *Store) Set(defs []Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
 	maps.DeleteFunc(s.entries, func(id string, e *entry) bool {
-		return id == e.def.Name || s.generation-e.generation > generations
+		return id == e.def.Name || s.generation-e.generation > retainedGenerations
 	})
 	for _, d := range defs {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
 		switch {
 		case d.OAuth == nil || s.options.Tokens == nil:
 		case d.OAuth.ForUsers():
-			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.Vault(d.Key()))
+			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.NewVault(d.Key()))
 		default:
 			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
-	s.unseen.Store(slices.ContainsFunc(defs, rests))
+	s.needsPreload.Store(slices.ContainsFunc(defs, isPreloadable))
 	if s.options.Tokens != nil {
-		s.options.Tokens.Retain(keysOf(defs))
+		s.options.Tokens.KeepOnly(keysOf(defs))
 	}
 }
 
-func keysOf(defs []Def) []string {
+func keysOf(defs []Definition) []string {
 	keys := make([]string, len(defs))
 	for i, d := range defs {
 		keys[i] = d.Key()
@@ -191,11 +191,11 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 
 // Reveal is [Store.Resolve] for a script, which may read only what its
 // definition reveals.
-func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
+func (s *Store) ResolveForScript(ctx context.Context, id string) (string, error) {
 	s.mu.Lock()
 	e, ok := s.entries[id]
 	s.mu.Unlock()
-	if ok && !e.def.Reveal {
+	if ok && !e.def.ScriptReadable {
 		return "", fmt.Errorf("secret %q is not revealed to scripts", e.def.Name)
 	}
 	return s.Resolve(ctx, id)
@@ -227,7 +227,7 @@ func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.keep(e, value)
+	s.store(e, value)
 	return value, nil
 }
 
@@ -238,27 +238,27 @@ func (s *Store) known(e *entry) (string, bool) {
 }
 
 // keep remembers a value, and hides it before anyone can use it.
-func (s *Store) keep(e *entry, value string) {
+func (s *Store) store(e *entry, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.value, e.known = value, true
-	s.hide(map[string]string{e.def.Name: value})
+	s.addValues(map[string]string{e.def.Name: value})
 }
 
-func mark(name string) string { return "[secret:" + name + "]" }
+func placeholder(name string) string { return "[secret:" + name + "]" }
 
 // keyMark parts the name from the rest of a key. No name holds it.
-const keyMark = "#"
+const keySeparator = "#"
 
 // Key names this very definition: another source of the same name has another
 // key. A call that began before a reload asks for its secrets by key, so that
 // the new value never goes where only the old one was meant to go.
-func (d Def) Key() string {
+func (d Definition) Key() string {
 	h := sha256.New()
 	for _, part := range append([]string{d.Env, d.File}, d.Command...) {
 		h.Write([]byte(part + "\x00"))
 	}
-	if d.Reveal {
+	if d.ScriptReadable {
 		h.Write([]byte("reveal"))
 	}
 	if d.OAuth != nil {
@@ -266,21 +266,21 @@ func (d Def) Key() string {
 		client, _ := json.Marshal(d.OAuth)
 		h.Write(client)
 	}
-	return d.Name + keyMark + hex.EncodeToString(h.Sum(nil)[:8])
+	return d.Name + keySeparator + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // SplitKey returns the name of a secret, and what tells definitions of that name
 // apart, of which [Def.Key] is made.
 func SplitKey(key string) (name, definition string) {
-	name, definition, _ = strings.Cut(key, keyMark)
+	name, definition, _ = strings.Cut(key, keySeparator)
 	return name, definition
 }
 
 // JoinKey is the key of which SplitKey returns these parts.
-func JoinKey(name, definition string) string { return name + keyMark + definition }
+func JoinKey(name, definition string) string { return name + keySeparator + definition }
 
-func (s *Store) read(ctx context.Context, d Def) (string, error) {
-	value, source, err := s.fetch(ctx, d)
+func (s *Store) read(ctx context.Context, d Definition) (string, error) {
+	value, source, err := s.readSource(ctx, d)
 	value = strings.TrimRight(value, "\r\n")
 	switch {
 	case err != nil:
@@ -293,7 +293,7 @@ func (s *Store) read(ctx context.Context, d Def) (string, error) {
 	return value, nil
 }
 
-func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
+func (s *Store) readSource(ctx context.Context, d Definition) (value, source string, err error) {
 	var raw []byte
 	switch {
 	case d.Env != "":

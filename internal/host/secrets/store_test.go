@@ -35,23 +35,23 @@ func outside() Options {
 func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 	rows := []struct {
 		name string
-		def  Def
+		def  Definition
 		want string
 		err  string
 	}{
-		{"a variable", Def{Env: "TOKEN"}, "from-env", ""},
-		{"a variable that is not set", Def{Env: "OTHER"}, "", `secret "s": environment variable OTHER: it is not set`},
-		{"a file, without the line break at its end", Def{File: "/run/token"}, "from-file", ""},
-		{"a file that is not there", Def{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
-		{"a command, without the line break at its end", Def{Command: []string{"vault", "read", "token"}}, "from-command", ""},
-		{"a command that fails", Def{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
-		{"no source", Def{}, "", `secret "s": definition: it names no env, file, command or oauth`},
+		{"a variable", Definition{Env: "TOKEN"}, "from-env", ""},
+		{"a variable that is not set", Definition{Env: "OTHER"}, "", `secret "s": environment variable OTHER: it is not set`},
+		{"a file, without the line break at its end", Definition{File: "/run/token"}, "from-file", ""},
+		{"a file that is not there", Definition{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
+		{"a command, without the line break at its end", Definition{Command: []string{"vault", "read", "token"}}, "from-command", ""},
+		{"a command that fails", Definition{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
+		{"no source", Definition{}, "", `secret "s": definition: it names no env, file, command or oauth`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			s := New(outside())
 			r.def.Name = "s"
-			s.Set([]Def{r.def})
+			s.Set([]Definition{r.def})
 			got, err := s.Resolve(t.Context(), "s")
 			if got != r.want || text(err) != r.err {
 				t.Errorf("got %q and error %q, want %q and %q", got, text(err), r.want, r.err)
@@ -63,7 +63,7 @@ func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
 	for _, value := range []string{"", "\n", "\r\n\n", strings.Repeat("x", MaxValue+1)} {
 		s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		got, err := s.Resolve(t.Context(), "s")
 		if err == nil || got != "" || strings.Contains(err.Error(), "xxx") {
 			t.Errorf("a value of %d bytes: got %d bytes and error %v", len(value), len(got), err)
@@ -74,7 +74,7 @@ func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
 func TestAStoreWithoutDoorsHasNoEnvironment(t *testing.T) {
 	t.Setenv("MCPD_TEST_SECRET", "value")
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", Env: "MCPD_TEST_SECRET"}})
+	s.Set([]Definition{{Name: "s", Env: "MCPD_TEST_SECRET"}})
 	if _, err := s.Resolve(t.Context(), "s"); err == nil {
 		t.Error("the environment was read behind the caller's back")
 	}
@@ -93,7 +93,7 @@ func TestFilesAreReadFromTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", File: path}, {Name: "endless", File: "/dev/zero"}})
+	s.Set([]Definition{{Name: "s", File: path}, {Name: "endless", File: "/dev/zero"}})
 	if got, err := s.Resolve(t.Context(), "s"); got != "on disk" || err != nil {
 		t.Errorf("got %q and %v", got, err)
 	}
@@ -107,7 +107,7 @@ func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
 	s := New(Options{LookupEnv: func(string) (string, bool) { reads++; return value, true }})
 	for _, want := range []string{"first", "second"} {
 		value = want
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		for range 3 {
 			if got, err := s.Resolve(t.Context(), "s"); got != want || err != nil {
 				t.Errorf("got %q and %v, want %q", got, err, want)
@@ -122,7 +122,7 @@ func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
 func TestAFailureIsNotRemembered(t *testing.T) {
 	set := false
 	s := New(Options{LookupEnv: func(string) (string, bool) { return "value", set }})
-	s.Set([]Def{{Name: "s", Env: "V"}})
+	s.Set([]Definition{{Name: "s", Env: "V"}})
 	if _, err := s.Resolve(t.Context(), "s"); err == nil {
 		t.Fatal("a variable that is not set was read")
 	}
@@ -140,7 +140,7 @@ func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 			time.Sleep(time.Second)
 			return []byte("value"), nil
 		}})
-		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		s.Set([]Definition{{Name: "s", Command: []string{"c"}}})
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -162,7 +162,7 @@ func TestACallerDoesNotWaitForAnotherBeyondItsDeadline(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		s.Set([]Definition{{Name: "s", Command: []string{"c"}}})
 		start := time.Now()
 		var first sync.WaitGroup
 		first.Go(func() {

@@ -28,46 +28,46 @@ func (s *Store) token(ctx context.Context, e *entry, from interface {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hide(map[string]string{e.def.Name: token})
+	s.addValues(map[string]string{e.def.Name: token})
 	return token, nil
 }
 
 // Refused says that somebody did not accept the value of a secret, which was asked
 // for in a context. A token is then renewed, but not at will.
-func (s *Store) Refused(ctx context.Context, id string) {
+func (s *Store) ReportUnauthorized(ctx context.Context, id string) {
 	s.mu.Lock()
 	e, ok := s.entries[id]
 	s.mu.Unlock()
 	switch {
 	case !ok:
 	case e.tokens != nil:
-		e.tokens.Refused()
+		e.tokens.ReportUnauthorized()
 	case e.users != nil:
-		e.users.Refused(ctx)
+		e.users.ReportUnauthorized(ctx)
 	}
 }
 
 // UserOf names the token of a user: by the key of the secret, and the user.
-type UserOf struct{ Key, User string }
+type UserTokenID struct{ Key, User string }
 
 // DropTokens drops the tokens of users of which the function says so by the key of
 // their secret (see [oauth.Users.Drop]), also where calls that began before a reload
 // use a definition that is gone. It returns those that it has found.
-func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserOf, err error) {
-	for key, users := range s.ofUsers() {
+func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserTokenID, err error) {
+	for key, users := range s.userTokens() {
 		had, failed := users.Drop(func(user string) bool { return of(key, user) })
 		err = errors.Join(err, failed)
 		for _, user := range had {
-			dropped = append(dropped, UserOf{key, user})
+			dropped = append(dropped, UserTokenID{key, user})
 		}
 	}
 	return dropped, err
 }
 
-func (s *Store) ofUsers() map[string]*oauth.Users {
+func (s *Store) userTokens() map[string]*oauth.UserTokens {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := map[string]*oauth.Users{}
+	found := map[string]*oauth.UserTokens{}
 	for id, e := range s.entries {
 		if e.users != nil && id == e.def.Key() {
 			found[id] = e.users
@@ -77,7 +77,7 @@ func (s *Store) ofUsers() map[string]*oauth.Users {
 }
 
 // patience is how long output is waited for when a program has ended.
-const patience = time.Second
+const outputTimeout = time.Second
 
 // variablePrefix begins the variables of the environment that give values to
 // variable blocks, which may be sensitive.
@@ -96,8 +96,8 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	})
 	cmd.SysProcAttr = osproc.GroupAttr()
 	cmd.Cancel = func() error { return osproc.KillGroup(cmd.Process) }
-	cmd.WaitDelay = patience
-	var out capped
+	cmd.WaitDelay = outputTimeout
+	var out limitedBuffer
 	cmd.Stdout = &out
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -109,21 +109,21 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return out.taken.Bytes(), nil
+	return out.buffer.Bytes(), nil
 }
 
 // capped takes no more than a value with its line break. It does not embed
 // the buffer, whose ReadFrom knows no bound.
-type capped struct {
-	taken bytes.Buffer
-	full  bool
+type limitedBuffer struct {
+	buffer bytes.Buffer
+	full   bool
 }
 
 // Write fails when there is no room for all of p.
-func (c *capped) Write(p []byte) (int, error) {
-	if c.taken.Len()+len(p) > MaxValue+len("\r\n") {
+func (c *limitedBuffer) Write(p []byte) (int, error) {
+	if c.buffer.Len()+len(p) > MaxValue+len("\r\n") {
 		c.full = true
 		return 0, errTooLong
 	}
-	return c.taken.Write(p)
+	return c.buffer.Write(p)
 }

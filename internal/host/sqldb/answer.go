@@ -18,9 +18,9 @@ import (
 )
 
 // MaxAnswer bounds all rows of an answer, in bytes.
-const MaxAnswer = 4 << 20
+const MaxRowsSize = 4 << 20
 
-type Answer struct {
+type Rows struct {
 	name    string
 	maxRows int
 	size    int
@@ -32,11 +32,11 @@ type Answer struct {
 }
 
 // Begin names the columns. Two of one name cannot both be members of a row.
-func (a *Answer) Begin(columns []string) error {
+func (a *Rows) SetColumns(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
 		if taken[name] {
-			return Fault(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", shown(name))
+			return NewHostError(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", quoteName(name))
 		}
 		taken[name] = true
 		a.size += len(name)
@@ -46,22 +46,22 @@ func (a *Answer) Begin(columns []string) error {
 }
 
 // cell is what every value takes beside its bytes.
-const cell = 8
+const valueOverhead = 8
 
 // Room refuses a row that the answer has no room for: its values take so many bytes.
-func (a *Answer) Room(size int) error {
-	a.size += size + cell*len(a.Columns)
+func (a *Rows) CheckSize(size int) error {
+	a.size += size + valueOverhead*len(a.Columns)
 	switch {
 	case len(a.Rows) >= a.maxRows:
-		return Fault(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
-	case a.size > MaxAnswer:
-		return Fault(scripting.TooLarge, a.name, "the rows take more than 4 MiB; ask for fewer rows or columns")
+		return NewHostError(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
+	case a.size > MaxRowsSize:
+		return NewHostError(scripting.TooLarge, a.name, "the rows take more than 4 MiB; ask for fewer rows or columns")
 	}
 	return nil
 }
 
 // Add adds a row of nil, bool, int64, float64, string and []byte.
-func (a *Answer) Add(values []any) {
+func (a *Rows) Add(values []any) {
 	row := make([]json.RawMessage, len(values))
 	for i, v := range values {
 		row[i] = jsonOf(v, a.redact)
@@ -98,67 +98,67 @@ func jsonOf(v any, redact func([]byte) []byte) json.RawMessage {
 
 // Mocked answers a request with the JSON of a mock: a list of objects that are
 // the rows, or { changes }. It is what tests get in the place of a database.
-func Mocked(g grant.SQL, r *Request, content []byte) ([]byte, error) {
-	a := &Answer{name: r.Name, maxRows: g.MaxRows, redact: func(b []byte) []byte { return b }}
+func MockAnswer(g grant.SQL, r *Query, content []byte) ([]byte, error) {
+	a := &Rows{name: r.Name, maxRows: g.MaxRows, redact: func(b []byte) []byte { return b }}
 	var err error
 	switch r.Method {
 	case "query":
-		err = a.pretend(content)
+		err = a.readMock(content)
 	case "exec":
 		var told struct {
 			Changes *int64 `json:"changes"`
 		}
 		if json.Unmarshal(content, &told) != nil || told.Changes == nil {
-			return nil, Fault(scripting.Unavailable, r.Name, "the mock of exec must be { changes = … }")
+			return nil, NewHostError(scripting.Unavailable, r.Name, "the mock of exec must be { changes = … }")
 		}
 		a.Changes = *told.Changes
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.encoded(r.Method)
+	return a.encode(r.Method)
 }
 
 // pretend takes in the rows of a mock, whose columns are those of its first row.
-func (a *Answer) pretend(content []byte) error {
+func (a *Rows) readMock(content []byte) error {
 	const form = "the mock of query must be a list of objects with the same members: strings, numbers, booleans and null"
 	d := json.NewDecoder(bytes.NewReader(content))
 	var columns []string
-	rows, err := membersOf(d)
+	rows, err := readMockRows(d)
 	for i, row := range rows {
 		if i == 0 {
 			columns = row.names
-			if err := a.Begin(columns); err != nil {
+			if err := a.SetColumns(columns); err != nil {
 				return err
 			}
 		}
 		values := make([]any, len(columns))
 		if len(row.values) != len(columns) {
-			return Fault(scripting.Unavailable, a.name, form)
+			return NewHostError(scripting.Unavailable, a.name, form)
 		}
 		for j, name := range columns {
 			v, ok := row.values[name]
 			if !ok {
-				return Fault(scripting.Unavailable, a.name, form)
+				return NewHostError(scripting.Unavailable, a.name, form)
 			}
 			values[j] = v
 		}
-		if err := a.Room(len(content) / len(rows)); err != nil {
+		if err := a.CheckSize(len(content) / len(rows)); err != nil {
 			return err
 		}
 		a.Add(values)
 	}
 	if err != nil {
-		return Fault(scripting.Unavailable, a.name, form)
+		return NewHostError(scripting.Unavailable, a.name, form)
 	}
 	if columns == nil {
-		return a.Begin([]string{})
+		return a.SetColumns([]string{})
 	}
 	return nil
 }
 
 // member is a row of a mock: its members, and their names in order.
-type member struct {
+type mockRow struct {
 	names  []string
 	values map[string]any
 }
@@ -167,13 +167,13 @@ type member struct {
 var errRow = errors.New("a row is an object of plain values")
 
 // membersOf reads a list of objects of plain values.
-func membersOf(d *json.Decoder) (rows []member, err error) {
+func readMockRows(d *json.Decoder) (rows []mockRow, err error) {
 	var list []json.RawMessage
 	if err := d.Decode(&list); err != nil {
 		return nil, err
 	}
 	for _, item := range list {
-		row := member{values: map[string]any{}}
+		row := mockRow{values: map[string]any{}}
 		inner := json.NewDecoder(bytes.NewReader(item))
 		if t, err := inner.Token(); err != nil || t != json.Delim('{') {
 			return nil, errRow
@@ -200,20 +200,20 @@ func membersOf(d *json.Decoder) (rows []member, err error) {
 
 // maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
 // nothing: a part of a value that is hidden would not be known.
-const maxShown = 200
+const maxQuotedName = 200
 
 // Fault makes the error that the script sees. given is the statement or the path
 // as the script has passed it.
-func Fault(code, given, format string, args ...any) *scripting.HostError {
+func NewHostError(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
 	if given != "" {
-		message = shown(given) + ": " + message
+		message = quoteName(given) + ": " + message
 	}
 	return &scripting.HostError{Code: code, Message: message}
 }
 
-func shown(name string) string {
-	if len(name) > maxShown {
+func quoteName(name string) string {
+	if len(name) > maxQuotedName {
 		return fmt.Sprintf("a name of %d bytes", len(name))
 	}
 	return strings.ToValidUTF8(name, "�")
@@ -226,19 +226,19 @@ func Rejection(database, said string) string {
 }
 
 // explain turns a failure into what the script may know of it.
-func explain(ctx context.Context, driver Driver, r *Request, err error) error {
+func explain(ctx context.Context, driver Driver, r *Query, err error) error {
 	var known *scripting.HostError
 	given := cmp.Or(r.Name, r.given)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return Fault(scripting.TimedOut, given, "the database was not done in time")
+		return NewHostError(scripting.TimedOut, given, "the database was not done in time")
 	case ctx.Err() != nil:
-		return Fault(scripting.Unavailable, given, "the call was cancelled")
+		return NewHostError(scripting.Unavailable, given, "the call was cancelled")
 	}
 	if code, text := driver.Explain(err); text != "" {
-		return Fault(code, given, "%s", text)
+		return NewHostError(code, given, "%s", text)
 	}
-	return Fault(scripting.Unavailable, given, "the database cannot be used now")
+	return NewHostError(scripting.Unavailable, given, "the database cannot be used now")
 }

@@ -65,40 +65,40 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	}
 	driver := b.options.Drivers[d.Driver]
 	if driver == nil {
-		return nil, Fault(scripting.Unavailable, r.Name, "the program has no driver of the database")
+		return nil, NewHostError(scripting.Unavailable, r.Name, "the program has no driver of the database")
 	}
-	a := &Answer{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
+	a := &Rows{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
 	if err := b.run(ctx, d, r, a); err != nil {
 		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
 			slog.String("error", err.Error()))
 		return nil, explain(ctx, driver, r, err)
 	}
-	return a.encoded(method)
+	return a.encode(method)
 }
 
-func (b *Broker) run(ctx context.Context, d Database, r *Request, a *Answer) error {
+func (b *Broker) run(ctx context.Context, d Database, r *Query, a *Rows) error {
 	if d.Chosen {
 		driver, ok := b.options.Drivers[d.Driver].(FileDriver)
 		if !ok {
-			return Fault(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
+			return NewHostError(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
 		}
-		return readChosen(ctx, driver, d.SQL, r, a)
+		return queryFile(ctx, driver, d.SQL, r, a)
 	}
 	p, release, ok := b.lease(d)
 	if !ok {
-		return Fault(scripting.Unavailable, r.Name, "the server is stopping")
+		return NewHostError(scripting.Unavailable, r.Name, "the server is stopping")
 	}
 	defer release()
-	c, err := p.take(ctx)
+	c, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
 	err = c.Run(ctx, r, a)
-	p.give(c)
+	p.put(c)
 	return err
 }
 
-func (a *Answer) encoded(method string) ([]byte, error) {
+func (a *Rows) encode(method string) ([]byte, error) {
 	switch method {
 	case "open":
 		return []byte("{}"), nil

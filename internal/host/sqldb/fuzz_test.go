@@ -38,7 +38,7 @@ func FuzzTheParametersAreThoseOfSQLite(f *testing.F) {
 		}
 		defer c.Close()
 		s, err := c.Prepare(parsed.Text)
-		if errors.Is(err, sqlite.ErrMany) {
+		if errors.Is(err, sqlite.ErrNotSingleStatement) {
 			t.Fatalf("%q is not one statement to SQLite", text)
 		}
 		if err != nil {

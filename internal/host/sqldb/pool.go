@@ -11,10 +11,10 @@ import (
 )
 
 // unused is how long connections stay open when nobody asks for them.
-const unused = 60 * time.Second
+const idleTimeout = 60 * time.Second
 
 // together is how many connections a grant has at once.
-const together = 4
+const maxConns = 4
 
 type key = [sha256.Size]byte
 
@@ -38,9 +38,9 @@ type FileDriver interface {
 // Conn is a connection to a database. One goroutine at a time uses it.
 type Conn interface {
 	// Run runs the statement of a request, and ends it with ctx.
-	Run(ctx context.Context, r *Request, a *Answer) error
+	Run(ctx context.Context, r *Query, a *Rows) error
 	// Sound reports whether the connection can be used again.
-	Sound() bool
+	Healthy() bool
 	Close()
 }
 
@@ -69,8 +69,8 @@ func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 		connect := func(ctx context.Context) (Conn, error) {
 			return b.options.Drivers[d.Driver].Connect(ctx, d.SQL, b.options.Resolve)
 		}
-		p = &pool{connect: connect, slots: make(chan struct{}, together)}
-		p.idle = time.AfterFunc(unused, func() { b.retire(d.key, p) })
+		p = &pool{connect: connect, slots: make(chan struct{}, maxConns)}
+		p.idle = time.AfterFunc(idleTimeout, func() { b.closeIdle(d.key, p) })
 		b.pools[d.key] = p
 	}
 	p.leases++
@@ -81,11 +81,11 @@ func (b *Broker) release(p *pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.leases--; p.leases == 0 && !b.closed {
-		p.idle.Reset(unused)
+		p.idle.Reset(idleTimeout)
 	}
 }
 
-func (b *Broker) retire(k key, p *pool) {
+func (b *Broker) closeIdle(k key, p *pool) {
 	b.mu.Lock()
 	if p.leases > 0 || b.closed {
 		b.mu.Unlock()
@@ -96,7 +96,7 @@ func (b *Broker) retire(k key, p *pool) {
 	p.close()
 }
 
-func (p *pool) take(ctx context.Context) (Conn, error) {
+func (p *pool) get(ctx context.Context) (Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -118,9 +118,9 @@ func (p *pool) take(ctx context.Context) (Conn, error) {
 	return c, err
 }
 
-func (p *pool) give(c Conn) {
+func (p *pool) put(c Conn) {
 	p.mu.Lock()
-	keep := c.Sound() && !p.closed
+	keep := c.Healthy() && !p.closed
 	if keep {
 		p.free = append(p.free, c)
 	}

@@ -23,7 +23,7 @@ import (
 const MaxText = 1 << 20
 
 // Request is one operation on one database.
-type Request struct {
+type Query struct {
 	// Method is what a script calls it: open, query or exec.
 	Method string
 	// Path is the file that the call chooses, in canonical form, "" of a database
@@ -49,61 +49,61 @@ type payload struct {
 // Parse reads the payload of a method, and refuses what can be refused without a
 // database. Mocks ask it, so that a test does not pass with what could never be
 // done. The error is a [*scripting.HostError].
-func (d Database) Parse(method string, data []byte) (*Request, error) {
+func (d Database) Parse(method string, data []byte) (*Query, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, Fault(scripting.Invalid, "", "the operation is malformed")
+		return nil, NewHostError(scripting.Invalid, "", "the operation is malformed")
 	}
-	r := &Request{Method: method, Name: in.Statement}
+	r := &Query{Method: method, Name: in.Statement}
 	switch {
 	case method != "open" && method != "query" && method != "exec":
-		return nil, Fault(scripting.NotGranted, "", "databases have no such operation")
+		return nil, NewHostError(scripting.NotGranted, "", "databases have no such operation")
 	case method == "exec" && !d.Write:
-		return nil, Fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
+		return nil, NewHostError(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
 	case d.Chosen != (in.Path != nil) || method == "open" && !d.Chosen:
-		return nil, Fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
+		return nil, NewHostError(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
 	}
 	if d.Chosen {
-		if err := r.choose(d, *in.Path); err != nil || method == "open" {
+		if err := r.setFile(d, *in.Path); err != nil || method == "open" {
 			return r, err
 		}
 	}
 	return r, r.bind(d, in.Params)
 }
 
-func (r *Request) choose(d Database, given string) (err error) {
+func (r *Query) setFile(d Database, given string) (err error) {
 	r.given = given
 	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, Real: d.Real}, given); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
-		return Fault(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
+		return NewHostError(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
 	}
 	return nil
 }
 
-func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
+func (r *Query) bind(d Database, params map[string]json.RawMessage) error {
 	statement, ok := d.statements[r.Name]
 	switch {
 	case !ok:
-		return Fault(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
+		return NewHostError(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
 	case statement == nil:
-		return Fault(scripting.Invalid, r.Name, "the statement cannot be read")
+		return NewHostError(scripting.Invalid, r.Name, "the statement cannot be read")
 	}
 	r.Statement = statement
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(r.Statement.Parameters, name) {
-			return Fault(scripting.Invalid, r.Name, "the statement has no parameter :%s", shown(name))
+			return NewHostError(scripting.Invalid, r.Name, "the statement has no parameter :%s", quoteName(name))
 		}
 	}
 	for _, name := range r.Statement.Parameters {
 		given, ok := params[name]
 		if !ok {
-			return Fault(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
+			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
 		}
-		v, problem := valueOf(given)
+		v, problem := parseValue(given)
 		if problem != "" {
-			return Fault(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
+			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
 		}
 		r.Values = append(r.Values, v)
 	}
@@ -112,7 +112,7 @@ func (r *Request) bind(d Database, params map[string]json.RawMessage) error {
 
 // valueOf returns a value: JSON that is no list, {"integer": text} or
 // {"base64": text}.
-func valueOf(data json.RawMessage) (v any, problem string) {
+func parseValue(data json.RawMessage) (v any, problem string) {
 	var special struct {
 		Integer *string `json:"integer"`
 		Base64  *string `json:"base64"`
@@ -166,7 +166,7 @@ func textProblem(text string) string {
 }
 
 // String returns the request as mocks name it.
-func (r *Request) String() string {
+func (r *Query) String() string {
 	switch {
 	case r.Method == "open":
 		return "open " + r.Path
@@ -179,7 +179,7 @@ func (r *Request) String() string {
 // readChosen runs a statement on a file that the call chooses. The driver reads the
 // very file that was checked. It takes no lock, so what is written meanwhile is noticed
 // afterwards.
-func readChosen(ctx context.Context, driver FileDriver, g grant.SQL, r *Request, a *Answer) error {
+func queryFile(ctx context.Context, driver FileDriver, g grant.SQL, r *Query, a *Rows) error {
 	const busy = "another program is at work on the database (a -wal or -journal file holds changes); try again when it is done"
 	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, Real: g.Real}, r.given, busy, "-wal", "-journal")
 	if err != nil {
@@ -204,7 +204,7 @@ func readChosen(ctx context.Context, driver FileDriver, g grant.SQL, r *Request,
 	}
 	after, err := opened.Stat()
 	if err == nil && (after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())) {
-		return Fault(scripting.Unavailable, r.given, "the database was written while it was read; try again")
+		return NewHostError(scripting.Unavailable, r.given, "the database was written while it was read; try again")
 	}
 	return err
 }

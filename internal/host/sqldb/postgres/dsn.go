@@ -24,7 +24,7 @@ var errDSN = errors.New("the dsn cannot be read")
 // secret is read as libpq reads it. In another the secrets are the user and the
 // password: the rest is what the file says, and nothing comes from elsewhere.
 func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Config, error) {
-	text, err := resolved(ctx, g, resolve)
+	text, err := resolveDSN(ctx, g, resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Conf
 		if err != nil {
 			return nil, errDSN
 		}
-		harden(config, g.Write)
+		applySafetySettings(config, g.Write)
 		return config, nil
 	}
 	u, err := url.Parse(text)
@@ -44,7 +44,7 @@ func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Conf
 	if err != nil {
 		return nil, err
 	}
-	harden(config, g.Write)
+	applySafetySettings(config, g.Write)
 	return config, nil
 }
 
@@ -52,7 +52,7 @@ func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Conf
 type Resolver = func(ctx context.Context, secret string) (string, error)
 
 // resolved returns the dsn with its secrets, escaped where they are parts of it.
-func resolved(ctx context.Context, g grant.SQL, resolve Resolver) (string, error) {
+func resolveDSN(ctx context.Context, g grant.SQL, resolve Resolver) (string, error) {
 	var text strings.Builder
 	for _, part := range g.DSN.Parts {
 		if part.Secret == "" {
@@ -83,7 +83,7 @@ func escape(value string) string {
 // unsaid are the settings that pgconn takes from variables of the environment and
 // from files in the home folder unless the dsn says them, as they are when nobody
 // says them.
-func unsaid() map[string]string {
+func isolatedSettings() map[string]string {
 	return map[string]string{
 		"sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "",
 		"passfile": "", "krbsrvname": "", "krbspn": "", "connect_timeout": "0", "target_session_attrs": "any", "min_protocol_version": "", "max_protocol_version": "",
@@ -106,7 +106,7 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	said["host"], said["port"], said["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
 	said["user"] = dsn.User.Username()
 	said["password"], _ = dsn.User.Password()
-	settings := unsaid()
+	settings := isolatedSettings()
 	maps.Copy(settings, said)
 	config, err := pgconn.ParseConfig(keywords(settings))
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 
 // grace is how long PostgreSQL has to end a statement before its connection is
 // closed.
-const grace = time.Second
+const cancelGrace = time.Second
 
 type session struct {
 	*pgconn.PgConn
-	write bool
-	spent bool // it cannot be used again
+	write  bool
+	broken bool // it cannot be used again
 }
 
 // Driver connects to PostgreSQL.
@@ -50,14 +50,14 @@ func (Driver) Connect(ctx context.Context, g grant.SQL, resolve Resolver) (sqldb
 
 // harden sets what no dsn sets: a statement that ends with its call is ended at
 // the server, and no message takes more memory than an answer may.
-func harden(config *pgconn.Config, write bool) {
+func applySafetySettings(config *pgconn.Config, write bool) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
-		f.SetMaxBodyLen(2 * sqldb.MaxAnswer)
+		f.SetMaxBodyLen(2 * sqldb.MaxRowsSize)
 		return f
 	}
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: grace}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
 	}
 	for name, value := range map[string]string{
 		"client_encoding": "UTF8", "standard_conforming_strings": "on", "bytea_output": "hex", "datestyle": "ISO",
@@ -72,10 +72,10 @@ func harden(config *pgconn.Config, write bool) {
 	}
 }
 
-func (s *session) Sound() bool { return !s.spent && !s.IsClosed() && s.TxStatus() == 'I' }
+func (s *session) Healthy() bool { return !s.broken && !s.IsClosed() && s.TxStatus() == 'I' }
 
 func (s *session) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), cancelGrace)
 	defer cancel()
 	// What is closed because it failed says so again.
 	_ = s.PgConn.Close(ctx)
@@ -83,22 +83,22 @@ func (s *session) Close() {
 
 // Run runs the statement of a request in a transaction of its own, and forgets
 // what it leaves in the session.
-func (s *session) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error {
+func (s *session) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.spent = true
+	s.broken = true
 	begin := "BEGIN READ ONLY"
 	if s.write {
 		begin = "BEGIN READ WRITE"
 	}
 	// The server ends the statement, too, when nobody is left to ask for that.
-	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+grace).Milliseconds()))
+	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+cancelGrace).Milliseconds()))
 	if err := s.do(ctx, begin); err != nil {
 		return err
 	}
-	if err := s.ask(ctx, cancel, r, a); err != nil {
+	if err := s.query(ctx, cancel, r, a); err != nil {
 		if !s.IsClosed() && s.do(ctx, "ROLLBACK") == nil && s.do(ctx, "DISCARD ALL") == nil {
-			s.spent = false
+			s.broken = false
 		}
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *session) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) er
 		return err
 	}
 	if s.do(ctx, "DISCARD ALL") == nil {
-		s.spent = false
+		s.broken = false
 	}
 	return nil
 }
@@ -118,8 +118,8 @@ func (s *session) do(ctx context.Context, text string) error {
 
 // ask sends the statement with its values, as one that can be no second, and reads
 // the rows. When there are too many it calls cancel, which ends the statement.
-func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *sqldb.Answer) error {
-	rows := s.ExecParams(ctx, r.Statement.Numbered(), texts(r.Values), nil, nil, nil)
+func (s *session) query(ctx context.Context, cancel func(), r *sqldb.Query, a *sqldb.Rows) error {
+	rows := s.ExecParams(ctx, r.Statement.Numbered(), encodeParams(r.Values), nil, nil, nil)
 	err := s.read(rows, r, a)
 	if err != nil {
 		cancel()
@@ -134,7 +134,7 @@ func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *s
 	return closed
 }
 
-func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Answer) error {
+func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Query, a *sqldb.Rows) error {
 	for began := false; rows.NextRow() || !began; began = true {
 		if r.Method != "query" {
 			continue
@@ -145,7 +145,7 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 			for i, f := range fields {
 				names[i] = f.Name
 			}
-			if err := a.Begin(names); err != nil {
+			if err := a.SetColumns(names); err != nil {
 				return err
 			}
 		}
@@ -156,9 +156,9 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 		size, row := 0, make([]any, len(values))
 		for i, v := range values {
 			size += len(v)
-			row[i] = plain(fields[i].DataTypeOID, v)
+			row[i] = decodeText(fields[i].DataTypeOID, v)
 		}
-		if err := a.Room(size); err != nil {
+		if err := a.CheckSize(size); err != nil {
 			return err
 		}
 		a.Add(row)
@@ -166,7 +166,7 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 	return nil
 }
 
-func texts(values []any) [][]byte {
+func encodeParams(values []any) [][]byte {
 	out := make([][]byte, len(values))
 	for i, v := range values {
 		switch v := v.(type) {
@@ -196,7 +196,7 @@ const (
 	oidFloat8 = 701
 )
 
-func plain(oid uint32, text []byte) any {
+func decodeText(oid uint32, text []byte) any {
 	if text == nil {
 		return nil
 	}

@@ -44,26 +44,26 @@ type Conn struct {
 
 // Why statements end before they are done.
 const (
-	running int32 = iota
-	stopped
-	starved
+	stateRunning int32 = iota
+	stateInterrupted
+	stateOutOfMemory
 )
 
 // word is the size of the largest thing that is passed by address.
-const word = 8
+const wordSize = 8
 
 func Open(o Options) (*Conn, error) {
-	if !counts {
+	if !memStatusEnabled {
 		return nil, &Error{Code: sqlite3.SQLITE_MISUSE, Message: "SQLite does not count its memory"}
 	}
 	c := &Conn{tls: libc.NewTLS()}
 	var err error
-	if c.flag, err = libc.CString(string(make([]byte, word))); err != nil {
+	if c.flag, err = libc.CString(string(make([]byte, wordSize))); err != nil {
 		c.tls.Close()
 		return nil, err
 	}
 	if err = c.open(o); err == nil {
-		err = c.confine(o)
+		err = c.restrict(o)
 	}
 	if err != nil {
 		c.Close()
@@ -89,12 +89,12 @@ func (c *Conn) open(o Options) error {
 	if o.Write {
 		flags = sqlite3.SQLITE_OPEN_READWRITE
 	}
-	out := c.tls.Alloc(word)
-	defer c.tls.Free(word)
+	out := c.tls.Alloc(wordSize)
+	defer c.tls.Free(wordSize)
 	libc.AtomicStorePInt32(out, 0)
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, out, flags|sqlite3.SQLITE_OPEN_FULLMUTEX|sqlite3.SQLITE_OPEN_URI|sqlite3.SQLITE_OPEN_EXRESCODE, vfs)
 	c.db = libc.AtomicLoadPUintptr(out)
-	return c.failed(rc)
+	return c.errorOf(rc)
 }
 
 func address(o Options) string {
@@ -110,13 +110,13 @@ func address(o Options) string {
 }
 
 // Stop ends the statement that runs, and each that would follow.
-func (c *Conn) Stop() { libc.AtomicStorePInt32(c.flag, stopped) }
+func (c *Conn) Interrupt() { libc.AtomicStorePInt32(c.flag, stateInterrupted) }
 
 // Resume lets statements run again after [Conn.Stop].
-func (c *Conn) Resume() { libc.AtomicStorePInt32(c.flag, running) }
+func (c *Conn) Resume() { libc.AtomicStorePInt32(c.flag, stateRunning) }
 
 // Wait bounds how long a statement waits for the lock of another.
-func (c *Conn) Wait(d time.Duration) {
+func (c *Conn) SetBusyTimeout(d time.Duration) {
 	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(max(0, d.Milliseconds())))
 }
 
@@ -135,20 +135,20 @@ type Error struct {
 	// Message may hold words of the statement, and of the file.
 	Message string
 	// Starved says that the statement took more memory than there is.
-	Starved bool
+	OutOfMemory bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
 // failed returns the error of a result code, nil when it tells of success.
-func (c *Conn) failed(rc int32) error {
+func (c *Conn) errorOf(rc int32) error {
 	if rc == sqlite3.SQLITE_OK || rc == sqlite3.SQLITE_ROW || rc == sqlite3.SQLITE_DONE {
 		return nil
 	}
 	e := &Error{Code: int(rc & 0xff), Message: "SQLite cannot be started"}
 	if c.db != 0 {
 		e.Message = libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
-		e.Starved = libc.AtomicLoadPInt32(c.flag) == starved
+		e.OutOfMemory = libc.AtomicLoadPInt32(c.flag) == stateOutOfMemory
 	}
 	return e
 }
@@ -159,7 +159,7 @@ func (c *Conn) run(text string) error {
 		return err
 	}
 	defer libc.Xfree(c.tls, p)
-	return c.failed(sqlite3.Xsqlite3_exec(c.tls, c.db, p, 0, 0, 0))
+	return c.errorOf(sqlite3.Xsqlite3_exec(c.tls, c.db, p, 0, 0, 0))
 }
 
 // maxMemory bounds what all statements of the process have at once, in bytes.
@@ -168,7 +168,7 @@ const maxMemory = 128 << 20
 
 // steps is how many operations of SQLite's machine lie between two looks at what
 // would end a statement.
-const steps = 200
+const progressInterval = 200
 
 // The bounds of a statement, beside its time and its memory.
 const (
@@ -179,18 +179,18 @@ const (
 
 // counts says that SQLite counts its memory, which has to be settled before the
 // process opens its first file.
-var counts = count()
+var memStatusEnabled = enableMemStatus()
 
-func count() bool {
+func enableMemStatus() bool {
 	tls := libc.NewTLS()
 	defer tls.Close()
-	arguments := tls.Alloc(word)
-	defer tls.Free(word)
+	arguments := tls.Alloc(wordSize)
+	defer tls.Free(wordSize)
 	return sqlite3.Xsqlite3_config(tls, sqlite3.SQLITE_CONFIG_MEMSTATUS, libc.VaList(arguments, int32(1))) == sqlite3.SQLITE_OK
 }
 
 // confine takes from a connection all that statements do not need.
-func (c *Conn) confine(o Options) error {
+func (c *Conn) restrict(o Options) error {
 	for id, most := range map[int32]int{
 		sqlite3.SQLITE_LIMIT_LENGTH: o.MaxValue, sqlite3.SQLITE_LIMIT_SQL_LENGTH: maxStatement,
 		sqlite3.SQLITE_LIMIT_COLUMN: maxColumns, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: maxPattern,
@@ -214,24 +214,24 @@ func (c *Conn) confine(o Options) error {
 	if err := c.run(fmt.Sprintf("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA cache_size = -2000; PRAGMA foreign_keys = ON; PRAGMA query_only = %s", readOnly)); err != nil {
 		return err
 	}
-	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, steps, pointer(look), c.flag)
-	return c.failed(sqlite3.Xsqlite3_set_authorizer(c.tls, c.db, pointer(authorize), write))
+	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, progressInterval, funcPtr(progressHandler), c.flag)
+	return c.errorOf(sqlite3.Xsqlite3_set_authorizer(c.tls, c.db, funcPtr(authorize), write))
 }
 
 func (c *Conn) configure(option, on int32) error {
-	arguments := c.tls.Alloc(2 * word)
-	defer c.tls.Free(2 * word)
-	return c.failed(sqlite3.Xsqlite3_db_config(c.tls, c.db, option, libc.VaList(arguments, on, uintptr(0))))
+	arguments := c.tls.Alloc(2 * wordSize)
+	defer c.tls.Free(2 * wordSize)
+	return c.errorOf(sqlite3.Xsqlite3_db_config(c.tls, c.db, option, libc.VaList(arguments, on, uintptr(0))))
 }
 
 // pointer returns what C calls a function by.
-func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
+func funcPtr[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 // look ends a statement whose connection is stopped, or when there is no memory
 // left.
-func look(tls *libc.TLS, flag uintptr) int32 {
-	if libc.AtomicLoadPInt32(flag) == running && sqlite3.Xsqlite3_memory_used(tls) > maxMemory {
-		libc.AtomicStorePInt32(flag, starved)
+func progressHandler(tls *libc.TLS, flag uintptr) int32 {
+	if libc.AtomicLoadPInt32(flag) == stateRunning && sqlite3.Xsqlite3_memory_used(tls) > maxMemory {
+		libc.AtomicStorePInt32(flag, stateOutOfMemory)
 	}
 	return libc.AtomicLoadPInt32(flag)
 }

@@ -86,7 +86,7 @@ func TestAStoppedStatementEnds(t *testing.T) {
 			ended <- err
 		}()
 		<-begun
-		c.Stop()
+		c.Interrupt()
 		var failure *Error
 		if err := <-ended; !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_INTERRUPT {
 			t.Errorf("%s ends with %v", text, err)
@@ -102,7 +102,7 @@ func TestAStatementEndsBeforeItHasTakenAllMemory(t *testing.T) {
 	c := open(t, Options{Path: database(t)})
 	_, err := rows(c, endless+"i, zeroblob(100000) FROM n ORDER BY -i")
 	var failure *Error
-	if !errors.As(err, &failure) || !failure.Starved {
+	if !errors.As(err, &failure) || !failure.OutOfMemory {
 		t.Errorf("got %v", err)
 	}
 }
