@@ -13,38 +13,38 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Asking is what a body may ask, and whom.
+// InputPolicy says what a script may request from the client.
 type InputPolicy struct {
-	// Grant is nil when nobody may be asked.
+	// Grant is nil if the script may request nothing.
 	Grant  *grant.Ask
 	Client call.Capabilities
-	// Round is how often the call has been suspended.
+	// Round counts the suspensions of the call so far.
 	Round int
-	// Nested says that another call waits for this one, which therefore cannot
-	// wait for the client.
+	// InNestedCall means that another call waits for this one, so this one cannot wait for the
+	// client.
 	InNestedCall bool
-	// Planned says that code plans the call, which ends when it asks.
+	// InDryRun means that the call is planned by code; it ends when it requests input.
 	InDryRun bool
 }
 
-// The bounds of asking unless the grant says otherwise.
+// The limits that apply if the grant sets none.
 const (
 	defaultRounds = 10
 	defaultTokens = 4096
 )
 
-// askParams are the parameters of requests that decide whether they may be sent.
+// inputParams are the parameters that decide whether a request may be sent.
 type inputParams struct {
 	Mode      string
 	URL, ID   *string
 	Schema    json.RawMessage
 	MaxTokens int
-	// Tools says that tools, or the choice of them, are for a model.
+	// Tools reports whether tools, or a tool choice, are sent to the model.
 	Tools bool
 }
 
-// UnmarshalJSON reads the members that have these names to the letter, as clients do:
-// a member of another case would be judged for the one that they take.
+// UnmarshalJSON matches member names case-sensitively, as clients do: otherwise a member in
+// another case would be checked instead of the one that the client reads.
 func (p *inputParams) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -61,7 +61,8 @@ func (p *inputParams) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ask lets what the body asks reach the client, in another run of the call.
+// requestInput checks input requests of the script. If they are allowed it returns
+// [scripting.ErrSuspended], and the call continues in another execution.
 func (h *RunHost) requestInput(payload []byte) error {
 	var p struct{ Requests []call.AskRequest }
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -97,8 +98,8 @@ func (h *RunHost) requestInput(payload []byte) error {
 	return scripting.ErrSuspended
 }
 
-// rounds returns how often a call may ask before it asks this. What the server itself
-// has to ask is not for the grant to bound.
+// maxRounds returns how often the call may request input, including these requests. The grant
+// does not limit consent requests of the server itself.
 func (h *RunHost) maxRounds(asked []call.AskRequest) int {
 	most := defaultRounds
 	if h.InputPolicy.Grant != nil && h.InputPolicy.Grant.MaxRounds > 0 {
@@ -111,7 +112,7 @@ func (h *RunHost) maxRounds(asked []call.AskRequest) int {
 	return most
 }
 
-// mayConsent judges a question of this server itself.
+// checkConsent checks a consent request of the server itself.
 func (h *RunHost) checkConsent(params inputParams) error {
 	switch {
 	case h.InputPolicy.InNestedCall:
@@ -122,7 +123,7 @@ func (h *RunHost) checkConsent(params inputParams) error {
 	return requireCapability(true, h.InputPolicy.Client.Form, "elicitation")
 }
 
-// nested refuses what is asked in a call that another call waits for.
+// errNested refuses an input request in a nested call.
 func errNested(instead string) error {
 	return &scripting.HostError{
 		Code: scripting.Capability, Message: "a tool that another tool calls cannot ask the client; " + instead, Details: []byte(`{"requiredCapabilities":{}}`),
@@ -158,9 +159,8 @@ func (h *RunHost) checkInputRequest(method string, params inputParams) error {
 	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
 }
 
-// mayElicit judges a question to the user. A form without a page and a page without a form
-// are all that there is: what is neither, or both, a client may take for the one that was
-// not judged.
+// checkElicit checks a request to the user, in form or URL mode. It rejects a mix of both: the
+// client could show the part that was not checked.
 func (h *RunHost) checkElicit(params inputParams) error {
 	granted, can := h.InputPolicy.Grant, h.InputPolicy.Client
 	invalid := func(message string) error { return &scripting.HostError{Code: scripting.Invalid, Message: message} }
@@ -182,8 +182,8 @@ func (h *RunHost) checkElicit(params inputParams) error {
 	return invalid("users are asked by a form or by a url")
 }
 
-// allowed refuses what is not granted, and what the client cannot answer, which
-// lacks the capability at the path then.
+// requireCapability returns an error if the request is not granted, or if the client lacks the
+// capability at the path.
 func requireCapability(granted, possible bool, capability ...string) error {
 	switch {
 	case !granted:

@@ -18,8 +18,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// variable returns a variable of the environment of a test: what a mock says,
-// and nothing without one.
+// variable returns the mocked value of an environment variable; without a mock it is not set.
 func (m *Mocks) variable(name string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,8 +26,7 @@ func (m *Mocks) variable(name string) (string, bool) {
 	return string(mock.Body), ok
 }
 
-// secret answers what a body reads in a test: what a mock says, and never what
-// the secret holds.
+// secret returns the mocked value of a secret, never the real one.
 func (m *Mocks) secret(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,8 +40,7 @@ func (m *Mocks) secret(name string) ([]byte, error) {
 	return encodeSecret(name, string(mock.Body)), nil
 }
 
-// file answers an operation on files. What the broker would refuse without
-// looking at the disk is refused here, too.
+// file answers a file operation. It makes the checks of the broker that need no disk access.
 func (m *Mocks) file(folder *files.GrantedRoot, method string, payload []byte) ([]byte, error) {
 	request, err := folder.Parse(method, payload)
 	if err != nil {
@@ -64,7 +61,7 @@ func (m *Mocks) file(folder *files.GrantedRoot, method string, payload []byte) (
 	return folder.MockAnswer(request, mock.Body)
 }
 
-// example is the rest of a mock block that would answer.
+// example returns the body of a mock block that would answer.
 func example(method string, written []byte) string {
 	switch method {
 	case "list":
@@ -79,7 +76,7 @@ func example(method string, written []byte) string {
 	return `{ text = "" }`
 }
 
-// execute answers for a program. What the broker would refuse is refused here, too.
+// execute answers for a program. It makes the checks of the broker.
 func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
 	arguments, err := p.Parse(payload)
 	if err != nil {
@@ -101,8 +98,8 @@ func (m *Mocks) execute(p execs.Program, payload []byte) ([]byte, error) {
 	return execs.EncodeResult(end.Code, []byte(end.Stdout), []byte(end.Stderr)), nil
 }
 
-// commandLine writes arguments in one line, of which no two are alike: those that
-// are empty, or hold blanks or what could not be told from quotes, are quoted.
+// commandLine formats arguments on one line, uniquely: it quotes arguments that are empty, or
+// hold blanks or quotes.
 func commandLine(arguments []string) string {
 	words := make([]string, len(arguments))
 	for i, a := range arguments {
@@ -114,11 +111,10 @@ func commandLine(arguments []string) string {
 	return strings.Join(words, " ")
 }
 
-// kept are the values of one test, in a store of its own. Mocks say what it
-// holds at the beginning.
+// mockKV holds the kv values of one test in its own store, filled from the mocks.
 type mockKV struct {
 	broker *kv.Broker
-	// begun are the spaces that hold what the mocks say.
+	// filled are the spaces that were filled from the mocks.
 	filled map[string]bool
 }
 
@@ -142,7 +138,7 @@ func (m *Mocks) kvOperation(ctx context.Context, g grant.KV, space, op string, p
 	return m.kv.broker.Do(ctx, g, space, op, payload)
 }
 
-// begin keeps what the mocks say in a space; mu is held.
+// fillSpace stores the mocked values in a space. The caller holds mu.
 func (m *Mocks) fillSpace(ctx context.Context, g grant.KV, space string) error {
 	for _, mock := range m.mocks {
 		if mock.Object != kv.Prefix+g.Name {
@@ -159,8 +155,8 @@ func (m *Mocks) fillSpace(ctx context.Context, g grant.KV, space string) error {
 	return nil
 }
 
-// useKeys notes which mocks an operation is of: those under its key, or those
-// that it lists; mu is held.
+// markUsed marks the mocks that an operation uses: by key, or by prefix for list. The caller
+// holds mu.
 func (m *Mocks) markUsed(g grant.KV, payload []byte) {
 	var asked struct {
 		Key    *string `json:"key"`
@@ -177,8 +173,8 @@ func (m *Mocks) markUsed(g grant.KV, payload []byte) {
 	}
 }
 
-// database answers an operation on a database. What the broker would refuse
-// without a database is refused here, too.
+// database answers a database operation. It makes the checks of the broker that need no
+// database.
 func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byte, error) {
 	request, err := d.Parse(method, payload)
 	if err != nil {
@@ -190,7 +186,7 @@ func (m *Mocks) database(d sqldb.Database, method string, payload []byte) ([]byt
 	mock, ok := m.find(object, line)
 	switch {
 	case !ok && method == "open":
-		// A file that nobody says anything else of is there.
+		// A file without a mock exists.
 		return []byte("{}"), nil
 	case !ok && method == "exec":
 		return nil, m.missingMock(object, line, "{\n  json = { changes = 1 }\n}")

@@ -73,7 +73,7 @@ func (h *RunHost) database(ctx context.Context, name, method string, payload []b
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no sql grant of this name"}
 }
 
-// keep carries out an operation on kept values, in the space of who runs.
+// kvOperation carries out a kv operation in the space of the script and its caller.
 func (h *RunHost) kvOperation(ctx context.Context, name, op string, payload []byte) ([]byte, error) {
 	granted, ok := h.KV[name]
 	if !ok {
@@ -89,13 +89,11 @@ func (h *RunHost) kvOperation(ctx context.Context, name, op string, payload []by
 	return h.Values.Do(ctx, granted, space, op, payload)
 }
 
-// Tools calls tools for a body, as the caller of the body would.
+// Tools calls tools on behalf of the caller of a script.
 type Tools interface {
-	// CallTool calls a tool, no longer than ctx lets it, with arguments as a script
-	// gives them: a JSON object, or nil. It returns the tool's value as JSON. An error is a
-	// [*scripting.HostError] with the code and the message that the caller would
-	// have been told. It may be called from any goroutine, until the run of the
-	// body has ended.
+	// CallTool calls a tool, bounded by ctx. The arguments are a JSON object or nil. It returns
+	// the value of the tool as JSON. An error is a [*scripting.HostError] with the code and
+	// message that the caller would see. It is safe for concurrent use until the run has ended.
 	CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
@@ -112,8 +110,8 @@ func (h *RunHost) callTool(ctx context.Context, p grantPayload) ([]byte, error) 
 	return h.untilDeadline(ctx, func(ctx context.Context) (json.RawMessage, error) { return h.Tools.CallTool(ctx, p.Tool, p.Arguments) })
 }
 
-// within does what ends with the run. What failed since the run is over is an
-// answer to nobody: then it waits for that to be known.
+// untilDeadline bounds do by the deadline of the run. If do fails after that, it waits until
+// ctx is done, because the run cannot use the error.
 func (h *RunHost) untilDeadline(ctx context.Context, do func(context.Context) (json.RawMessage, error)) ([]byte, error) {
 	if h.Deadline.IsZero() {
 		return do(ctx)

@@ -17,44 +17,41 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Call is the host of one run of one body.
+// RunHost is the host of one run of one script.
 type RunHost struct {
 	Brokers
-	// Grants are nil of a body that is granted nothing.
+	// Grants are nil if the script has none.
 	*Grants
-	// folders are those of the grants, which count what the run has read and written.
+	// folders are the roots of the fs grants. They count the bytes read and written by the run.
 	folders []*files.GrantedRoot
-	// Tools calls the tools that the body may call; nil where there are none.
+	// Tools calls the tools of the CallableTools grant; nil if there are none.
 	Tools Tools
-	// Ends is when the run is over: what a broker does for it ends then, also where
-	// the context of an operation knows no deadline. The zero time is never.
+	// Deadline is the end of the run. Broker operations end then, even if their context has no
+	// deadline. Zero means none.
 	Deadline time.Time
-	// Caller is for whom the body runs; zero of one that runs for nobody, which has
-	// neither the values nor the tokens of any principal.
+	// Caller is the caller of the script. It is zero if there is none; then the run has no
+	// access to values and tokens of principals.
 	Caller identity.Caller
-	// SecretKeys name the definitions of secrets that hold for this run.
+	// SecretKeys are the keys of the secret definitions that apply to this run, by name.
 	SecretKeys  map[string]string
 	InputPolicy InputPolicy
-	// What, Name and ID tell the operator who speaks: What is "tool" or "hook", and ID that
-	// of the call. RequestID is that of the request which the call is of, also where the
-	// body runs for nobody.
+	// CallerKind, Name and ID identify the script in logs. CallerKind is "tool" or "hook", and
+	// ID is the call id. RequestID is the id of the request, also if there is no Caller.
 	CallerKind, Name, ID, RequestID string
-	// Emit receives what the body tells its caller; nil drops it.
+	// Emit receives notifications for the caller; nil drops them.
 	Emit call.Emitter
-	// Debug says that the caller hears records of the level debug, too.
+	// Debug reports whether the caller receives debug logs.
 	Debug bool
-	// Hide takes sensitive arguments out of what the body logs; nil hides nothing.
+	// Sensitive redacts sensitive arguments in logs; nil redacts nothing.
 	Sensitive *redact.Text
-	// Span is that of the run, and Metrics count its host calls; both do nothing where
-	// nobody asked for it.
+	// Span is the span of the run. Metrics counts host calls; it is nil without metrics.
 	Span    observe.Span
 	Metrics observe.Metrics
-	// Mocks answer instead of the network when the run is a test. What a test
-	// logs reaches nobody.
+	// Mocks replace the brokers in tests. Logs of tests are dropped.
 	Mocks *Mocks
 }
 
-// The payloads of the operations that the host understands (package scripting).
+// The payloads of the operations (package scripting).
 type (
 	logPayload struct {
 		Level   string          `json:"level"`
@@ -67,23 +64,23 @@ type (
 		Total   *float64 `json:"total"`
 		Message string   `json:"message"`
 	}
-	// grantPayload names the grant of an operation: Grant, the Tool to be called, or the
-	// Module with its Function.
+	// grantPayload names the grant of an operation: Grant, the Tool to call, or the Module with
+	// its Function.
 	grantPayload struct {
 		Grant     string          `json:"grant"`
 		Tool      string          `json:"tool"`
 		Module    string          `json:"module"`
 		Function  string          `json:"function"`
 		Arguments json.RawMessage `json:"arguments"`
-		// Consented says that the user was asked already about a request.
+		// Consented reports whether the user was already prompted for this request.
 		Consented bool `json:"consented"`
 	}
 )
 
-// Do answers one operation.
+// Do carries out one operation.
 func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	if !scripting.IsMessage(op) {
-		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for what is logged
+		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for log records
 		if h.Metrics != nil {
 			return h.instrumented(ctx, op, payload)
 		}
@@ -92,7 +89,7 @@ func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) ([
 	return answer, onlyForHTTP(op, err)
 }
 
-// observed is Do for a host call that is told of.
+// instrumented is do with a span and metrics.
 func (h *RunHost) instrumented(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	began, span := time.Now(), h.Span.Client(op[:min(len(op), maxOperation)])
 	answer, err := h.do(span.In(ctx), op, payload)
@@ -106,11 +103,11 @@ func (h *RunHost) instrumented(ctx context.Context, op string, payload []byte) (
 	return answer, err
 }
 
-// maxOperation is how much of the name of an operation names a span, in bytes: it comes
-// from a process that may have been taken over.
+// maxOperation bounds the name of an operation in a span, in bytes: it comes from a process
+// that may be compromised.
 const maxOperation = 64
 
-// outcomeOf says for metrics what became of a host call.
+// outcomeOf returns the metric label of a host call.
 func outcomeOf(err error) string {
 	var refused *scripting.HostError
 	switch {
@@ -155,8 +152,8 @@ func (h *RunHost) do(ctx context.Context, op string, payload []byte) ([]byte, er
 	return h.granted(ctx, op, payload)
 }
 
-// granted does an operation under the grant that its payload names. A call that has
-// ended begins no program, no function and no other call, and changes no kept value.
+// granted carries out an operation under the grant in its payload. After the end of the call it
+// starts no program, function or call, and changes no kv value.
 func (h *RunHost) granted(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	var p grantPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -185,8 +182,8 @@ func (h *RunHost) granted(ctx context.Context, op string, payload []byte) ([]byt
 	return h.kvOperation(ctx, p.Grant, op, payload)
 }
 
-// log writes what a body logs to the log of the server, and passes records of the operation log on
-// to the caller.
+// log writes a record to the log of the server, and sends records of the operation log to the
+// caller.
 func (h *RunHost) log(ctx context.Context, op string, payload []byte) error {
 	var record logPayload
 	if err := json.Unmarshal(payload, &record); err != nil {
@@ -199,7 +196,7 @@ func (h *RunHost) log(ctx context.Context, op string, payload []byte) error {
 	if h.Sensitive != nil {
 		fields = h.Sensitive.HideJSON(fields, h.Secrets.Matcher())
 	}
-	fields = h.Secrets.RedactJSON(fields) // as text, too: a secret may be JSON itself
+	fields = h.Secrets.RedactJSON(fields) // as text, too: a secret may itself be JSON
 	if len(fields) == 0 || string(fields) == "null" {
 		fields = nil
 	}
@@ -207,7 +204,7 @@ func (h *RunHost) log(ctx context.Context, op string, payload []byte) error {
 	if fields != nil {
 		attrs = append(attrs, slog.String("fields", string(fields)))
 	}
-	if record.Trace != "" { // clients are never told
+	if record.Trace != "" { // never sent to clients
 		attrs = append(attrs, slog.String("trace", h.redactText(record.Trace)))
 	}
 	level := levelOf(record.Level)
@@ -218,14 +215,14 @@ func (h *RunHost) log(ctx context.Context, op string, payload []byte) error {
 	return nil
 }
 
-// level is how severe a record is: for the log, and by its name in MCP (2026-07-28
-// server/utilities/logging), which has more of them.
+// level is a log level and its name in MCP, which has more levels (2026-07-28
+// server/utilities/logging).
 type level struct {
 	log slog.Level
 	mcp string
 }
 
-// levelOf returns a level by the name that bodies, or servers behind this one, have for it.
+// levelOf returns the level of a name from a script or an upstream server.
 func levelOf(name string) level {
 	switch name {
 	case "debug":
@@ -261,7 +258,7 @@ func (h *RunHost) progress(payload []byte) error {
 	return nil
 }
 
-// hidden returns what a script writes without the values that are shown to nobody.
+// redactText redacts secrets and sensitive arguments in text of a script.
 func (h *RunHost) redactText(text string) string {
 	if h.Sensitive == nil {
 		return h.Secrets.Redact(text)

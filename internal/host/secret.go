@@ -10,21 +10,20 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// SecretRevealed is the event of the audit log that a body has read a secret: name is
-// that of the secret, tool, resource, template, prompt or hook that of what the body is
-// of, call_id and principal are for which call.
+// EventSecretRevealed is the audit event of a script that read a secret. Its attributes are
+// name (the secret), tool, resource, template, prompt or hook (the name of the script), call_id
+// and principal.
 const EventSecretRevealed = "secret.revealed"
 
-// readSecret is the payload of the operation secret, and its answer.
+// secretPayload is the payload and the result of the operation secret.
 type secretPayload struct {
 	Name string `json:"name"`
-	// Value is absent in a question, and in an answer that is [Withhold]'s.
+	// Value is absent in requests, and in results after [StripSecrets].
 	Value *string `json:"value,omitempty"`
 }
 
-// secret lets a body read a secret that it is granted and that its operator
-// reveals. Each reading is written down before: a body reads a secret once, when it
-// first looks at it, and once more in each run that goes on.
+// secret returns a secret that is granted and readable by scripts. Each read is audited first:
+// a script reads a secret once on first use, and again in each resumed run.
 func (h *RunHost) secret(ctx context.Context, payload []byte) ([]byte, error) {
 	var asked secretPayload
 	if err := json.Unmarshal(payload, &asked); err != nil {
@@ -55,8 +54,8 @@ func encodeSecret(name, value string) []byte {
 	return answer
 }
 
-// Withhold takes the values of secrets out of a journal that may leave the
-// process. It says still which were read.
+// StripSecrets removes the values of secrets from a journal before it leaves the process. The
+// names remain.
 func StripSecrets(j *scripting.Journal) error {
 	return j.Replace(scripting.OpSecret, func(answer []byte) ([]byte, error) {
 		var read secretPayload
@@ -67,8 +66,8 @@ func StripSecrets(j *scripting.Journal) error {
 	})
 }
 
-// Restore reads the secrets again that [Withhold] has taken out of a journal,
-// before a body is run on it. Their values may be others than they were.
+// RestoreSecrets reads the secrets again that [StripSecrets] has removed, before the journal is
+// replayed. Their values may have changed.
 func (h *RunHost) RestoreSecrets(ctx context.Context, j *scripting.Journal) error {
 	if j == nil {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
-// The space of what users have let clients have, and the key in it under which
-// the key stands that seals all of it. No user has such a name.
+// The space of user tokens, and the row with their encryption key. No user has such a name.
 const (
 	vaultSpace = "oauth"
 	vaultKey   = "\x00key"
@@ -22,17 +21,17 @@ const (
 // vaultRoom bounds the tokens of all users.
 var vaultRoom = state.Room{Keys: 10_000, Bytes: 64 << 20}
 
-// vaultLife is how long a token is kept that nobody renews. Each one makes room
-// then: also when its user, or the definition of its secret, does not come back.
+// vaultTTL is how long a token is stored without renewal, so that tokens of users and secrets
+// that do not return free their space.
 const vaultTTL = 90 * 24 * time.Hour
 
-// vaults returns where the tokens of users are kept: in the store that open
-// returns, sealed for one user of one secret.
+// newVaultFunc returns a constructor of token vaults in the store that open returns. Each token
+// is encrypted and bound to one user of one secret.
 func newVaultFunc(open func() (state.Store, error)) func(key string) oauth.Vault {
 	return func(key string) oauth.Vault { return tokenVault{open: open, secret: key} }
 }
 
-// vault keeps tokens of the users of one secret.
+// tokenVault stores the user tokens of one secret.
 type tokenVault struct {
 	open   func() (state.Store, error)
 	secret string
@@ -60,7 +59,7 @@ func (v tokenVault) Get(user string) ([]byte, error) {
 	return value, nil
 }
 
-// Put keeps a value of a user, for vaultLife.
+// Put stores a value of a user for vaultTTL.
 func (v tokenVault) Put(user string, value []byte) error {
 	store, err := v.open()
 	if err != nil {
@@ -73,7 +72,7 @@ func (v tokenVault) Put(user string, value []byte) error {
 	return v.seal(store, user, value, func(state.Pair) bool { return true })
 }
 
-// Replace keeps a value of a user in the place of one that it follows, for vaultLife.
+// Replace replaces a value of a user if follows accepts the old one, for vaultTTL.
 func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
 	store, err := v.open()
 	if err != nil {
@@ -91,7 +90,7 @@ func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) 
 	return there, err
 }
 
-// seal keeps a value of a user, for vaultLife, if it may take the place of what there is.
+// seal encrypts and stores a value of a user for vaultTTL, if may accepts the old one.
 func (v tokenVault) seal(store state.Store, user string, value []byte, may func(old state.Pair) bool) error {
 	seal, err := vaultCipher(store)
 	if err != nil {
@@ -114,11 +113,11 @@ func deleteRow(store state.Store, name string) (there bool, err error) {
 	return there, err
 }
 
-// name is what stands in the clear: the secret and the user, of which the key
-// of the secret has no zero byte.
+// name returns the plaintext row name: the secret and the user. The key of a secret has no zero
+// byte.
 func (v tokenVault) name(user string) string { return v.secret + "\x00" + user }
 
-// sealOf returns the seal of a store, which it makes at first use.
+// vaultCipher returns the cipher of a store. It creates the key on first use.
 func vaultCipher(store state.Store) (cipher.AEAD, error) {
 	key, err := store.Pair(vaultSpace, vaultKey)
 	if err == nil && key.Value == nil {

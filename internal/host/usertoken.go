@@ -15,23 +15,22 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// UserToken says whose token there is, and nothing of the token.
+// UserToken describes a stored OAuth token without the token.
 type UserToken struct {
-	// Secret is the name of the secret that it is the value of, and Definition tells
-	// definitions of that name apart, of which files have one at most.
+	// Secret is the name of the secret. Definition distinguishes definitions with that name;
+	// the files have at most one.
 	Secret, Definition string
 	Kind               identity.Kind
 	Issuer             string
 	ID                 string
-	// Given is when the user let the server have it, Renewed when it was last kept, and
-	// Until when it is forgotten unless it is renewed. What is not known is zero.
+	// Given is when the user gave consent, Renewed the last renewal, and Until the expiry
+	// unless renewed. Unknown times are zero.
 	Given, Renewed, Until time.Time
 }
 
-// The events of the audit log that a user has let the server have a token, which is used
-// and kept afterwards, and that it has one no more, though nobody has dropped it: name is
-// that of the secret, principal, kind and issuer are those of the user, and why says how
-// it was lost (see [oauth.Loss]).
+// The audit events for a token that is stored after consent, and for one that was lost without
+// being dropped. Their attributes are name (the secret), principal, kind and issuer, and for a
+// loss why (see [oauth.LossReason]).
 const (
 	EventTokenJoined = "token.joined"
 	EventTokenLost   = "token.lost"
@@ -45,17 +44,16 @@ func (o Options) tokenLost(client, user string, why oauth.LossReason) {
 	}
 }
 
-// attributesOf returns what the audit log says of the token of a user, by the keys of its
-// client and of the user.
+// tokenAttributes returns the audit attributes of a token, by client key and user.
 func tokenAttributes(client, user string) map[string]string {
-	t, _ := parseRow(client + "\x00" + user) // which is its row
+	t, _ := parseRow(client + "\x00" + user) // client and user form the row name
 	return map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer}
 }
 
 const pageSize = 1000
 
-// UserTokens returns whose tokens there are, of secrets that are gone too, by secret
-// and principal.
+// UserTokens returns the stored tokens, sorted by secret and principal, including tokens of
+// removed secrets.
 func (b Brokers) UserTokens() ([]UserToken, error) {
 	store, err := b.open()
 	if err != nil {
@@ -83,7 +81,7 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 	}
 }
 
-// userToken returns what a row says. It reports false of one that is no token, or gone.
+// userToken returns the token in a row. It returns false if the row is not a token or has gone.
 func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, error) {
 	t, ok := parseRow(name)
 	if !ok {
@@ -96,7 +94,7 @@ func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, err
 	t.Renewed, t.Until = row.Expires.Add(-vaultTTL), row.Expires
 	key, user, _ := strings.Cut(name, "\x00")
 	value, err := tokenVault{open: b.open, secret: key}.Get(user)
-	if err != nil && !errors.Is(err, errDamagedVault) { // what is damaged is listed, and can be dropped
+	if err != nil && !errors.Is(err, errDamagedVault) { // damaged tokens are listed, so that they can be dropped
 		return UserToken{}, false, err
 	}
 	t.Given = oauth.TokenCreatedAt(value)
@@ -112,8 +110,7 @@ func parseRow(name string) (UserToken, bool) {
 	return UserToken{Secret: secret, Definition: definition, Kind: identity.Kind(parts[1]), Issuer: parts[2], ID: parts[3]}, true
 }
 
-// DropUserTokens drops the tokens of which the function says so, and returns them: no
-// call is given one of them from then on.
+// DropUserTokens drops the matching tokens and returns them. No later call uses them.
 func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, err error) {
 	all, err := b.UserTokens()
 	if err != nil {
@@ -124,7 +121,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		return nil, fmt.Errorf("open the tokens of users: %w", err)
 	}
 	known := map[string]bool{}
-	// The rows go first: what is in memory then can come from there no more.
+	// Rows first, so that they cannot be loaded into memory again.
 	for _, t := range all {
 		if !of(t) {
 			continue
@@ -139,7 +136,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		return ok && of(t)
 	})
 	for _, name := range names {
-		if t, ok := parseRow(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or has just come
+		if t, ok := parseRow(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or is new
 			dropped = append(dropped, t)
 		}
 	}

@@ -1,20 +1,17 @@
-// Package egress sends the HTTP requests of scripts, and nothing that their
-// grants do not name.
+// Package egress sends the HTTP requests of scripts, as far as their grants allow.
 //
-// [Pool.Do] takes a request as JSON and a [grant.HTTP], and works through the
-// doors in this order: the URL must have one meaning only (address), the
-// grant must name its host, port, method and path (permit), the script's
-// headers must be harmless (header), and the network must be one that the
-// grant reaches: that is asked of every address that is dialled, when it is
-// dialled (network), so that no answer of a name server goes around it. A
-// redirect goes through all doors again. Secrets are put in last, and are in
-// no error, no log record and no answer of ours.
+// [Pool.Do] takes a request as JSON and a [grant.HTTP]. It checks the request in this order.
+// The URL must be unambiguous (parsedURL). The grant must allow its host, port, method and path
+// (allowlist). The script's headers must be harmless (header). The network must be reachable
+// under the grant (addressClassifier); every address is checked when it is dialed, so that DNS
+// answers cannot bypass the check. Redirects are checked in the same way. Secrets are inserted
+// last, and appear in no error, log record or response.
 //
-// The script gets a [scripting.HostError] for every refusal and every failure.
-// Its message repeats nothing that the script does not know already.
+// Every refusal and failure is a [scripting.HostError]. Its message holds nothing that the
+// script does not already know.
 //
-// The package keeps no cookies, speaks to no proxy, unpacks no encoding, and
-// does not try again.
+// The package stores no cookies, uses no proxy, decodes no content encoding, and does not
+// retry.
 package egress
 
 import (
@@ -34,7 +31,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The bounds of one connection.
+// The limits of one connection.
 const (
 	dialTimeout       = 10 * time.Second
 	maxHeaderResponse = 256 << 10 // bytes
@@ -47,7 +44,7 @@ type grantClient struct {
 	options   Options
 	transport *http.Transport
 
-	// guarded by the mutex of the Pool
+	// Guarded by the mutex of the Pool.
 	leases int
 	idle   *time.Timer
 }
@@ -74,13 +71,13 @@ func newClient(g grant.HTTP, o Options, n addressClassifier, resolver *net.Resol
 	}
 }
 
-// dialer returns a DialContext that connects only to what the grant reaches.
+// dialer returns a DialContext that connects only to addresses that the grant allows.
 func dialer(privateNetworks bool, n addressClassifier, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 		named, err := netip.ParseAddrPort(address)
 		d.Control = n.dialControl(privateNetworks, named.Addr().Unmap())
-		if err == nil { // an address: the machine need not be able to reach it to know
+		if err == nil { // an address literal: checked even if the machine cannot reach it
 			if err := d.Control(network, address, nil); err != nil {
 				return nil, err
 			}
@@ -91,7 +88,7 @@ func dialer(privateNetworks bool, n addressClassifier, resolver *net.Resolver) f
 
 func (c *grantClient) close() { c.transport.CloseIdleConnections() }
 
-// do sends a request and follows as many redirects as the grant says.
+// do sends a request and follows as many redirects as the grant allows.
 func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 	for _, limit := range []time.Duration{r.timeout, c.grant.Timeout} {
 		if limit > 0 {
@@ -118,8 +115,7 @@ func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 	}
 }
 
-// send sends one request. It returns the answer, or where it redirects to
-// when follow is set.
+// send sends one request. It returns the response, or the redirect if follow is set.
 func (c *grantClient) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
 	out, err := c.build(ctx, r)
 	if err != nil {
@@ -145,7 +141,7 @@ func (c *grantClient) send(ctx context.Context, r *request, follow bool) ([]byte
 	return answer, nil, err
 }
 
-// refused tells of the secrets of the grant that a host does not take.
+// reportUnauthorized reports the secrets of the grant if the host responds with 401.
 func (c *grantClient) reportUnauthorized(ctx context.Context, resp *http.Response) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return
@@ -155,10 +151,10 @@ func (c *grantClient) reportUnauthorized(ctx context.Context, resp *http.Respons
 	}
 }
 
-// read reads the body of an answer, as far as it may go.
+// read reads the body of a response, up to the limit.
 func (c *grantClient) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// Nobody asked for it, and such a body ends with no deadline.
+		// An unsolicited upgrade, and a body without a deadline.
 		return nil, newHostError(scripting.Unavailable, "%s gave no valid answer", r.host)
 	}
 	limit := c.grant.MaxResponse
@@ -178,7 +174,7 @@ func (c *grantClient) read(ctx context.Context, r *request, resp *http.Response)
 	return body, nil
 }
 
-// failed tells the operator's log what the script is not told.
+// logFailure logs the details of an error that the script does not get.
 func (c *grantClient) logFailure(ctx context.Context, r *request, err error) *scripting.HostError {
 	explained := explain(ctx, r.host, err)
 	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
@@ -210,8 +206,8 @@ func (c *grantClient) build(ctx context.Context, r *request) (*http.Request, err
 	return out.WithContext(ctx), nil
 }
 
-// setHeaders sets the headers of the grant, with the secrets in them. The error of one that
-// cannot be set is for the operator (see [client.withheld]).
+// setHeaders sets the headers of the grant and resolves their secrets. The error is for the
+// operator (see [grantClient.hideHeaderError]).
 func (c *grantClient) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
 		value, err := h.Value.Text(ctx, c.options.Resolve)
@@ -230,11 +226,11 @@ func (c *grantClient) setHeaders(ctx context.Context, to http.Header) error {
 	return nil
 }
 
-// errControl is why a value can be no header.
+// errControlCharacter rejects a header value.
 var errControlCharacter = errors.New("it holds a control character")
 
-// unsetError is a header of a grant that cannot be set, in words for the operator: they name
-// the secret, and where it comes from.
+// headerError reports a header of a grant that cannot be set, for the operator. It names the
+// secret and its source.
 type headerError struct {
 	*scripting.HostError
 	header string
@@ -245,8 +241,7 @@ func (e *headerError) Error() string { return fmt.Sprintf("the header %q: %v", e
 
 func (e *headerError) Unwrap() error { return e.HostError }
 
-// withheld returns what a script may know of a header that cannot be set, and tells the
-// operator's log the rest.
+// hideHeaderError returns the error for the script, and logs the details.
 func (c *grantClient) hideHeaderError(ctx context.Context, err error) error {
 	unset, ok := errors.AsType[*headerError](err)
 	switch {

@@ -5,30 +5,29 @@ import (
 	"syscall"
 )
 
-// A zone says who may reach an address. A greater zone is harder to reach.
+// addressClass says who may reach an address. Greater classes are more restricted.
 type addressClass int
 
 const (
-	// public addresses are reached by every grant.
+	// classPublic addresses are reachable under every grant.
 	classPublic addressClass = iota
-	// private ones are reached with private_networks.
+	// classPrivate addresses need private_networks.
 	classPrivate
-	// metadata services hand out the credentials of the machine: they are
-	// reached with private_networks, and only by writing the address itself.
+	// classMetadata addresses are metadata services, which return credentials of the machine.
+	// They need private_networks and the literal address in the URL.
 	classMetadata
-	// forbidden addresses are reached by no grant: no single server is there.
+	// classForbidden addresses are never reachable: they belong to no single server.
 	classForbidden
 )
 
-// A block is a range of addresses in one zone.
+// addressRange is a range of addresses in one class.
 type addressRange struct {
 	prefix netip.Prefix
 	class  addressClass
 }
 
-// blocks are the addresses that are not public, from the IANA registries of
-// special-purpose addresses (RFC 6890) and the documents named. The first
-// that holds an address decides.
+// addressRanges returns the special-purpose address ranges, from the IANA registries (RFC 6890)
+// and the cited documents. The first matching range applies.
 func addressRanges() []addressRange {
 	list := []struct {
 		prefix string
@@ -91,15 +90,15 @@ func addressRanges() []addressRange {
 
 type addressClassifier struct {
 	ranges []addressRange
-	nat64  netip.Prefix // whose last 32 bits are an IPv4 address
+	nat64  netip.Prefix // its last 32 bits hold an IPv4 address
 }
 
 func newAddressClassifier() addressClassifier {
 	return addressClassifier{addressRanges(), netip.MustParsePrefix("64:ff9b::/32")}
 }
 
-// zone returns the zone of an address. An IPv4 address inside an IPv6 one
-// counts as itself, and translation makes it private at least.
+// classOf returns the class of an address. An IPv4 address mapped into IPv6 counts as IPv4. An
+// address behind NAT64 is at least private.
 func (n addressClassifier) classOf(ip netip.Addr) addressClass {
 	ip = ip.WithZone("").Unmap()
 	z := classPublic
@@ -116,8 +115,8 @@ func (n addressClassifier) classOf(ip netip.Addr) addressClass {
 	return z
 }
 
-// guard returns the dialer's Control hook: it looks at each address before it
-// is connected to. named is the address that the URL itself names, if it does.
+// dialControl returns the Control hook of the dialer, which checks each address before
+// connecting. named is the literal address in the URL, if any.
 func (n addressClassifier) dialControl(privateNetworks bool, named netip.Addr) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)

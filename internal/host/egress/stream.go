@@ -20,18 +20,18 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Stream returns the transport of a conversation that the server has with a host, such
-// as with another server of MCP. Requests pass the doors that those of scripts pass
-// under the grant, whose headers they get, beside those that are the server's own. The
-// caller reads an answer as it comes, bounds it, and closes it. No redirect is followed.
-// Errors are as those of [Pool.Do], in words for the operator.
+// StreamingTransport returns the transport for the server's own connection to a host, such as
+// an upstream MCP server. It checks requests like those of scripts under the grant, and sets
+// the headers of the grant in addition. The caller reads the response as it arrives, limits it,
+// and closes it. Redirects are not followed. Errors are like those of [Pool.Do], in words for
+// the operator.
 func (p *Pool) StreamingTransport(g grant.HTTP) http.RoundTripper { return transport{p, g, true} }
 
 // transport sends requests of the server itself under a grant.
 type transport struct {
 	pool    *Pool
 	grant   grant.HTTP
-	streams bool // answers are read as they come
+	streams bool // responses are read as they arrive
 }
 
 func (t transport) RoundTrip(out *http.Request) (*http.Response, error) {
@@ -85,14 +85,14 @@ func (c *grantClient) roundTripStream(r *request, out *http.Request) (*http.Resp
 	return resp, nil
 }
 
-// streamError is a failure of the network in words for the operator, who hears what no
-// script may.
+// streamError is a network error in words for the operator, with details that scripts do not
+// get.
 type streamError struct {
 	*scripting.HostError
 	cause error
 }
 
-// Error returns the reason without its code, and what may be done.
+// Error returns the reason without its code, and a suggestion.
 func (e *streamError) Error() string {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
@@ -111,7 +111,7 @@ func (e *streamError) Error() string {
 
 func (e *streamError) Unwrap() error { return e.HostError }
 
-// leased gives the connection back when the answer is closed.
+// leasedBody releases the client when it is closed.
 type leasedBody struct {
 	io.ReadCloser
 	once    sync.Once
@@ -127,12 +127,12 @@ type scriptResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
 	Body    *string           `json:"body,omitempty"`
-	Body64  []byte            `json:"body64,omitempty"` // when it is not UTF-8
+	Body64  []byte            `json:"body64,omitempty"` // if it is not UTF-8
 	URL     string            `json:"url"`
 }
 
-// encodeAnswer encodes a response for the script. What redact replaces is gone
-// before it is encoded, so that no escape hides it.
+// encodeResponse encodes a response for the script. It redacts before encoding, so that no
+// escape hides a secret.
 func encodeResponse(resp *http.Response, body []byte, from *parsedURL, redact func([]byte) []byte) ([]byte, error) {
 	body = redact(body)
 	a := scriptResponse{Status: resp.StatusCode, Headers: make(map[string]string, len(resp.Header)), URL: string(redact([]byte(from.url.String())))}
@@ -157,8 +157,8 @@ func encodeResponse(resp *http.Response, body []byte, from *parsedURL, redact fu
 	return out, nil
 }
 
-// redirected returns the request that a response asks for instead (RFC 9110
-// section 15.4), or nil when it asks for none.
+// redirect returns the request that follows a redirect (RFC 9110 section 15.4), or nil if the
+// response is none.
 func (r *request) redirect(resp *http.Response) (*request, error) {
 	location := resp.Header.Get("Location")
 	if location == "" || !slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) {
@@ -193,11 +193,10 @@ func withoutHeaders(headers []header, names ...string) []header {
 	return slices.DeleteFunc(slices.Clone(headers), func(h header) bool { return slices.Contains(names, h.name) })
 }
 
-// RoundTripper returns the transport of requests that the server makes for
-// itself, such as for tokens. They pass the doors that those of scripts pass
-// under the grant, but for the headers, which are the server's own. An answer
-// is read to its end, which MaxResponse bounds, and nothing is taken out of it.
-// No redirect is followed. Errors are as those of [Pool.Do].
+// Transport returns the transport for requests of the server itself, such as token requests. It
+// checks requests like those of scripts under the grant, except for headers, which the server
+// sets. Responses are read completely, limited by MaxResponse, and not redacted. Redirects are
+// not followed. Errors are like those of [Pool.Do].
 func (p *Pool) Transport(g grant.HTTP) http.RoundTripper { return transport{p, g, false} }
 
 func (c *grantClient) roundTripBuffered(r *request, out *http.Request) (*http.Response, error) {

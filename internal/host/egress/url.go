@@ -20,21 +20,21 @@ const (
 	maxPathVariants = 4
 )
 
-// address is a URL that means one thing only, in its canonical form.
+// parsedURL is an unambiguous URL in canonical form.
 type parsedURL struct {
 	scheme string // "http" or "https"
 	host   string // a lower-case name without a final dot, or an IP address
 	port   string // never empty
 	url    *url.URL
-	// readings are the path as it stands and as it is understood by servers
-	// that unescape it once, twice and so on, until nothing changes.
+	// pathVariants are the path as written, and as read by servers that unescape it once, twice
+	// and so on, until nothing changes.
 	pathVariants []string
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
 func (a *parsedURL) hostport() string { return net.JoinHostPort(a.host, a.port) }
 
-// sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
+// sameOrigin reports whether both have the same scheme, host and port (RFC 6454).
 func (a *parsedURL) sameOrigin(b *parsedURL) bool {
 	return a.scheme == b.scheme && a.host == b.host && a.port == b.port
 }
@@ -43,8 +43,8 @@ func invalid(format string, args ...any) *scripting.HostError {
 	return newHostError(scripting.Invalid, format, args...)
 }
 
-// parseAddress reads a URL as RFC 3986 has it, and refuses whatever some
-// programs read differently from others.
+// parseURL parses a URL as RFC 3986 defines it, and rejects everything that programs interpret
+// differently.
 func parseURL(raw string) (*parsedURL, error) {
 	if len(raw) > maxURL {
 		return nil, invalid("the URL is longer than %d bytes", maxURL)
@@ -89,7 +89,7 @@ func parseURL(raw string) (*parsedURL, error) {
 	return a, nil
 }
 
-// isURLByte reports whether RFC 3986 lets a byte stand in a URL.
+// isURLByte reports whether RFC 3986 allows a byte in a URL.
 func isURLByte(c byte) bool {
 	return c > ' ' && c < 0x7f && !strings.ContainsRune("\"<>\\^`{|}", rune(c))
 }
@@ -101,9 +101,8 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// splitAuthority returns the canonical host and port. The two well-known
-// ports belong to their schemes, so that a secret meant for TLS never goes
-// out in the clear.
+// splitAuthority returns the canonical host and port. The two well-known ports require their
+// schemes, so that a secret intended for TLS is never sent in the clear.
 func splitAuthority(u *url.URL) (host, port string, err error) {
 	port = u.Port()
 	if port == "" {
@@ -127,7 +126,7 @@ func splitAuthority(u *url.URL) (host, port string, err error) {
 	return host, port, nil
 }
 
-// canonicalHost returns the one spelling of a name or an address.
+// canonicalHost returns the canonical spelling of a name or an address.
 func canonicalHost(host string, bracketed bool) (string, bool) {
 	if bracketed || strings.Contains(host, ":") {
 		ip, err := netip.ParseAddr(host)
@@ -146,8 +145,8 @@ func canonicalHost(host string, bracketed bool) (string, bool) {
 			return "", false
 		}
 	}
-	// A name that ends in a number is an IPv4 address to most programs (WHATWG
-	// URL, section 3.5), and they disagree on which.
+	// Most programs read a name that ends in a number as an IPv4 address (WHATWG URL, section
+	// 3.5), but not the same one.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		ip, err := netip.ParseAddr(host)
 		return host, err == nil && ip.Is4()
@@ -159,7 +158,7 @@ func isLabel(l string) bool {
 	if l == "" || len(l) > maxLabel || l[0] == '-' || l[len(l)-1] == '-' {
 		return false
 	}
-	return strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" // all of it is trimmed away
+	return strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" // only allowed characters
 }
 
 // isNumber reports whether a label is a decimal, octal or hexadecimal number.
@@ -170,8 +169,8 @@ func isNumber(l string) bool {
 	return strings.Trim(l, "0123456789") == ""
 }
 
-// readPath returns the readings of a path, and refuses one that climbs in any
-// of them: what a script builds a path of may come from anyone.
+// decodePath returns the variants of a path, and rejects one with a dot segment in any of them:
+// parts of the path may come from anyone.
 func decodePath(escaped string) ([]string, error) {
 	if escaped == "" {
 		escaped = "/"
@@ -196,8 +195,8 @@ func decodePath(escaped string) ([]string, error) {
 	}
 }
 
-// hasDotSegment reports whether a segment is . or .., also to servers that
-// take a backslash for a slash or cut parameters off a segment.
+// hasDotSegment reports whether a segment is . or .., also for servers that treat a backslash
+// as a slash or cut parameters off a segment.
 func hasDotSegment(path string) bool {
 	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		name, _, _ := strings.Cut(segment, ";")
@@ -214,16 +213,16 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !control
 }
 
-// permit is what a grant lets a request be.
+// allowlist holds the hosts, methods and paths of a grant.
 type allowlist struct {
 	hosts   []hostPattern
 	methods []string
-	paths   []string // none means all
+	paths   []string // empty means all
 }
 
 // hostPattern is one of the hosts of a grant.
 type hostPattern struct {
-	host       string // canonical; of a name below it when below is set
+	host       string // canonical; matches names below it if subdomains is set
 	port       string
 	subdomains bool
 }
@@ -241,8 +240,7 @@ func newAllowlist(g grant.HTTP) allowlist {
 	return p
 }
 
-// parseHostPattern reads "host:port" or "*.host:port". What it cannot read
-// covers nothing.
+// parseHostPattern parses "host:port" or "*.host:port". An invalid pattern matches nothing.
 func parseHostPattern(s string) (hostPattern, bool) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -279,7 +277,7 @@ func (p allowlist) check(method string, a *parsedURL) error {
 	return nil
 }
 
-// coversPath reports whether a pattern covers a path in every reading.
+// coversPath reports whether a pattern matches a path in every variant.
 func coversPath(pattern string, readings []string) bool {
 	stars := strings.Count(pattern, "*")
 	for _, reading := range readings {
@@ -290,15 +288,14 @@ func coversPath(pattern string, readings []string) bool {
 			pattern = next
 		}
 		if strings.Count(pattern, "*") != stars {
-			return false // an escaped star is a letter, not a pattern
+			return false // an escaped star is a literal
 		}
 	}
 	return true
 }
 
-// matches reports whether a pattern, in which * stands for any run of
-// characters, covers the whole of s. It takes time in the length of s for
-// each star, however they stand.
+// matchesPattern reports whether a pattern, with * for any sequence of characters, matches all
+// of s. It takes linear time in s for each star.
 func matchesPattern(pattern, s string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {

@@ -1,10 +1,9 @@
 // Package execs runs the programs of exec grants for scripts.
 //
-// The grant says which program, with which arguments and which environment. A
-// script gives values for the parameters among the arguments, and each becomes
-// a part of exactly one argument or is refused ([Program.Parse]). A [Broker] runs the
-// program in an empty folder of its own, and returns what it has written. It never
-// starts a shell, and takes no path from a script.
+// A grant defines the program, its arguments and its environment. A script gives values for the
+// parameters in the arguments. Each value becomes part of exactly one argument, or is rejected
+// ([Program.Parse]). A [Broker] runs the program in an empty temporary directory and returns
+// its output. It never starts a shell, and takes no path from a script.
 package execs
 
 import (
@@ -29,23 +28,22 @@ import (
 
 // Broker runs programs. It is safe for concurrent use.
 type Broker struct {
-	// Supervisor is the command by which a program is run, so that nothing of it
-	// is left: see package supervisor. Empty means that there is none.
+	// Supervisor is the command that runs a program and leaves no processes behind: see package
+	// supervisor. If empty, there is none.
 	Supervisor []string
 	Resolve    func(ctx context.Context, name string) (string, error)
-	// Redact takes what no script may see out of what a program writes.
+	// Redact redacts the output of programs for scripts.
 	Redact func([]byte) []byte
-	// Logger gets what the operator should know.
+	// Logger receives messages for the operator.
 	Logger *slog.Logger
 
 	limiter limiter
 }
 
-// Do runs a program for a payload (see [Program.Parse]), and returns what
-// [Answer] tells of it. The error is always a [*scripting.HostError]: beside those
-// of Parse NOT_FOUND and DENIED for a program that is not the one that was
-// granted, TOO_LARGE for too much output, TIMEOUT, and UNAVAILABLE for what the
-// system does not do.
+// Do runs a program with a payload (see [Program.Parse]), and returns the result of
+// [EncodeResult]. The error is always a [*scripting.HostError]: the errors of Parse, NOT_FOUND
+// and DENIED for a program that is not the granted one, TOO_LARGE for too much output, TIMEOUT,
+// and UNAVAILABLE for other failures.
 func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, error) {
 	arguments, err := p.Parse(payload)
 	if err != nil {
@@ -106,7 +104,7 @@ func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error
 	return env, nil
 }
 
-// explain turns what went wrong into what the script may know of it.
+// explain converts an error to an error for the script.
 func explain(ctx context.Context, g grant.Exec, err error) error {
 	var known *scripting.HostError
 	switch {
@@ -122,9 +120,9 @@ func explain(ctx context.Context, g grant.Exec, err error) error {
 	return newHostError(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
 }
 
-// Answer returns what a script is told of a program that has ended: {"code"}, and
-// each of the outputs as "stdout" and "stderr", or where it is no text in
-// standard base64 as "stdout64" and "stderr64".
+// EncodeResult encodes the result of an exited program for scripts: {"code"}, and each output
+// as "stdout" and "stderr", or in standard base64 as "stdout64" and "stderr64" if it is not
+// text.
 func EncodeResult(code int, stdout, stderr []byte) []byte {
 	answer := map[string]any{"code": code}
 	for name, output := range map[string][]byte{"stdout": stdout, "stderr": stderr} {
@@ -139,8 +137,8 @@ func EncodeResult(code int, stdout, stderr []byte) []byte {
 	return encoded
 }
 
-// find looks whether the program is the one that was there when the grant was
-// judged, and one that only those may change who could before.
+// verifyExecutable checks that the program is the one that was there when the grant was loaded,
+// and not world-writable.
 func verifyExecutable(g grant.Exec) error {
 	real, err := filepath.EvalSymlinks(g.Path)
 	switch {
@@ -150,7 +148,7 @@ func verifyExecutable(g grant.Exec) error {
 		return newHostError(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)
-	// Modes say nothing of that on Windows.
+	// Modes do not say that on Windows.
 	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
 	if err != nil || written || !info.Mode().IsRegular() {
 		return newHostError(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
@@ -158,20 +156,20 @@ func verifyExecutable(g grant.Exec) error {
 	return nil
 }
 
-// turns count how many programs of each grant run. The zero turns count none.
+// limiter limits the concurrent programs of each grant. The zero limiter is ready to use.
 type limiter struct {
 	mu sync.Mutex
-	// of has a line for each grant of which somebody runs or waits.
+	// grants has an entry for each grant with running or waiting programs.
 	grants map[[sha256.Size]byte]*grantSlots
 }
 
-// line is a grant whose programs run. It has as many places as may run at once.
+// grantSlots has a slot for each concurrent program of a grant.
 type grantSlots struct {
 	slots chan struct{}
-	users int // who runs or waits, guarded by the mutex of turns
+	users int // running and waiting; guarded by the mutex of limiter
 }
 
-// take waits for a place of a grant, and returns how it is given back.
+// acquire waits for a slot of a grant, and returns a function to release it.
 func (t *limiter) acquire(ctx context.Context, g grant.Exec) (free func(), err error) {
 	key := g.Hash()
 	t.mu.Lock()

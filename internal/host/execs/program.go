@@ -13,10 +13,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Parse returns what the program is told, without its own name, for the payload
-// {"params":{NAME: text}}. It refuses what the grant does not cover, as INVALID or
-// NOT_GRANTED, with messages that repeat names alone. Mocks ask it, so that a
-// test does not pass with what could never be run.
+// Parse returns the arguments of the program, without its name, for the payload
+// {"params":{NAME: text}}. It rejects values outside of the grant as INVALID or NOT_GRANTED;
+// messages repeat only names. Mocks use it, so that a test cannot pass with a call that would
+// be rejected.
 func (p Program) Parse(payload []byte) ([]string, error) {
 	var in struct {
 		Params map[string]string `json:"params"`
@@ -66,8 +66,8 @@ func names(params []grant.Param) string {
 	return strings.Join(all, ", ")
 }
 
-// maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
-// nothing: a part of a value that is hidden would not be known.
+// maxQuotedName bounds names that a message repeats, in bytes. Longer ones are not repeated: a
+// redactor would not recognize part of a secret.
 const maxQuotedName = 64
 
 func quoteName(name string) string {
@@ -81,24 +81,22 @@ func newHostError(code, format string, args ...any) error {
 	return &scripting.HostError{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Program is a grant that is ready for runs. It does not change, and is safe for
-// concurrent use.
+// Program is a compiled grant. It is immutable and safe for concurrent use.
 type Program struct {
 	grant.Exec
 	params []param
 }
 
-// param is a parameter with what is the same for all of its values.
+// param is a compiled parameter.
 type param struct {
 	grant.Param
-	// pattern is nil for one with a mistake, which covers nothing.
+	// pattern is nil if it is invalid; then it matches nothing.
 	pattern *regexp.Regexp
-	// mayBeOption says that a value which begins with "-" would be an option.
+	// mayBeOption reports whether a value with a leading "-" would be an option.
 	mayBeOption bool
 }
 
-// Compile makes a grant ready. It takes what a file may say; a parameter whose
-// pattern has a mistake takes no value.
+// Compile compiles a grant. A parameter with an invalid pattern accepts no value.
 func Compile(g grant.Exec) Program {
 	p := Program{Exec: g, params: make([]param, len(g.Params))}
 	for i, declared := range g.Params {
@@ -108,8 +106,8 @@ func Compile(g grant.Exec) Program {
 	return p
 }
 
-// WithSecrets returns the program of the grant in which keys name the secrets
-// (see [grant.Exec.WithSecrets]).
+// WithSecrets returns the program with secret names replaced by keys (see
+// [grant.Exec.WithSecrets]).
 func (p Program) WithSecrets(keys map[string]string) Program {
 	p.Exec = p.Exec.WithSecrets(keys)
 	return p

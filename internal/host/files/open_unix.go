@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// noWait keeps opening from waiting for the other end of a pipe.
+	// openNonBlocking prevents blocking on the other end of a pipe.
 	openNonBlocking = syscall.O_NONBLOCK
-	// onlyFolder keeps anything but a folder from being opened.
+	// openDirectory fails on anything but a directory.
 	openDirectory = syscall.O_DIRECTORY
 )
 
@@ -21,7 +21,7 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// namesOf returns how many names a file has.
+// linkCount returns the number of hard links of a file.
 func linkCount(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)

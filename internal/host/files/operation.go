@@ -7,12 +7,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Request is one operation on one file.
+// Operation is one operation on one file.
 type Operation struct {
-	// Method is what a script calls it: readText, lines, readBytes, writeText,
-	// writeBytes, list, stat or remove.
+	// Method is the name for scripts: readText, lines, readBytes, writeText, writeBytes, list,
+	// stat or remove.
 	Method string
-	// Path is below the root, in canonical form.
+	// Path is the canonical path below the root.
 	Path string
 
 	given           string // the path as the script passed it
@@ -21,7 +21,7 @@ type Operation struct {
 	writes          bool
 }
 
-// Written returns the content that is to be written, and false when nothing is.
+// Content returns the content to write, and false for other operations.
 func (r *Operation) Content() ([]byte, bool) { return r.content, r.writes }
 
 type payload struct {
@@ -33,9 +33,8 @@ type payload struct {
 	Data64 *string `json:"data64"`
 }
 
-// Parse reads the payload of a method, and refuses what can be refused without
-// a look at the disk. Mocks ask it, so that a test does not pass with what could
-// never be done.
+// Parse parses the payload of a method. It makes all checks that need no disk access. Mocks use
+// it, so that a test cannot pass with an operation that would be rejected.
 func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {

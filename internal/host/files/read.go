@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// chunk is how much is read or written between two looks at the context.
+// chunk is the number of bytes between checks of the context.
 const chunk = 256 << 10
 
 func (f *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
@@ -28,8 +28,7 @@ func (f *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operati
 	return f.read(ctx, file, info.Size(), q, redact)
 }
 
-// read answers from a file of which nothing behind size is looked at: what grows
-// meanwhile is as long as it was.
+// read reads a file up to size, the size when it was opened, even if it grows.
 func (f *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
 	if q.Method == "lines" {
 		return f.lines(ctx, file, size, q, redact)
@@ -72,7 +71,7 @@ func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err erro
 	return from, to, nil
 }
 
-// piece reads bytes of a file; fewer when it has become shorter.
+// readRange reads a range of a file. It returns less if the file was truncated.
 func (f *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to int64, q *Operation) ([]byte, error) {
 	if err := f.charge(q.given, to-from); err != nil {
 		return nil, err
@@ -94,8 +93,8 @@ func (f *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to 
 	return data, nil
 }
 
-// leftover returns how many bytes at the beginning belong to a character that
-// begins before it.
+// partialRunePrefix returns the number of bytes at the start that belong to a character before
+// it.
 func partialRunePrefix(data []byte) int {
 	n := 0
 	for n < len(data) && n < utf8.UTFMax-1 && !utf8.RuneStart(data[n]) {
@@ -104,7 +103,7 @@ func partialRunePrefix(data []byte) int {
 	return n
 }
 
-// whole returns data without a character at its end that goes on behind it.
+// trimPartialRune removes an incomplete character from the end.
 func trimPartialRune(data []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
@@ -121,7 +120,7 @@ type linesAnswer struct {
 	Lines []string `json:"lines"`
 }
 
-// lines answers with lines from one on, counted from 1.
+// lines reads lines starting at a line number from 1.
 func (f *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
 	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, max: q.max}
 	for at := int64(0); at < size && !l.full(); at += chunk {
@@ -139,12 +138,12 @@ func (f *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q
 	return l.answer(redact), nil
 }
 
-// lineReader takes lines out of a file that comes in pieces.
+// lineReader extracts lines from a file that is read in chunks.
 type lineReader struct {
 	folder    *GrantedRoot
 	q         *Operation
-	skip, max int64 // lines; a most of 0 is no bound
-	// kept are the lines that are asked for, and count says how many are complete.
+	skip, max int64 // lines; max 0 means no limit
+	// kept are the requested lines, and count the number of complete ones.
 	kept  []byte
 	count int64
 }
@@ -192,8 +191,8 @@ type listAnswer struct {
 	Entries []entry `json:"entries"`
 }
 
-// list answers with what a folder holds, in bytewise order of the names. Names
-// that no path can have are left out, and those that no script may see redacted.
+// list lists a directory, sorted by name in bytewise order. It omits names that no path can
+// contain, and redacts secrets in names.
 func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
 	folder, _, err := root.open(q, openNonBlocking|openDirectory, root.checkDir)
 	if err != nil {
@@ -228,8 +227,7 @@ func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, 
 	return listAnswer{entries}, nil
 }
 
-// write writes a file: beside its place first, and there when it is whole and on
-// the disk.
+// write writes a file to a temporary file, syncs it, and renames it.
 func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation) error {
 	mode := fs.FileMode(0o644)
 	info, err := root.lstat(q)
@@ -255,7 +253,7 @@ func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation)
 		err = root.Rename(temp, q.Path)
 	}
 	if err != nil {
-		// What cannot be removed is told of by no list, and is in nobody's way.
+		// list omits temporary files, so one that cannot be removed does no harm.
 		_ = root.Remove(temp)
 	}
 	return err

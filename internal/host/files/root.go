@@ -21,8 +21,8 @@ type openedRoot struct {
 	device uint64
 }
 
-// openRoot opens the folder of a grant where it was when the grant was judged,
-// and refuses it when a link has come to stand in the way since.
+// openRoot opens the directory of a grant, and fails if it is not where it was when the grant
+// was loaded.
 func openRoot(g grant.FS) (*openedRoot, error) {
 	const away = "the root of the grant is not where it was when the tools were loaded"
 	if g.Real == "" {
@@ -49,8 +49,8 @@ func openRoot(g grant.FS) (*openedRoot, error) {
 	return &openedRoot{Root: opened, device: deviceOf(now)}, nil
 }
 
-// look describes what a path leads to, itself or the link that has its name.
-// What stands above it must be folders of the same file system.
+// lstat returns the file info of a path, without following a link. Its parents must be
+// directories on the same file system.
 func (r *openedRoot) lstat(q *Operation) (fs.FileInfo, error) {
 	for i, c := range q.Path {
 		if c != '/' {
@@ -79,8 +79,8 @@ func (r *openedRoot) checkDir(q *Operation, info fs.FileInfo) error {
 	return nil
 }
 
-// plain refuses what is no regular file of the file system of the root, or has
-// another name, which may lie anywhere.
+// checkRegular rejects everything but a regular file on the file system of the root without
+// other hard links, which could be anywhere.
 func (r *openedRoot) checkRegular(q *Operation, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -91,14 +91,14 @@ func (r *openedRoot) checkRegular(q *Operation, info fs.FileInfo) error {
 		return newHostError(scripting.Denied, q.given, "it is no regular file")
 	case deviceOf(info) != r.device:
 		return newHostError(scripting.Denied, q.given, "it is on another file system than the root")
-	case linkCount(info) > 1: // none is left of a file that another has replaced meanwhile
+	case linkCount(info) > 1: // 0 for a file that was replaced in the meantime
 		return newHostError(scripting.Denied, q.given, "the file has another name, too (a hard link)")
 	}
 	return nil
 }
 
-// open opens what a path leads to for reading, and makes sure that it is what
-// was looked at: accept judges it before and after.
+// open opens a path for reading. accept checks it before and after opening, and both must be
+// the same file.
 func (r *openedRoot) open(q *Operation, flags int, accept func(*Operation, fs.FileInfo) error) (file *os.File, info fs.FileInfo, err error) {
 	before, err := r.lstat(q)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *openedRoot) stat(q *Operation) (any, error) {
 	return d, nil
 }
 
-// The types of what a folder holds.
+// The types of directory entries.
 const (
 	typeFile   = "file"
 	typeFolder = "folder"
@@ -174,26 +174,26 @@ func typeOf(mode fs.FileMode) string {
 	return typeOther
 }
 
-// Folder is a grant, with what one run has used of it. It holds nothing open,
-// and is safe for concurrent use.
+// GrantedRoot is an fs grant with the usage of one run. It holds nothing open, and is safe for
+// concurrent use.
 type GrantedRoot struct {
 	Grant grant.FS
-	// maxFile and maxTotal are the bounds of the grant, in bytes.
+	// maxFile and maxTotal are limits of the grant, in bytes.
 	maxFile, maxTotal int64
-	maxEntries        int // of a folder that is listed
+	maxEntries        int // in a listed directory
 
 	mu   sync.Mutex
 	used int64 // of maxTotal
 }
 
-// Open returns the folder of a grant, of which nothing is used yet.
+// Open returns the root of a grant, with no usage.
 func Open(g grant.FS) *GrantedRoot {
 	f := &GrantedRoot{Grant: g, maxEntries: 10_000}
 	f.maxFile, f.maxTotal = g.Bounds()
 	return f
 }
 
-// take counts bytes that are about to be read or written.
+// charge counts bytes before they are read or written.
 func (f *GrantedRoot) charge(given string, n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,21 +204,21 @@ func (f *GrantedRoot) charge(given string, n int64) error {
 	return nil
 }
 
-// The bounds of a path.
+// The limits of a path.
 const (
 	maxPath  = 4096
 	maxName  = 255
 	maxDepth = 64
 )
 
-// What files are called while they are written. No script reaches them.
+// The names of temporary files. Scripts cannot access them.
 const (
 	tempPrefix = ".mcpd-"
 	tempSuffix = ".tmp"
 )
 
-// parsePath returns the path below the root that a script means: in canonical
-// form, with forward slashes, "." for the root itself. It looks at no file.
+// parsePath returns the path below the root: canonical, with forward slashes, "." for the root
+// itself. It does not access the disk.
 func parsePath(given string, roots ...string) (string, error) {
 	switch {
 	case given == "":
@@ -248,8 +248,7 @@ func parsePath(given string, roots ...string) (string, error) {
 	return name, checkNames(given, name)
 }
 
-// checkNames refuses elements of a path that some system reads in another way
-// than they are written.
+// checkNames rejects path elements that some systems interpret differently.
 func checkNames(given, name string) error {
 	if name == "." {
 		return nil
@@ -283,17 +282,17 @@ func checkName(name string) string {
 	return ""
 }
 
-// unfit reports characters that nobody sees, or that stand for broken ones.
+// isUnsafeRune reports invisible characters and invalid ones.
 func isUnsafeRune(r rune) bool {
 	return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// hasDrive reports a path that begins like C: on Windows.
+// hasDrive reports whether a path starts with a Windows drive.
 func hasDrive(p string) bool {
 	return len(p) > 1 && p[1] == ':' && (p[0]|0x20 >= 'a' && p[0]|0x20 <= 'z')
 }
 
-// cutRoot returns the rest of a path below a root, by whole elements.
+// cutRoot returns the path below a root, by whole elements.
 func cutRoot(name, root string) (rest string, ok bool) {
 	if root == "" || !path.IsAbs(root) {
 		return "", false

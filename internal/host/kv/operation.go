@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	// longest is how long a value may be kept that its grant does not bound.
+	// maxTTL is the maximum lifetime of a value if the grant sets none.
 	maxTTL = 365 * 24 * time.Hour
-	// fewKeys and manyKeys are how many keys are listed unless the script says,
-	// and at most.
+	// The default and the maximum number of listed keys.
 	defaultListLimit = 100
 	maxListLimit     = 1000
-	// maxWhole is the greatest whole number that scripts count with.
+	// maxWhole is the largest integer that scripts represent exactly.
 	maxWhole = 1<<53 - 1
 )
 
@@ -42,7 +41,7 @@ type request struct {
 
 type (
 	valueAnswer struct {
-		Value json.RawMessage `json:"value,omitempty"` // absent of none
+		Value json.RawMessage `json:"value,omitempty"` // absent if there is none
 	}
 	doneAnswer struct {
 		Done bool `json:"done"`
@@ -75,7 +74,7 @@ func (o *operation) cas() (any, error) {
 	return o.compareAndSet(func(old state.Pair) bool { return equalJSON(o.Expected, old.Value) })
 }
 
-// write puts the value of the request in the place of what wanted wants to be replaced.
+// compareAndSet stores the value of the request if wanted accepts the old pair.
 func (o *operation) compareAndSet(wanted func(old state.Pair) bool) (any, error) {
 	ttl, err := o.ttl()
 	if err == nil {
@@ -101,10 +100,10 @@ func (o *operation) remove() (any, error) {
 	})
 }
 
-// errKept is the error of a change that leaves everything as it is.
+// errUnchanged is returned by a change that has no effect.
 var errUnchanged = errors.New("the pair is kept")
 
-// change changes a pair, and answers whether it has.
+// change changes a pair, and returns whether it has changed.
 func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error)) (any, error) {
 	if err := o.checkKey(); err != nil {
 		return nil, err
@@ -132,7 +131,7 @@ func (o *operation) list() (any, error) {
 	return keysAnswer{keys}, err
 }
 
-// incr adds to a number, which begins as 0. What expires goes on to.
+// incr adds to a number, which starts at 0. The expiry of an existing value does not change.
 func (o *operation) incr() (any, error) {
 	by := int64(1)
 	if o.By != nil {
@@ -160,7 +159,7 @@ func (o *operation) incr() (any, error) {
 	return valueAnswer{sum}, err
 }
 
-// whole returns the whole number that a value is; no value is 0.
+// parseInteger returns the integer in a value; no value is 0.
 func parseInteger(value []byte) (int64, bool) {
 	if value == nil {
 		return 0, true
@@ -169,7 +168,7 @@ func parseInteger(value []byte) (int64, bool) {
 	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= maxWhole
 }
 
-// pairOf returns a pair that is kept for some time, or until it is removed.
+// newPair returns a pair with a lifetime, or without expiry if ttl is 0.
 func newPair(value []byte, ttl time.Duration, now time.Time) state.Pair {
 	if ttl == 0 {
 		return state.Pair{Value: value}
@@ -194,7 +193,7 @@ func (o *operation) checkValue() error {
 	return nil
 }
 
-// ttl returns how long a value is kept, 0 for until it is removed.
+// ttl returns the lifetime of a value, or 0 for no expiry.
 func (o *operation) ttl() (time.Duration, error) {
 	if o.TTL == nil {
 		return o.grant.TTL, nil
@@ -209,8 +208,8 @@ func (o *operation) ttl() (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// same reports whether two values mean the same, in whatever order their members
-// stand; none of both is the same, too.
+// equalJSON reports whether two JSON values are equal, regardless of member order. Two missing
+// values are equal.
 func equalJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
 		return len(a) == len(b)

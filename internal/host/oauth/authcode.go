@@ -16,20 +16,20 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// A Vault keeps what a user has let a client have, sealed.
+// Vault stores encrypted tokens of users.
 type Vault interface {
-	// Get returns what is kept of a user, nil for nothing.
+	// Get returns the value of a user, or nil.
 	Get(user string) ([]byte, error)
-	// Put keeps a value of a user, and nothing when it is nil.
+	// Put stores the value of a user; nil deletes it.
 	Put(user string, value []byte) error
-	// Replace keeps a value of a user in the place of another that it follows, in one
-	// step, and reports false where that is not there any more.
+	// Replace atomically replaces the value of a user if follows accepts the old one. It
+	// returns false if there is no such value.
 	Replace(user string, value []byte, follows func(old []byte) bool) (bool, error)
 }
 
-// kept is what a vault keeps of a user.
+// storedToken is the value of a user in a vault.
 type storedToken struct {
-	Given   time.Time `json:"given,omitzero"` // when the user let the client have it
+	Given   time.Time `json:"given,omitzero"` // when the user gave consent
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"`
 	Renew   time.Time `json:"renew"`
@@ -43,29 +43,29 @@ var (
 	errNoCallback  = errors.New("nobody can come back from the authorization server")
 )
 
-// Caller is for whom a token is needed.
+// Caller is the user for whom a token is needed.
 type Caller struct {
-	// User is text that no other user has, empty of one who is not known. Shown
-	// names them to people, in one line.
+	// User is unique text for the user, or "" if unknown. DisplayName describes the user on one
+	// line.
 	User, DisplayName string
-	// Here says that the user sits at this machine.
+	// SameMachine reports whether the user is at this machine.
 	SameMachine bool
-	// Form says that the client of the call can ask its user to fill in a form.
+	// SupportsForms reports whether the client of the call supports forms.
 	SupportsForms bool
-	// Asked says that the user was asked already, so that their return is waited for.
+	// Prompted reports whether the user was already prompted, so that the call waits for their
+	// return.
 	Prompted bool
 }
 
 type callerKey struct{}
 
-// For returns a context for what is done for a caller.
+// WithCaller returns a context for work on behalf of a caller.
 func WithCaller(ctx context.Context, who Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// Token returns a token of the caller of the context (see [For]). Without one the
-// error is a [scripting.HostError] of the code Consent, of which the details ask
-// the user.
+// Token returns a token of the caller in ctx (see [WithCaller]). Without a token the error is a
+// [scripting.HostError] with code Consent, whose details are the prompt.
 func (u *UserTokens) Token(ctx context.Context) (string, error) {
 	who, _ := ctx.Value(callerKey{}).(Caller)
 	switch {
@@ -102,7 +102,7 @@ func (u *UserTokens) Token(ctx context.Context) (string, error) {
 	}
 }
 
-// failure is what those are told who wait for a visit that has failed.
+// authorizationError returns the error of a failed authorization for waiting calls.
 func (u *UserTokens) authorizationError(v *authorization) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -112,8 +112,8 @@ func (u *UserTokens) authorizationError(v *authorization) error {
 	return fmt.Errorf("%s: %w", u.client.TokenURL, v.err)
 }
 
-// held returns the token that a user has let the client have, renewed when it must
-// be; "" when there is none. Only who needs another one waits for those who renew.
+// userToken returns the token of a user, renewed if necessary, or "". Only callers that need a
+// new token wait for a renewal.
 func (u *UserTokens) userToken(ctx context.Context, user string) (string, error) {
 	h, err := u.load(user)
 	if err != nil {
@@ -124,7 +124,7 @@ func (u *UserTokens) userToken(ctx context.Context, user string) (string, error)
 		return token, err
 	}
 	turn := u.renewing[shardOf(user)]
-	select { // one at a time renews
+	select { // one renewal at a time
 	case turn <- struct{}{}:
 	default:
 		if now.Before(h.End) {
@@ -150,8 +150,8 @@ func (u *UserTokens) userToken(ctx context.Context, user string) (string, error)
 	return token, err
 }
 
-// renewed gets the next token of a user, and ends the turn. That goes on when ctx
-// ends: a server that gives a refresh token once has taken the old one back.
+// renewDetached renews the token of a user, and releases turn. It continues if ctx is
+// cancelled: a server that issues a refresh token once has invalidated the old one.
 func (u *UserTokens) renewDetached(ctx context.Context, turn <-chan struct{}, user string, k storedToken) (string, error) {
 	type end struct {
 		token string
@@ -160,7 +160,7 @@ func (u *UserTokens) renewDetached(ctx context.Context, turn <-chan struct{}, us
 	ended := make(chan end, 1)
 	if !u.broker.runDetached(ctx, func(ctx context.Context) {
 		token, err := u.renewAndStore(ctx, user, k)
-		<-turn // first, so that who has the token finds nobody who renews it still
+		<-turn // first, so that a caller with the token finds no renewal in progress
 		ended <- end{token, err}
 	}) {
 		<-turn
@@ -174,8 +174,7 @@ func (u *UserTokens) renewDetached(ctx context.Context, turn <-chan struct{}, us
 	}
 }
 
-// next is what becomes of a token that is to be renewed. After a failure it is not
-// tried again for a while.
+// renewAndStore renews a token and stores it. A failure starts a backoff.
 func (u *UserTokens) renewAndStore(ctx context.Context, user string, k storedToken) (string, error) {
 	got, err := u.renew(ctx, k.Refresh)
 	var refused *serverError
@@ -185,7 +184,7 @@ func (u *UserTokens) renewAndStore(ctx context.Context, user string, k storedTok
 		if there, err = u.replace(user, got, k); err == nil && there {
 			return got.value, nil
 		}
-		if err == nil { // it was dropped meanwhile; there may be one of another consent
+		if err == nil { // it was dropped; there may be a token of a new consent
 			now, err := u.load(user)
 			return now.Access, err
 		}
@@ -197,17 +196,17 @@ func (u *UserTokens) renewAndStore(ctx context.Context, user string, k storedTok
 	u.recordFailure(user, err)
 	switch now, lost := u.load(user); {
 	case lost == nil && now.Access != k.Access:
-		return now.Access, nil // "" of one that was dropped meanwhile
+		return now.Access, nil // "" if it was dropped in the meantime
 	case lost == nil && u.broker.options.Now().Before(k.End):
 		return k.Access, nil
 	}
 	return "", err
 }
 
-// lanes is how many users can have their tokens renewed at once.
+// renewShards is the number of users whose tokens can be renewed concurrently.
 const renewShards = 64
 
-// laneOf returns the lane of a user: always the same.
+// shardOf returns the shard of a user.
 func shardOf(user string) int { return int(sha256.Sum256([]byte(user))[0]) % renewShards }
 
 func (u *UserTokens) renew(ctx context.Context, refresh string) (token, error) {
@@ -235,48 +234,44 @@ func (u *UserTokens) secretOf(ctx context.Context) (string, error) {
 	return u.secret(ctx, u.client.Secret)
 }
 
-// visit is one user on the way to the authorization server and back.
+// authorization is one user's authorization at the authorization server.
 type authorization struct {
-	// Fixed at creation. page are the parameters of the question that sends the
-	// user away.
+	// Fixed at creation. page has the parameters of the prompt for the page.
 	caller   Caller
 	verifier string
 	page     []byte
 	state    [sha256.Size]byte
 
-	// Guarded by the mutex of the Users. expires is when it is forgotten, and further is closed when the stage is
-	// another one; err is how the visit failed that is over.
+	// Guarded by the mutex of the UserTokens. The authorization is removed at expires. progress
+	// is closed when the stage changes. err is the error of a failed authorization.
 	expires  time.Time
 	stage    stage
 	progress chan struct{}
 	err      error
-	// token, code, left and forms are of the stage shown: what the user would have
-	// the client have, what proves that they are the one who was asked, how often it
-	// may be typed, and the parameters of the questions for it, by how many tries are
-	// left, less one.
+	// The state of stageCodeShown: the unconfirmed token, the displayed code, the remaining
+	// attempts, and the parameters of the code prompts, by remaining attempts minus one.
 	token        token
 	code         string
 	attemptsLeft int
 	forms        [maxCodeAttempts][]byte
 }
 
-// stage is how far a user is on a visit.
+// stage is the progress of an authorization.
 type stage int
 
 const (
-	stageSent       stage = iota // just now: what somebody is told who makes a visit
+	stageSent       stage = iota // just created; returned to the creator only
 	stageAtProvider              // at the authorization server
-	stageReturned                // back, and the token is asked for
-	stageCodeShown               // a page shows the code for which the user is asked
-	stageStoring                 // the token is being kept
+	stageReturned                // returned; the token is being fetched
+	stageCodeShown               // a page shows the code that the user is asked for
+	stageStoring                 // the token is being stored
 	stageDone
 )
 
-// life is how long a user may take to come back, and again to type the code.
+// authorizationTimeout bounds the time to return, and again the time to enter the code.
 const authorizationTimeout = 10 * time.Minute
 
-// newVisit returns a visit, and the hash of the state by which it is known when
-// the user is back.
+// newAuthorization returns an authorization, and the hash of its state parameter.
 func (u *UserTokens) newAuthorization(who Caller) (v *authorization, state [sha256.Size]byte) {
 	random := make([]byte, 32)
 	rand.Read(random)

@@ -14,35 +14,35 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Users are the tokens that users have let one client have (RFC 6749 section 4.1
-// with RFC 7636). A user comes back to this machine, where the client listens
-// while one is on the way (RFC 8252 section 7.3), or to a page of the front (see
-// [Issuer.Returns]). It is safe for concurrent use.
+// UserTokens are the tokens of the users of one client (RFC 6749 section 4.1 with RFC 7636). A
+// user returns to this machine, where the client listens during an authorization (RFC 8252
+// section 7.3), or to a page of the frontend (see [Broker.CallbackHandler]). It is safe for
+// concurrent use.
 type UserTokens struct {
 	// Fixed at creation.
 	broker   *Broker
-	key      string // that of the client
+	key      string // of the client
 	client   Client
 	secret   func(ctx context.Context, key string) (string, error)
 	vault    Vault
-	renewing [renewShards]chan struct{} // each holds one token while someone renews a token
+	renewing [renewShards]chan struct{} // each holds a token during a renewal
 
-	storeMu sync.Mutex // held while the vault and known change together; taken before mu
+	storeMu sync.Mutex // held while the vault and the cache change together; locked before mu
 
 	mu             sync.Mutex
-	authorizations map[[sha256.Size]byte]*authorization // by the hash of their state
-	cache          map[string]tokenEntry                // what there is of users who were asked for
-	dropCount      uint64                               // how often tokens were dropped
-	server         *http.Server                         // nil while nobody is on the way to this machine
-	listener       net.Listener                         // that of the server
-	cleanup        *time.Timer                          // forgets who does not come back; nil before anybody left
+	authorizations map[[sha256.Size]byte]*authorization // by hash of the state parameter
+	cache          map[string]tokenEntry                // by user
+	dropCount      uint64                               // number of drops so far
+	server         *http.Server                         // nil unless a local callback is expected
+	listener       net.Listener                         // of the server
+	cleanup        *time.Timer                          // calls cleanUp; nil before the first authorization
 	closed         bool
 }
 
 const (
-	// maxVisits bounds the users of one client who are on the way.
+	// maxAuthorizations bounds the authorizations of one client in progress.
 	maxAuthorizations = 1000
-	// maxKnown bounds what is held of a vault, which is forgotten whole then.
+	// maxCached bounds the cache, which is cleared when it is full.
 	maxCached = 10_000
 )
 
@@ -55,9 +55,9 @@ var (
 	errTooManyAuthorizations = &scripting.HostError{Code: scripting.Consent, Message: "too many users are on the way to the authorization server; call again in ten minutes"}
 )
 
-// Users returns the tokens of users of a client: the same for as long as the
-// client is. Another one that users came back to by the same way before is
-// closed. secret is as for [Issuer.Source].
+// Users returns the user tokens of a client. It returns the same object for the same key, and
+// closes an earlier client with the same redirect URL. secret is as for
+// [Broker.ClientCredentials].
 func (i *Broker) Users(key string, c Client, secret func(ctx context.Context, key string) (string, error), vault Vault) *UserTokens {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -79,8 +79,7 @@ func (i *Broker) Users(key string, c Client, secret func(ctx context.Context, ke
 	return u
 }
 
-// Retain closes all clients of users but those of the keys: nobody comes back to
-// the others any more.
+// KeepOnly closes all user clients except those with the given keys.
 func (i *Broker) KeepOnly(keys []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,8 +98,8 @@ func (i *Broker) clients() []*UserTokens {
 	return slices.Collect(maps.Values(i.users))
 }
 
-// visit returns the visit on which a caller is, how far they are, and what is
-// closed when they are further; or sends them on one.
+// authorization returns the authorization of a caller, its stage, and a channel that is closed
+// on progress. It starts one if there is none.
 func (u *UserTokens) authorization(who Caller) (v *authorization, at stage, further <-chan struct{}, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -120,14 +119,14 @@ func (u *UserTokens) authorization(who Caller) (v *authorization, at stage, furt
 	v, state := u.newAuthorization(who)
 	u.authorizations[state] = v
 	if u.cleanup == nil {
-		u.cleanup = time.AfterFunc(authorizationTimeout, u.cleanUp) // forgets those who do not come back
+		u.cleanup = time.AfterFunc(authorizationTimeout, u.cleanUp) // removes expired ones
 	} else {
 		u.cleanup.Reset(authorizationTimeout)
 	}
 	return v, stageSent, v.progress, nil
 }
 
-// admit returns why nobody can be sent to the authorization server; mu is held.
+// admit returns why no authorization can start. The caller holds mu.
 func (u *UserTokens) admit() error {
 	switch {
 	case u.closed:
@@ -142,15 +141,15 @@ func (u *UserTokens) admit() error {
 	return nil
 }
 
-// advance takes a visit further; mu is held.
+// advance sets the stage of an authorization. The caller holds mu.
 func (u *UserTokens) advance(v *authorization, to stage) {
 	v.stage = to
 	close(v.progress)
 	v.progress = make(chan struct{})
 }
 
-// end ends a visit; mu is held. How one failed is told to those who wait, until
-// its user starts over.
+// end ends an authorization. Waiting calls get its error until the user starts over. The caller
+// holds mu.
 func (u *UserTokens) end(v *authorization, err error) {
 	v.err, v.token = err, token{}
 	if err == nil || errors.Is(err, errNoCallback) {
@@ -159,7 +158,7 @@ func (u *UserTokens) end(v *authorization, err error) {
 	u.advance(v, stageDone)
 }
 
-// forgetLate ends the visits whose time is up; mu is held.
+// expire ends expired authorizations. The caller holds mu.
 func (u *UserTokens) expire() {
 	now := u.broker.options.Now()
 	for state, v := range u.authorizations {
@@ -173,8 +172,7 @@ func (u *UserTokens) expire() {
 	}
 }
 
-// leave forgets who has not come back, and stops listening when nobody is on the
-// way any more.
+// cleanUp ends expired authorizations, and stops listening if none is left.
 func (u *UserTokens) cleanUp() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,14 +13,13 @@ import (
 	"strings"
 )
 
-// Route is where the front has pages to which users come back.
+// CallbackPath is the path prefix of redirect URLs on the frontend.
 const CallbackPath = "/oauth/"
 
-// Returns has users come back by a front, which passes on the requests that the
-// function knows: it returns who answers one, and nil where nobody does. What it
-// knows are the redirect URLs below [Route] of the clients that there are, each by
-// its own path and host. A browser comes there from another site, without any
-// credential.
+// CallbackHandler enables redirects to the frontend. It returns a function that returns the
+// handler of a request, or nil. It handles the redirect URLs below [CallbackPath] of the
+// current clients, by path and host. A browser arrives there from another site, without
+// credentials.
 func (i *Broker) CallbackHandler() func(*http.Request) http.Handler {
 	i.hasCallbacks.Store(true)
 	return i.callback
@@ -38,13 +37,12 @@ func (i *Broker) callback(r *http.Request) http.Handler {
 	return nil
 }
 
-// Routed reports whether the users of the client come back to the front, and not
-// to a port of this machine.
+// HasRemoteCallback reports whether users return to the frontend and not to a port of this
+// machine.
 func (c Client) HasRemoteCallback() bool { return strings.HasPrefix(c.RedirectURL, "https://") }
 
-// comesBack reports whether a request is for the redirect URL. Where that has the
-// default port, the one in the request does not count: browsers leave it out, and
-// proxies may name that at which they are reached themselves.
+// matchesRedirect reports whether a request is for the redirect URL. If that has the default
+// port, the port of the request is ignored: browsers omit it, and proxies may set their own.
 func (c Client) matchesRedirect(r *http.Request) bool {
 	to, err := url.Parse(c.RedirectURL)
 	if err != nil || r.URL.EscapedPath() != to.EscapedPath() {
@@ -56,7 +54,7 @@ func (c Client) matchesRedirect(r *http.Request) bool {
 	return strings.EqualFold((&url.URL{Host: r.Host}).Hostname(), to.Hostname())
 }
 
-// listen has users come back to this machine, unless they can already; mu is held.
+// listen starts the local callback server unless it runs. The caller holds mu.
 func (u *UserTokens) listen() error {
 	if u.server != nil {
 		return nil
@@ -71,23 +69,23 @@ func (u *UserTokens) listen() error {
 	}
 	server := &http.Server{
 		Handler: u.callbackMux(back), ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout, IdleTimeout: requestTimeout, MaxHeaderBytes: 32 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // what a browser does wrong is nobody's business
+		ErrorLog: log.New(io.Discard, "", 0), // errors of browsers are not logged
 	}
 	u.server, u.listener = server, listener
 	u.broker.background.Go(func() { _ = server.Serve(listener) }) // ends when it is closed
 	return nil
 }
 
-// stop closes the door; mu is held.
+// stopListening stops the callback server. The caller holds mu.
 func (u *UserTokens) stopListening() {
 	if u.server != nil {
-		_ = u.listener.Close() // at once, also when the server has not begun to listen
+		_ = u.listener.Close() // at once, even if the server has not started to listen
 		_ = u.server.Close()
 		u.server, u.listener = nil, nil
 	}
 }
 
-// back takes users back to this machine: one path, one method, one name.
+// callbackMux serves the local callback: one path, one method, one host name.
 func (u *UserTokens) callbackMux(to *url.URL) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Host != to.Host || r.URL.Path != to.Path {
@@ -99,14 +97,14 @@ func (u *UserTokens) callbackMux(to *url.URL) http.Handler {
 	})
 }
 
-// What a user sees who comes back. Nothing of the request is in it.
+// The texts for a returning user. They contain nothing of the request.
 const (
 	pageDone    = "Done. You can close this window."
 	pageRefused = "It was not allowed. You can close this window."
 	pageUnknown = "Nobody waits for this any more. Start again where you came from."
 )
 
-// dress has a page lead nowhere, run nothing and be kept by nobody.
+// setPageHeaders sets headers that forbid links, scripts and caching.
 func setPageHeaders(h http.Header) {
 	for name, value := range map[string]string{
 		"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
@@ -116,7 +114,7 @@ func setPageHeaders(h http.Header) {
 	}
 }
 
-// welcome takes a user back who comes with a state that was given out, once.
+// handleCallback handles the return of a user with an issued state, once.
 func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 	setPageHeaders(w.Header())
 	status, page := http.StatusBadRequest, pageUnknown
@@ -134,8 +132,7 @@ func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, page)
 }
 
-// arrive returns the visit of a state, and nil when nobody is on it: whoever comes
-// with the state again is nobody.
+// takeState returns the authorization of a state, or nil. A state can be used once.
 func (u *UserTokens) takeState(state string) *authorization {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -148,8 +145,9 @@ func (u *UserTokens) takeState(state string) *authorization {
 	return v
 }
 
-// returned gets the token for which a user came back. On this machine it is theirs;
-// on a page of the front it waits for the code, as nobody knows who opened that.
+// completeCallback fetches the token for a returned user. On this machine it is stored for the
+// user. On a page of the frontend it waits for the code, because it is unknown who opened the
+// page.
 func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, query url.Values) (status int, page string) {
 	var got token
 	err := errNotAllowed
@@ -162,13 +160,13 @@ func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, que
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case v.stage != stageReturned: // somebody has ended it meanwhile
+	case v.stage != stageReturned: // ended in the meantime
 		return http.StatusBadRequest, pageUnknown
 	case err != nil:
 		u.end(v, err)
 		return http.StatusForbidden, pageRefused
 	case u.client.HasRemoteCallback():
-		mark := rand.Text()[:4] // the page and the forms for its code have it in common
+		mark := rand.Text()[:4] // shared by the page and the forms for its code
 		v.token, v.code, v.attemptsLeft, v.expires = got, newCode(), maxCodeAttempts, u.broker.options.Now().Add(authorizationTimeout)
 		for i := range v.forms {
 			v.forms[i] = u.client.form(mark, i+1)
@@ -180,7 +178,7 @@ func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, que
 	return http.StatusOK, pageDone
 }
 
-// pageCode says what is about to be joined to whom, and shows the code that joins it.
+// codePage returns the page that explains what will be joined to whom, with the code.
 func (u *UserTokens) codePage(v *authorization, mark string) string {
 	return fmt.Sprintf(`%s lets the server %s, which it knows as %+q, act for you. This is not joined to anybody yet.
 

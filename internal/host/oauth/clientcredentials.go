@@ -1,24 +1,20 @@
-// Package oauth gets access tokens: for this server itself, by the grant of
-// client credentials (RFC 6749 section 4.4), and for users who let it have theirs,
-// by authorization codes (section 4.1).
+// Package oauth fetches access tokens: for this server itself with client credentials (RFC 6749
+// section 4.4), and for users with authorization codes (section 4.1).
 //
-// A [Client] is what an oauth block says. An [Issuer] makes a [Source] of each,
-// which asks for a token when one is first needed, keeps it until shortly
-// before it ends, and then asks for the next while the old one still serves.
-// Whoever comes meanwhile waits for the same answer; after a failure nobody asks
-// for a while, and calls are told at once.
+// A [Client] is the configuration of an oauth block. A [Broker] returns [ClientCredentials] for
+// it, which fetch a token on first use, cache it until shortly before it expires, and then
+// fetch the next one while the old one is still used. Concurrent callers share one request.
+// After a failure there is a backoff, in which calls fail at once.
 //
-// [Users] are those of one client: who has given no token is to be asked, by the
-// page that an error names, and comes back to a port of this machine, or to a page
-// of the front. There nobody knows who has opened the page, which may have come by
-// a link that somebody else was sent: so the token is joined to nobody until the
-// user who was asked for it has typed the code that the page shows. Tokens are kept
-// in a [Vault].
+// [UserTokens] are the tokens of the users of one client. A user without a token is prompted to
+// open a page, which an error names, and returns to a port of this machine or to a page of the
+// frontend. On the frontend it is unknown who opened the page; they may have followed a link
+// sent by another user. So the token is not stored until the prompted user has entered the code
+// on the page. Tokens are stored in a [Vault].
 //
-// Requests go out by the transport that the Issuer is given, so that the rules
-// of egress hold for them. Answers pass the JSON gate, and no error holds
-// anything of them but the codes of RFC 6749 section 5.2. The package follows
-// no redirect, and sends nobody anywhere but to the authorization server.
+// Requests use the transport of the Broker, so that the rules of egress apply. Responses are
+// validated as JSON, and errors contain nothing of them except the codes of RFC 6749 section
+// 5.2. The package follows no redirects, and sends users only to the authorization server.
 package oauth
 
 import (
@@ -33,64 +29,59 @@ import (
 )
 
 const (
-	// patience is how long one request for a token may take.
+	// requestTimeout bounds one token request.
 	requestTimeout = 10 * time.Second
-	// early is how long before its end a token is replaced, and at most a tenth
-	// of its life.
+	// renewBefore is how long before its expiry a token is renewed, limited to a tenth of its
+	// lifetime.
 	renewBefore = time.Minute
-	// After a failure nobody asks for shortestPause, which doubles with each
-	// further one up to longestPause.
+	// The bounds of the backoff, which doubles after each failure.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
-	// doubtPause is how often a token is renewed at most because it was refused.
+	// minDoubtInterval is the minimum interval between renewals because of rejections.
 	minDoubtInterval = time.Minute
 )
 
-// Options are an Issuer's doors to the outside.
+// Options configure a Broker.
 type Options struct {
-	// Transport sends the requests of a client. Its errors and answers are those
-	// of egress: whole, and without redirects.
+	// Transport sends the requests of a client. It must enforce egress rules, return complete
+	// responses, and not follow redirects.
 	Transport func(Client) http.RoundTripper
-	// Joined is told of a token that a user of a client has let it have, by the keys of
-	// both, before it is kept and used; an error means that it may be neither. Nil hears
-	// of none.
+	// OnTokenAdded is called with the keys of client and user before the first token of a user
+	// is stored and used. If it returns an error, the token is dropped. May be nil.
 	OnTokenAdded func(client, user string) error
-	// Lost is told of a token that is not there any more, though nobody has dropped it,
-	// and why. Nil hears of none.
+	// OnTokenLost is called when a token is gone without being dropped. May be nil.
 	OnTokenLost func(client, user string, why LossReason)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Loss is why a token of a user is not there any more.
+// LossReason says why a token of a user is gone.
 type LossReason string
 
 const (
-	// Refused is the one of a token that the authorization server does not renew any more.
+	// LossRejected: the authorization server refuses to renew the token.
 	LossRejected LossReason = "refused"
-	// Ended is the one of a token that has ended, or that a host does not take any more, and
-	// that cannot be renewed.
+	// LossExpired: the token has expired, or a host rejects it, and it cannot be renewed.
 	LossExpired LossReason = "ended"
-	// Unkept is the one of a token that was joined and could not be kept.
+	// LossNotStored: the token could not be stored.
 	LossNotStored LossReason = "unkept"
 )
 
-// Issuer asks token servers on behalf of the sources that it makes. It is safe
-// for concurrent use.
+// Broker fetches tokens for its clients. It is safe for concurrent use.
 type Broker struct {
 	options Options
 
-	// fronted says that users can come back by a front.
+	// hasCallbacks reports whether users can return to the frontend.
 	hasCallbacks atomic.Bool
 
 	background sync.WaitGroup
 	mu         sync.Mutex
 	closed     bool
 	stops      map[*context.CancelFunc]struct{}
-	users      map[string]*UserTokens // by the keys of their clients
+	users      map[string]*UserTokens // by client key
 }
 
-// New returns an Issuer. Close it when the server stops.
+// New returns a Broker. Close it when the server stops.
 func New(o Options) *Broker {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -104,7 +95,7 @@ func New(o Options) *Broker {
 	return &Broker{options: o, stops: map[*context.CancelFunc]struct{}{}, users: map[string]*UserTokens{}}
 }
 
-// Close ends all requests, and waits for them.
+// Close cancels all requests, and waits for them.
 func (i *Broker) Close() {
 	i.mu.Lock()
 	i.closed = true
@@ -119,13 +110,13 @@ func (i *Broker) Close() {
 	i.background.Wait()
 }
 
-// Source returns the tokens of a client. secret returns the value of the
-// client's secret, and is asked each time that a token is.
+// ClientCredentials returns the tokens of a client itself. secret returns the value of the
+// client secret, and is called for each token request.
 func (i *Broker) Source(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
 	return &ClientCredentials{broker: i, client: c, secret: secret}
 }
 
-// Source is the tokens of one client. It is safe for concurrent use.
+// ClientCredentials are the tokens of one client. It is safe for concurrent use.
 type ClientCredentials struct {
 	// Fixed at creation.
 	broker *Broker
@@ -134,27 +125,27 @@ type ClientCredentials struct {
 
 	mu      sync.Mutex
 	current string
-	// renew is when the current token is to be replaced, end when it ends.
+	// renewAt is when the current token is replaced, end its expiry.
 	renewAt, end time.Time
 	fetching     *fetch
-	// failure is how the last request failed, nil when it did not; nobody asks
-	// again before retry.
+	// failure is the error of the last request, or nil. There is no further request before
+	// retryAt.
 	failure error
 	backoff time.Duration
 	retryAt time.Time
-	// doubted is when a refusal last had the token renewed.
+	// lastDoubt is the last renewal because of a rejection.
 	lastDoubt time.Time
 }
 
-// flight is one request for a token. err may be read when done is closed.
+// fetch is one token request. value and err are set when done is closed.
 type fetch struct {
 	done  chan struct{}
 	value string
 	err   error
 }
 
-// Token returns a token that holds, and waits for one when it must. Its error
-// names the token server and holds no value.
+// Token returns a valid token, and waits for one if necessary. Its error names the token server
+// and contains no value.
 func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	now := s.broker.options.Now()
@@ -169,7 +160,7 @@ func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
 	flying, current, failure, pause := s.fetching, s.current, s.failure, s.retryAt.Sub(now)
 	s.mu.Unlock()
 	switch {
-	case held: // the next one is on its way, or nobody can have it now
+	case held: // the next one is being fetched, or in backoff
 		return current, nil
 	case flying == nil:
 		return "", fmt.Errorf("%s: %w (it is asked again in %s)", s.client.TokenURL, failure, pause.Round(time.Second))
@@ -185,9 +176,9 @@ func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
 	return flying.value, nil
 }
 
-// Refused says that somebody did not accept the current token, which may have been
-// taken back: the next one is asked for when a token is needed again. As whoever
-// refuses may do so at will, that is done once a minute at most.
+// ReportUnauthorized reports that a host rejected the current token, which may have been
+// revoked: a new one is fetched on next use. Hosts could reject at will, so that happens at
+// most once a minute.
 func (s *ClientCredentials) ReportUnauthorized() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +187,8 @@ func (s *ClientCredentials) ReportUnauthorized() {
 	}
 }
 
-// apart does something with a token server for as long as that may take, also
-// when ctx has ended: what the server gives is given once. It reports false
-// when the issuer is closed, and nothing is done.
+// runDetached runs do independently of the cancellation of ctx, within requestTimeout: a server
+// may issue a token only once. It returns false if the broker is closed; then do does not run.
 func (i *Broker) runDetached(ctx context.Context, do func(ctx context.Context)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -217,8 +207,8 @@ func (i *Broker) runDetached(ctx context.Context, do func(ctx context.Context)) 
 	return true
 }
 
-// fly begins a request for a token. It goes on when ctx ends, as others wait for
-// it too.
+// startFetch starts a token request. It continues if ctx is cancelled, because others wait for
+// it.
 func (i *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
 	f := &fetch{done: make(chan struct{})}
 	if !i.runDetached(ctx, func(ctx context.Context) {
@@ -231,7 +221,7 @@ func (i *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
 	return f
 }
 
-// ask asks for a token with the client's secret as it is now.
+// requestToken requests a token with the current client secret.
 func (i *Broker) requestToken(ctx context.Context, s *ClientCredentials) (token, error) {
 	secret, err := s.secret(ctx, s.client.Secret)
 	if err != nil {
@@ -240,7 +230,7 @@ func (i *Broker) requestToken(ctx context.Context, s *ClientCredentials) (token,
 	return exchange(ctx, s.client, secret, i.options.Transport(s.client))
 }
 
-// land takes up what a request has brought.
+// finishFetch stores the result of a token request.
 func (s *ClientCredentials) finishFetch(f *fetch, got token, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// tries is how often a user may type the code of a page.
+// maxCodeAttempts is how often a user may enter the code of a page.
 const maxCodeAttempts = 3
 
 var errCode = errors.New("the code was wrong three times; nothing was joined, and the next call starts over")
 
-// newCode returns 40 random bits as people type them.
+// newCode returns a code of 40 random bits that is easy to type.
 func newCode() string {
 	text := rand.Text()
 	return text[:4] + "-" + text[4:8]
 }
 
-// typed returns a code as it was shown, however it was typed.
+// normalizeCode returns a typed code in the displayed format, or "".
 func normalizeCode(code string) string {
 	code = strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' {
@@ -38,8 +38,8 @@ func normalizeCode(code string) string {
 	return code[:4] + "-" + code[4:]
 }
 
-// form asks the user for the code that their browser shows beside a mark, with so many
-// tries left.
+// form returns the parameters of the form that asks the user for the code in their browser,
+// next to a mark, with the remaining attempts.
 func (c Client) form(mark string, left int) []byte {
 	again := ""
 	if left < maxCodeAttempts {
@@ -57,16 +57,15 @@ func (c Client) form(mark string, left int) []byte {
 	return params
 }
 
-// askForCode is the question for the code of a visit.
+// codePrompt returns the prompt for the code of an authorization.
 func (u *UserTokens) codePrompt(v *authorization) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not typed the code yet", Details: v.forms[max(v.attemptsLeft, 1)-1]}
 }
 
-// Poses reports whether parameters of elicitation/create are, to the byte, a
-// question that one of the clients has for a user: the page that they are to open,
-// or the form for the code that it showed them.
+// IsPrompt reports whether parameters of elicitation/create are byte for byte a prompt of one
+// of the clients for a user: the page to open, or the form for the code.
 func (i *Broker) IsPrompt(user string, params []byte) bool {
 	for _, u := range i.clients() {
 		u.mu.Lock()
@@ -79,8 +78,8 @@ func (i *Broker) IsPrompt(user string, params []byte) bool {
 	return false
 }
 
-// asked returns the visit of a user to which a question belongs, and whether that
-// is for the code; nil when there is none; mu is held.
+// findPrompt returns the authorization of a prompt, and whether the prompt is for the code. It
+// returns nil if there is none. The caller holds mu.
 func (u *UserTokens) findPrompt(user string, params []byte) (v *authorization, code bool) {
 	if user == "" {
 		return nil, false
@@ -99,17 +98,17 @@ func (u *UserTokens) findPrompt(user string, params []byte) (v *authorization, c
 	return nil, false
 }
 
-// Answer is what a user answered to a question of a client.
+// PromptAnswer is the user's answer to a prompt.
 type PromptAnswer struct {
-	// Accepted says that they did not refuse, and Code is what they typed then.
+	// Accepted means that the user did not decline. Code is what they entered.
 	Accepted bool
 	Code     string
 }
 
-// Answered takes the answer of a user to a question, if [Issuer.Poses] that. The
-// right code joins the token to the user who was asked for it, and to nobody else;
-// a refusal drops it, and so does the third wrong code. Who refuses to open the page
-// when somebody has come back from it refuses nothing.
+// HandleAnswer handles the user's answer to a prompt, if [Broker.IsPrompt]. The right code
+// stores the token for the prompted user and for no other. Declining drops the token, and so
+// does the third wrong code. Declining to open the page has no effect once a browser has
+// returned.
 func (i *Broker) HandleAnswer(user string, params []byte, a PromptAnswer) {
 	for _, u := range i.clients() {
 		u.handleAnswer(user, params, a)
@@ -144,7 +143,7 @@ func (u *UserTokens) handleAnswer(user string, params []byte, a PromptAnswer) {
 	}
 }
 
-// proved reports whether a code is the one that the page has shown.
+// checkCode compares a code with the displayed one.
 func (v *authorization) checkCode(code string) bool {
 	return v.code != "" && subtle.ConstantTimeCompare([]byte(normalizeCode(code)), []byte(v.code)) == 1
 }

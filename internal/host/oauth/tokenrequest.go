@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// maxAnswer bounds the answer of a token server, in bytes.
+	// maxAnswer bounds a response of a token server, in bytes.
 	maxAnswer = 256 << 10
-	// defaultLife is how long a token is used of which nobody says how long it
-	// holds (expires_in is only recommended, RFC 6749 section 5.1).
+	// defaultLife is the lifetime of a token without expires_in, which is only recommended (RFC
+	// 6749 section 5.1).
 	defaultLife = 5 * time.Minute
 )
 
@@ -37,15 +37,14 @@ var (
 	errExpired   = errors.New("the token had ended before it came")
 )
 
-// codes are the errors of RFC 6749 section 5.2, and two that servers borrow from
-// section 4.1.2.1. Nothing else of an answer is repeated.
+// codes are the error codes of RFC 6749 section 5.2, and two from section 4.1.2.1 that servers
+// also use. Nothing else of a response is repeated.
 var codes = []string{
 	"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
 	"server_error", "temporarily_unavailable",
 }
 
-// Grant returns what the requests of a client need: its token server, and
-// nothing else.
+// Grant returns the HTTP grant for the requests of a client: its token server and nothing else.
 func (c Client) Grant() grant.HTTP {
 	g := grant.HTTP{Name: "oauth", Methods: []string{http.MethodPost}, MaxResponse: maxAnswer, PrivateNetworks: c.PrivateNetworks}
 	if u, err := url.Parse(c.TokenURL); err == nil {
@@ -54,8 +53,7 @@ func (c Client) Grant() grant.HTTP {
 	return g
 }
 
-// token is an access token, and for how long it holds. refresh gets the next one;
-// it is empty where there is none.
+// token is an access token with its lifetime. refresh is the refresh token, or "".
 type token struct {
 	value   string
 	life    time.Duration
@@ -76,14 +74,14 @@ func exchange(ctx context.Context, c Client, secret string, transport http.Round
 	return validToken(config.Token(withTransport(ctx, transport)))
 }
 
-// through has the library send its requests by a transport, and see only answers
-// that may hold a token.
+// withTransport makes the library send its requests through a transport, and filters the
+// responses.
 func withTransport(ctx context.Context, transport http.RoundTripper) context.Context {
 	client := &http.Client{Transport: checkedTransport{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return context.WithValue(ctx, oauth2.HTTPClient, client)
 }
 
-// sound returns what the library has read when it can be used.
+// validToken returns the token of the library if it is usable.
 func validToken(got *oauth2.Token, err error) (token, error) {
 	if err != nil {
 		return token{}, safeError(err)
@@ -103,8 +101,8 @@ func validToken(got *oauth2.Token, err error) (token, error) {
 	return token{value: got.AccessToken, life: life, refresh: got.RefreshToken}, nil
 }
 
-// told keeps of an error what says nothing of an answer: the library's errors
-// quote it.
+// safeError returns an error without content of the response, which errors of the library
+// quote.
 func safeError(err error) error {
 	var fault *scripting.HostError
 	var refused *serverError
@@ -121,7 +119,7 @@ func safeError(err error) error {
 
 type serverError struct {
 	status int
-	code   string // "" when the answer holds none of codes
+	code   string // "" if the response has no known code
 }
 
 func (r *serverError) Error() string {
@@ -131,7 +129,7 @@ func (r *serverError) Error() string {
 	return fmt.Sprintf("the token server answered %d", r.status)
 }
 
-// checked lets only answers through that may hold a token.
+// checkedTransport only passes responses that may hold a token.
 type checkedTransport struct{ http.RoundTripper }
 
 func (t checkedTransport) RoundTrip(out *http.Request) (*http.Response, error) {
@@ -164,7 +162,7 @@ func (t checkedTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// codeIn returns the code of an error in an answer, if it is a known one.
+// errorCode returns the error code in a response, if it is a known one.
 func errorCode(body []byte) string {
 	var answer struct {
 		Error string `json:"error"`
@@ -175,23 +173,23 @@ func errorCode(body []byte) string {
 	return answer.Error
 }
 
-// Client is a client of a token server, as an oauth block says.
+// Client is the configuration of an OAuth client, from an oauth block. Its field names are part
+// of the keys of stored tokens.
 type Client struct {
-	// AuthorizeURL is where users let the client have tokens of theirs, and
-	// RedirectURL the place to which they come back: on this machine, or with https
-	// on the front, below [Route]. Both are empty of a client that asks for itself.
+	// AuthorizeURL is where users give consent. RedirectURL is where they return to: a port of
+	// this machine, or an https URL of the frontend below [CallbackPath]. Both are empty for a
+	// client that fetches its own tokens.
 	AuthorizeURL, RedirectURL string
 	TokenURL                  string
 	ID                        string
-	// Secret is the key of the secret that proves the client.
+	// Secret is the key of the client secret.
 	Secret string
 	Scopes []string
-	// Params are sent beside what the grant sends.
+	// Params are additional request parameters.
 	Params map[string]string
-	// InBody sends id and secret in the body of the request, and not in its
-	// Authorization header.
+	// InBody sends id and secret in the request body instead of the Authorization header.
 	InBody bool
-	// PrivateNetworks lets the host be at a private, loopback or link-local address.
+	// PrivateNetworks allows the host to have a private, loopback or link-local address.
 	PrivateNetworks bool
 }
 

@@ -13,21 +13,20 @@ import (
 	"time"
 )
 
-// holding is what is known of a user: what the vault keeps, and what has become of
-// it since.
+// tokenEntry is the cached state of a user: the stored token and its renewal state.
 type tokenEntry struct {
 	storedToken
-	// came is when the token came; the zero time of one that the vault had.
+	// storedAt is when the token was stored; zero if it was loaded from the vault.
 	storedAt time.Time
-	// failure is why the token could not be renewed, nil when it could; nobody asks
-	// again before retry.
+	// failure is the error of the last renewal, or nil. There is no further attempt before
+	// retryAt.
 	failure error
 	backoff time.Duration
 	retryAt time.Time
 }
 
-// atHand returns the token, or why there is none, unless somebody has to renew or to
-// forget it first.
+// current returns the token, or the reason why there is none. ok is false if the token must be
+// renewed or forgotten first.
 func (h tokenEntry) current(now time.Time) (token string, ok bool, err error) {
 	lasts := now.Before(h.End)
 	switch {
@@ -43,8 +42,7 @@ func (h tokenEntry) current(now time.Time) (token string, ok bool, err error) {
 	return "", false, nil
 }
 
-// recall returns what is known of a user, of whom the vault is asked once. It waits
-// for nobody who renews.
+// load returns the state of a user. It reads the vault once, and does not wait for a renewal.
 func (u *UserTokens) load(user string) (tokenEntry, error) {
 	for {
 		u.mu.Lock()
@@ -67,12 +65,12 @@ func (u *UserTokens) load(user string) (tokenEntry, error) {
 	}
 }
 
-// remember takes up what the vault had of a user when so many drops had been, and
-// returns what there is. It reports false when the vault must be asked again.
+// remember caches what the vault held after the given number of drops, and returns the current
+// state. It returns false if the vault must be read again.
 func (u *UserTokens) remember(user string, h tokenEntry, drops uint64) (tokenEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if newer, known := u.cache[user]; known { // it was kept while the vault was read
+	if newer, known := u.cache[user]; known { // stored while the vault was read
 		return newer, true
 	}
 	if u.dropCount != drops {
@@ -82,7 +80,7 @@ func (u *UserTokens) remember(user string, h tokenEntry, drops uint64) (tokenEnt
 	return h, true
 }
 
-// know remembers what there is of a user; mu is held.
+// cacheEntry caches the state of a user. The caller holds mu.
 func (u *UserTokens) cacheEntry(user string, h tokenEntry) {
 	if len(u.cache) >= maxCached {
 		clear(u.cache)
@@ -90,8 +88,8 @@ func (u *UserTokens) cacheEntry(user string, h tokenEntry) {
 	u.cache[user] = h
 }
 
-// join keeps the first token of the user of a visit, unless that was ended meanwhile. It
-// is told of before: what cannot be told of is not kept.
+// storeFirst stores the first token of a user, unless the authorization has ended. It is
+// audited first: without an audit record the token is not stored.
 func (u *UserTokens) storeFirst(v *authorization, got token) error {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
@@ -113,8 +111,8 @@ func (u *UserTokens) storeFirst(v *authorization, got token) error {
 	return nil
 }
 
-// replace keeps the token that comes after another one, unless that is not there any
-// more, as it was dropped: then it reports false, and the vault knows what there is.
+// replace replaces a token by the next one. If the token was dropped in the meantime, it
+// returns false, and the vault has the current state.
 func (u *UserTokens) replace(user string, got token, before storedToken) (bool, error) {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
@@ -136,8 +134,8 @@ func (u *UserTokens) replace(user string, got token, before storedToken) (bool, 
 	return true, nil
 }
 
-// made returns what is kept of a token, and as bytes. A server that gives no other
-// refresh token means the one of before.
+// newStored returns the stored form of a token, and its encoding. Without a new refresh token
+// the previous one stays.
 func (u *UserTokens) newStored(got token, before storedToken) (storedToken, []byte) {
 	end := u.broker.options.Now().Add(got.life)
 	k := storedToken{Given: before.Given, Access: got.value, Refresh: cmp.Or(got.refresh, before.Refresh), Renew: end.Add(-min(renewBefore, got.life/10)), End: end}
@@ -146,15 +144,15 @@ func (u *UserTokens) newStored(got token, before storedToken) (storedToken, []by
 	return k, value
 }
 
-// take remembers what has just come of a user.
+// cacheNew caches a new token.
 func (u *UserTokens) cacheNew(user string, k storedToken) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.cacheEntry(user, tokenEntry{storedToken: k, storedAt: u.broker.options.Now()})
 }
 
-// forget takes a token away that is of no use any more, and tells why. When another one
-// has come meanwhile, it stays and is returned.
+// forget removes an unusable token and reports why. If another one was stored in the meantime,
+// it stays and is returned.
 func (u *UserTokens) forget(user string, k storedToken, why LossReason) (string, error) {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
@@ -172,8 +170,7 @@ func (u *UserTokens) forget(user string, k storedToken, why LossReason) (string,
 	return "", u.vault.Put(user, nil)
 }
 
-// failed remembers why the token of a user could not be renewed, if anything is
-// known of them still.
+// recordFailure records why a token could not be renewed, if the user is still cached.
 func (u *UserTokens) recordFailure(user string, why error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -186,10 +183,10 @@ func (u *UserTokens) recordFailure(user string, why error) {
 	u.cache[user] = h
 }
 
-// Refused says that a host did not accept the token of the caller of the context
-// (see [For]), which may have been taken back: it is renewed when it is needed
-// again, or forgotten where it cannot be, so that the user is asked. As whoever
-// refuses may do so at will, no token is doubted for a minute after it came.
+// ReportUnauthorized reports that a host rejected the token of the caller in ctx (see
+// [WithCaller]); it may have been revoked. The token is renewed on next use. If it cannot be
+// renewed it is dropped, and the user is prompted again. Hosts could reject at will, so a token
+// is not doubted within a minute after it was stored.
 func (u *UserTokens) ReportUnauthorized(ctx context.Context) {
 	who, _ := ctx.Value(callerKey{}).(Caller)
 	u.mu.Lock()
@@ -207,10 +204,9 @@ func (u *UserTokens) ReportUnauthorized(ctx context.Context) {
 	u.cache[who.User] = h
 }
 
-// Drop forgets the tokens of the users of whom the function says so, in the vault too,
-// and returns whose it has forgotten: none of them is given to anyone from then on. What
-// was being renewed, or was about to be joined to such a user, is not kept either; who
-// is on the way starts over.
+// Drop drops the tokens of the matching users, in the vault too, and returns these users. No
+// dropped token is used afterwards. Renewals and authorizations in progress store nothing;
+// their users start over.
 func (u *UserTokens) Drop(of func(user string) bool) (dropped []string, err error) {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
@@ -221,7 +217,7 @@ func (u *UserTokens) Drop(of func(user string) bool) (dropped []string, err erro
 	return dropped, err
 }
 
-// disown forgets what is known of users, and returns who had a token.
+// forgetUsers removes users from the cache, and returns those that had a token.
 func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -243,8 +239,8 @@ func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
 	return had
 }
 
-// Given returns when a user let a client have what a vault keeps of them; the zero
-// time where it does not say.
+// TokenCreatedAt returns when the user gave consent, from a value of a vault; zero if it does
+// not say.
 func TokenCreatedAt(value []byte) time.Time {
 	var k storedToken
 	if json.Unmarshal(value, &k) != nil {
@@ -253,10 +249,9 @@ func TokenCreatedAt(value []byte) time.Time {
 	return k.Given
 }
 
-// Leads reports whether an address that somebody else would have a user open leads to
-// where one of the clients sends its users, or to where they come back: a visit of
-// somebody else would be theirs to complete. An address of which browsers may make
-// another one leads there, too.
+// IsOwnURL reports whether an address is an authorization or redirect URL of a client. A script
+// must not send a user there, because they could complete another user's authorization. The
+// result is also true for an address that browsers may interpret differently.
 func (i *Broker) IsOwnURL(address string) bool {
 	to := canonicalLocation(address)
 	return slices.ContainsFunc(i.clients(), func(u *UserTokens) bool {
@@ -264,8 +259,8 @@ func (i *Broker) IsOwnURL(address string) bool {
 	})
 }
 
-// placeOf returns scheme, host and path of an address, the same for every way to
-// write them; "" of one that browsers may read in another way.
+// canonicalLocation returns the scheme, host and path of an address in canonical form, or "" if
+// browsers may interpret it differently.
 func canonicalLocation(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == '\\' }) {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// lookTime is how long variables and files may take to be looked at. What a disk
-// that does not answer holds is hidden once it does.
+// preloadTimeout bounds the wait for variables and files. Values that are read later are
+// redacted from then on.
 const preloadTimeout = 2 * time.Second
 
-// currentRedactor returns the redactor of all that is to be hidden from now on: what was
-// resolved, and what variables and files held when they were last defined.
+// currentRedactor returns the redactor for all known values: those resolved, and those that
+// variables and files held when they were last defined.
 func (s *Store) currentRedactor() *redactor {
 	if s.needsPreload.Load() {
 		s.preload()
@@ -20,10 +20,10 @@ func (s *Store) currentRedactor() *redactor {
 	return s.redactor.Load()
 }
 
-// look hides what the variables and files of the definitions hold, so that a value
-// is hidden before it is first used: a script may come by it in another way. It is
-// not kept: whoever asks for a secret gets what its source holds then. What
-// cannot be read hides nothing; whoever asks for it is told.
+// preload reads the variables and files of the definitions, so that their values are redacted
+// before first use: a script may obtain them in another way. It does not cache the values;
+// Resolve reads the source again. It ignores sources that cannot be read; Resolve reports the
+// error.
 func (s *Store) preload() {
 	s.preloadMu.Lock()
 	defer s.preloadMu.Unlock()
@@ -45,7 +45,7 @@ func (s *Store) preload() {
 	}
 }
 
-// gather hides values as long as it has time, and returns how many did not come.
+// collectPreloaded adds values until over fires, and returns the number of missing ones.
 func (s *Store) collectPreloaded(values <-chan map[string]string, n int, over <-chan time.Time) (late int) {
 	seen := map[string]string{}
 	defer func() {
@@ -66,21 +66,20 @@ func (s *Store) collectPreloaded(values <-chan map[string]string, n int, over <-
 	return 0
 }
 
-// held returns what a variable or a file holds, by the name of its secret; nothing
-// where that cannot be read, or is a pipe: reading one would take from it, and wait.
+// preloadOne returns the value of a variable or file, by secret name. It returns nil if the
+// source cannot be read, or is a pipe: reading would block and consume data.
 func (s *Store) preloadOne(d Definition) map[string]string {
 	if info, err := os.Stat(d.File); err == nil && !info.Mode().IsRegular() {
 		return nil
 	}
-	value, err := s.read(context.Background(), d) // neither needs a context
+	value, err := s.read(context.Background(), d) // neither source needs a context
 	if err != nil {
 		return nil
 	}
 	return map[string]string{d.Name: value}
 }
 
-// atRest returns the definitions as they are now whose values are there before
-// anyone asks for them.
+// preloadable returns the current definitions with values that exist before they are requested.
 func (s *Store) preloadable() (defs []Definition, generation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,11 +91,11 @@ func (s *Store) preloadable() (defs []Definition, generation uint64) {
 	return defs, s.generation
 }
 
-// rests reports whether a value is there before anyone asks for it.
+// isPreloadable reports whether a value exists before it is requested.
 func isPreloadable(d Definition) bool { return d.Env != "" || d.File != "" }
 
-// hide adds values to the redactor, and removes those that were used longest ago
-// where a name has too many. Called with the mutex held.
+// addValues adds values to the redactor, and removes the least recently used ones of a name
+// beyond its limit. The caller holds mu.
 func (s *Store) addValues(values map[string]string) {
 	changed := false
 	for name, value := range values {

@@ -13,30 +13,29 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// Redact returns text with "[secret:name]" in place of each value that has
-// been resolved or that a variable or a file holds. A value of six bytes and more is found
-// through any nesting of the escapes of JSON, scripts, URLs and HTML, in any case, in
-// base64 at every place in a longer text, in hexadecimal and in quoted-printable, also
-// where lines end in between: docs/reference/permissions.md says what is covered. Of values of four and
-// five bytes the usual forms are found. Values shorter than
-// four bytes are not replaced. A text without any is returned as it is, but for the end of
-// one that was cut, which may be a part of a value.
+// Redact returns text with "[secret:name]" in place of each value that was resolved, or that a
+// variable or file holds. Values of six bytes and more are found through any nesting of JSON,
+// script, URL and HTML escapes, in any case, in base64 at any position of a longer text, in
+// hexadecimal and in quoted-printable, even across line breaks; docs/reference/permissions.md lists the
+// forms. Of values of four and five bytes the usual forms are found. Shorter values are not
+// replaced. Text without values is returned unchanged, except that the end of truncated text is
+// redacted if it may be part of a value.
 func (s *Store) Redact(text string) string { return s.currentRedactor().redact(text) }
 
-// Net finds the values that [Store.Redact] replaces, for those who look for others in the
-// same text.
+// Matcher returns a matcher for the values that [Store.Redact] replaces, to combine it with
+// others.
 func (s *Store) Matcher() redact.Net { return s.currentRedactor() }
 
-// RedactBytes is [Store.Redact] for bytes that nobody has cut. It returns b itself when
-// there is nothing to replace, and never changes it.
+// RedactBytes is [Store.Redact] for bytes that were not truncated. It returns b itself if there
+// is nothing to replace, and never modifies it.
 func (s *Store) RedactBytes(b []byte) []byte {
 	r := s.currentRedactor()
 	return r.replace(b, find(r, b))
 }
 
-// RedactJSON is [Store.RedactBytes] for a JSON value, of which JSON comes out: a
-// number that a value is part of becomes text. Nil is nothing, and so is what is
-// no JSON and holds a value.
+// RedactJSON is [Store.RedactBytes] for a JSON value. The result is JSON: a number that
+// contains a value becomes a string. It returns nil for nil, and for invalid JSON that holds a
+// value.
 func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
 	r := s.currentRedactor()
 	shown := s.RedactBytes(raw)
@@ -46,7 +45,7 @@ func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return r.redactJSON(raw)
 }
 
-// redactJSON hides values in a JSON value, number by number and text by text.
+// redactJSON redacts a JSON value, number by number and string by string.
 func (r *redactor) redactJSON(raw json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -54,7 +53,7 @@ func (r *redactor) redactJSON(raw json.RawMessage) json.RawMessage {
 	if decoder.Decode(&value) != nil {
 		return nil
 	}
-	// What was decoded always encodes.
+	// Decoded JSON always encodes.
 	shown, _ := json.Marshal(r.redactValue(value))
 	return shown
 }
@@ -82,32 +81,33 @@ func (r *redactor) redactValue(value any) any {
 	return value
 }
 
-// redactor replaces the values of secrets. It is immutable. It scans a text once or twice, however many
-// values there are and whatever they hold.
+// redactor replaces the values of secrets. It is immutable. It scans a text once or twice,
+// regardless of the number and content of the values.
 type redactor struct {
-	// exact finds forms in a text as it is, decoded those in its canonical form.
+	// exact finds forms in the original text, decoded in its canonical form.
 	exact, decoded *matcher
-	// literal says that there are values that only exact finds.
+	// literal reports whether some values are only found by exact.
 	literal bool
-	// marks are what is shown, by number.
+	// placeholders are the replacements, by number.
 	placeholders []string
-	// longest is the length of the longest exact form.
+	// maxLen is the length of the longest exact form.
 	maxLen  int
-	scratch sync.Pool // of *scratch
+	scratch sync.Pool // scratch is reusable memory for one text.
 }
 
-// scratch is the memory that one text takes.
+// maxReusedText is the largest text, in bytes, that returns its memory to the pool.
 type scratch struct {
 	text canonical
 	sums []uint64
 	hits []uint32
 }
 
-// kept is the size in bytes of the largest text whose memory is used again.
+// form is an encoded form of a value: its first four bytes, its length and its hash. filter is
+// the result of [filterOf].
 const maxReusedText = 256 << 10
 
-// form is a text that is looked for: its first four bytes, its length and its sum. The
-// filter is what [filterOf] says of it.
+// secretForms is a value with its forms. They are stored because each new value needs a new
+// redactor.
 type form struct {
 	key
 	filter uint64
@@ -119,18 +119,17 @@ type key struct {
 	sum  uint64
 }
 
-// secretForms is a value with its forms. They are stored because each new value needs a new
-// redactor.
+// maxLen is the length of the longest exact form.
 type secretForms struct {
 	value          string
 	exact, decoded []form
-	// longest is the length of the longest exact form.
+	// literal reports whether the value itself is not among the decoded forms.
 	maxLen int
-	// literal says that the value itself is not among the decoded forms.
+	// newSecretForms computes the forms of a value, without duplicates.
 	literal bool
 }
 
-// newSecretForms computes the forms of a value, each once.
+// A Bloom filter with 1<<bloomBits bits rejects most positions where no form starts.
 func newSecretForms(value string) secretForms {
 	c := secretForms{value: value}
 	for _, text := range exactForms(value) {
@@ -169,32 +168,31 @@ func newRedactor(values map[string][]secretForms) *redactor {
 	return r
 }
 
-// As many bits as 1<<maybeLog tell that four bytes begin no form, most of the time.
+// matcher finds forms in a text. It looks up candidates by their first four bytes and compares
+// rolling hashes. The cost at one position does not depend on the length of the forms.
 const (
 	bloomBits  = 16
 	bloomWords = 1 << bloomBits / 64
 )
 
-// matcher finds forms in a text. Those that may stand at a place are found by the first
-// four bytes, and told apart by sums: what one place takes does not depend on how long the
-// forms are, and how much of them stands there.
+// a bit for each hash of a head
 type matcher struct {
-	bloom [bloomWords]uint64 // a bit for each hash of a head
-	// sizes are the lengths of the forms with the same head, the longest first.
+	bloom [bloomWords]uint64 // sizes are the lengths of the forms with the same head, longest first.
+	// size is a length of forms, and the hash factor for that length. filter combines the bits
+	// of all of them.
 	sizes map[uint32][]size
 	marks map[key]int
 }
 
-// size is the length of forms, and what a sum is multiplied with over that length. The
-// filter has the bits of all of them.
+// filterOf returns a bit for the four bytes after the head, or all bits at the end of the text.
+// If many forms have the same head, it avoids most hash computations.
 type size struct {
 	bytes  int
 	power  uint64
 	filter uint64
 }
 
-// filterOf returns a bit for the four bytes behind the head at a place, and all where there
-// are less: where many forms begin alike, it spares most of their sums.
+// add adds a form. If values share a form, the first one keeps it.
 func filterOf[T string | []byte](text T, at int) uint64 {
 	if at+2*minFormLen > len(text) {
 		return ^uint64(0)
@@ -204,7 +202,7 @@ func filterOf[T string | []byte](text T, at int) uint64 {
 
 func newMatcher() *matcher { return &matcher{sizes: map[uint32][]size{}, marks: map[key]int{}} }
 
-// add adds a form; of values that look alike the first has its mark shown.
+// hashOf returns the Bloom filter bit of four bytes, by Fibonacci hashing.
 func (m *matcher) add(f form, mark int) {
 	if _, taken := m.marks[f.key]; taken {
 		return
@@ -226,10 +224,10 @@ func (m *matcher) sort() {
 	}
 }
 
-// hashOf returns a bit of a matcher for four bytes, by Fibonacci hashing.
+// mayMatch reports whether a form may start with these four bytes.
 func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - bloomBits) }
 
-// maybe reports whether four bytes may begin a form.
+// textRange is the position of a value in a text, and the number of its placeholder.
 func (m *matcher) mayMatch(head uint32) bool {
 	bit := hashOf(head)
 	return m.bloom[bit/64]&(1<<(bit%64)) != 0
@@ -248,12 +246,11 @@ func findHits[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
 	return hits
 }
 
-// place is a part of a text where a value stands, and the number of its mark.
+// match appends the ranges of the forms at hits, the longest at each. It merges overlapping
+// ranges and keeps the first placeholder. span maps a range to the original text.
 type textRange struct{ from, to, mark uint32 }
 
-// match appends the places of the forms that stand where there are hits, the longest at
-// each. Places that overlap are one, with the mark of the first. The span of a part of the
-// text is what it comes from.
+// find returns the ranges of values in a text, in order. They may overlap.
 func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, places []textRange, span func(from, to int) (int, int)) []textRange {
 	if len(hits) == 0 {
 		return places
@@ -283,7 +280,8 @@ func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, pla
 	return places
 }
 
-// find returns where values stand in a text, in order. Places may overlap.
+// Without decoded escapes the search is complete. Otherwise, text next to a value may have
+// formed an escape together with it.
 func find[T string | []byte](r *redactor, text T) []textRange {
 	if len(r.exact.marks) == 0 || len(text) < minFormLen {
 		return nil
@@ -309,8 +307,8 @@ func find[T string | []byte](r *redactor, text T) []textRange {
 		decoded = s.text.decoded
 		inCanonical()
 	}
-	// Where nothing was decoded, there is no more to find. Where something was, what stands
-	// beside a value may have made an escape together with it.
+	// replace returns a text with values replaced, or the text itself if there are none. Of
+	// overlapping ranges the first one determines the placeholder, as in [redact.Over].
 	if decoded {
 		readFolded(&s.text, text, r.decoded)
 		inCanonical()
@@ -323,8 +321,8 @@ func find[T string | []byte](r *redactor, text T) []textRange {
 	return places
 }
 
-// replaced returns a text with marks in the places of values, and the text itself where
-// there are none. Of places that overlap the first has its mark there, as in [redact.Over].
+// Hashes are polynomials modulo a Mersenne prime at a secret random point, so that nobody can
+// construct a text with the hash of a form.
 func (r *redactor) replace(text []byte, places []textRange) []byte {
 	if len(places) == 0 {
 		return text
@@ -351,8 +349,7 @@ func (r *redactor) Longest() int { return r.maxLen }
 
 func (r *redactor) redact(text string) string { return redact.Over(text, r) }
 
-// Sums are polynomials modulo a Mersenne prime at a point that nobody outside knows, so
-// that nobody can write a text with the sum of a form.
+// sumStride is the distance between stored prefix hashes, in bytes.
 const prime = 1<<61 - 1
 
 // sumStride is how many bytes apart sums are kept.

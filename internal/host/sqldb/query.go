@@ -19,20 +19,19 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// MaxText bounds one text or blob, in and out, in bytes.
+// MaxText bounds one text or blob, in both directions, in bytes.
 const MaxText = 1 << 20
 
-// Request is one operation on one database.
+// Query is one operation on one database.
 type Query struct {
-	// Method is what a script calls it: open, query or exec.
+	// Method is the name for scripts: open, query or exec.
 	Method string
-	// Path is the file that the call chooses, in canonical form, "" of a database
-	// that the grant names.
+	// Path is the canonical path of the chosen file, or "" if the grant names the database.
 	Path string
-	// Name is that of the statement, "" for open.
+	// Name is the name of the statement, or "" for open.
 	Name string
 
-	// Statement is the one of the name, with Values of its parameters: nil, bool, int64,
+	// Statement is the named statement. Values are its parameter values: nil, bool, int64,
 	// float64, string or []byte.
 	Statement *sqltext.Statement
 	Values    []any
@@ -46,9 +45,9 @@ type payload struct {
 	Params    map[string]json.RawMessage `json:"params"`
 }
 
-// Parse reads the payload of a method, and refuses what can be refused without a
-// database. Mocks ask it, so that a test does not pass with what could never be
-// done. The error is a [*scripting.HostError].
+// Parse parses the payload of a method. It makes all checks that need no database. Mocks use
+// it, so that a test cannot pass with an operation that would be rejected. The error is a
+// [*scripting.HostError].
 func (d Database) Parse(method string, data []byte) (*Query, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -110,8 +109,7 @@ func (r *Query) bind(d Database, params map[string]json.RawMessage) error {
 	return nil
 }
 
-// valueOf returns a value: JSON that is no list, {"integer": text} or
-// {"base64": text}.
+// parseValue parses a value: JSON that is not a list, {"integer": text} or {"base64": text}.
 func parseValue(data json.RawMessage) (v any, problem string) {
 	var special struct {
 		Integer *string `json:"integer"`
@@ -165,7 +163,7 @@ func textProblem(text string) string {
 	return ""
 }
 
-// String returns the request as mocks name it.
+// String returns the request in the form used by mocks.
 func (r *Query) String() string {
 	switch {
 	case r.Method == "open":
@@ -176,9 +174,8 @@ func (r *Query) String() string {
 	return r.Name
 }
 
-// readChosen runs a statement on a file that the call chooses. The driver reads the
-// very file that was checked. It takes no lock, so what is written meanwhile is noticed
-// afterwards.
+// queryFile runs a query on a file chosen by the call. The driver reads the checked file
+// itself. It takes no lock, and detects concurrent writes afterwards.
 func queryFile(ctx context.Context, driver FileDriver, g grant.SQL, r *Query, a *Rows) error {
 	const busy = "another program is at work on the database (a -wal or -journal file holds changes); try again when it is done"
 	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, Real: g.Real}, r.given, busy, "-wal", "-journal")
@@ -196,7 +193,7 @@ func queryFile(ctx context.Context, driver FileDriver, g grant.SQL, r *Query, a 
 	}
 	defer c.Close()
 	if r.Method == "open" {
-		// Whether it is a database shows when its tables are looked for.
+		// Reading the schema shows whether it is a database.
 		r.Statement = &sqltext.Statement{Text: "SELECT count(*) FROM sqlite_schema"}
 	}
 	if err := c.Run(ctx, r, a); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// MaxAnswer bounds all rows of an answer, in bytes.
+// MaxRowsSize bounds all rows of a result, in bytes.
 const MaxRowsSize = 4 << 20
 
 type Rows struct {
@@ -31,7 +31,7 @@ type Rows struct {
 	Changes int64               `json:"changes"`
 }
 
-// Begin names the columns. Two of one name cannot both be members of a row.
+// SetColumns sets the columns. Duplicate names are an error, because rows become objects.
 func (a *Rows) SetColumns(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
@@ -45,10 +45,10 @@ func (a *Rows) SetColumns(columns []string) error {
 	return nil
 }
 
-// cell is what every value takes beside its bytes.
+// valueOverhead is the size of each value in addition to its bytes.
 const valueOverhead = 8
 
-// Room refuses a row that the answer has no room for: its values take so many bytes.
+// CheckSize returns an error if a row with this size does not fit.
 func (a *Rows) CheckSize(size int) error {
 	a.size += size + valueOverhead*len(a.Columns)
 	switch {
@@ -69,8 +69,8 @@ func (a *Rows) Add(values []any) {
 	a.Rows = append(a.Rows, row)
 }
 
-// jsonOf returns a value as JSON: whole numbers that a script cannot hold, and what
-// is no number, are text, and bytes are {"base64": text}.
+// jsonOf returns a value as JSON. Integers that scripts cannot represent, NaN and infinities
+// become strings, and bytes become {"base64": text}.
 func jsonOf(v any, redact func([]byte) []byte) json.RawMessage {
 	switch x := v.(type) {
 	case int64:
@@ -96,8 +96,8 @@ func jsonOf(v any, redact func([]byte) []byte) json.RawMessage {
 	return encoded
 }
 
-// Mocked answers a request with the JSON of a mock: a list of objects that are
-// the rows, or { changes }. It is what tests get in the place of a database.
+// MockAnswer answers a query with the JSON of a mock: a list of objects as rows, or { changes
+// }.
 func MockAnswer(g grant.SQL, r *Query, content []byte) ([]byte, error) {
 	a := &Rows{name: r.Name, maxRows: g.MaxRows, redact: func(b []byte) []byte { return b }}
 	var err error
@@ -119,7 +119,7 @@ func MockAnswer(g grant.SQL, r *Query, content []byte) ([]byte, error) {
 	return a.encode(r.Method)
 }
 
-// pretend takes in the rows of a mock, whose columns are those of its first row.
+// readMock reads the rows of a mock. The columns are the members of the first row.
 func (a *Rows) readMock(content []byte) error {
 	const form = "the mock of query must be a list of objects with the same members: strings, numbers, booleans and null"
 	d := json.NewDecoder(bytes.NewReader(content))
@@ -157,16 +157,16 @@ func (a *Rows) readMock(content []byte) error {
 	return nil
 }
 
-// member is a row of a mock: its members, and their names in order.
+// mockRow is a row of a mock: its members, and their names in order.
 type mockRow struct {
 	names  []string
 	values map[string]any
 }
 
-// errRow is that a row is no object of plain values.
+// errRow reports a row that is not an object of plain values.
 var errRow = errors.New("a row is an object of plain values")
 
-// membersOf reads a list of objects of plain values.
+// readMockRows decodes a list of objects of plain values.
 func readMockRows(d *json.Decoder) (rows []mockRow, err error) {
 	var list []json.RawMessage
 	if err := d.Decode(&list); err != nil {
@@ -198,12 +198,12 @@ func readMockRows(d *json.Decoder) (rows []mockRow, err error) {
 	return rows, nil
 }
 
-// maxShown bounds the names that a message repeats, in bytes. Of longer ones it repeats
-// nothing: a part of a value that is hidden would not be known.
+// maxQuotedName bounds names that a message repeats, in bytes. Longer ones are not repeated: a
+// redactor would not recognize part of a secret.
 const maxQuotedName = 200
 
-// Fault makes the error that the script sees. given is the statement or the path
-// as the script has passed it.
+// NewHostError returns an error for the script. given is the statement or path as the script
+// passed it.
 func NewHostError(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
 	if given != "" {
@@ -219,13 +219,12 @@ func quoteName(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
-// Rejection is what a database says of a statement that it does not take, which may hold
-// values.
+// Rejection formats the message of a database that rejects a statement. It may contain values.
 func Rejection(database, said string) string {
 	return database + " refuses the statement: " + truncate.Text(strings.ToValidUTF8(said, "�"), truncate.Least)
 }
 
-// explain turns a failure into what the script may know of it.
+// explain converts an error to an error for the script.
 func explain(ctx context.Context, driver Driver, r *Query, err error) error {
 	var known *scripting.HostError
 	given := cmp.Or(r.Name, r.given)

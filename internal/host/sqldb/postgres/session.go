@@ -1,5 +1,5 @@
-// Package postgres runs the statements of sql grants in PostgreSQL, by transactions that only
-// read where the grant lets nothing be changed.
+// Package postgres runs the statements of sql grants in PostgreSQL, in read-only transactions
+// unless the grant allows writes.
 package postgres
 
 import (
@@ -21,14 +21,13 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// grace is how long PostgreSQL has to end a statement before its connection is
-// closed.
+// cancelGrace is how long PostgreSQL has to cancel a statement before its connection is closed.
 const cancelGrace = time.Second
 
 type session struct {
 	*pgconn.PgConn
 	write  bool
-	broken bool // it cannot be used again
+	broken bool // it cannot be reused
 }
 
 // Driver connects to PostgreSQL.
@@ -48,8 +47,8 @@ func (Driver) Connect(ctx context.Context, g grant.SQL, resolve Resolver) (sqldb
 	return &session{PgConn: conn, write: g.Write}, nil
 }
 
-// harden sets what no dsn sets: a statement that ends with its call is ended at
-// the server, and no message takes more memory than an answer may.
+// applySafetySettings overrides settings of the DSN: a statement is cancelled at the server
+// when its call ends, and no message takes more memory than a result may.
 func applySafetySettings(config *pgconn.Config, write bool) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
@@ -77,12 +76,11 @@ func (s *session) Healthy() bool { return !s.broken && !s.IsClosed() && s.TxStat
 func (s *session) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelGrace)
 	defer cancel()
-	// What is closed because it failed says so again.
+	// A connection closed after a failure returns the failure again.
 	_ = s.PgConn.Close(ctx)
 }
 
-// Run runs the statement of a request in a transaction of its own, and forgets
-// what it leaves in the session.
+// Run runs a query in its own transaction, and resets the session.
 func (s *session) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +89,7 @@ func (s *session) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error 
 	if s.write {
 		begin = "BEGIN READ WRITE"
 	}
-	// The server ends the statement, too, when nobody is left to ask for that.
+	// The server also ends the statement if this process is gone.
 	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+cancelGrace).Milliseconds()))
 	if err := s.do(ctx, begin); err != nil {
 		return err
@@ -116,8 +114,8 @@ func (s *session) do(ctx context.Context, text string) error {
 	return err
 }
 
-// ask sends the statement with its values, as one that can be no second, and reads
-// the rows. When there are too many it calls cancel, which ends the statement.
+// query sends the statement with its values in the extended protocol, which allows only one,
+// and reads the rows. If there are too many it calls cancel, which cancels the statement.
 func (s *session) query(ctx context.Context, cancel func(), r *sqldb.Query, a *sqldb.Rows) error {
 	rows := s.ExecParams(ctx, r.Statement.Numbered(), encodeParams(r.Values), nil, nil, nil)
 	err := s.read(rows, r, a)
@@ -184,7 +182,7 @@ func encodeParams(values []any) [][]byte {
 	return out
 }
 
-// The types of PostgreSQL that are no text to scripts.
+// The types of PostgreSQL that are not strings in scripts.
 const (
 	oidBool   = 16
 	oidBytes  = 17
@@ -219,7 +217,7 @@ func decodeText(oid uint32, text []byte) any {
 	return string(text)
 }
 
-// Explain returns what a script may know of an error of PostgreSQL.
+// Explain returns the code and message of a PostgreSQL error for scripts.
 func (Driver) Explain(err error) (code, text string) {
 	var large *pgproto3.ExceededMaxBodyLenErr
 	var failure *pgconn.PgError

@@ -18,18 +18,17 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// patience is how long a statement waits for the lock of another process.
+// lockTimeout is how long a statement waits for the lock of another process.
 const lockTimeout = 5 * time.Second
 
 type file struct{ *Conn }
 
-// Driver connects to SQLite files. The zero Driver is ready for use.
+// Driver connects to SQLite files. The zero Driver is ready to use.
 type Driver struct{ vfs fileVFS }
 
 func (d *Driver) Close() error { return d.vfs.close() }
 
-// Connect opens the file that a grant names, where it was when the grant was
-// judged.
+// Connect opens the file of a grant, if it is where it was when the grant was loaded.
 func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, string) (string, error)) (sqldb.Conn, error) {
 	if g.Real == "" {
 		return nil, sqldb.NewHostError(scripting.NotFound, "", "the file of the grant does not exist")
@@ -53,10 +52,10 @@ func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, s
 	return file{c}, nil
 }
 
-// Sound reports true: a statement leaves nothing behind.
+// Healthy returns true: a statement leaves no state behind.
 func (f file) Healthy() bool { return true }
 
-// Run runs the statement of a request, and stops it when the call ends.
+// Run runs a query, and interrupts it when ctx is done.
 func (f file) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -117,14 +116,14 @@ func (f file) read(s *Stmt, r *sqldb.Query, a *sqldb.Rows) error {
 	}
 }
 
-// refused is an error of SQLite about the text of a statement.
+// statementError is an error of SQLite about the text of a statement.
 type statementError struct{ err error }
 
 func (e *statementError) Error() string { return e.err.Error() }
 
 func (e *statementError) Unwrap() error { return e.err }
 
-// Explain returns what a script may know of an error of SQLite.
+// Explain returns the code and message of a SQLite error for scripts.
 func (*Driver) Explain(err error) (code, text string) {
 	var statement *statementError
 	var failure *Error
@@ -161,8 +160,7 @@ func (*Driver) Explain(err error) (code, text string) {
 	return "", ""
 }
 
-// ConnectFile opens a file through a file system in which there is nothing else, and only
-// to read it.
+// ConnectFile opens a file read-only through a file system that contains nothing else.
 func (d *Driver) ConnectFile(f *os.File) (sqldb.Conn, error) {
 	system, ticket, err := d.vfs.add(f)
 	if err != nil {
@@ -176,7 +174,7 @@ func (d *Driver) ConnectFile(f *os.File) (sqldb.Conn, error) {
 	return &vfsConn{file{c}, func() { d.vfs.remove(ticket) }}, nil
 }
 
-// vaulted is a connection to a file in a vault.
+// vfsConn is a connection to a file in a fileVFS.
 type vfsConn struct {
 	file
 	remove func()
@@ -187,16 +185,16 @@ func (v *vfsConn) Close() {
 	v.remove()
 }
 
-// vault is a file system that holds the files which are read now, by tickets.
+// fileVFS is a file system of the files that are currently read, by ticket.
 type fileVFS struct {
 	mu     sync.Mutex
-	name   string // that SQLite knows it by, "" until a file is read
+	name   string // its name in SQLite, "" until the first file is added
 	system *vfs.FS
 	last   int
 	files  map[string]*os.File
 }
 
-// put returns the name of the file system and that of the file in it.
+// add returns the name of the file system and the name of the file in it.
 func (v *fileVFS) add(f *os.File) (system, ticket string, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -218,7 +216,7 @@ func (v *fileVFS) remove(ticket string) {
 	delete(v.files, ticket)
 }
 
-// Open returns a file by its ticket, with an offset of its own to the caller.
+// Open returns a file by ticket. The caller has its own offset.
 func (v *fileVFS) Open(ticket string) (fs.File, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

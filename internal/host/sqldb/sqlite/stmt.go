@@ -13,10 +13,10 @@ type Stmt struct {
 	p    uintptr
 }
 
-// ErrMany is the error of a text that holds anything but one statement.
+// ErrNotSingleStatement reports a text that is not exactly one statement.
 var ErrNotSingleStatement = errors.New("the text is not one statement")
 
-// Prepare compiles the one statement that a text holds.
+// Prepare compiles the single statement in a text.
 func (c *Conn) Prepare(text string) (*Stmt, error) {
 	if strings.Contains(text, "\x00") {
 		return nil, ErrNotSingleStatement
@@ -40,7 +40,7 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	return s, nil
 }
 
-// Parameters returns the parameters as they are written, such as ":name".
+// Parameters returns the parameters as written, such as ":name".
 func (s *Stmt) Parameters() []string {
 	names := make([]string, sqlite3.Xsqlite3_bind_parameter_count(s.conn.tls, s.p))
 	for i := range names {
@@ -61,8 +61,7 @@ func (s *Stmt) Columns() []string {
 	return names
 }
 
-// Bind binds the parameter at an index: nil, an int64, a float64, a string or
-// bytes.
+// Bind binds the parameter at an index: nil, an int64, a float64, a string or bytes.
 func (s *Stmt) Bind(index int, v any) error {
 	i := int32(index + 1)
 	switch v := v.(type) {
@@ -91,7 +90,7 @@ func (s *Stmt) bindCopy(v string, bind func(p uintptr) int32) error {
 	return s.conn.errorOf(bind(p))
 }
 
-// Step goes on to the next row, and reports whether there is one.
+// Step advances to the next row, and reports whether there is one.
 func (s *Stmt) Step() (bool, error) {
 	rc := sqlite3.Xsqlite3_step(s.conn.tls, s.p)
 	return rc == sqlite3.SQLITE_ROW, s.conn.errorOf(rc)
@@ -105,8 +104,7 @@ func (s *Stmt) Size(column int) int {
 	return wordSize
 }
 
-// Value returns the value of a column: nil, an int64, a float64, a string or
-// bytes.
+// Value returns the value of a column: nil, an int64, a float64, a string or bytes.
 func (s *Stmt) Value(column int) any {
 	tls, i := s.conn.tls, int32(column)
 	switch sqlite3.Xsqlite3_column_type(tls, s.p, i) {
