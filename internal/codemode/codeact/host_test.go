@@ -35,7 +35,7 @@ func (t *tally) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, 
 func TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay(t *testing.T) {
 	made := &tally{}
 	h := &host{
-		survey: made, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
+		survey: made, tools: []string{"pay"}, maxCalls: 2, remaining: 2, slots: make(chan struct{}, 1), deadline: time.Now().Add(time.Hour),
 		approved: map[[16]byte]int{scripting.CallDigest("pay", json.RawMessage("{}")): 1},
 	}
 	var codes []string
@@ -80,14 +80,14 @@ func (w *wary) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, e
 // goes on with the very answers that the client has given to what it has asked.
 func TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser(t *testing.T) {
 	const theirs = `{"state":{"state":"sealed","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"decline"}}}`
-	var given continuation
+	var given resumeInput
 	if err := json.Unmarshal([]byte(theirs), &given); err != nil {
 		t.Fatal(err)
 	}
 	asks := &wary{}
 	h := &host{
-		survey: asks, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
-		answered: map[[sha256.Size]byte]bool{given.hash(): true},
+		survey: asks, tools: []string{"pay"}, maxCalls: 2, remaining: 2, slots: make(chan struct{}, 1), deadline: time.Now().Add(time.Hour),
+		resumable: map[[sha256.Size]byte]bool{given.hash(): true},
 	}
 	var codes []string
 	for seq, c := range [][2]string{

@@ -39,13 +39,13 @@ const (
 // Items returns what a codeact block offers. Programs run in x, and none does where it is
 // nil. Trial and t are those of [scripting.Source].
 func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
-	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
-	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial, transpiler: t})
+	m := &itemBuilder{block: block, kit: &kit{block: block, compileSlots: make(chan struct{}, maxCompiles)}}
+	m.tool(RunCode, runCode, runInput, runOutput, nil, &runCodeHandler{kit: m.kit, executor: x, trial: trial, transpiler: t})
 	if block.Search {
 		yes := true
-		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})
-		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describer{m.kit})
-		m.tool(CallTool, callTool, callInput, "", nil, itself{}).Alias = true
+		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searchHandler{m.kit})
+		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describeHandler{m.kit})
+		m.tool(CallTool, callTool, callInput, "", nil, callToolHandler{}).Alias = true
 	}
 	m.prompt()
 	return m.items
@@ -95,19 +95,19 @@ const (
 		`},"required":["name"],"additionalProperties":false}`
 )
 
-type maker struct {
+type itemBuilder struct {
 	block *definition.Codeact
 	kit   *kit
 	items []*catalog.Item
 }
 
 // tool makes a tool. One that only reads says so; of the others nothing is known.
-func (m *maker) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
+func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
 	i := m.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
-	i.Input, i.PolicySchema = compiled(input), json.RawMessage(input)
+	i.Input, i.PolicySchema = mustCompile(input), json.RawMessage(input)
 	if output != "" {
-		i.Output = compiled(output)
+		i.Output = mustCompile(output)
 	}
 	i.Body = body
 	i.Settle()
@@ -116,7 +116,7 @@ func (m *maker) tool(name, description, input, output string, readOnly *bool, bo
 }
 
 // item makes what items of both kinds have in common.
-func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item {
+func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog.Item {
 	i := &catalog.Item{
 		Kind: kind, Name: name, Address: name, Where: m.block.Range,
 		About: catalog.About{Description: &description, Labels: m.block.Labels},
@@ -130,25 +130,25 @@ func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item 
 	return i
 }
 
-func (m *maker) key(name string) [sha256.Size]byte {
+func (m *itemBuilder) key(name string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Meaning))
 }
 
-func (m *maker) prompt() {
+func (m *itemBuilder) prompt() {
 	i := m.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
 	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`
 	yes, no := true, false
 	i.ReadOnly, i.Destructive, i.Idempotent = &yes, &no, true
-	i.Input, i.PolicySchema, i.InputNames = compiled(input), json.RawMessage(input), []string{"budget"}
+	i.Input, i.PolicySchema, i.InputNames = mustCompile(input), json.RawMessage(input), []string{"budget"}
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
 		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
 	}}
-	i.Body = &teller{m.kit}
+	i.Body = &codeModeHandler{m.kit}
 	i.Settle()
 	i.Key = m.key(CodeMode)
 }
 
-func compiled(text string) *schema.Schema {
+func mustCompile(text string) *schema.Schema {
 	s, _ := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, json.RawMessage(text), diag.Range{}, nil)
 	return s
 }

@@ -17,11 +17,11 @@ import (
 // The values of mode: by plan nothing is changed, and by approve the program is rehearsed
 // so, its user approves what would be changed, and then it is run.
 const (
-	plan    = "plan"
-	approve = "approve"
+	modePlan    = "plan"
+	modeApprove = "approve"
 )
 
-type runner struct {
+type runCodeHandler struct {
 	*kit
 	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
 	executor   scripting.Executor
@@ -29,17 +29,17 @@ type runner struct {
 	transpiler scripting.Transpiler
 }
 
-func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (r *runCodeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	mode, _ := i.Args["mode"].(string)
-	outcome, _, err := r.run(ctx, i, mode == plan)
+	outcome, _, err := r.run(ctx, i, mode == modePlan)
 	return outcome, err
 }
 
 // Rehearses reports whether the user of the program is to approve its plan.
-func (r *runner) Rehearses(args map[string]any) bool { return args["mode"] == approve }
+func (r *runCodeHandler) Rehearses(args map[string]any) bool { return args["mode"] == modeApprove }
 
 // Rehearse runs the program as mode plan does.
-func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
+func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err
@@ -48,12 +48,12 @@ func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.
 }
 
 // noProcess refuses programs where nothing is there to run them.
-const noProcess = "no program can be run here: this server has no process apart from its own for programs"
+const noProcessMessage = "no program can be run here: this server has no process apart from its own for programs"
 
 // run runs the program, or rehearses it.
-func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
+func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
 	if r.executor == nil {
-		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcess}}, nil, nil
+		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcessMessage}}, nil, nil
 	}
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial, Transpiler: r.transpiler}
@@ -68,8 +68,8 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
-		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
+		survey: i.Survey, tools: objectNames(src.Objects), dryRun: planning, deadline: ends, approved: approvals(i), resumable: resumableCalls(i.Journal),
+		maxCalls: r.block.MaxCalls, remaining: r.block.MaxCalls - i.Journal.Begun(), slots: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
@@ -77,12 +77,12 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
 	}
-	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems), planned: planning}
+	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.callReports(i.Journal), Notes: importNotes(problems), dryRun: planning}
 	if outcome.Failure != nil {
-		if planning && ofNothing(outcome.Failure) {
-			ran.unmade = asked.unmade(i.Journal)
+		if planning && isNullError(outcome.Failure) {
+			ran.skipped = asked.skippedTools(i.Journal)
 		}
-		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
+		return scripting.Outcome{Failure: ran.failureOf(outcome.Failure)}, asked, nil
 	}
 	return ran.outcome(outcome.Result), asked, nil
 }
@@ -100,7 +100,7 @@ func approvals(i catalog.Invocation) map[[16]byte]int {
 	return left
 }
 
-func named(objects []scripting.Object) []string {
+func objectNames(objects []scripting.Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
 		names[i] = o.Name
@@ -109,7 +109,7 @@ func named(objects []scripting.Object) []string {
 }
 
 // notes tells what was done about a program before it ran.
-func notes(problems diag.List) (told []string) {
+func importNotes(problems diag.List) (told []string) {
 	for _, p := range problems {
 		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
 			told = append(told, diag.Printable(p.Summary))
@@ -121,29 +121,29 @@ func notes(problems diag.List) (told []string) {
 type report struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Stdout string          `json:"stdout"`
-	Calls  []made          `json:"calls"`
+	Calls  []callReport    `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
 	// planned says that only calls which read were made, and unmade are the tools of those
 	// that were not and whose null may be why the program has failed.
-	planned bool
-	unmade  []string
+	dryRun  bool
+	skipped []string
 }
 
 // ofNothing reports whether a program has failed as it took nothing for something.
-func ofNothing(f *scripting.Failure) bool {
+func isNullError(f *scripting.Failure) bool {
 	return f.Kind == scripting.Thrown && f.Name == "TypeError" && (strings.Contains(f.Message, "null") || strings.Contains(f.Message, "coercible"))
 }
 
 // maxUnmade bounds the tools that are named of those whose calls were not made.
-const maxUnmade = 5
+const maxSkippedTools = 5
 
 // advice says what to do about a program that needs the results of calls which its plan does
 // not make.
 func (r *report) advice() string {
-	if len(r.unmade) == 0 {
+	if len(r.skipped) == 0 {
 		return ""
 	}
-	tools := strings.Join(r.unmade[:min(len(r.unmade), maxUnmade)], ", ")
+	tools := strings.Join(r.skipped[:min(len(r.skipped), maxSkippedTools)], ", ")
 	return "\nIn a plan, calls that would change something are not made, and their result is null: " + tools + ". " +
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
 }
@@ -170,9 +170,9 @@ func encode(v any) json.RawMessage {
 }
 
 // calls are what a program has called until it failed, several alike in a row as one.
-func (r *report) calls() string {
+func (r *report) callList() string {
 	told := "\nIt had made these calls, which are not undone:"
-	if r.planned {
+	if r.dryRun {
 		told = "\nIt had planned these calls, of which only those that read were made:"
 	}
 	for i := 0; i < len(r.Calls); {
@@ -189,7 +189,7 @@ func (r *report) calls() string {
 }
 
 // failure is that of a program which has not: it tells how far it came.
-func (r *report) failure(f *scripting.Failure) *scripting.Failure {
+func (r *report) failureOf(f *scripting.Failure) *scripting.Failure {
 	var told strings.Builder
 	told.WriteString(f.Explain())
 	if f.Kind == scripting.Timeout {
@@ -200,7 +200,7 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}
 	if len(r.Calls) > 0 {
-		told.WriteString(r.calls())
+		told.WriteString(r.callList())
 	}
 	for _, note := range r.Notes {
 		told.WriteString("\n" + note)
@@ -217,13 +217,13 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	return &failed
 }
 
-func (h *host) plan(seq int, reply catalog.CodeReply, arguments json.RawMessage) {
+func (h *host) recordSkipped(seq int, reply catalog.CodeReply, arguments json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.planned == nil {
-		h.planned, h.arguments = map[int]catalog.CodeReply{}, map[int]json.RawMessage{}
+	if h.skipped == nil {
+		h.skipped, h.arguments = map[int]catalog.CodeReply{}, map[int]json.RawMessage{}
 	}
-	h.planned[seq], h.arguments[seq] = reply, arguments
+	h.skipped[seq], h.arguments[seq] = reply, arguments
 }
 
 // writes are the calls that a rehearsal has not made, in the order of asking.
@@ -231,7 +231,7 @@ func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.Calls() {
-		if planned, is := h.planned[c.Seq]; is {
+		if planned, is := h.skipped[c.Seq]; is {
 			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
 		}
 	}
@@ -242,7 +242,7 @@ func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 const maxArguments = 16 << 10
 
 // made is a call of a program, as its caller is told.
-type made struct {
+type callReport struct {
 	Tool string `json:"tool"`
 	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
 	// rehearsal "dry_run" or "planned".
@@ -253,15 +253,15 @@ type made struct {
 	Approval  bool            `json:"approval,omitempty"`
 }
 
-func (h *host) made(j *scripting.Journal) []made {
+func (h *host) callReports(j *scripting.Journal) []callReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	calls := []made{}
+	calls := []callReport{}
 	for _, c := range j.Calls() {
-		m := made{Tool: c.Tool, Outcome: c.Code}
-		planned, is := h.planned[c.Seq]
+		m := callReport{Tool: c.Tool, Outcome: c.Code}
+		planned, is := h.skipped[c.Seq]
 		switch {
-		case !c.Ended || h.cut[c.Seq]:
+		case !c.Ended || h.interrupted[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
 			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
@@ -277,11 +277,11 @@ func (h *host) made(j *scripting.Journal) []made {
 
 // unmade returns the tools of calls that a rehearsal has not made, and whose results are null
 // therefore, each once and in the order of asking.
-func (h *host) unmade(j *scripting.Journal) (tools []string) {
+func (h *host) skippedTools(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.Calls() {
-		if h.planned[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
+		if h.skipped[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

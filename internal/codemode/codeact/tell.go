@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-type teller struct{ *kit }
+type codeModeHandler struct{ *kit }
 
 // Run tells how code is written, and which tools the caller may call.
-func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (t *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	options := toolprompt.Options{Search: t.block.Search, Limits: toolprompt.Limits{
 		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
 	}}
@@ -29,11 +29,11 @@ func (t *teller) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 		options.Budget = budget
 	}
 	seen := t.tools(ctx, i.Survey)
-	text := toolprompt.Prompt(t.namesOf(i.Survey.Catalog(), seen).all(seen), options)
+	text := toolprompt.Prompt(t.namesOf(i.Survey.Catalog(), seen).promptTools(seen), options)
 	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 
-type searcher struct{ *kit }
+type searchHandler struct{ *kit }
 
 type hit struct {
 	Name        string `json:"name"`
@@ -42,7 +42,7 @@ type hit struct {
 }
 
 // Run finds tools of those that the caller may call.
-func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (s *searchHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	query, _ := i.Args["query"].(string)
 	limit, _ := i.Args["limit"].(int64)
 	c := i.Survey.Catalog()
@@ -50,11 +50,11 @@ func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Out
 	names := s.namesOf(c, seen)
 	visible := func(at int) bool { return slices.Contains(seen, index.entries[at]) }
 	if len(seen) > 16 {
-		visible = among(index.entries, seen)
+		visible = membership(index.entries, seen)
 	}
 	hits := []hit{}
-	for _, found := range index.found.Search(query, int(limit), visible) {
-		t := names.tool(index.entries[found.Index])
+	for _, found := range index.search.Search(query, int(limit), visible) {
+		t := names.promptTool(index.entries[found.Index])
 		hits = append(hits, hit{t.Name, t.Call(), toolprompt.FirstSentence(t.Description)})
 	}
 	return value(encode(map[string]any{"tools": hits})), nil
@@ -62,7 +62,7 @@ func (s *searcher) Run(ctx context.Context, i catalog.Invocation) (scripting.Out
 
 // among reports of all entries, by their places, whether they are among some. Both are in
 // the same order.
-func among(all, some []*catalog.Entry) func(int) bool {
+func membership(all, some []*catalog.Entry) func(int) bool {
 	is := make([]bool, len(all))
 	at := 0
 	for i, e := range all {
@@ -74,16 +74,16 @@ func among(all, some []*catalog.Entry) func(int) bool {
 	return func(i int) bool { return is[i] }
 }
 
-type describer struct{ *kit }
+type describeHandler struct{ *kit }
 
 // Run tells all of a tool that the caller may call, by its name or by how code calls it.
-func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	name, _ := i.Args["name"].(string)
 	seen := d.tools(ctx, i.Survey)
 	names := d.namesOf(i.Survey.Catalog(), seen)
 	known := make([]string, len(seen))
 	for n, e := range seen {
-		if t := names.tool(e); e.Name == name || t.Call() == name {
+		if t := names.promptTool(e); e.Name == name || t.Call() == name {
 			text, _ := json.Marshal(toolprompt.Describe(t)) // text always encodes
 			return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}, nil
 		}
@@ -98,9 +98,9 @@ func (d *describer) Run(ctx context.Context, i catalog.Invocation) (scripting.Ou
 
 // itself is the body of call_tool, which is run where that is to call itself: every other
 // call is one of the tool that it names.
-type itself struct{}
+type callToolHandler struct{}
 
-func (itself) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
+func (callToolHandler) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
 	return failed("%s calls other tools, and not itself", CallTool), nil
 }
 

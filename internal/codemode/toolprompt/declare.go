@@ -15,7 +15,7 @@ const (
 )
 
 // undescribed is what the prompt of RFC 003 says of a tool that has no description.
-const undescribed = "No description"
+const noDescription = "No description"
 
 // Describe returns the full declaration of one tool, as the declarations of a list have
 // it in which no other tool takes its names.
@@ -24,7 +24,7 @@ func Describe(t Tool) string { return Declare([]Tool{t}, Full) }
 // Declare returns the declarations of tools in TypeScript, in the bytewise order of the
 // names that they are reached by; of [NamesOnly] a list of these names alone.
 func Declare(tools []Tool, d Detail) string {
-	entries := arrange(tools)
+	entries := newEntries(tools)
 	if d >= NamesOnly {
 		var calls []string
 		for _, e := range entries {
@@ -55,7 +55,7 @@ func (e *entry) declare(d Detail, names typeNames) string {
 	var types, functions strings.Builder
 	for i, t := range e.tools {
 		p := newPrinter(t.Name, d, names)
-		functions.WriteString("  " + p.function(t, key(e.members[i]), 1))
+		functions.WriteString("  " + p.function(t, propertyKey(e.members[i]), 1))
 		types.WriteString(p.types.String())
 	}
 	return types.String() + "declare const " + e.name + ": {\n" + functions.String() + "};\n"
@@ -63,9 +63,9 @@ func (e *entry) declare(d Detail, names typeNames) string {
 
 // function prints a tool as a function that begins with head.
 func (p *printer) function(t *Tool, head string, indent int) string {
-	doc := comment(p.about(t), indents(indent))
+	doc := comment(p.toolDoc(t), indentation(indent))
 	if doc != "" {
-		doc += indents(indent)
+		doc += indentation(indent)
 	}
 	return doc + head + "(args" + p.arguments(t, indent) + "): Promise<" + p.result(t, indent) + ">;\n"
 }
@@ -75,23 +75,23 @@ func (p *printer) function(t *Tool, head string, indent int) string {
 func (p *printer) arguments(t *Tool, indent int) string {
 	if p.detail >= WithoutArguments {
 		doc := newDocument(t.Input)
-		return optional(&doc.root) + "object"
+		return argumentsMark(&doc.root) + "object"
 	}
 	printed, doc := p.root(t.Input, indent)
 	if printed == unknown.text {
 		printed = anyObject.text
 	}
-	return optional(&doc.root) + printed
+	return argumentsMark(&doc.root) + printed
 }
 
 // optional returns the mark of arguments of which none is required.
-func optional(schema *node) string {
+func argumentsMark(schema *node) string {
 	for _, keyword := range [...]string{"$ref", "allOf", "anyOf", "oneOf", "enum", "const"} {
 		if schema.member(keyword) != nil {
 			return ": "
 		}
 	}
-	if required := schema.of(listKind, "required"); schema.kind != objectKind || required != nil && len(required.items) > 0 {
+	if required := schema.memberOfKind(listKind, "required"); schema.kind != objectKind || required != nil && len(required.items) > 0 {
 		return ": "
 	}
 	return "?: "
@@ -107,19 +107,19 @@ func (p *printer) result(t *Tool, indent int) string {
 
 // about returns the lines that describe a tool. The last of them is what its
 // annotations say, which no line of a description looks like.
-func (p *printer) about(t *Tool) []string {
+func (p *printer) toolDoc(t *Tool) []string {
 	var told []string
 	if p.detail >= FirstSentences {
-		for _, described := range [...]string{t.Description, t.Title, undescribed} {
+		for _, described := range [...]string{t.Description, t.Title, noDescription} {
 			if first := FirstSentence(described); first != "" {
 				told = []string{first}
 				break
 			}
 		}
 	} else {
-		told = lines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
+		told = commentLines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
 		if len(told) == 0 {
-			told = []string{undescribed}
+			told = []string{noDescription}
 		}
 		if len(t.Description) > maxDescription {
 			told = append(told, ellipsis)
@@ -138,7 +138,7 @@ func (p *printer) about(t *Tool) []string {
 // titleOf returns the title of a tool that is not one of its names over again.
 func titleOf(t *Tool) string {
 	for _, name := range [...]string{t.Name, t.Member} {
-		if strings.EqualFold(pascal(name), pascal(t.Title)) {
+		if strings.EqualFold(pascalCase(name), pascalCase(t.Title)) {
 			return ""
 		}
 	}
@@ -167,15 +167,15 @@ type document struct {
 }
 
 func newDocument(raw []byte) *document {
-	d := &document{root: read(raw)}
-	d.id = strings.TrimSuffix(d.root.say("$id"), "#")
+	d := &document{root: parseNode(raw)}
+	d.id = strings.TrimSuffix(d.root.stringMember("$id"), "#")
 	return d
 }
 
 // reference returns what a schema refers to, as it is written.
 func reference(n *node) (ref string, ok bool) {
 	for _, keyword := range [...]string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		if m := n.of(textKind, keyword); m != nil {
+		if m := n.memberOfKind(textKind, keyword); m != nil {
 			return m.text, true
 		}
 	}
@@ -199,18 +199,18 @@ func (d *document) resolve(ref string) *node {
 	case fragment == "":
 		return &d.root
 	case fragment[0] == '/':
-		return d.pointed(fragment[1:])
+		return d.resolvePointer(fragment[1:])
 	}
 	if d.anchors == nil {
 		d.anchors = map[string]*node{}
-		d.find(&d.root)
+		d.collectAnchors(&d.root)
 	}
 	return d.anchors[fragment]
 }
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-func (d *document) pointed(pointer string) *node {
+func (d *document) resolvePointer(pointer string) *node {
 	at := &d.root
 	for segment := range strings.SplitSeq(pointer, "/") {
 		switch at.kind {
@@ -233,14 +233,14 @@ func (d *document) pointed(pointer string) *node {
 }
 
 // find notes the anchors of a schema and of all in it. The first of a name counts.
-func (d *document) find(n *node) {
-	for _, name := range [...]string{n.say("$anchor"), n.say("$dynamicAnchor"), strings.TrimPrefix(n.say("$id"), "#")} {
+func (d *document) collectAnchors(n *node) {
+	for _, name := range [...]string{n.stringMember("$anchor"), n.stringMember("$dynamicAnchor"), strings.TrimPrefix(n.stringMember("$id"), "#")} {
 		if name != "" && d.anchors[name] == nil {
 			d.anchors[name] = n
 		}
 	}
 	for i := range n.items {
-		d.find(&n.items[i])
+		d.collectAnchors(&n.items[i])
 	}
 }
 
@@ -269,7 +269,7 @@ func (d *document) circular(from, to *node, steps *int) bool {
 			}
 		}
 		for _, keyword := range [...]string{"allOf", "anyOf", "oneOf"} {
-			if choices := n.of(listKind, keyword); choices != nil {
+			if choices := n.memberOfKind(listKind, keyword); choices != nil {
 				for i := range choices.items[:min(len(choices.items), maxAlternatives)] {
 					waiting = append(waiting, &choices.items[i])
 				}

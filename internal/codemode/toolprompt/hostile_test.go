@@ -49,7 +49,7 @@ func TestThePromptOfAHostileCatalogue(t *testing.T) {
 	holdGolden(t, "hostile.md", Prompt(catalogue, Options{}))
 	for d := Full; d < NamesOnly; d++ {
 		declared := Declare(catalogue, d)
-		if problem := injected(declared, len(arrange(catalogue))); problem != "" {
+		if problem := injected(declared, len(newEntries(catalogue))); problem != "" {
 			t.Errorf("%s was put in", problem)
 		}
 		if problem := mistakes(declared); problem != "" {

@@ -127,7 +127,7 @@ func TestThePageTellsWhatAgentsRead(t *testing.T) {
 		tools := catalogueOf(n)
 		row := []int{Tokens(listed(t, tools)), Tokens(Prompt(tools, Options{}))}
 		for _, d := range []Detail{WithoutConstraints, FirstSentences, NamesOnly} {
-			row = append(row, Tokens(prompt(tools, example(tools), d, Options{Search: true})))
+			row = append(row, Tokens(prompt(tools, exampleCalls(tools), d, Options{Search: true})))
 		}
 		row = append(row, Tokens(searched(t, tools)))
 		table += fmt.Sprintf("| %d | %s |\n", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", " | "), "[]"))

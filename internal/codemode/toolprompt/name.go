@@ -15,7 +15,7 @@ const maxName = 256
 
 // words are the names that a function of a tool cannot have: those that the
 // language keeps, and what beside them every script finds there.
-var words = set(`
+var reservedWords = set(`
 	arguments as async await break case catch class const continue debugger declare default delete do else enum eval export
 	extends false finally for from function get if implements import in instanceof interface let namespace new null of package
 	private protected public readonly return set static super switch this throw true try type typeof var void while with yield
@@ -49,7 +49,7 @@ func set(names string) map[string]bool {
 // or TypeScript nor the name of something that scripts find there already. Each such
 // name is one of [scripting.IsCodeName].
 func Callable(name string) bool {
-	return isIdentifier(name) && !words[name] && scripting.IsCodeName(name)
+	return isIdentifier(name) && !reservedWords[name] && scripting.IsCodeName(name)
 }
 
 // isIdentifier reports whether a name can stand as the key of a member without
@@ -70,7 +70,7 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-func key(name string) string {
+func propertyKey(name string) string {
 	if isIdentifier(name) {
 		return name
 	}
@@ -82,7 +82,7 @@ const maxPart = 40
 
 // pascal returns a name in the spelling of types, such as GetCustomer of
 // get_customer. It is empty where the name has no letters or digits of ASCII.
-func pascal(name string) string {
+func pascalCase(name string) string {
 	var b strings.Builder
 	begins := true
 	for i := 0; i < len(name) && b.Len() < maxPart; i++ {
@@ -111,7 +111,7 @@ const maxLine = 1 << 10
 
 // shown reports whether a character can be seen: it neither controls a terminal,
 // turns the direction of text, nor hides between others.
-func shown(r rune) bool {
+func isVisible(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
 	}
@@ -121,7 +121,7 @@ func shown(r rune) bool {
 // line returns a text as one line of at most most bytes that can stand in a
 // comment: of runs of white space one space is left, and what cannot be seen is left
 // out. Nothing in it ends the comment, or the code that the comment stands in.
-func line(text string, most int) string {
+func singleLine(text string, most int) string {
 	var b strings.Builder
 	space, last := false, ' '
 	for _, r := range text {
@@ -129,7 +129,7 @@ func line(text string, most int) string {
 			space = b.Len() > 0
 			continue
 		}
-		if !shown(r) {
+		if !isVisible(r) {
 			continue
 		}
 		if space || r == '/' && last == '*' {
@@ -148,12 +148,12 @@ func line(text string, most int) string {
 
 // lines returns the lines of a text for a comment: at most most of them that are not
 // empty. None begins as a tag of ours does.
-func lines(text string, most int) []string {
+func commentLines(text string, most int) []string {
 	var list []string
 	for len(text) > 0 {
 		var next string
 		next, text = cutLine(text)
-		if next = strings.TrimLeft(line(next, maxLine), "@ "); next == "" {
+		if next = strings.TrimLeft(singleLine(next, maxLine), "@ "); next == "" {
 			continue
 		}
 		if len(list) == most {
@@ -179,7 +179,7 @@ const maxSentence = 200
 
 // FirstSentence returns the first sentence of a text, as a line for a comment.
 func FirstSentence(text string) string {
-	first := lines(text, 1)
+	first := commentLines(text, 1)
 	if len(first) == 0 {
 		return ""
 	}
@@ -190,7 +190,7 @@ func FirstSentence(text string) string {
 			break
 		}
 	}
-	return line(s, maxSentence)
+	return singleLine(s, maxSentence)
 }
 
 // quote returns a text as a string literal of one line, of which no byte is
@@ -205,7 +205,7 @@ func quote(text string) string {
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
-		case shown(r) && r != '`':
+		case isVisible(r) && r != '`':
 			b.WriteRune(r)
 		case r <= 0xFFFF:
 			fmt.Fprintf(&b, `\u%04x`, r)

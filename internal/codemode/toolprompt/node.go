@@ -19,7 +19,7 @@ const (
 type kind int
 
 const (
-	nothing kind = iota
+	unknownKind kind = iota
 	nullKind
 	trueKind
 	falseKind
@@ -42,22 +42,22 @@ type node struct {
 	// names are those of the members that items holds, each once.
 	names []string
 	// places are where the names stand, nil while there are few.
-	places map[string]int
+	indexes map[string]int
 }
 
 // few is how many names are looked through one by one.
-const few = 12
+const linearSearchMax = 12
 
 // member returns a member of an object, and nil if there is none.
 func (n *node) member(name string) *node {
-	if i := n.place(name); i >= 0 {
+	if i := n.index(name); i >= 0 {
 		return &n.items[i]
 	}
 	return nil
 }
 
 // of returns a member that is of a kind, and nil if there is none.
-func (n *node) of(k kind, name string) *node {
+func (n *node) memberOfKind(k kind, name string) *node {
 	if m := n.member(name); m != nil && m.kind == k {
 		return m
 	}
@@ -65,18 +65,18 @@ func (n *node) of(k kind, name string) *node {
 }
 
 // say returns the value of a member that is a text, and nothing if there is none.
-func (n *node) say(name string) string {
-	if m := n.of(textKind, name); m != nil {
+func (n *node) stringMember(name string) string {
+	if m := n.memberOfKind(textKind, name); m != nil {
 		return m.text
 	}
 	return ""
 }
 
-func (n *node) is(name string) bool { return n.of(trueKind, name) != nil }
+func (n *node) isTrue(name string) bool { return n.memberOfKind(trueKind, name) != nil }
 
-func (n *node) place(name string) int {
-	if n.places != nil {
-		if i, ok := n.places[name]; ok {
+func (n *node) index(name string) int {
+	if n.indexes != nil {
+		if i, ok := n.indexes[name]; ok {
 			return i
 		}
 		return -1
@@ -90,26 +90,26 @@ func (n *node) place(name string) int {
 }
 
 // put gives the object a member. The last of a name counts.
-func (n *node) put(name string, value node) {
-	if i := n.place(name); i >= 0 {
+func (n *node) set(name string, value node) {
+	if i := n.index(name); i >= 0 {
 		n.items[i] = value
 		return
 	}
 	n.names = append(n.names, name)
 	n.items = append(n.items, value)
 	switch {
-	case n.places != nil:
-		n.places[name] = len(n.names) - 1
-	case len(n.names) > few:
-		n.places = make(map[string]int, 2*few)
+	case n.indexes != nil:
+		n.indexes[name] = len(n.names) - 1
+	case len(n.names) > linearSearchMax:
+		n.indexes = make(map[string]int, 2*linearSearchMax)
 		for i, name := range n.names {
-			n.places[name] = i
+			n.indexes[name] = i
 		}
 	}
 }
 
 // read returns the value of a JSON text; nothing of what is none, or too large.
-func read(raw json.RawMessage) node {
+func parseNode(raw json.RawMessage) node {
 	if len(raw) > maxSchema || !json.Valid(raw) {
 		return node{}
 	}
@@ -132,14 +132,14 @@ func (r *reader) value(depth int) node {
 	case c != '{' && c != '[':
 		n.kind, n.raw = kindBy(c), r.scalar()
 		if c == '"' {
-			n.text = unquoted(n.raw)
+			n.text = unquote(n.raw)
 		}
 		return n
 	case depth == maxNesting || r.nodes > maxNodes:
 		r.in.Value()
 	default:
 		n.kind = kindBy(c)
-		r.inside(&n, c, depth)
+		r.children(&n, c, depth)
 	}
 	n.raw = r.src[start:r.in.Offset()]
 	return n
@@ -164,18 +164,18 @@ func kindBy(c byte) kind {
 }
 
 // inside reads the members or items of the object or list that begins here.
-func (r *reader) inside(n *node, open byte, depth int) {
+func (r *reader) children(n *node, open byte, depth int) {
 	r.in.Skip(open)
 	for r.in.More(open + 2) { // in ASCII, ] stands two behind [, and } behind {
 		name := ""
 		if open == '{' {
-			name = unquoted(r.scalar())
+			name = unquote(r.scalar())
 		}
 		value := r.value(depth + 1)
 		switch {
 		case r.nodes > maxNodes:
 		case open == '{':
-			n.put(name, value)
+			n.set(name, value)
 		default:
 			n.items = append(n.items, value)
 		}
@@ -189,7 +189,7 @@ func (r *reader) scalar() string {
 	return r.src[start:r.in.Offset()]
 }
 
-func unquoted(written string) (value string) {
+func unquote(written string) (value string) {
 	if strings.IndexByte(written, '\\') < 0 {
 		return strings.ToValidUTF8(written[1:len(written)-1], "\uFFFD")
 	}
@@ -219,7 +219,7 @@ const (
 )
 
 // leftOut names, for each detail between [Full] and [NamesOnly], what it leaves out.
-var leftOut = [...]string{
+var omissions = [...]string{
 	WithoutConstraints: "the constraints of values",
 	WithoutMembers:     "the descriptions of members",
 	WithoutResults:     "the types of results",
@@ -229,20 +229,20 @@ var leftOut = [...]string{
 
 // LeftOut names what declarations of the detail leave out, in the order in which it
 // is given up; nothing for [Full].
-func (d Detail) LeftOut() []string {
+func (d Detail) Omissions() []string {
 	switch {
 	case d <= Full:
 		return nil
 	case d >= NamesOnly:
 		return []string{"everything but the names"}
 	}
-	return append([]string(nil), leftOut[WithoutConstraints:d+1]...)
+	return append([]string(nil), omissions[WithoutConstraints:d+1]...)
 }
 
 type shape struct {
 	text string
 	// binds is the operator that holds the text together: '|', '&', or 0 of none.
-	binds byte
+	operator byte
 }
 
 var (
@@ -254,22 +254,22 @@ var (
 )
 
 // within returns the text of the type as an operand of an operator.
-func (s shape) within(operator byte) string {
-	if s.binds == 0 || s.binds == operator || s.binds == '&' && operator == '|' {
+func (s shape) operand(operator byte) string {
+	if s.operator == 0 || s.operator == operator || s.operator == '&' && operator == '|' {
 		return s.text
 	}
 	return "(" + s.text + ")"
 }
 
 // unite returns the type of values that are of one of the types at least.
-func unite(shapes ...shape) shape { return join('|', unknown, never, shapes) }
+func union(shapes ...shape) shape { return joinTypes('|', unknown, never, shapes) }
 
 // intersect returns the type of values that are of all of the types.
-func intersect(shapes ...shape) shape { return join('&', never, unknown, shapes) }
+func intersection(shapes ...shape) shape { return joinTypes('&', never, unknown, shapes) }
 
 // join puts an operator between types. One that is the zero of the operator is all
 // that is left, and those that are its one are left out, as are repetitions.
-func join(operator byte, zero, one shape, shapes []shape) shape {
+func joinTypes(operator byte, zero, one shape, shapes []shape) shape {
 	var kept []shape
 	seen := map[string]bool{}
 	for _, s := range shapes {
@@ -290,9 +290,9 @@ func join(operator byte, zero, one shape, shapes []shape) shape {
 	}
 	texts := make([]string, len(kept))
 	for i, s := range kept {
-		texts[i] = s.within(operator)
+		texts[i] = s.operand(operator)
 	}
-	return shape{text: strings.Join(texts, " "+string(operator)+" "), binds: operator}
+	return shape{text: strings.Join(texts, " "+string(operator)+" "), operator: operator}
 }
 
-func listOf(s shape) string { return s.within('[') + "[]" }
+func arrayOf(s shape) string { return s.operand('[') + "[]" }

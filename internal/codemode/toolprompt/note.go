@@ -16,18 +16,18 @@ const (
 )
 
 // told returns the lines of a comment that say what the type of a schema does not.
-func (p *printer) told(n *node) []string {
-	if p.left < 0 {
+func (p *printer) docLines(n *node) []string {
+	if p.remaining < 0 {
 		return nil
 	}
 	var told []string
 	if p.detail < WithoutMembers {
-		told = lines(strings.Join([]string{titled(n.say("title")), n.say("description")}, "\n"), maxMemberLines)
+		told = commentLines(strings.Join([]string{usefulTitle(n.stringMember("title")), n.stringMember("description")}, "\n"), maxMemberLines)
 	}
 	if p.detail >= WithoutConstraints {
 		return told
 	}
-	noted := strings.Join(notes(n), ", ")
+	noted := strings.Join(constraintNotes(n), ", ")
 	switch {
 	case noted == "":
 		return told
@@ -42,7 +42,7 @@ const maxMemberLines = 8
 
 // titled returns a title that says more than the name would: one that has a space.
 // Titles that are made of names have them too, so those of one or two words are left out.
-func titled(title string) string {
+func usefulTitle(title string) string {
 	if strings.Count(strings.TrimSpace(title), " ") < 2 {
 		return ""
 	}
@@ -51,31 +51,31 @@ func titled(title string) string {
 
 // notes returns the constraints of a schema in few words, those of the values in a list
 // and of the one alternative to null among them.
-func notes(n *node) []string {
+func constraintNotes(n *node) []string {
 	noted := constraints(n)
-	if items := n.of(objectKind, "items"); items != nil {
+	if items := n.memberOfKind(objectKind, "items"); items != nil {
 		if each := constraints(items); len(each) > 0 {
 			noted = append(noted, "each "+strings.Join(each, ", "))
 		}
 	}
-	if one := alone(n); one != nil {
+	if one := nonNullAlternative(n); one != nil {
 		noted = append(noted, constraints(one)...)
 	}
 	return noted
 }
 
 // alone returns the one alternative of a schema beside null.
-func alone(n *node) *node {
+func nonNullAlternative(n *node) *node {
 	for _, keyword := range alternatives {
-		choices := n.of(listKind, keyword)
+		choices := n.memberOfKind(listKind, keyword)
 		if choices == nil || len(choices.items) != 2 {
 			continue
 		}
 		a, b := &choices.items[0], &choices.items[1]
-		if a.say("type") == "null" {
+		if a.stringMember("type") == "null" {
 			a, b = b, a
 		}
-		if b.say("type") == "null" {
+		if b.stringMember("type") == "null" {
 			return a
 		}
 	}
@@ -85,11 +85,11 @@ func alone(n *node) *node {
 func constraints(n *node) []string {
 	var c []string
 	add := func(name string, format string) {
-		if m := n.member(name); m != nil && !isSafe(n, m) && (m.kind == numberKind || m.kind == textKind) {
-			c = append(c, fmt.Sprintf(format, shorten(m)))
+		if m := n.member(name); m != nil && !isSafeInteger(n, m) && (m.kind == numberKind || m.kind == textKind) {
+			c = append(c, fmt.Sprintf(format, scalarText(m)))
 		}
 	}
-	if t := n.say("type"); t == "integer" || t == "bigint" {
+	if t := n.stringMember("type"); t == "integer" || t == "bigint" {
 		c = append(c, "integer")
 	}
 	add("minimum", ">= %s")
@@ -97,61 +97,61 @@ func constraints(n *node) []string {
 	add("maximum", "<= %s")
 	add("exclusiveMaximum", "< %s")
 	add("multipleOf", "a multiple of %s")
-	c = append(c, between(n, "minLength", "maxLength", "character")...)
+	c = append(c, countRange(n, "minLength", "maxLength", "character")...)
 	add("pattern", "pattern %s")
 	add("format", "format %s")
 	add("contentEncoding", "in %s")
-	c = append(c, between(n, "minItems", "maxItems", "item")...)
-	if n.is("uniqueItems") {
+	c = append(c, countRange(n, "minItems", "maxItems", "item")...)
+	if n.isTrue("uniqueItems") {
 		c = append(c, "all different")
 	}
-	c = append(c, between(n, "minProperties", "maxProperties", "member")...)
-	if values := n.of(listKind, "enum"); values != nil && len(values.items) > maxLiterals {
+	c = append(c, countRange(n, "minProperties", "maxProperties", "member")...)
+	if values := n.memberOfKind(listKind, "enum"); values != nil && len(values.items) > maxLiterals {
 		c = append(c, fmt.Sprintf("%d of %d values are shown", maxLiterals, len(values.items)))
 	}
 	if value := n.member("default"); value != nil && value.kind != nullKind {
-		c = append(c, "default "+line(value.raw, maxNote))
+		c = append(c, "default "+singleLine(value.raw, maxNote))
 	}
-	if examples := n.of(listKind, "examples"); examples != nil && len(examples.items) > 0 {
-		c = append(c, "such as "+line(examples.items[0].raw, maxNote))
+	if examples := n.memberOfKind(listKind, "examples"); examples != nil && len(examples.items) > 0 {
+		c = append(c, "such as "+singleLine(examples.items[0].raw, maxNote))
 	}
-	if n.is("deprecated") {
+	if n.isTrue("deprecated") {
 		c = append(c, "deprecated")
 	}
 	return c
 }
 
 // isSafe reports whether m is a bound of integers that every number of TypeScript has.
-func isSafe(n, m *node) bool {
-	return n.say("type") == "integer" && strings.TrimPrefix(m.raw, "-") == "9007199254740991"
+func isSafeInteger(n, m *node) bool {
+	return n.stringMember("type") == "integer" && strings.TrimPrefix(m.raw, "-") == "9007199254740991"
 }
 
 // shorten returns a value that is no list or object for a comment.
-func shorten(v *node) string {
+func scalarText(v *node) string {
 	if v.kind == textKind {
-		return line(v.text, maxNote)
+		return singleLine(v.text, maxNote)
 	}
-	return line(v.raw, maxNumber)
+	return singleLine(v.raw, maxNumber)
 }
 
 // between says how many of a thing there are at least and at most.
-func between(n *node, least, most, noun string) []string {
+func countRange(n *node, least, most, noun string) []string {
 	low, some := n.count(least)
 	high, bounded := n.count(most)
 	switch {
 	case bounded && low == high:
-		return []string{many(low, noun)}
+		return []string{plural(low, noun)}
 	case bounded && low > 0:
-		return []string{fmt.Sprintf("%d to %s", low, many(high, noun))}
+		return []string{fmt.Sprintf("%d to %s", low, plural(high, noun))}
 	case bounded:
-		return []string{"at most " + many(high, noun)}
+		return []string{"at most " + plural(high, noun)}
 	case some && low > 0:
-		return []string{"at least " + many(low, noun)}
+		return []string{"at least " + plural(low, noun)}
 	}
 	return nil
 }
 
-func many(n int, noun string) string {
+func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -160,7 +160,7 @@ func many(n int, noun string) string {
 
 // count returns a member that is a whole number of at most nine digits.
 func (n *node) count(name string) (int, bool) {
-	m := n.of(numberKind, name)
+	m := n.memberOfKind(numberKind, name)
 	if m == nil || len(m.raw) > 9 {
 		return 0, false
 	}
@@ -187,8 +187,8 @@ func splitWords(text string, yield func(word string) bool) {
 	}
 	last := rune(0) // the character before, 0 where no word goes on
 	for i, r := range text {
-		single := standsAlone(r)
-		if last != 0 && (single || !isLetter(r) || turns(last, r, text[i:])) {
+		single := isIdeograph(r)
+		if last != 0 && (single || !isLetter(r) || startsWord(last, r, text[i:])) {
 			if !flush() {
 				return
 			}
@@ -219,13 +219,13 @@ func isLetter(r rune) bool {
 }
 
 // standsAlone reports whether a character is a word by itself.
-func standsAlone(r rune) bool {
+func isIdeograph(r rune) bool {
 	return r >= firstIdeog && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
 // turns reports whether a word begins at r, which rest begins with, behind last. The s
 // of a plural such as IDs begins none.
-func turns(last, r rune, rest string) bool {
+func startsWord(last, r rune, rest string) bool {
 	if !unicode.IsUpper(r) {
 		return false
 	}
@@ -240,10 +240,10 @@ func turns(last, r rune, rest string) bool {
 }
 
 // common are words that tell nothing of a tool.
-var common = set("a an and as at by for from in into is it of on or that the this to with")
+var stopWords = set("a an and as at by for from in into is it of on or that the this to with")
 
 // fold returns a word without the ending of an English plural.
-func fold(word string) string {
+func stem(word string) string {
 	switch n := len(word); {
 	case n > 4 && strings.HasSuffix(word, "ies"):
 		return word[:n-3] + "y"

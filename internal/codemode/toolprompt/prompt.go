@@ -68,13 +68,13 @@ type Options struct {
 // The sentences of RFC 003, in which Python and its syntax of calls have become
 // JavaScript.
 const (
-	opening = `You are writing JavaScript code that will be executed.
+	promptOpening = `You are writing JavaScript code that will be executed.
 The following tools are pre-imported and available for use:
 `
-	closing = `IMPORTANT: Do NOT write import statements. All tools are already available.
+	promptClosing = `IMPORTANT: Do NOT write import statements. All tools are already available.
 Simply call the functions directly by name.
 `
-	manner = `How code is written here:
+	promptRules = `How code is written here:
 - A tool is called with one object: await name({ ... }). Every tool is also there by its full name: await tools["any-name"]({ ... }).
 - A call returns a promise. Its result is a value, not text that you would have to parse. Where the declaration says unknown it may be text: JSON.parse what is JSON.
 - A call that fails throws an error whose code says why, such as "INVALID_INPUT" or "POLICY_DENIED", and whose message says more. Catch what you can do without.
@@ -91,7 +91,7 @@ Simply call the functions directly by name.
 // here. Tools that the caller may
 // not use are not to be handed to it.
 func Prompt(tools []Tool, o Options) string {
-	calls := example(tools)
+	calls := exampleCalls(tools)
 	for d := Full; ; d++ {
 		text := prompt(tools, calls, d, o)
 		if o.Budget <= 0 || d == NamesOnly || Tokens(text) <= o.Budget {
@@ -101,15 +101,15 @@ func Prompt(tools []Tool, o Options) string {
 }
 
 func prompt(tools []Tool, example string, d Detail, o Options) string {
-	parts := []string{opening, catalogue(tools, d)}
-	if gone := missing(d, o.Search); gone != "" {
+	parts := []string{promptOpening, toolList(tools, d)}
+	if gone := omissionNote(d, o.Search); gone != "" {
 		parts = append(parts, gone)
 	}
-	parts = append(parts, closing+example, manner+o.Limits.told())
+	parts = append(parts, promptClosing+example, promptRules+o.Limits.rule())
 	return strings.Join(parts, "\n")
 }
 
-func catalogue(tools []Tool, d Detail) string {
+func toolList(tools []Tool, d Detail) string {
 	switch {
 	case len(tools) == 0:
 		return "There are none.\n"
@@ -121,8 +121,8 @@ func catalogue(tools []Tool, d Detail) string {
 
 // missing says what declarations leave out, and how it is learnt where there are tools to
 // ask.
-func missing(d Detail, search bool) string {
-	gone := d.LeftOut()
+func omissionNote(d Detail, search bool) string {
+	gone := d.Omissions()
 	if len(gone) == 0 {
 		return ""
 	}
@@ -134,7 +134,7 @@ func missing(d Detail, search bool) string {
 }
 
 // told returns the limits as the last rule of the prompt.
-func (l Limits) told() string {
+func (l Limits) rule() string {
 	var bounds []string
 	add := func(n int, format string) {
 		if n > 0 {
@@ -147,10 +147,10 @@ func (l Limits) told() string {
 	add(l.Calls, "%d calls of tools")
 	add(l.Running, "%d of them at once")
 	if l.Output > 0 {
-		bounds = append(bounds, bytes(l.Output)+" that it prints")
+		bounds = append(bounds, formatSize(l.Output)+" that it prints")
 	}
 	if l.Memory > 0 {
-		bounds = append(bounds, bytes(l.Memory)+" of memory")
+		bounds = append(bounds, formatSize(l.Memory)+" of memory")
 	}
 	if len(bounds) == 0 {
 		return ""
@@ -159,7 +159,7 @@ func (l Limits) told() string {
 }
 
 // bytes returns a size in the largest unit of which it is a whole number.
-func bytes(n int) string {
+func formatSize(n int) string {
 	switch {
 	case n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)

@@ -26,7 +26,7 @@ const (
 
 const (
 	// begunShare is what a word counts that only begins as the query's last does.
-	begunShare = 0.5
+	prefixWeight = 0.5
 	// nameBonus puts the tool first whose whole name the query is.
 	nameBonus = 1000
 )
@@ -53,26 +53,26 @@ func (x *Index) Search(query string, limit int, visible func(i int) bool) []Hit 
 	if limit = min(limit, maxHits); limit <= 0 || len(words) == 0 {
 		return nil
 	}
-	s := search{index: x, scores: make([]float64, len(x.names)), seen: make([]bool, len(x.names))}
-	s.look(visible)
+	s := search{index: x, scores: make([]float64, len(x.names)), visible: make([]bool, len(x.names))}
+	s.setVisible(visible)
 	for i, word := range words {
-		if common[word] || slices.Contains(words[:i], word) {
+		if stopWords[word] || slices.Contains(words[:i], word) {
 			continue
 		}
-		if at, ok := slices.BinarySearch(x.terms, fold(word)); ok {
-			s.word(x.postings[at])
+		if at, ok := slices.BinarySearch(x.terms, stem(word)); ok {
+			s.addWord(x.postings[at])
 		}
 	}
 	if begun {
-		s.beginning(words[len(words)-1])
+		s.addPrefix(words[len(words)-1])
 	}
 	whole := strings.Join(words, " ")
-	for i, name := range x.whole {
-		if name == whole && s.seen[i] {
+	for i, name := range x.fullNames {
+		if name == whole && s.visible[i] {
 			s.scores[i] += nameBonus
 		}
 	}
-	return s.best(limit)
+	return s.top(limit)
 }
 
 // queryWords returns the words of a query, and whether the last of them may be the
@@ -91,17 +91,17 @@ func queryWords(query string) (words []string, begun bool) {
 }
 
 type search struct {
-	index  *Index
-	scores []float64
-	seen   []bool
+	index   *Index
+	scores  []float64
+	visible []bool
 	// count is how many tools are seen, and mean their mean length.
 	count, mean float64
 }
 
-func (s *search) look(visible func(i int) bool) {
+func (s *search) setVisible(visible func(i int) bool) {
 	count, length := 0, 0
-	for i := range s.seen {
-		if s.seen[i] = visible == nil || visible(i); s.seen[i] {
+	for i := range s.visible {
+		if s.visible[i] = visible == nil || visible(i); s.visible[i] {
 			count++
 			length += s.index.lengths[i]
 		}
@@ -111,16 +111,16 @@ func (s *search) look(visible func(i int) bool) {
 }
 
 // word adds to the scores of the tools that have a word.
-func (s *search) word(postings []posting) {
+func (s *search) addWord(postings []posting) {
 	having := 0
 	for _, p := range postings {
-		if s.seen[p.tool] {
+		if s.visible[p.tool] {
 			having++
 		}
 	}
 	rarity := s.rarity(having)
 	for _, p := range postings {
-		if s.seen[p.tool] {
+		if s.visible[p.tool] {
 			s.scores[p.tool] += rarity * s.weight(p)
 		}
 	}
@@ -128,14 +128,14 @@ func (s *search) word(postings []posting) {
 
 // beginning adds to the scores of the tools that have words which begin so. All such
 // words count as one.
-func (s *search) beginning(start string) {
+func (s *search) addPrefix(start string) {
 	x := s.index
 	weights := make([]int32, len(x.names))
 	having := 0
 	from, _ := slices.BinarySearch(x.terms, start)
 	for i := from; i < len(x.terms) && strings.HasPrefix(x.terms[i], start); i++ {
 		for _, p := range x.postings[i] {
-			if !s.seen[p.tool] {
+			if !s.visible[p.tool] {
 				continue
 			}
 			if weights[p.tool] == 0 {
@@ -144,7 +144,7 @@ func (s *search) beginning(start string) {
 			weights[p.tool] += p.weight
 		}
 	}
-	rarity := begunShare * s.rarity(having)
+	rarity := prefixWeight * s.rarity(having)
 	for tool, weight := range weights {
 		if weight > 0 {
 			s.scores[tool] += rarity * s.weight(posting{int32(tool), weight})
@@ -166,7 +166,7 @@ func (s *search) weight(p posting) float64 {
 }
 
 // best returns the tools of the highest scores.
-func (s *search) best(limit int) []Hit {
+func (s *search) top(limit int) []Hit {
 	var hits []Hit
 	for i, score := range s.scores {
 		if score == 0 {
@@ -215,8 +215,8 @@ const maxWords = 4000
 type Index struct {
 	names []string
 	// whole are the names in words, and lengths the weights of all words.
-	whole   []string
-	lengths []int
+	fullNames []string
+	lengths   []int
 	// terms are in order, and postings beside them.
 	terms    []string
 	postings [][]posting
@@ -228,7 +228,7 @@ type posting struct{ tool, weight int32 }
 // NewIndex returns an index of the names, titles, descriptions and arguments of tools.
 // It keeps none of the tools.
 func NewIndex(tools []Tool) *Index {
-	b := builder{ids: map[string]int{}}
+	b := indexBuilder{ids: map[string]int{}}
 	for i := range tools {
 		b.add(&tools[i])
 	}
@@ -237,23 +237,23 @@ func NewIndex(tools []Tool) *Index {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(x, y int) int { return strings.Compare(b.terms[x], b.terms[y]) })
-	index := &Index{names: b.names, whole: b.whole, lengths: b.lengths, terms: make([]string, len(order)), postings: make([][]posting, len(order))}
+	index := &Index{names: b.names, fullNames: b.fullNames, lengths: b.lengths, terms: make([]string, len(order)), postings: make([][]posting, len(order))}
 	for i, at := range order {
 		index.terms[i], index.postings[i] = b.terms[at], b.postings[at]
 	}
 	return index
 }
 
-type builder struct {
-	names, whole []string
-	lengths      []int
-	ids          map[string]int
-	terms        []string
-	postings     [][]posting
-	words        int // of the tool that is being added
+type indexBuilder struct {
+	names, fullNames []string
+	lengths          []int
+	ids              map[string]int
+	terms            []string
+	postings         [][]posting
+	words            int // of the tool that is being added
 }
 
-func (b *builder) add(t *Tool) {
+func (b *indexBuilder) add(t *Tool) {
 	b.names = append(b.names, strings.Clone(t.Name))
 	b.lengths = append(b.lengths, 0)
 	b.words = 0
@@ -263,48 +263,48 @@ func (b *builder) add(t *Tool) {
 		b.word(word, inName)
 		return len(name) < maxQueryWords
 	})
-	b.whole = append(b.whole, strings.Join(name, " "))
+	b.fullNames = append(b.fullNames, strings.Join(name, " "))
 	if len(name) > 1 {
 		b.word(strings.Join(name, ""), inDescription)
 	}
 	b.text(t.Title, inTitle)
 	b.text(t.Description, inDescription)
-	schema := read(t.Input)
+	schema := parseNode(t.Input)
 	b.members(&schema)
 }
 
 // members adds the names of the members in a schema, and what is told of them.
-func (b *builder) members(n *node) {
+func (b *indexBuilder) members(n *node) {
 	if b.words >= maxWords {
 		return
 	}
-	if properties := n.of(objectKind, "properties"); properties != nil {
+	if properties := n.memberOfKind(objectKind, "properties"); properties != nil {
 		for _, name := range properties.names {
 			b.text(name, inMember)
 		}
 	}
-	b.text(n.say("title"), inMemberText)
-	b.text(n.say("description"), inMemberText)
+	b.text(n.stringMember("title"), inMemberText)
+	b.text(n.stringMember("description"), inMemberText)
 	for i := range n.items {
 		b.members(&n.items[i])
 	}
 }
 
-func (b *builder) text(text string, weight int32) {
+func (b *indexBuilder) text(text string, weight int32) {
 	splitWords(text, func(word string) bool {
 		b.word(word, weight)
 		return b.words < maxWords
 	})
 }
 
-func (b *builder) word(word string, weight int32) {
-	if b.words >= maxWords || common[word] {
+func (b *indexBuilder) word(word string, weight int32) {
+	if b.words >= maxWords || stopWords[word] {
 		return
 	}
 	b.words++
 	tool := len(b.names) - 1
 	b.lengths[tool] += int(weight)
-	word = fold(word)
+	word = stem(word)
 	id, known := b.ids[word]
 	if !known {
 		id = len(b.terms)

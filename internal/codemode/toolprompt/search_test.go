@@ -151,7 +151,7 @@ func TestTextsAreSplitIntoWords(t *testing.T) {
 	} {
 		var words []string
 		splitWords(text, func(word string) bool {
-			words = append(words, fold(word))
+			words = append(words, stem(word))
 			return true
 		})
 		if got := strings.Join(words, " "); got != want {

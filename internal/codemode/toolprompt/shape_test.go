@@ -112,8 +112,8 @@ func TestWhatAMemberIsHeldToIsNoted(t *testing.T) {
 		{`{"anyOf":[{"type":"null"},{"type":"string","pattern":"^a"}],"default":null,"examples":["ab"]}`, "/** such as \"ab\", pattern ^a */\n"},
 		{`{"contentEncoding":"base64","default":{"a":  [1,	2]}}`, "/** in base64, default {\"a\": [1, 2]} */\n"},
 	} {
-		schema := read(json.RawMessage(r.schema))
-		if got := comment(newPrinter("t", Full, nil).told(&schema), ""); got != r.want {
+		schema := parseNode(json.RawMessage(r.schema))
+		if got := comment(newPrinter("t", Full, nil).docLines(&schema), ""); got != r.want {
 			t.Errorf("%s\n is %q\nwant %q", r.schema, got, r.want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestOfLongEnumsTheFirstValuesAreShown(t *testing.T) {
 	if diff := cmp.Diff(strings.Join(want, " | ")+` | number | string | boolean | null | unknown[] | { [name: string]: unknown }`, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := comment(p.told(&doc.root), ""); got != "/** 64 of 71 values are shown */\n" {
+	if got := comment(p.docLines(&doc.root), ""); got != "/** 64 of 71 values are shown */\n" {
 		t.Errorf("it is told %q", got)
 	}
 }

@@ -38,7 +38,7 @@ type Tool struct {
 // a list have it in which no other tool takes its names: crm.get_customer,
 // search_web or tools["any-name"].
 func (t Tool) Call() string {
-	return arrange([]Tool{t})[0].call(0)
+	return newEntries([]Tool{t})[0].call(0)
 }
 
 // entry is a declaration at the top: a function, or an object that has functions.
@@ -70,8 +70,8 @@ const allTools = "tools"
 
 // arrange returns the declarations at the top that a list of tools needs, and in
 // each its tools, by their names in bytewise order.
-func arrange(tools []Tool) []*entry {
-	sorted, named := byName(tools)
+func newEntries(tools []Tool) []*entry {
+	sorted, named := sortByName(tools)
 	entries := map[string]*entry{}
 	object := func(name string) *entry {
 		if entries[name] == nil {
@@ -109,7 +109,7 @@ func arrange(tools []Tool) []*entry {
 
 // byName returns the tools in the order of their names, each name once, and the
 // set of names.
-func byName(tools []Tool) (sorted []*Tool, named map[string]bool) {
+func sortByName(tools []Tool) (sorted []*Tool, named map[string]bool) {
 	named = make(map[string]bool, len(tools))
 	for i := range tools {
 		if t := &tools[i]; !named[t.Name] {
@@ -141,18 +141,18 @@ const (
 // does without spaces is one. A space is part of what follows it, and a line break of
 // the signs before it; of other white space each run is one.
 func Tokens(text string) int {
-	var c counter
+	var c tokenCounter
 	for _, r := range text {
 		c.add(r)
 	}
-	c.end(blank)
+	c.endRun(blank)
 	return c.tokens
 }
 
-type class int
+type runeClass int
 
 const (
-	blank class = iota
+	blank runeClass = iota
 	small
 	capital
 	digit
@@ -161,7 +161,7 @@ const (
 	ideograph
 )
 
-func classOf(r rune) class {
+func classOf(r rune) runeClass {
 	switch {
 	case 'a' <= r && r <= 'z':
 		return small
@@ -180,52 +180,52 @@ func classOf(r rune) class {
 }
 
 // counter counts the tokens of a text from its first character to its last.
-type counter struct {
+type tokenCounter struct {
 	tokens int
 	// class is that of the run that is open, and length how long it is.
-	class  class
+	class  runeClass
 	length int
 	// behind is the class of the run before it, and first its first character.
-	behind class
-	first  rune
+	previous runeClass
+	first    rune
 }
 
-func (c *counter) add(r rune) {
+func (c *tokenCounter) add(r rune) {
 	next := classOf(r)
 	if next != c.class && !(c.class == capital && next == small) {
-		c.end(next)
-		c.behind, c.length, c.first = c.class, 0, r
+		c.endRun(next)
+		c.previous, c.length, c.first = c.class, 0, r
 	}
 	c.class = next
 	c.length++
 }
 
 // end counts the run that is open, behind which one of a class begins.
-func (c *counter) end(next class) {
+func (c *tokenCounter) endRun(next runeClass) {
 	switch c.class {
 	case blank:
 		spaces := c.length - 1
-		if c.behind == sign && c.first == '\n' {
+		if c.previous == sign && c.first == '\n' {
 			spaces--
 		}
 		c.tokens += min(1, max(0, spaces))
 	case small, capital:
-		c.tokens += runs(c.length, wordRun)
+		c.tokens += ceilDiv(c.length, wordRun)
 	case digit:
-		c.tokens += runs(c.length, digitRun)
+		c.tokens += ceilDiv(c.length, digitRun)
 	case sign:
 		if next == small || next == capital {
 			c.length--
 		}
-		c.tokens += runs(c.length, signRun)
+		c.tokens += ceilDiv(c.length, signRun)
 	case letter:
-		c.tokens += runs(c.length, letterRun)
+		c.tokens += ceilDiv(c.length, letterRun)
 	case ideograph:
 		c.tokens += c.length
 	}
 }
 
-func runs(length, of int) int { return (length + of - 1) / of }
+func ceilDiv(length, of int) int { return (length + of - 1) / of }
 
 // The bounds of an example.
 const (
@@ -237,14 +237,14 @@ const (
 // example returns calls of tools with arguments that fit their schemas, as the example of a
 // prompt; "" where there are none. Tools that only read come first, those that destroy
 // something last, and of each those that take arguments, in the order of the declarations.
-func example(tools []Tool) string {
+func exampleCalls(tools []Tool) string {
 	type candidate struct {
 		tool *Tool
 		call string
 	}
 	var all []candidate
 	taken := map[string]bool{}
-	for _, e := range arrange(tools) {
+	for _, e := range newEntries(tools) {
 		taken[e.name] = true
 		for i, t := range e.tools {
 			all = append(all, candidate{t, e.call(i)})
@@ -253,7 +253,7 @@ func example(tools []Tool) string {
 	slices.SortStableFunc(all, func(a, b candidate) int { return a.tool.danger() - b.tool.danger() })
 	var with, without []string
 	for _, c := range all[:min(len(all), maxTried)] {
-		if c.tool.danger() == destroys && len(with)+len(without) > 0 {
+		if c.tool.danger() == dangerDestructive && len(with)+len(without) > 0 {
 			break
 		}
 		arguments, ok := c.tool.sample()
@@ -281,14 +281,14 @@ func example(tools []Tool) string {
 	return b.String()
 }
 
-const destroys = 2
+const dangerDestructive = 2
 
 func (t *Tool) danger() int {
 	switch {
 	case t.ReadOnly != nil && *t.ReadOnly:
 		return 0
 	case t.Destructive != nil && *t.Destructive:
-		return destroys
+		return dangerDestructive
 	}
 	return 1
 }
@@ -300,7 +300,7 @@ func (t *Tool) sample() (code string, ok bool) {
 		return "", false
 	}
 	v, ok := s.object(&s.doc.root, 0)
-	if !ok || t.Fits == nil && s.unsure || t.Fits != nil && !t.Fits(json.RawMessage(v.json)) {
+	if !ok || t.Fits == nil && s.uncertain || t.Fits != nil && !t.Fits(json.RawMessage(v.json)) {
 		return "", false
 	}
 	return v.code, true
