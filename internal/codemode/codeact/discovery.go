@@ -16,7 +16,7 @@ import (
 
 type codeModeHandler struct{ *kit }
 
-// Run tells how code is written, and which tools the caller may call.
+// Run returns the prompt with instructions and the tools of the caller.
 func (t *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	options := toolprompt.Options{Search: t.block.Search, Limits: toolprompt.Limits{
 		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
@@ -41,7 +41,7 @@ type hit struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Run finds tools of those that the caller may call.
+// Run finds tools that the caller may call.
 func (s *searchHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	query, _ := i.Args["query"].(string)
 	limit, _ := i.Args["limit"].(int64)
@@ -60,7 +60,7 @@ func (s *searchHandler) Run(ctx context.Context, i catalog.Invocation) (scriptin
 	return value(encode(map[string]any{"tools": hits})), nil
 }
 
-// among reports of all entries, by their places, whether they are among some. Both are in
+// membership returns a function that reports whether an element of all is in some. Both have
 // the same order.
 func membership(all, some []*catalog.Entry) func(int) bool {
 	is := make([]bool, len(all))
@@ -76,7 +76,7 @@ func membership(all, some []*catalog.Entry) func(int) bool {
 
 type describeHandler struct{ *kit }
 
-// Run tells all of a tool that the caller may call, by its name or by how code calls it.
+// Run describes a tool that the caller may call, by full name or by its name in code.
 func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	name, _ := i.Args["name"].(string)
 	seen := d.tools(ctx, i.Survey)
@@ -96,20 +96,20 @@ func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (script
 	return failed("%s", message), nil
 }
 
-// itself is the body of call_tool, which is run where that is to call itself: every other
-// call is one of the tool that it names.
+// callToolHandler handles call_tool only if that is asked to call itself: all other calls run
+// as calls of the named tool.
 type callToolHandler struct{}
 
 func (callToolHandler) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
 	return failed("%s calls other tools, and not itself", CallTool), nil
 }
 
-// value is the outcome of a body that returns JSON.
+// value returns an outcome with JSON.
 func value(encoded json.RawMessage) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }
 
-// failed is the outcome of a body that has no result.
+// failed returns an outcome with an error.
 func failed(format string, args ...any) scripting.Outcome {
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
 }

@@ -15,34 +15,35 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// host is the host of a program. What asks it is a process that the program may have taken
-// over: it does nothing but make the calls that the caller may make, and ask the client
-// what the tools of these want to ask.
+// host is the scripting host of a program. The process that calls it may be compromised by the
+// program. It can only make calls that the caller may make, and send the input requests of the
+// called tools.
 type host struct {
 	// Fixed at creation.
 	survey   catalog.Survey
-	tools    []string // those that the program may call
+	tools    []string // the tools that the program may call
 	dryRun   bool
-	maxCalls int // calls
+	maxCalls int // limit of calls
 	deadline time.Time
-	// running has a place for each call that runs at once.
+	// slots has a slot for each concurrent call.
 	slots chan struct{}
 
 	mu sync.Mutex
-	// left are the calls that the program may still begin, in all legs of its run.
+	// remaining is the number of calls that the program may still start, in all executions of
+	// the run.
 	remaining int
-	// approved counts the calls that the user has approved, and were not made yet.
+	// approved counts the calls that the user has approved and that were not made yet.
 	approved map[[16]byte]int
-	// answered are the calls that go on with what their client has answered, by the hashes
-	// of what they go on from. It is fixed at creation.
+	// resumable are the calls with responses of their clients, by hash of the resume input. It
+	// is fixed at creation.
 	resumable map[[sha256.Size]byte]bool
-	// asks are what tools want to ask, by the hashes of what the client is asked.
+	// inputRequests are the input requests of tools, by hash of the request to the client.
 	inputRequests map[[sha256.Size]byte]bool
-	// planned are the calls of a rehearsal that were not made, by their numbers.
+	// skipped are the calls of a dry run that were not made, by sequence number.
 	skipped map[int]catalog.CodeReply
-	// arguments are those of planned.
+	// arguments are the arguments of the skipped calls.
 	arguments map[int]json.RawMessage
-	// cut are the calls that the end of the run has cut off, by their numbers.
+	// interrupted are the calls that the end of the run has interrupted, by sequence number.
 	interrupted map[int]bool
 }
 
@@ -52,8 +53,8 @@ type inputRequest struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// Do makes a call, or asks the client. What the program prints is for its caller, whose
-// journal has it, and not for the log.
+// Do makes a call, or sends an input request. Printed text is not logged: the journal has it
+// for the caller.
 func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte, error) {
 	switch op {
 	case scripting.OpConsole:
@@ -70,7 +71,7 @@ func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte,
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a program can do nothing but call tools"}
 }
 
-// ask lets the client be asked what a tool wants to ask, and nothing else.
+// requestInput only allows input requests of called tools.
 func (h *host) requestInput(text []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +81,7 @@ func (h *host) requestInput(text []byte) error {
 	return scripting.ErrSuspended
 }
 
-// compact returns JSON without white space between its parts; nil of what is none.
+// compact returns JSON without white space, or nil if it is invalid.
 func compact(text []byte) []byte {
 	var value struct {
 		Requests []inputRequest `json:"requests"`
@@ -88,12 +89,12 @@ func compact(text []byte) []byte {
 	if json.Unmarshal(text, &value) != nil {
 		return nil
 	}
-	// What was decoded always encodes.
+	// Decoded JSON always encodes.
 	encoded, _ := json.Marshal(value)
 	return encoded
 }
 
-// call makes a call that the program may make, or goes on with one.
+// call makes a call that the program may make, or resumes one.
 func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	if !slices.Contains(h.tools, p.Tool) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
@@ -117,7 +118,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	reply, err := h.survey.Call(bounded, request)
 	switch {
 	case err != nil && bounded.Err() != nil:
-		<-ctx.Done() // what fails since the run is over is an answer to nobody
+		<-ctx.Done() // the run has ended, so the error has no recipient
 		return nil, h.interrupt(ctx, seq)
 	case err != nil:
 		return nil, err
@@ -130,7 +131,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	return reply.Value, nil
 }
 
-// cutOff notes a call that the end of the run has cut off, and returns what it fails with.
+// interrupt records a call that the end of the run has interrupted, and returns its error.
 func (h *host) interrupt(ctx context.Context, seq int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,8 +142,8 @@ func (h *host) interrupt(ctx context.Context, seq int) error {
 	return ctx.Err()
 }
 
-// isApproved reports whether the user has approved a call, each as often as it stands in
-// the plan. One that goes on was approved when it began.
+// isApproved reports whether the user has approved a call, as often as the plan contains it. A
+// resumed call was approved when it started.
 func (h *host) isApproved(p *payload) bool {
 	digest := scripting.CallDigest(p.Tool, p.Arguments)
 	h.mu.Lock()
@@ -154,8 +155,7 @@ func (h *host) isApproved(p *payload) bool {
 	return planned && (left > 0 || p.Resume != nil)
 }
 
-// count counts a call, and refuses what is more than the block lets a program make. One
-// that goes on has been counted.
+// count counts a call, up to the limit of the block. A resumed call was already counted.
 func (h *host) count(resumed bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,8 +169,8 @@ func (h *host) count(resumed bool) error {
 	return nil
 }
 
-// asking is the answer to a call whose tool asks the client: the program is suspended, and
-// goes on with the call. Keys are made unique, as several calls may ask at once.
+// suspend returns the error for a call with input requests: the program is suspended, and
+// resumes with the call. Keys are made unique, because several calls may request input at once.
 func (h *host) suspend(seq int, tool string, ask *call.Ask) error {
 	asks := struct {
 		Requests []inputRequest `json:"requests"`
@@ -181,7 +181,7 @@ func (h *host) suspend(seq int, tool string, ask *call.Ask) error {
 		asks.Requests = append(asks.Requests, inputRequest{key, r.Method, r.Params})
 		asks.State.Keys[key] = r.Key
 	}
-	// What a call asks always encodes.
+	// Requests of a call always encode.
 	details, _ := json.Marshal(asks)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,18 +1,17 @@
 // Package codeact lets agents write code that calls tools as functions.
 //
-// [Items] are what the codeact block of the operator's file offers: the tool run_code,
-// which runs a program of the agent (package scripting, [scripting.Code]); the prompt
-// code_mode, which tells an agent how to write one and which tools there are (package
-// codemode); and, for catalogues that are too large to be listed, search_tools,
-// describe_tool and call_tool.
+// [Items] are the items of the codeact block in mcpd.hcl: the tool run_code, which runs a
+// program of the agent (package scripting, [scripting.Code]); the prompt code_mode, which
+// explains how to write one and declares the tools (package toolprompt); and for large catalogs
+// search_tools, describe_tool and call_tool.
 //
-// A program has no rights but the tools that its caller may call. Each call that it makes
-// goes through the whole pipeline as a call of that caller, with call.via == "code": the
-// schema, policies, limits, hooks and the audit log see it. In mode "plan" what only reads
-// is run, what would be written is listed and not made, and nobody is asked.
+// A program has no privileges except the tools that its caller may call. Each call runs through
+// the full pipeline as a call of that caller, with call.via == "code": schema, policies,
+// limits, hooks and audit log apply. In mode "plan" read-only calls run, other calls are listed
+// and not made, and there are no input requests.
 //
-// A run is bounded in time, calls, calls at once, what it prints and returns, and memory.
-// However it ends, its caller is told what it had printed and which calls it had made.
+// A run is limited in time, calls, concurrent calls, output, result and memory. However it
+// ends, its caller gets the printed text and the list of calls.
 package codeact
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The names of what is offered.
+// The names of the items.
 const (
 	RunCode      = "run_code"
 	SearchTools  = "search_tools"
@@ -36,8 +35,8 @@ const (
 	CodeMode     = "code_mode"
 )
 
-// Items returns what a codeact block offers. Programs run in x, and none does where it is
-// nil. Trial and t are those of [scripting.Source].
+// Items returns the items of a codeact block. Programs run in x; if x is nil, none can run.
+// trial and t are as in [scripting.Source].
 func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
 	m := &itemBuilder{block: block, kit: &kit{block: block, compileSlots: make(chan struct{}, maxCompiles)}}
 	m.tool(RunCode, runCode, runInput, runOutput, nil, &runCodeHandler{kit: m.kit, executor: x, trial: trial, transpiler: t})
@@ -51,7 +50,7 @@ func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting
 	return m.items
 }
 
-// What tools say of themselves.
+// The tool descriptions.
 const (
 	runCode = "Runs JavaScript that calls tools as functions: await tool_name({ argument: value }). " +
 		"It returns the value of the last expression, or what return returns, and what console.log prints. " +
@@ -66,7 +65,7 @@ const (
 	callTool     = "Calls a tool by its name, with an object of arguments, as if it were called directly."
 )
 
-// The schemas of their arguments and results.
+// The schemas of arguments and results.
 const (
 	runInput = `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"description":"The program, in JavaScript or TypeScript, without imports."},` +
@@ -101,7 +100,7 @@ type itemBuilder struct {
 	items []*catalog.Item
 }
 
-// tool makes a tool. One that only reads says so; of the others nothing is known.
+// tool adds a tool. readOnly is nil if the tool may change something.
 func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
 	i := m.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
@@ -115,7 +114,7 @@ func (m *itemBuilder) tool(name, description, input, output string, readOnly *bo
 	return i
 }
 
-// item makes what items of both kinds have in common.
+// item adds an item with the members that tools and prompts share.
 func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog.Item {
 	i := &catalog.Item{
 		Kind: kind, Name: name, Address: name, Where: m.block.Range,

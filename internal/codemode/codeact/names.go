@@ -18,24 +18,24 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// kit is what all bodies of one block share.
+// kit is shared by all handlers of one block.
 type kit struct {
 	block *definition.Codeact
-	// compiling has a place for each program that is compiled at once.
+	// compileSlots has a slot for each concurrent compilation.
 	compileSlots chan struct{}
 
 	mu sync.Mutex
-	// index is that of the tools of one catalog: the one that was searched last.
+	// index is the index of the catalog that was searched last.
 	index *index
-	// meanings are those of the names of one catalog: the one that was asked for last.
+	// nameTable is the name table of the catalog that was used last.
 	nameTable *nameTable
 }
 
-// maxCompiling is how many programs are compiled at once: each that is large is tried in a
-// process first, which may take its time and memory to their bounds.
+// maxCompiles bounds concurrent compilations: a large program is tried in a process first,
+// which may use all of its time and memory.
 const maxCompiles = 4
 
-// compile compiles a program, once there is a place for that. The error is that of ctx.
+// compile compiles a program, once there is a slot. The error is the error of ctx.
 func (k *kit) compile(ctx context.Context, src scripting.Source) (*scripting.Program, diag.List, error) {
 	select {
 	case k.compileSlots <- struct{}{}:
@@ -51,17 +51,17 @@ func (k *kit) compile(ctx context.Context, src scripting.Source) (*scripting.Pro
 type index struct {
 	catalog weak.Pointer[catalog.Catalog]
 	search  *toolprompt.Index
-	// entries are those that it finds, in its order.
+	// entries are the indexed tools, in the order of the index.
 	entries []*catalog.Entry
 }
 
-// tools returns the tools that code may call for the caller, in the order of their names.
+// tools returns the tools that code may call for the caller, sorted by name.
 func (k *kit) tools(ctx context.Context, s catalog.Survey) []*catalog.Entry {
 	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.Covers(k.block.Tools, e.Name) })
 }
 
-// indexOf returns the index of all tools of a catalog that code may call for anybody: who
-// searches says which of them it sees.
+// indexOf returns the index of all tools of a catalog that code may call. The searcher decides
+// which of them are visible.
 func (k *kit) indexOf(c *catalog.Catalog) *index {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,17 +74,17 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 			made.entries = append(made.entries, e)
 		}
 	}
-	made.search = toolprompt.NewIndex(aliases(nil).promptTools(made.entries)) // by full names
+	made.search = toolprompt.NewIndex(aliases(nil).promptTools(made.entries)) // by full name
 	k.index = made
 	return made
 }
 
-// meanings are what names could mean in a catalog, to whomever, also of servers that cannot
-// be reached now: what a program calls by a name is never another tool than a while before.
+// nameTable has the names of all tools of a catalog, regardless of the caller, including tools
+// of unreachable servers: a name in a program never changes its tool.
 type nameTable struct {
 	catalog weak.Pointer[catalog.Catalog]
-	// tools are the full names of tools, and bare counts the tools of upstreams by what they
-	// are called without the prefix.
+	// tools are the full names, and bare counts the upstream tools by their name without
+	// prefix.
 	tools map[string]bool
 	bare  map[string]int
 }
@@ -113,16 +113,16 @@ func (k *kit) nameTableOf(c *catalog.Catalog) *nameTable {
 	return m
 }
 
-// names are how code calls tools of upstreams, beside by their full names, which all tools
-// have. No two tools have one name.
+// aliases are additional names for upstream tools in code; every tool also has its full name.
+// No two tools share a name.
 type aliases map[*catalog.Entry]alias
 
-// alias is how code calls a tool, GROUP.OWN and BARE; either may be missing.
+// alias is the alias of a tool, GROUP.MEMBER and BARE; either may be missing.
 type alias struct{ group, member, bare string }
 
-// namesOf returns the names of tools of a catalog, which are in the order of their full
-// names. Full names go before groups, and groups before what the tools in them are called.
-// A bare name is that of one tool, whoever calls, and whether its server can be reached.
+// namesOf returns the aliases of tools, which are sorted by full name. Full names take
+// precedence over groups, and groups over bare names. A bare name belongs to one tool,
+// regardless of the caller and of reachable servers.
 func (k *kit) namesOf(c *catalog.Catalog, tools []*catalog.Entry) aliases {
 	n, prefixes, meanings := aliases{}, prefixesOf(c), k.nameTableOf(c)
 	for _, e := range tools {
@@ -140,8 +140,8 @@ func (k *kit) namesOf(c *catalog.Catalog, tools []*catalog.Entry) aliases {
 	return n
 }
 
-// grouped takes tools out of groups that cannot be, or that have such a member, and returns
-// those that are left. Taken are the names that no group can have.
+// checkGroups removes tools from invalid groups and from groups with a duplicate member, and
+// returns the valid groups. taken are names that no group can have.
 func (n aliases) checkGroups(tools []*catalog.Entry, taken map[string]bool) (groups map[string]bool) {
 	groups = map[string]bool{}
 	members := map[alias]bool{}
@@ -160,7 +160,7 @@ func (n aliases) checkGroups(tools []*catalog.Entry, taken map[string]bool) (gro
 	return groups
 }
 
-// prefixesOf returns what the names of tools begin with, by their upstreams.
+// prefixesOf returns the name prefixes, by upstream.
 func prefixesOf(c *catalog.Catalog) map[string]string {
 	prefixes := make(map[string]string, len(c.Upstreams))
 	for i := range c.Upstreams {
@@ -169,8 +169,8 @@ func prefixesOf(c *catalog.Catalog) map[string]string {
 	return prefixes
 }
 
-// ownName returns the name of a tool without the prefix of its upstream; "" where it has none:
-// of a tool of ours, of an upstream without a prefix, or of one that was renamed.
+// nameWithoutPrefix returns the name of a tool without the prefix of its upstream, or "" for a
+// local tool, an upstream without a prefix, or a renamed tool.
 func nameWithoutPrefix(t catalog.ToolName, prefix string) string {
 	own, ok := strings.CutPrefix(t.Name, prefix)
 	if t.Upstream == "" || prefix == "" || !ok {
@@ -206,7 +206,7 @@ func (n aliases) promptTools(entries []*catalog.Entry) []toolprompt.Tool {
 	return tools
 }
 
-// grant returns what code may call, and by which further names.
+// grant returns the objects that code may call, and their aliases.
 func (n aliases) grant(entries []*catalog.Entry) (objects []scripting.Object, members []scripting.Member) {
 	for _, e := range entries {
 		objects = append(objects, scripting.Object{Kind: "tools", Name: e.Name})
@@ -221,27 +221,27 @@ func (n aliases) grant(entries []*catalog.Entry) (objects []scripting.Object, me
 	return objects, members
 }
 
-// payload is that of the operations call and resume.
+// payload is the payload of the operations call and resume.
 type payload struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Resume is nil of a call that begins.
+	// Resume is nil for a new call.
 	Resume *resumeInput `json:"resume,omitempty"`
 }
 
-// continuation is what a call goes on with.
+// resumeInput is the input of a resumed call.
 type resumeInput struct {
 	State     resumeState                `json:"state"`
 	Responses map[string]json.RawMessage `json:"responses"`
 }
 
 func (c *resumeInput) hash() [sha256.Size]byte {
-	encoded, _ := json.Marshal(c) // what was decoded always encodes
+	encoded, _ := json.Marshal(c) // decoded JSON always encodes
 	return sha256.Sum256(encoded)
 }
 
-// answered returns what calls may go on with, by its hash: what the client has answered to
-// what they have asked.
+// resumableCalls returns the hashes of valid resume inputs: the responses of the client to the
+// requests of calls.
 func resumableCalls(j *scripting.Journal) map[[sha256.Size]byte]bool {
 	may := map[[sha256.Size]byte]bool{}
 	for _, a := range j.Answered() {
@@ -253,23 +253,23 @@ func resumableCalls(j *scripting.Journal) map[[sha256.Size]byte]bool {
 	return may
 }
 
-// resumption is what a call that has asked goes on from: its own state, and the keys of
-// its tool by those that the client saw.
+// resumeState is the state of a suspended call: its own state, and the request keys of its tool
+// by the keys that the client saw.
 type resumeState struct {
 	State string            `json:"state"`
 	Keys  map[string]string `json:"keys"`
 }
 
-// read reads a payload. What goes on has a state, so that it cannot be a call which begins
-// and that nobody counts; and what begins is written in one way, as the journal knows it by
-// its text, and with it how often the call was made that the user has approved.
+// parsePayload parses a payload. A resumed call must have a state, so that it cannot be a new
+// call that is not counted. A new call must be in canonical form, because the journal
+// identifies it by its text, and counts approvals by it.
 func parsePayload(op string, text []byte) (*payload, error) {
 	var p payload
 	sound := json.Unmarshal(text, &p) == nil
 	if op == scripting.OpResume {
 		sound = sound && p.Resume != nil && p.Resume.State.State != ""
 	} else {
-		written, _ := json.Marshal(p) // what was decoded always encodes
+		written, _ := json.Marshal(p) // decoded JSON always encodes
 		sound = sound && p.Resume == nil && bytes.Equal(written, text)
 	}
 	if !sound {
@@ -278,7 +278,7 @@ func parsePayload(op string, text []byte) (*payload, error) {
 	return &p, nil
 }
 
-// request is the call that a payload stands for.
+// codeCall converts a payload to a call.
 func (p *payload) codeCall(rehearse bool) catalog.CodeCall {
 	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
 	if p.Resume == nil {

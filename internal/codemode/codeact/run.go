@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The values of mode: by plan nothing is changed, and by approve the program is rehearsed
-// so, its user approves what would be changed, and then it is run.
+// The values of mode. In mode plan nothing is changed. In mode approve the user approves the
+// plan before the program runs.
 const (
 	modePlan    = "plan"
 	modeApprove = "approve"
@@ -23,7 +23,8 @@ const (
 
 type runCodeHandler struct {
 	*kit
-	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
+	// executor is separate from the executor of files, which are trusted; agents are not. If
+	// nil, nothing runs.
 	executor   scripting.Executor
 	trial      func(scripting.Source) error
 	transpiler scripting.Transpiler
@@ -35,10 +36,10 @@ func (r *runCodeHandler) Run(ctx context.Context, i catalog.Invocation) (scripti
 	return outcome, err
 }
 
-// Rehearses reports whether the user of the program is to approve its plan.
+// Rehearses reports whether the user needs to approve the plan of the program.
 func (r *runCodeHandler) Rehearses(args map[string]any) bool { return args["mode"] == modeApprove }
 
-// Rehearse runs the program as mode plan does.
+// Rehearse runs the program as in mode plan.
 func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
@@ -47,10 +48,10 @@ func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]
 	return asked.writes(i.Journal), scripting.Outcome{}, nil
 }
 
-// noProcess refuses programs where nothing is there to run them.
+// noProcessMessage is the error without an executor.
 const noProcessMessage = "no program can be run here: this server has no process apart from its own for programs"
 
-// run runs the program, or rehearses it.
+// run runs the program, or makes a dry run.
 func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
 	if r.executor == nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcessMessage}}, nil, nil
@@ -87,8 +88,7 @@ func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning
 	return ran.outcome(outcome.Result), asked, nil
 }
 
-// approvals counts the calls that the user has approved and that the program has not made
-// yet.
+// approvals counts the calls that the user has approved and that the program has not made yet.
 func approvals(i catalog.Invocation) map[[16]byte]int {
 	left := map[[16]byte]int{}
 	for _, w := range i.Approved {
@@ -108,7 +108,7 @@ func objectNames(objects []scripting.Object) []string {
 	return names
 }
 
-// notes tells what was done about a program before it ran.
+// importNotes returns notes about changes to a program before it ran.
 func importNotes(problems diag.List) (told []string) {
 	for _, p := range problems {
 		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
@@ -123,22 +123,21 @@ type report struct {
 	Stdout string          `json:"stdout"`
 	Calls  []callReport    `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
-	// planned says that only calls which read were made, and unmade are the tools of those
-	// that were not and whose null may be why the program has failed.
+	// dryRun means that only read-only calls were made. skipped are the tools of skipped calls
+	// that may have caused the failure, because their result was null.
 	dryRun  bool
 	skipped []string
 }
 
-// ofNothing reports whether a program has failed as it took nothing for something.
+// isNullError reports whether a program has failed because of a null value.
 func isNullError(f *scripting.Failure) bool {
 	return f.Kind == scripting.Thrown && f.Name == "TypeError" && (strings.Contains(f.Message, "null") || strings.Contains(f.Message, "coercible"))
 }
 
-// maxUnmade bounds the tools that are named of those whose calls were not made.
+// maxSkippedTools bounds the named tools with skipped calls.
 const maxSkippedTools = 5
 
-// advice says what to do about a program that needs the results of calls which its plan does
-// not make.
+// advice explains how to handle skipped calls in a plan.
 func (r *report) advice() string {
 	if len(r.skipped) == 0 {
 		return ""
@@ -148,8 +147,7 @@ func (r *report) advice() string {
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
 }
 
-// outcome is that of a program which has ended: content that it returns stands behind
-// what is told of it.
+// outcome returns the outcome of a completed program. Returned content follows the report.
 func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	r.Result = result.JSON
 	encoded := encode(r)
@@ -163,13 +161,13 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
 }
 
-// encode encodes plain data, and what bodies returned, for models: a < is one.
+// encode encodes plain data and results of scripts for models, without escaping <.
 func encode(v any) json.RawMessage {
 	text, _ := jsontext.Marshal(v) // such data always encodes
 	return text
 }
 
-// calls are what a program has called until it failed, several alike in a row as one.
+// callList lists the calls of a failed program. It merges equal consecutive calls.
 func (r *report) callList() string {
 	told := "\nIt had made these calls, which are not undone:"
 	if r.dryRun {
@@ -188,12 +186,12 @@ func (r *report) callList() string {
 	return told
 }
 
-// failure is that of a program which has not: it tells how far it came.
+// failureOf returns the failure of a program, with its progress.
 func (r *report) failureOf(f *scripting.Failure) *scripting.Failure {
 	var told strings.Builder
 	told.WriteString(f.Explain())
 	if f.Kind == scripting.Timeout {
-		told.Reset() // the pipeline says so
+		told.Reset() // the pipeline reports it
 	}
 	told.WriteString(r.advice())
 	if r.Stdout != "" {
@@ -226,7 +224,7 @@ func (h *host) recordSkipped(seq int, reply catalog.CodeReply, arguments json.Ra
 	h.skipped[seq], h.arguments[seq] = reply, arguments
 }
 
-// writes are the calls that a rehearsal has not made, in the order of asking.
+// writes returns the skipped calls of a dry run, in call order.
 func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,17 +236,16 @@ func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	return all
 }
 
-// maxArguments bounds what is told of the arguments of one call, in bytes.
+// maxArguments bounds the reported arguments of one call, in bytes.
 const maxArguments = 16 << 10
 
-// made is a call of a program, as its caller is told.
+// callReport reports a call of a program to its caller.
 type callReport struct {
 	Tool string `json:"tool"`
-	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
-	// rehearsal "dry_run" or "planned".
+	// Outcome is "ok", an error code, "unknown" if the run ended first, or in a dry run
+	// "dry_run" or "planned".
 	Outcome string `json:"outcome"`
-	// Arguments, without those that are sensitive, and Approval are those of a call that was
-	// not made.
+	// Arguments, without sensitive ones, and Approval are set for a skipped call.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Approval  bool            `json:"approval,omitempty"`
 }
@@ -275,8 +272,8 @@ func (h *host) callReports(j *scripting.Journal) []callReport {
 	return calls
 }
 
-// unmade returns the tools of calls that a rehearsal has not made, and whose results are null
-// therefore, each once and in the order of asking.
+// skippedTools returns the tools of skipped calls with a null result, without duplicates, in
+// call order.
 func (h *host) skippedTools(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,13 +9,12 @@ import (
 )
 
 const (
-	// maxNumber bounds the bytes of a number, and maxNote those of another value,
-	// that is shown.
+	// maxNumber bounds a shown number, and maxNote another shown value, in bytes.
 	maxNumber = 24
 	maxNote   = 80
 )
 
-// told returns the lines of a comment that say what the type of a schema does not.
+// docLines returns the comment lines for a schema, which state what its type does not.
 func (p *printer) docLines(n *node) []string {
 	if p.remaining < 0 {
 		return nil
@@ -40,8 +39,8 @@ func (p *printer) docLines(n *node) []string {
 // maxMemberLines bounds the lines that describe a member.
 const maxMemberLines = 8
 
-// titled returns a title that says more than the name would: one that has a space.
-// Titles that are made of names have them too, so those of one or two words are left out.
+// usefulTitle returns a title with at least three words. Shorter ones are often generated from
+// names.
 func usefulTitle(title string) string {
 	if strings.Count(strings.TrimSpace(title), " ") < 2 {
 		return ""
@@ -49,8 +48,8 @@ func usefulTitle(title string) string {
 	return title
 }
 
-// notes returns the constraints of a schema in few words, those of the values in a list
-// and of the one alternative to null among them.
+// constraintNotes returns the constraints of a schema, of its items, and of its only
+// alternative to null.
 func constraintNotes(n *node) []string {
 	noted := constraints(n)
 	if items := n.memberOfKind(objectKind, "items"); items != nil {
@@ -64,7 +63,7 @@ func constraintNotes(n *node) []string {
 	return noted
 }
 
-// alone returns the one alternative of a schema beside null.
+// nonNullAlternative returns the only alternative to null in a schema, or nil.
 func nonNullAlternative(n *node) *node {
 	for _, keyword := range alternatives {
 		choices := n.memberOfKind(listKind, keyword)
@@ -121,12 +120,12 @@ func constraints(n *node) []string {
 	return c
 }
 
-// isSafe reports whether m is a bound of integers that every number of TypeScript has.
+// isSafeInteger reports whether m is a bound that every integer in TypeScript satisfies.
 func isSafeInteger(n, m *node) bool {
 	return n.stringMember("type") == "integer" && strings.TrimPrefix(m.raw, "-") == "9007199254740991"
 }
 
-// shorten returns a value that is no list or object for a comment.
+// scalarText returns a scalar value for a comment.
 func scalarText(v *node) string {
 	if v.kind == textKind {
 		return singleLine(v.text, maxNote)
@@ -134,7 +133,7 @@ func scalarText(v *node) string {
 	return singleLine(v.raw, maxNumber)
 }
 
-// between says how many of a thing there are at least and at most.
+// countRange formats the minimum and maximum count of a noun.
 func countRange(n *node, least, most, noun string) []string {
 	low, some := n.count(least)
 	high, bounded := n.count(most)
@@ -158,7 +157,7 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// count returns a member that is a whole number of at most nine digits.
+// count returns a member that is an integer of at most nine digits.
 func (n *node) count(name string) (int, bool) {
 	m := n.memberOfKind(numberKind, name)
 	if m == nil || len(m.raw) > 9 {
@@ -168,13 +167,13 @@ func (n *node) count(name string) (int, bool) {
 	return count, err == nil && count >= 0
 }
 
-// maxWord bounds the bytes of a word. What is behind them is passed over.
+// maxWord bounds a word, in bytes; the rest is ignored.
 const maxWord = 48
 
-// splitWords calls yield with each word of a text, in small letters, until it returns
-// false. Words are letters and digits that stand together; a capital letter behind a
-// small one begins a word, as does the last of several capitals in front of a small
-// one. In scripts that do without spaces each character is a word.
+// splitWords calls yield with each word of a text, in lower case, until it returns false. Words
+// are sequences of letters and digits; an upper-case letter after a lower-case one starts a
+// word, as does the last of several upper-case letters before a lower-case one. In scripts
+// without spaces each character is a word.
 func splitWords(text string, yield func(word string) bool) {
 	var word strings.Builder
 	flush := func() bool {
@@ -185,7 +184,7 @@ func splitWords(text string, yield func(word string) bool) {
 		word.Reset()
 		return yield(w)
 	}
-	last := rune(0) // the character before, 0 where no word goes on
+	last := rune(0) // the previous character of the current word, or 0
 	for i, r := range text {
 		single := isIdeograph(r)
 		if last != 0 && (single || !isLetter(r) || startsWord(last, r, text[i:])) {
@@ -218,13 +217,13 @@ func isLetter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// standsAlone reports whether a character is a word by itself.
+// isIdeograph reports whether a character is a word by itself.
 func isIdeograph(r rune) bool {
 	return r >= firstIdeog && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// turns reports whether a word begins at r, which rest begins with, behind last. The s
-// of a plural such as IDs begins none.
+// startsWord reports whether r, the start of rest, starts a word after last. The plural s in
+// IDs does not.
 func startsWord(last, r rune, rest string) bool {
 	if !unicode.IsUpper(r) {
 		return false
@@ -239,10 +238,10 @@ func startsWord(last, r rune, rest string) bool {
 	return behind[0] != 's' || len(behind) > 1 && isAlphanumeric(behind[1])
 }
 
-// common are words that tell nothing of a tool.
+// stopWords are words without meaning for the search.
 var stopWords = set("a an and as at by for from in into is it of on or that the this to with")
 
-// fold returns a word without the ending of an English plural.
+// stem removes an English plural ending.
 func stem(word string) string {
 	switch n := len(word); {
 	case n > 4 && strings.HasSuffix(word, "ies"):

@@ -7,15 +7,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// The bounds of a schema. One that is larger is unknown; what is nested deeper, or
-// comes behind that many values, is.
+// The limits of a schema. A larger schema, deeper nesting and further values are unknown.
 const (
 	maxSchema  = 256 << 10 // bytes
 	maxNodes   = 20_000    // values
-	maxNesting = 64        // lists and objects in each other
+	maxNesting = 64        // nested lists and objects
 )
 
-// kind is what a JSON value is. Of the zero kind nothing is known.
+// kind is the kind of a JSON value.
 type kind int
 
 const (
@@ -31,24 +30,24 @@ const (
 	kinds = int(objectKind) + 1
 )
 
-// node is a JSON value whose members are in the order in which they were written.
+// node is a JSON value. Its members have the order of the source.
 type node struct {
 	kind kind
-	// raw is the value as it was written.
+	// raw is the source of the value.
 	raw string
-	// text is the value of a text.
+	// text is the value of a string.
 	text  string
 	items []node
-	// names are those of the members that items holds, each once.
+	// names are the names of the members in items, without duplicates.
 	names []string
-	// places are where the names stand, nil while there are few.
+	// indexes maps names to positions; nil for few names.
 	indexes map[string]int
 }
 
-// few is how many names are looked through one by one.
+// linearSearchMax is the maximum number of names for linear search.
 const linearSearchMax = 12
 
-// member returns a member of an object, and nil if there is none.
+// member returns a member of an object, or nil.
 func (n *node) member(name string) *node {
 	if i := n.index(name); i >= 0 {
 		return &n.items[i]
@@ -56,7 +55,7 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// of returns a member that is of a kind, and nil if there is none.
+// memberOfKind returns a member of a kind, or nil.
 func (n *node) memberOfKind(k kind, name string) *node {
 	if m := n.member(name); m != nil && m.kind == k {
 		return m
@@ -64,7 +63,7 @@ func (n *node) memberOfKind(k kind, name string) *node {
 	return nil
 }
 
-// say returns the value of a member that is a text, and nothing if there is none.
+// stringMember returns the value of a string member, or "".
 func (n *node) stringMember(name string) string {
 	if m := n.memberOfKind(textKind, name); m != nil {
 		return m.text
@@ -89,7 +88,7 @@ func (n *node) index(name string) int {
 	return -1
 }
 
-// put gives the object a member. The last of a name counts.
+// set sets a member. The last duplicate wins.
 func (n *node) set(name string, value node) {
 	if i := n.index(name); i >= 0 {
 		n.items[i] = value
@@ -108,7 +107,7 @@ func (n *node) set(name string, value node) {
 	}
 }
 
-// read returns the value of a JSON text; nothing of what is none, or too large.
+// parseNode parses JSON. It returns the zero node for invalid and for oversized JSON.
 func parseNode(raw json.RawMessage) node {
 	if len(raw) > maxSchema || !json.Valid(raw) {
 		return node{}
@@ -123,7 +122,7 @@ type reader struct {
 	nodes int
 }
 
-// value reads a value. It recurses to [maxNesting].
+// value parses a value, recursively up to [maxNesting].
 func (r *reader) value(depth int) node {
 	c, start := r.in.Next(), r.in.Offset()
 	var n node
@@ -163,10 +162,10 @@ func kindBy(c byte) kind {
 	return numberKind
 }
 
-// inside reads the members or items of the object or list that begins here.
+// children parses the members or items of an object or list.
 func (r *reader) children(n *node, open byte, depth int) {
 	r.in.Skip(open)
-	for r.in.More(open + 2) { // in ASCII, ] stands two behind [, and } behind {
+	for r.in.More(open + 2) { // in ASCII, ] is two after [, and } two after {
 		name := ""
 		if open == '{' {
 			name = unquote(r.scalar())
@@ -182,7 +181,7 @@ func (r *reader) children(n *node, open byte, depth int) {
 	}
 }
 
-// scalar returns a value that is no list or object, as it was written.
+// scalar returns the source of a value that is not a list or object.
 func (r *reader) scalar() string {
 	start := r.in.Offset()
 	r.in.Value()
@@ -197,28 +196,28 @@ func unquote(written string) (value string) {
 	return value
 }
 
-// Detail is how much declarations tell. Each tells what the one before does but for
-// one thing, which is left out of all tools alike.
+// Detail is the level of detail of declarations. Each level omits one more thing, for all
+// tools.
 type Detail int
 
 const (
-	// Full tells everything.
+	// Full omits nothing.
 	Full Detail = iota
-	// WithoutConstraints leaves out what values are held to beyond their types.
+	// WithoutConstraints omits constraints beyond types.
 	WithoutConstraints
-	// WithoutMembers leaves out the descriptions of members.
+	// WithoutMembers omits the descriptions of members.
 	WithoutMembers
-	// WithoutResults leaves out the types of results.
+	// WithoutResults omits the types of results.
 	WithoutResults
-	// FirstSentences leaves out all but the first sentences of descriptions.
+	// FirstSentences omits all but the first sentences of descriptions.
 	FirstSentences
-	// WithoutArguments leaves out the types of arguments.
+	// WithoutArguments omits the types of arguments.
 	WithoutArguments
-	// NamesOnly leaves out all but names.
+	// NamesOnly omits all but names.
 	NamesOnly
 )
 
-// leftOut names, for each detail between [Full] and [NamesOnly], what it leaves out.
+// omissions names what each level between [Full] and [NamesOnly] omits.
 var omissions = [...]string{
 	WithoutConstraints: "the constraints of values",
 	WithoutMembers:     "the descriptions of members",
@@ -227,8 +226,8 @@ var omissions = [...]string{
 	WithoutArguments:   "the types of arguments",
 }
 
-// LeftOut names what declarations of the detail leave out, in the order in which it
-// is given up; nothing for [Full].
+// Omissions returns what declarations at this level omit, in the order of the levels; nil for
+// [Full].
 func (d Detail) Omissions() []string {
 	switch {
 	case d <= Full:
@@ -241,7 +240,7 @@ func (d Detail) Omissions() []string {
 
 type shape struct {
 	text string
-	// binds is the operator that holds the text together: '|', '&', or 0 of none.
+	// operator is the outermost operator in text: '|', '&', or 0.
 	operator byte
 }
 
@@ -249,11 +248,11 @@ var (
 	unknown = shape{text: "unknown"}
 	never   = shape{text: "never"}
 	isNull  = shape{text: "null"}
-	// anyObject is an object of which nothing more is known.
+	// anyObject is an object with unknown members.
 	anyObject = shape{text: "{ [name: string]: unknown }"}
 )
 
-// within returns the text of the type as an operand of an operator.
+// operand returns the text of the type as an operand of an operator.
 func (s shape) operand(operator byte) string {
 	if s.operator == 0 || s.operator == operator || s.operator == '&' && operator == '|' {
 		return s.text
@@ -261,14 +260,14 @@ func (s shape) operand(operator byte) string {
 	return "(" + s.text + ")"
 }
 
-// unite returns the type of values that are of one of the types at least.
+// union returns the union of types.
 func union(shapes ...shape) shape { return joinTypes('|', unknown, never, shapes) }
 
-// intersect returns the type of values that are of all of the types.
+// intersection returns the intersection of types.
 func intersection(shapes ...shape) shape { return joinTypes('&', never, unknown, shapes) }
 
-// join puts an operator between types. One that is the zero of the operator is all
-// that is left, and those that are its one are left out, as are repetitions.
+// joinTypes joins types with an operator. A type equal to zero is the whole result; types equal
+// to one, and duplicates, are dropped.
 func joinTypes(operator byte, zero, one shape, shapes []shape) shape {
 	var kept []shape
 	seen := map[string]bool{}

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// maxMembers is how many members of an object are shown.
+	// maxMembers bounds the shown members of an object.
 	maxMembers = 200
-	// maxFlat is the most bytes of an object that is printed on one line.
+	// maxFlat bounds an object on one line, in bytes.
 	maxFlat = 80
 )
 
@@ -30,7 +30,7 @@ func (p *printer) object(n *node, at position) shape {
 	return mapOf(others)
 }
 
-// values returns the type of objects whose members are all of a type.
+// mapOf returns the type of objects with members of one type.
 func mapOf(of shape) shape {
 	if of == never {
 		return unknown
@@ -38,7 +38,7 @@ func mapOf(of shape) shape {
 	return shape{text: "{ [name: string]: " + of.text + " }"}
 }
 
-// others prints the members of an object that the schema does not name.
+// additional prints the type of members that the schema does not name.
 func (p *printer) additional(n *node, at position) shape {
 	var shapes []shape
 	if patterns := n.memberOfKind(objectKind, "patternProperties"); patterns != nil {
@@ -54,8 +54,8 @@ func (p *printer) additional(n *node, at position) shape {
 	return union(shapes...)
 }
 
-// members prints the members that a schema names, in its order, and behind them those
-// that it only requires.
+// members prints the members that a schema names, in its order, and then those that are only
+// required.
 func (p *printer) members(n, properties *node, at position) []string {
 	required := map[string]bool{}
 	var printed []string
@@ -91,12 +91,12 @@ func (p *printer) members(n, properties *node, at position) []string {
 	return printed
 }
 
-// fits reports whether a member of a name is shown behind so many others.
+// isShown reports whether another member is shown.
 func (p *printer) isShown(name string, others int) bool {
 	return len(name) <= maxName && others < maxMembers && p.remaining > 0
 }
 
-// member prints one member: what is told of it, its name and its type.
+// member prints one member: its comment, name and type.
 func (p *printer) member(name string, schema *node, required bool, at position) string {
 	told := comment(p.docLines(schema), indentation(at.indent))
 	if told != "" {
@@ -112,7 +112,7 @@ func (p *printer) member(name string, schema *node, required bool, at position) 
 
 func indentation(n int) string { return strings.Repeat("  ", n) }
 
-// braces returns members as an object, on one line where that is short.
+// braces returns members as an object type, on one line if it is short.
 func braces(members []string, indent int) string {
 	flat := "{ " + strings.TrimSuffix(strings.Join(members, " "), ";") + " }"
 	if len(flat) <= maxFlat && !strings.Contains(flat, "\n") {
@@ -123,13 +123,13 @@ func braces(members []string, indent int) string {
 }
 
 const (
-	// maxLiterals is how many values of an enum are shown.
+	// maxLiterals bounds the shown values of an enum.
 	maxLiterals = 64
-	// maxLiteral bounds the bytes of a text that is shown as a type.
+	// maxLiteral bounds a string shown as a literal type, in bytes.
 	maxLiteral = 256
 )
 
-// plain prints what a schema says by itself, without those that it refers to.
+// ownType prints the type of a schema without its references.
 func (p *printer) ownType(n *node, at position) shape {
 	if value := n.member("const"); value != nil {
 		return p.literal(value, at)
@@ -147,7 +147,7 @@ func (p *printer) ownType(n *node, at position) shape {
 	return union(shapes...)
 }
 
-// typesOf returns the names of the types that a schema allows, none if it does not say.
+// typesOf returns the types that a schema allows, or nil if it does not say.
 func typesOf(n *node) []string {
 	if t := n.member("type"); t != nil {
 		switch {
@@ -204,7 +204,7 @@ func (p *printer) enum(values *node, at position) shape {
 	return union(shapes...)
 }
 
-// kindOf returns the type of a value, and none of what is in it.
+// kindOf returns the type of a value without its content.
 func kindOf(v *node) shape {
 	switch v.kind {
 	case nullKind:
@@ -223,7 +223,7 @@ func kindOf(v *node) shape {
 	return unknown
 }
 
-// literal prints a value as the type that has no other.
+// literal prints a value as a literal type.
 func (p *printer) literal(v *node, at position) shape {
 	p.remaining -= min(len(v.raw), maxLiteral)
 	if at.depth > maxDepth || p.remaining < 0 {
@@ -260,7 +260,7 @@ func (p *printer) literals(v *node, at position) []string {
 	return texts
 }
 
-// record prints the one object that has the members of v.
+// record prints an object literal type.
 func (p *printer) record(v *node, at position) shape {
 	members := p.literals(v, at)
 	for i, name := range v.names {
@@ -290,14 +290,14 @@ func (p *printer) array(n *node, at position) shape {
 	return shape{text: arrayOf(item)}
 }
 
-// onLine returns the spot with the indent of another: what is there begins on the
-// other's line.
+// onLineOf returns the position with the indentation of another, for a type that starts on the
+// same line.
 func (s position) onLineOf(other position) position {
 	s.indent = other.indent
 	return s
 }
 
-// tuple prints lists whose first items have types of their own.
+// tuple prints a list type with separate types for its first items.
 func (p *printer) tuple(n, first, rest *node, at position) shape {
 	least := len(first.items)
 	if count, ok := n.count("minItems"); ok {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The bounds of a declaration. What is beyond them is unknown.
+// The limits of a declaration. Everything beyond is unknown.
 const (
-	maxDeclaration  = 32 << 10 // bytes, about
-	maxDepth        = 12       // types in each other
-	maxTypes        = 64       // types with names
+	maxDeclaration  = 32 << 10 // bytes, approximately
+	maxDepth        = 12       // nested types
+	maxTypes        = 64       // named types
 	maxAlternatives = 32       // types of a union or an intersection
-	maxSteps        = 10_000   // schemas looked at to see which types go in circles
+	maxSteps        = 10_000   // visited schemas in the check for circular types
 )
 
-// typeNames are the names of types that a list of tools has taken.
+// typeNames are the type names in use, for a list of tools.
 type typeNames map[string]int
 
 func (t typeNames) unique(name string) string {
@@ -32,19 +32,20 @@ type printer struct {
 	detail Detail
 	names  typeNames
 	prefix string
-	// left is how many bytes may be printed yet, and steps are those of circular.
+	// remaining is the number of bytes that may still be printed, and steps the remaining steps
+	// of circular.
 	remaining, steps int
-	// doc is the schema that is being printed, and within the named type of it.
+	// doc is the schema being printed, and current its named type.
 	doc     *document
 	current *node
 	named   map[*node]string
-	// queue are the types with names, of which the first are defined in types.
+	// queue are the named types; the first defined ones are in types.
 	queue   []namedType
 	defined int
 	types   strings.Builder
 }
 
-// namedType is a schema that is printed as a type with a name.
+// namedType is a schema that is printed as a named type.
 type namedType struct {
 	name string
 	at   *node
@@ -58,14 +59,14 @@ func newPrinter(tool string, detail Detail, names typeNames) *printer {
 	return &printer{detail: detail, names: names, prefix: prefix, remaining: maxDeclaration, steps: maxSteps, named: map[*node]string{}}
 }
 
-// spot is where a type stands: how deep, in how many indents, and whether an
-// object, a list or nothing is between it and the type whose name it defines.
+// position is the position of a type: its depth, its indentation, and whether an object or list
+// is between it and the named type that it defines.
 type position struct {
 	depth, indent int
 	guarded       bool
 }
 
-// inside returns the spot of what is in an object or a list at this one.
+// inside returns the position inside an object or list.
 func (s position) inside() position {
 	return position{depth: s.depth + 1, indent: s.indent + 1, guarded: true}
 }
@@ -75,8 +76,7 @@ func (s position) deeper() position {
 	return s
 }
 
-// root prints a whole schema as a type. Where it refers to itself, that is one with
-// a name.
+// root prints a schema as a type. A recursive schema is a named type.
 func (p *printer) root(raw []byte, indent int) (string, *document) {
 	doc := newDocument(raw)
 	p.doc, p.current = doc, &doc.root
@@ -121,7 +121,7 @@ func (p *printer) print(n *node, at position) shape {
 	return printed
 }
 
-// each prints the schemas of a list. What is behind the first of very many is unknown.
+// each prints the schemas of a list, up to maxAlternatives; the rest is unknown.
 func (p *printer) each(choices *node, at position) []shape {
 	var shapes []shape
 	for i := range choices.items {
@@ -133,7 +133,7 @@ func (p *printer) each(choices *node, at position) []shape {
 	return shapes
 }
 
-// refer returns the name of the type that a reference is to.
+// typeName returns the name of the type of a reference.
 func (p *printer) typeName(ref string, at position) shape {
 	target := p.doc.resolve(ref)
 	if target == nil || target.kind != objectKind || !at.guarded && p.doc.circular(target, p.current, &p.steps) {
@@ -152,7 +152,7 @@ func (p *printer) typeName(ref string, at position) shape {
 	return shape{text: name}
 }
 
-// noun returns what a type is called by which a reference names it.
+// typeNoun returns a noun for the type of a reference.
 func (p *printer) typeNoun(ref string, target *node) string {
 	if target == &p.doc.root {
 		if title := target.stringMember("title"); pascalCase(title) != "" {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of values that are made up.
+// The limits of generated values.
 const (
 	maxSampled     = 32 // values
 	maxSampleDepth = 4
@@ -18,21 +18,21 @@ const (
 	maxSampleItems = 3
 )
 
-// sampler makes up values that fit a schema.
+// sampler generates values that match a schema.
 type sampler struct {
 	doc  *document
 	left int
-	// unsure says that the schema asks for more than the values are made for.
+	// uncertain means that the schema has keywords that the sampler ignores.
 	uncertain bool
 }
 
-// prototype is a name that no member of an object literal has.
+// protoName is a name that is no member in an object literal.
 const protoName = "__proto__"
 
 // sampled is a value, as JSON and as code.
 type sampled struct{ json, code string }
 
-// doubtful are keywords that a value may break although it fits all others.
+// uncertainKeywords may reject a generated value.
 var uncertainKeywords = []string{
 	"allOf", "not", "if", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames", "contains", "patternProperties",
 	"unevaluatedProperties", "unevaluatedItems", "minProperties", "maxProperties", "uniqueItems",
@@ -64,7 +64,7 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 			candidates = value.items
 		}
 		if v, ok := firstLiteral(candidates); ok {
-			s.uncertain = true // nothing says that it fits
+			s.uncertain = true // it may not match the schema
 			return v, true
 		}
 	}
@@ -91,7 +91,7 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 	return s.typedValue(n, name, depth)
 }
 
-// ofType makes up a value of the first type that a schema allows.
+// typedValue generates a value of the first type that a schema allows.
 func (s *sampler) typedValue(n *node, name string, depth int) (v sampled, ok bool) {
 	types := typesOf(n)
 	if len(types) == 0 {
@@ -121,7 +121,7 @@ func (s *sampler) typedValue(n *node, name string, depth int) (v sampled, ok boo
 	return v, false
 }
 
-// object makes up an object with the members that are required.
+// object generates an object with the required members.
 func (s *sampler) object(n *node, depth int) (v sampled, ok bool) {
 	for _, keyword := range append(uncertainKeywords, "anyOf", "oneOf", "$ref") {
 		s.uncertain = s.uncertain || n.member(keyword) != nil
@@ -159,7 +159,7 @@ func (s *sampler) object(n *node, depth int) (v sampled, ok bool) {
 	return sampled{"{" + strings.Join(asJSON, ",") + "}", "{ " + strings.Join(asCode, ", ") + " }"}, true
 }
 
-// list makes up a list of as few items as there may be, but of one if there may be one.
+// list generates a list with the minimum number of items, but with one if possible.
 func (s *sampler) list(n *node, name string, depth int) (v sampled, ok bool) {
 	least, most := max(1, count(n, "minItems", 0)), count(n, "maxItems", maxSampleItems)
 	if least > maxSampleItems {
@@ -188,7 +188,7 @@ func (s *sampler) list(n *node, name string, depth int) (v sampled, ok bool) {
 	return sampled{"[" + strings.Join(asJSON, ",") + "]", "[" + strings.Join(asCode, ", ") + "]"}, true
 }
 
-// count returns a member that is a whole number, or what it is without.
+// count returns an integer member, or a default.
 func count(n *node, name string, without int) int {
 	if m := n.memberOfKind(numberKind, name); m != nil {
 		if f, err := strconv.ParseFloat(m.raw, 64); err == nil && f >= 0 && f < math.MaxInt32 {
@@ -258,7 +258,7 @@ func (s *sampler) text(n *node, name string) (v sampled, ok bool) {
 	return v, false
 }
 
-// textsOf returns texts that look like what a member is for, by its format and its name.
+// typicalTexts returns typical texts for a member, by format and name.
 func typicalTexts(format, name string) []string {
 	switch format {
 	case "date-time":
@@ -299,8 +299,8 @@ func typicalTexts(format, name string) []string {
 	return []string{"value"}
 }
 
-// match writes a short text that a pattern matches. It recurses no deeper than the parser of
-// patterns lets them nest, and reports false for what it cannot make up.
+// writeMatch writes a short text that matches a pattern, or returns false if it cannot. Its
+// recursion is bounded by the nesting of parsed patterns.
 func writeMatch(b *strings.Builder, r *syntax.Regexp, depth int) bool {
 	if depth > maxNesting || b.Len() > maxSampleText {
 		return false
@@ -336,7 +336,7 @@ func writeMatch(b *strings.Builder, r *syntax.Regexp, depth int) bool {
 	return false
 }
 
-// oneOf writes a character of a class that can be seen, one of these if it has any.
+// writeClassRune writes a visible character of a class, preferably a common one.
 func writeClassRune(b *strings.Builder, pairs []rune) bool {
 	for _, want := range "1aA-_ " {
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -358,7 +358,7 @@ func text(value string) sampled {
 	return sampled{string(encoded), quote(value)}
 }
 
-// firstLiteral returns the first of some values that can stand in an example.
+// firstLiteral returns the first value that can be in an example.
 func firstLiteral(values []node) (v sampled, ok bool) {
 	for i := range values[:min(len(values), maxSampleItems)] {
 		if v, ok := literalOf(&values[i], 0); ok {
@@ -368,8 +368,8 @@ func firstLiteral(values []node) (v sampled, ok bool) {
 	return v, false
 }
 
-// literalOf returns a value of a schema as one of an example. Long texts, and those that hold
-// more than one line of what can be seen, are none.
+// literalOf returns a value of a schema as an example. It rejects long texts, and texts with
+// line breaks or invisible characters.
 func literalOf(n *node, depth int) (v sampled, ok bool) {
 	if depth > maxSampleDepth || len(n.raw) > maxCall {
 		return v, false

@@ -10,44 +10,43 @@ import (
 )
 
 const (
-	// maxQuery bounds the bytes of a query that are read, and maxQueryWords its words.
+	// maxQuery bounds a query in bytes, and maxQueryWords in words.
 	maxQuery      = 1 << 10
 	maxQueryWords = 16
-	// maxHits is the most tools that are found.
+	// maxHits is the maximum number of hits.
 	maxHits = 200
 )
 
-// The constants of BM25, the usual ones: how soon a word that is repeated says nothing
-// new, and how much longer texts count for less.
+// The usual constants of BM25: the saturation of repeated words, and the penalty for longer
+// texts.
 const (
 	saturation = 1.2
 	lengthBias = 0.5
 )
 
 const (
-	// begunShare is what a word counts that only begins as the query's last does.
+	// prefixWeight is the weight of a word that only starts with the last word of the query.
 	prefixWeight = 0.5
-	// nameBonus puts the tool first whose whole name the query is.
+	// nameBonus ranks a tool first if the query is its full name.
 	nameBonus = 1000
 )
 
-// Hit is a tool that was found.
+// Hit is a search result.
 type Hit struct {
-	// Index is its place in the list that the index was made of.
+	// Index is the position in the indexed list.
 	Index int
 	Name  string
-	// Score says how well it fits, for the same query and the same caller only.
+	// Score is comparable only for the same query and caller.
 	Score float64
 }
 
-// Search returns the tools that fit a query best, at most limit and 200 of them, those
-// that fit equally in the order of their names. A tool fits that has one of the words;
-// of the last word its beginning will do, unless something stands behind it.
+// Search returns the best matches of a query, at most limit and at most 200, sorted by score
+// and then by name. A tool matches if it has one of the words. The last word also matches as a
+// prefix, unless something follows it.
 //
-// Only tools that visible reports as seen are found, all where it is nil; it is asked
-// for each tool once, by its place in the list that the index was made of. The others
-// have no part in anything: which tools are found, how many, in which order and with
-// which scores is the same as if the index had been made without them.
+// Only tools that visible accepts are found, or all if it is nil; it is called once for each
+// tool, with its position in the indexed list. Hidden tools have no influence: hits, order and
+// scores are the same as if the index had been built without them.
 func (x *Index) Search(query string, limit int, visible func(i int) bool) []Hit {
 	words, begun := queryWords(query)
 	if limit = min(limit, maxHits); limit <= 0 || len(words) == 0 {
@@ -75,8 +74,7 @@ func (x *Index) Search(query string, limit int, visible func(i int) bool) []Hit 
 	return s.top(limit)
 }
 
-// queryWords returns the words of a query, and whether the last of them may be the
-// beginning of one.
+// queryWords returns the words of a query, and whether the last one may be a prefix.
 func queryWords(query string) (words []string, begun bool) {
 	text := truncate.Start(query, maxQuery)
 	splitWords(text, func(word string) bool {
@@ -94,7 +92,7 @@ type search struct {
 	index   *Index
 	scores  []float64
 	visible []bool
-	// count is how many tools are seen, and mean their mean length.
+	// count is the number of visible tools, and mean their mean length.
 	count, mean float64
 }
 
@@ -110,7 +108,7 @@ func (s *search) setVisible(visible func(i int) bool) {
 	s.mean = float64(length) / max(1, s.count)
 }
 
-// word adds to the scores of the tools that have a word.
+// addWord adds to the scores of the tools with a word.
 func (s *search) addWord(postings []posting) {
 	having := 0
 	for _, p := range postings {
@@ -126,8 +124,8 @@ func (s *search) addWord(postings []posting) {
 	}
 }
 
-// beginning adds to the scores of the tools that have words which begin so. All such
-// words count as one.
+// addPrefix adds to the scores of the tools with words that start with a prefix. All such words
+// count as one.
 func (s *search) addPrefix(start string) {
 	x := s.index
 	weights := make([]int32, len(x.names))
@@ -152,20 +150,20 @@ func (s *search) addPrefix(start string) {
 	}
 }
 
-// rarity is what a word tells that so many of the seen tools have.
+// rarity is the weight of a word, by the number of visible tools that have it.
 func (s *search) rarity(having int) float64 {
 	n := float64(having)
 	return math.Log(1 + (s.count-n+0.5)/(n+0.5))
 }
 
-// weight is how much a word says of a tool.
+// weight is the weight of a word in a tool.
 func (s *search) weight(p posting) float64 {
 	length := float64(s.index.lengths[p.tool]) / max(1, s.mean)
 	w := float64(p.weight)
 	return w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*length))
 }
 
-// best returns the tools of the highest scores.
+// top returns the tools with the highest scores.
 func (s *search) top(limit int) []Hit {
 	var hits []Hit
 	for i, score := range s.scores {
@@ -185,7 +183,7 @@ func (s *search) top(limit int) []Hit {
 	return hits
 }
 
-// compare orders hits: the one that fits better first, then by name and place.
+// compare orders hits by score, name and position.
 func compare(a, b Hit) int {
 	switch {
 	case a.Score > b.Score:
@@ -199,34 +197,34 @@ func compare(a, b Hit) int {
 	return a.Index - b.Index
 }
 
-// The weights of words by where they stand.
+// The weights of words by position.
 const (
 	inName        = 6
 	inTitle       = 4
 	inDescription = 2
-	inMember      = 2 // the name of a member of the arguments
-	inMemberText  = 1 // what is told of one
+	inMember      = 2 // the name of an argument
+	inMemberText  = 1 // the description of an argument
 )
 
-// maxWords bounds how many words of one tool are found.
+// maxWords bounds the indexed words of one tool.
 const maxWords = 4000
 
-// Index finds tools by words. It is immutable, and many may search it at once.
+// Index finds tools by words. It is immutable and safe for concurrent use.
 type Index struct {
 	names []string
-	// whole are the names in words, and lengths the weights of all words.
+	// fullNames are the names split into words, and lengths the total weights of the tools.
 	fullNames []string
 	lengths   []int
-	// terms are in order, and postings beside them.
+	// terms are sorted; postings have the same order.
 	terms    []string
 	postings [][]posting
 }
 
-// posting says that a tool has a word, and with what weight in all.
+// posting is a tool with a word, and the total weight of the word.
 type posting struct{ tool, weight int32 }
 
-// NewIndex returns an index of the names, titles, descriptions and arguments of tools.
-// It keeps none of the tools.
+// NewIndex returns an index of the names, titles, descriptions and arguments of tools. It does
+// not retain the tools.
 func NewIndex(tools []Tool) *Index {
 	b := indexBuilder{ids: map[string]int{}}
 	for i := range tools {
@@ -250,7 +248,7 @@ type indexBuilder struct {
 	ids              map[string]int
 	terms            []string
 	postings         [][]posting
-	words            int // of the tool that is being added
+	words            int // of the current tool
 }
 
 func (b *indexBuilder) add(t *Tool) {
@@ -273,7 +271,7 @@ func (b *indexBuilder) add(t *Tool) {
 	b.members(&schema)
 }
 
-// members adds the names of the members in a schema, and what is told of them.
+// members adds the names and descriptions of the members in a schema.
 func (b *indexBuilder) members(n *node) {
 	if b.words >= maxWords {
 		return
