@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
-// TestATokenBelongsToAPrincipal, whatever credential proves it: neither to another kind
+// TestPrincipalKey, whatever credential proves it: neither to another kind
 // or issuer, nor to who could write an id that looks like one.
-func TestATokenBelongsToAPrincipal(t *testing.T) {
+func TestPrincipalKey(t *testing.T) {
 	seen := map[string]identity.Principal{}
 	for _, p := range []identity.Principal{
 		{ID: "ada", Kind: identity.KindLocal}, {ID: "ada", Kind: identity.KindKey}, {ID: "bob", Kind: identity.KindKey},
@@ -34,7 +34,7 @@ func TestATokenBelongsToAPrincipal(t *testing.T) {
 	}
 }
 
-func TestOnlyTheUserOfStdioSitsHere(t *testing.T) {
+func TestOAuthCaller_sameMachine(t *testing.T) {
 	for listener, want := range map[string]bool{"stdio": true, "local": true, "": false, "127.0.0.1:8080": false} {
 		for _, kind := range []identity.Kind{identity.KindLocal, identity.KindKey} {
 			h := &RunHost{Caller: identity.Caller{Principal: identity.Principal{ID: "1000", Kind: kind}, Source: identity.Source{Listener: listener}}}
@@ -45,8 +45,8 @@ func TestOnlyTheUserOfStdioSitsHere(t *testing.T) {
 	}
 }
 
-// TestACallThatAnotherWaitsForIsToldWhyItCannotAsk, and not that its client cannot.
-func TestACallThatAnotherWaitsForIsToldWhyItCannotAsk(t *testing.T) {
+// TestCheckConsent_nestedCall, and not that its client cannot.
+func TestCheckConsent_nestedCall(t *testing.T) {
 	h := &RunHost{InputPolicy: InputPolicy{InNestedCall: true}}
 	if !h.oauthCaller(false).SupportsForms {
 		t.Error("its client is said to have no forms")
@@ -58,9 +58,9 @@ func TestACallThatAnotherWaitsForIsToldWhyItCannotAsk(t *testing.T) {
 	}
 }
 
-// TestANameOnAPageIsOneLine: whoever chooses their id cannot have the page say anything
+// TestDisplayPrincipal_oneLine: whoever chooses their id cannot have the page say anything
 // else.
-func TestANameOnAPageIsOneLine(t *testing.T) {
+func TestDisplayPrincipal_oneLine(t *testing.T) {
 	shown := displayPrincipal(identity.Principal{ID: "ada\n\nIf not, type\u202e it" + strings.Repeat("x", 1000), Kind: identity.KindToken, Issuer: "https://a.example"})
 	if latin := quoteASCII("аda"); latin != `"\u0430da"` {
 		t.Errorf("a name that looks like another one is shown as %s", latin)
@@ -70,7 +70,7 @@ func TestANameOnAPageIsOneLine(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsAnAcceptanceToTheLetter(t *testing.T) {
+func TestParseConsentResponse(t *testing.T) {
 	for response, want := range map[string]oauth.PromptAnswer{
 		`{"action":"accept","content":{"code":"ABCD-EFGH"}}`:                {Accepted: true, Code: "ABCD-EFGH"},
 		`{"action":"decline","ACTION":"accept","content":{"code":"x"}}`:     {},

@@ -15,7 +15,7 @@ func git() grant.Exec {
 	return grant.Exec{Name: "git", Path: "/usr/bin/git", Argv: []string{"log", "{branch}"}, Params: []grant.Param{{Name: "branch", Pattern: "[^-].*", MaxLength: 20}}}
 }
 
-func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
+func TestMocks_exec(t *testing.T) {
 	mocks := NewMocks([]Mock{
 		{Object: "exec.git", Request: "log main", Body: []byte(`{"stdout":"one"}`)},
 		{Object: "exec.git", Request: `log "a b"`, Body: []byte(`{"code":3,"stderr":"no"}`)},
@@ -57,7 +57,7 @@ func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
 	}
 }
 
-func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
+func TestMocks_execWithoutArguments(t *testing.T) {
 	mocks := NewMocks([]Mock{{Object: "exec.date", Body: []byte(`{"stdout":"today"}`)}})
 	call := &RunHost{Grants: NewGrants(grant.Set{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}}), Mocks: mocks}
 	answer, err := call.Do(t.Context(), 1, "exec.run", []byte(`{"grant":"date"}`))
@@ -69,7 +69,7 @@ func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
 	}
 }
 
-func TestNoTwoListsOfArgumentsAreOneLine(t *testing.T) {
+func TestCommandLine_unique(t *testing.T) {
 	lists := [][]string{
 		nil, {""}, {"", ""}, {" "}, {"a", "b"}, {"a b"}, {`"a`, `b"`}, {`"a b"`}, {`a\`, "b"}, {"a\nb"}, {`a\nb`}, {"'a"}, {"é"}, {"e\u0301"}, {"\x00"}, {`\x00`},
 	}

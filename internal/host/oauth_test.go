@@ -123,9 +123,9 @@ func typing(code string) string {
 	return fmt.Sprintf(`{"action":"accept","content":{"code":%q}}`, code)
 }
 
-// TestQuestionsThatAreEqualAreOne: three requests of one call need the token, and the
+// TestHandleConsentResponses_duplicates: three requests of one call need the token, and the
 // user answers one of three equal forms.
-func TestQuestionsThatAreEqualAreOne(t *testing.T) {
+func TestHandleConsentResponses_duplicates(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
 	i.answer(page, decline, `{"action":"accept"}`, decline)
@@ -142,9 +142,9 @@ func TestQuestionsThatAreEqualAreOne(t *testing.T) {
 	}
 }
 
-// TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept: whose and of which secret, and
+// TestAudit_tokenJoined: whose and of which secret, and
 // nothing that came over the network. What cannot be written down is not kept.
-func TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept(t *testing.T) {
+func TestAudit_tokenJoined(t *testing.T) {
 	const joined = "token.joined map[issuer: kind:key name:crm principal:ada] 0"
 	for _, unwritten := range []error{nil, errors.New("the disk is full")} {
 		i := newInn(t)
@@ -166,8 +166,8 @@ func TestATokenThatIsJoinedIsWrittenDownBeforeItIsKept(t *testing.T) {
 	}
 }
 
-// TestALostTokenIsWrittenDown with why.
-func TestALostTokenIsWrittenDown(t *testing.T) {
+// TestAudit_tokenLost with why.
+func TestAudit_tokenLost(t *testing.T) {
 	i := newInn(t)
 	Options{Audit: i.write}.tokenLost("crm#1", principalKey(identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example"}), oauth.LossRejected)
 	if diff := cmp.Diff([]string{"token.lost map[issuer:https://id.example kind:jwt name:crm principal:ada why:refused] 0"}, i.written); diff != "" {
@@ -175,8 +175,8 @@ func TestALostTokenIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestATestPosesNoQuestionOfTheServer, as its caller may be anyone.
-func TestATestPosesNoQuestionOfTheServer(t *testing.T) {
+// TestIsConsentRequest_test, as its caller may be anyone.
+func TestIsConsentRequest_test(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
 	for mocks, want := range map[*Mocks]string{nil: "suspended", NewMocks(nil): scripting.NotGranted} {
@@ -188,8 +188,8 @@ func TestATestPosesNoQuestionOfTheServer(t *testing.T) {
 	}
 }
 
-// TestNoBodySendsUsersToThePagesOfTheServer, whose visit somebody else has begun.
-func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
+// TestCheckElicit_ownURL, whose visit somebody else has begun.
+func TestCheckElicit_ownURL(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
 	bob := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: identity.Principal{ID: "bob", Kind: identity.KindKey}}, InputPolicy: InputPolicy{
@@ -219,7 +219,7 @@ func TestNoBodySendsUsersToThePagesOfTheServer(t *testing.T) {
 	}
 }
 
-func TestAModelThatUsesNoToolsIsGivenNone(t *testing.T) {
+func TestCheckInputRequest_samplingTools(t *testing.T) {
 	h := &RunHost{Brokers: newInn(t).Brokers, InputPolicy: InputPolicy{Grant: &grant.Ask{Sample: true}, Client: call.Capabilities{Sample: true}}}
 	for params, want := range map[string]string{
 		`{"messages":[]}`:                 "suspended",

@@ -32,7 +32,7 @@ func onDisk(t *testing.T, l *lab) {
 	grantLocal(l, []grant.FS{{Name: "notes", Root: root, Real: root, Write: true}}, "TOKEN", "LANG")
 }
 
-func TestFilesAndTheEnvironmentAreReadWithoutTheirSecrets(t *testing.T) {
+func TestRedact_filesAndEnvironment(t *testing.T) {
 	t.Run("before their first use", func(t *testing.T) { readWithoutSecrets(t, newLab(t)) })
 	t.Run("after it", func(t *testing.T) {
 		l := newLab(t)
@@ -64,7 +64,7 @@ func readWithoutSecrets(t *testing.T, l *lab) {
 	}
 }
 
-func TestNothingOfTheMachineIsThereWithoutAGrant(t *testing.T) {
+func TestOperations_notGranted(t *testing.T) {
 	l := newLab(t)
 	grantLocal(l, nil)
 	for _, op := range []string{"fs.readText", "fs.list", "env"} {
@@ -74,7 +74,7 @@ func TestNothingOfTheMachineIsThereWithoutAGrant(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerInsteadOfTheDisk(t *testing.T) {
+func TestMocks_files(t *testing.T) {
 	l := newLab(t)
 	grantLocal(l, []grant.FS{{Name: "logs", Root: "/var/log/app", MaxFile: 100}, {Name: "out", Root: "out", Write: true}}, "LANG", "TOKEN")
 	l.Mocks = host.NewMocks([]host.Mock{
@@ -119,7 +119,7 @@ func TestMocksAnswerInsteadOfTheDisk(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutAMockTellsWhichToAdd(t *testing.T) {
+func TestMocks_missingFile(t *testing.T) {
 	l := newLab(t)
 	grantLocal(l, []grant.FS{{Name: "out", Root: "/out", Write: true}})
 	l.Mocks = host.NewMocks([]host.Mock{{Object: "fs.out", Request: "writeText a.txt", Body: []byte("this")}})

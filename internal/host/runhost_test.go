@@ -104,7 +104,7 @@ func (l *lab) do(t *testing.T, op, payload string) string {
 	return string(answer)
 }
 
-func TestALogRecordGoesToTheOperatorAndToTheCaller(t *testing.T) {
+func TestLog(t *testing.T) {
 	l := newLab(t)
 	l.do(t, "log", `{"level":"warn","message":"careful","fields":{"n":1}}`)
 	l.do(t, "log", `{"level":"debug","message":"detail","fields":null}`)
@@ -120,7 +120,7 @@ func TestALogRecordGoesToTheOperatorAndToTheCaller(t *testing.T) {
 	}
 }
 
-func TestWhatABodyLogsNamesTheRequest(t *testing.T) {
+func TestLog_requestID(t *testing.T) {
 	l := newLab(t)
 	l.RequestID = "r-1"
 	l.do(t, "console", `{"level":"info","message":"here"}`)
@@ -129,7 +129,7 @@ func TestWhatABodyLogsNamesTheRequest(t *testing.T) {
 	}
 }
 
-func TestWhereALoggedErrorWasMadeIsTheOperatorsAlone(t *testing.T) {
+func TestLog_trace(t *testing.T) {
 	l := newLab(t)
 	hide := redact.NewText([]byte(`{"pin":"1234-5678"}`), []string{"/pin"})
 	l.Sensitive = &hide
@@ -143,7 +143,7 @@ func TestWhereALoggedErrorWasMadeIsTheOperatorsAlone(t *testing.T) {
 	}
 }
 
-func TestTheConsoleIsTheOperatorsAlone(t *testing.T) {
+func TestLog_console(t *testing.T) {
 	l := newLab(t)
 	l.do(t, "console", `{"level":"error","message":"look here"}`)
 	if !strings.Contains(l.log.String(), `level=ERROR msg="look here"`) || l.told != nil {
@@ -151,7 +151,7 @@ func TestTheConsoleIsTheOperatorsAlone(t *testing.T) {
 	}
 }
 
-func TestWhatATestLogsReachesNobody(t *testing.T) {
+func TestLog_inTest(t *testing.T) {
 	l := newLab(t)
 	l.Mocks = host.NewMocks(nil)
 	l.do(t, "log", `{"level":"info","message":"hello"}`)
@@ -161,7 +161,7 @@ func TestWhatATestLogsReachesNobody(t *testing.T) {
 	}
 }
 
-func TestProgressGoesToTheCallerAlone(t *testing.T) {
+func TestProgress(t *testing.T) {
 	l := newLab(t)
 	l.do(t, "progress", `{"done":1,"total":4,"message":"one"}`)
 	l.do(t, "progress", `{"done":2.5}`)
@@ -170,7 +170,7 @@ func TestProgressGoesToTheCallerAlone(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyListensToIsDropped(t *testing.T) {
+func TestEmit_nil(t *testing.T) {
 	l := newLab(t)
 	l.Emit = nil
 	l.do(t, "log", `{"level":"info","message":"still logged"}`)
@@ -180,7 +180,7 @@ func TestWhatNobodyListensToIsDropped(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGrantedOrNotKnownIsRefused(t *testing.T) {
+func TestDo_refused(t *testing.T) {
 	l := newLab(t)
 	for _, test := range []struct{ op, payload, code string }{
 		{"files.read", `{}`, scripting.NotGranted},
@@ -215,7 +215,7 @@ func echoing(t *testing.T) (*httptest.Server, grant.HTTP) {
 	}
 }
 
-func TestASecretLeavesWithTheRequestAndComesBackToNobody(t *testing.T) {
+func TestHTTP_secret(t *testing.T) {
 	l := newLab(t)
 	server, granted := echoing(t)
 	l.HTTP = map[string]grant.HTTP{"echo": granted}
@@ -237,7 +237,7 @@ func TestASecretLeavesWithTheRequestAndComesBackToNobody(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerInsteadOfTheNetwork(t *testing.T) {
+func TestMocks_http(t *testing.T) {
 	l := newLab(t)
 	l.HTTP = map[string]grant.HTTP{"crm": {Name: "crm", Hosts: []string{"crm.example.com:443"}, Methods: []string{"GET", "POST"}}}
 	l.Mocks = host.NewMocks([]host.Mock{
@@ -269,7 +269,7 @@ func TestMocksAnswerInsteadOfTheNetwork(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
+func TestMocks_concurrent(t *testing.T) {
 	mocks := host.NewMocks([]host.Mock{{Object: "http.crm", Request: "GET /", Status: 200}})
 	call := &host.RunHost{Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {Hosts: []string{"x.example:443"}}}}, Mocks: mocks}
 	const together = 20
@@ -290,7 +290,7 @@ func TestMocksAnswerCallsThatRunTogether(t *testing.T) {
 	}
 }
 
-func TestSensitiveArgumentsAreHiddenWhereverABodyTellsThem(t *testing.T) {
+func TestRedactText_sensitiveArguments(t *testing.T) {
 	l := newLab(t)
 	hide := redact.NewText(json.RawMessage(`{"pin":"0042-9911"}`), []string{"/pin"})
 	l.Sensitive = &hide

@@ -33,7 +33,7 @@ func newReadingLab(t *testing.T) *lab {
 	return l
 }
 
-func TestASecretIsReadByGrantAndRevelationAlone(t *testing.T) {
+func TestSecret_grant(t *testing.T) {
 	l := newReadingLab(t)
 	for payload, want := range map[string]string{
 		`{"name":"key"}`:    `{"name":"key","value":"` + password + `"}`,
@@ -53,7 +53,7 @@ func TestASecretIsReadByGrantAndRevelationAlone(t *testing.T) {
 	}
 }
 
-func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
+func TestSecret_audit(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
@@ -64,7 +64,7 @@ func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
 	}
 }
 
-func TestASecretIsReadOnceThatIsWrittenDownAndNotElse(t *testing.T) {
+func TestSecret_auditFails(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
 	l.do(t, scripting.OpSecret, `{"name":"other"}`)
@@ -82,7 +82,7 @@ func TestASecretIsReadOnceThatIsWrittenDownAndNotElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
+func TestRequestInput_secret(t *testing.T) {
 	l := newReadingLab(t)
 	l.InputPolicy = host.InputPolicy{Grant: &grant.Ask{Elicit: true}, Client: call.Capabilities{Form: true}}
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
@@ -93,7 +93,7 @@ func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsASecretLeavesJSONWhole(t *testing.T) {
+func TestRedactJSON_number(t *testing.T) {
 	l := newLab(t)
 	store := secrets.New(secrets.Options{LookupEnv: func(string) (string, bool) { return "123456", true }})
 	store.Set([]secrets.Definition{{Name: "pin", Env: "PIN"}})

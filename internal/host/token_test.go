@@ -72,7 +72,7 @@ func (l *tokenLab) get(t *testing.T) string {
 	return decoded.Body
 }
 
-func TestATokenGoesOutAndIsHiddenInTheAnswer(t *testing.T) {
+func TestToken_redacted(t *testing.T) {
 	l := newTokenLab(t, nil)
 	l.desk.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		number := l.asked.Add(1)
@@ -98,7 +98,7 @@ func TestATokenGoesOutAndIsHiddenInTheAnswer(t *testing.T) {
 	}
 }
 
-func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
+func TestToken_unauthorized(t *testing.T) {
 	l := newTokenLab(t, nil)
 	l.desk.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -127,7 +127,7 @@ func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
 
 // A token server that keeps a token gives the same one again, and the redactor of
 // the old one must not change what is read.
-func TestTheSameTokenIsReadAgain(t *testing.T) {
+func TestToken_unchanged(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"access_token":"the-same-token","token_type":"bearer"}`)
@@ -141,7 +141,7 @@ func TestTheSameTokenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestACallWithoutATokenIsToldNothingOfWhy(t *testing.T) {
+func TestToken_errorHidden(t *testing.T) {
 	const shown = "hunter2-of-the-server"
 	for name, desk := range map[string]http.HandlerFunc{
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
@@ -196,7 +196,7 @@ func TestACallWithoutATokenIsToldNothingOfWhy(t *testing.T) {
 	}
 }
 
-func TestATokenServerInAPrivateNetworkNeedsToBeAllowed(t *testing.T) {
+func TestToken_privateNetwork(t *testing.T) {
 	l := newTokenLab(t, func(http.ResponseWriter, *http.Request) {})
 	l.client.PrivateNetworks = false
 	l.load()
@@ -208,7 +208,7 @@ func TestATokenServerInAPrivateNetworkNeedsToBeAllowed(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatEchoesTheClientIsHidden(t *testing.T) {
+func TestToken_echoedClient(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer"}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Basic "))

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
+func TestTokenVault_encrypted(t *testing.T) {
 	store := state.NewMemory(state.Options{})
 	at := newVaultFunc(func() (state.Store, error) { return store, nil })
 	crm, other := at("crm#1"), at("other#1")
@@ -49,7 +49,7 @@ func TestWhatUsersLetClientsHaveIsSealedForEachOfThem(t *testing.T) {
 	}
 }
 
-func TestTokensThatNobodyRenewsMakeRoomForOthers(t *testing.T) {
+func TestTokenVault_expiry(t *testing.T) {
 	now := time.Now()
 	store := state.NewMemory(state.Options{Now: func() time.Time { return now }})
 	crm := newVaultFunc(func() (state.Store, error) { return store, nil })("crm#1")
@@ -77,7 +77,7 @@ func TestTokensThatNobodyRenewsMakeRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
+func TestUserToken_onlyForHTTP(t *testing.T) {
 	consent := &scripting.HostError{Code: scripting.Consent, Details: []byte(`{}`)}
 	for op, want := range map[string]string{"http.request": scripting.Consent, "exec.run": scripting.Denied, "sql.query": scripting.Denied} {
 		var refused *scripting.HostError
@@ -90,7 +90,7 @@ func TestATokenOfAUserGoesIntoRequestsAlone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoWasProvedHasTokens(t *testing.T) {
+func TestPrincipalKey_unauthenticated(t *testing.T) {
 	for _, p := range []identity.Principal{{}, identity.Anonymous(), {ID: "ada", Kind: "oidc", Issuer: "https://i"}, {Kind: identity.KindLocal}} {
 		if user := (&RunHost{Caller: identity.Caller{Principal: p}}).userKey(); user != "" {
 			t.Errorf("%+v is the user %q", p, user)

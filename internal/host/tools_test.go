@@ -18,7 +18,7 @@ func (desk) CallTool(_ context.Context, name string, arguments json.RawMessage) 
 	return json.Marshal(map[string]any{"tool": name, "arguments": arguments})
 }
 
-func TestOnlyToolsThatAreGrantedAreCalled(t *testing.T) {
+func TestCallTool_grant(t *testing.T) {
 	l := newLab(t)
 	for _, test := range []struct{ payload, want string }{
 		{`{"tool":"crm_get"}`, scripting.NotGranted},
@@ -53,7 +53,7 @@ func TestOnlyToolsThatAreGrantedAreCalled(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerForTools(t *testing.T) {
+func TestMocks_tools(t *testing.T) {
 	l := newLab(t)
 	l.CallableTools, l.Tools = []string{"*"}, desk{}
 	l.Mocks = host.NewMocks([]host.Mock{

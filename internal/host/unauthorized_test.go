@@ -18,9 +18,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestATokenOfAUserThatAHostRefusesIsOfTheCallerAlone has a host refuse the tokens of
+// TestUserToken_unauthorized has a host refuse the tokens of
 // two users, of whom one sends theirs.
-func TestATokenOfAUserThatAHostRefusesIsOfTheCallerAlone(t *testing.T) {
+func TestUserToken_unauthorized(t *testing.T) {
 	said := 0
 	crm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		said++

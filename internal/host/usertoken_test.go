@@ -57,7 +57,7 @@ func (l *lodge) wantRows(want ...string) {
 	}
 }
 
-func TestTokensAreListedByWhoseTheyAre(t *testing.T) {
+func TestUserTokens_sorted(t *testing.T) {
 	l := newLodge(t)
 	l.wantRows()
 	given := l.now
@@ -80,7 +80,7 @@ func TestTokensAreListedByWhoseTheyAre(t *testing.T) {
 	}
 }
 
-func TestAllPagesOfTokensAreListed(t *testing.T) {
+func TestUserTokens_pages(t *testing.T) {
 	l := newLodge(t)
 	for i := range 2*pageSize + 1 {
 		l.keep("crm#1", fmt.Sprintf("key\x00\x00%04d", i))
@@ -94,9 +94,9 @@ func TestAllPagesOfTokensAreListed(t *testing.T) {
 	l.wantRows("crm 1 key  0007")
 }
 
-// TestADropReachesWhatIsInMemory, of definitions that are gone as well, and the rows of
+// TestDropUserTokens_cache, of definitions that are gone as well, and the rows of
 // secrets that nobody knows.
-func TestADropReachesWhatIsInMemory(t *testing.T) {
+func TestDropUserTokens_cache(t *testing.T) {
 	l := newLodge(t)
 	def := func(id string) secrets.Definition {
 		return secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/" + id, TokenURL: "https://l.example.com/t", ID: id}}
@@ -144,8 +144,8 @@ func TestADropReachesWhatIsInMemory(t *testing.T) {
 	}
 }
 
-// TestATokenWhoseRowHasExpiredIsDroppedFromMemory: it is used until then.
-func TestATokenWhoseRowHasExpiredIsDroppedFromMemory(t *testing.T) {
+// TestDropUserTokens_expiredRow: it is used until then.
+func TestDropUserTokens_expiredRow(t *testing.T) {
 	l := newLodge(t)
 	def := secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t"}}
 	l.brokers.Secrets.Set([]secrets.Definition{def})
@@ -169,7 +169,7 @@ func TestATokenWhoseRowHasExpiredIsDroppedFromMemory(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
+func TestUserTokens_storeError(t *testing.T) {
 	refused := errors.New("no disk")
 	b := NewBrokers(Options{OpenStore: func() (state.Store, error) { return nil, refused }, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { _ = b.Close() })
@@ -181,7 +181,7 @@ func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
 	}
 }
 
-func TestARenewalPutsNothingInThePlaceOfARowThatIsGone(t *testing.T) {
+func TestTokenVault_replaceMissing(t *testing.T) {
 	first := func(old []byte) bool { return string(old) == "first" }
 	l := newLodge(t)
 	v := newVaultFunc(l.brokers.open)("crm#1")

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheTypeOfASchema(t *testing.T) {
+func TestDeclare_types(t *testing.T) {
 	for _, r := range []struct{ schema, want string }{
 		{`true`, `unknown`},
 		{`false`, `never`},
@@ -58,8 +58,8 @@ func TestTheTypeOfASchema(t *testing.T) {
 	}
 }
 
-// TestWhatStandsDeepIsUnknown pins how deep a type is printed.
-func TestWhatStandsDeepIsUnknown(t *testing.T) {
+// TestDeclare_deepNesting pins how deep a type is printed.
+func TestDeclare_deepNesting(t *testing.T) {
 	for n, want := range map[int]string{
 		maxDepth:     "string" + strings.Repeat("[]", maxDepth),
 		maxDepth + 1: "unknown" + strings.Repeat("[]", maxDepth+1),
@@ -71,7 +71,7 @@ func TestWhatStandsDeepIsUnknown(t *testing.T) {
 	}
 }
 
-func TestReferencesBecomeTypesOfTheirOwn(t *testing.T) {
+func TestDeclare_references(t *testing.T) {
 	for _, r := range []struct{ schema, want string }{
 		{`{"$defs":{"node":{"properties":{"next":{"$ref":"#/$defs/node"}}}},"$ref":"#/$defs/node"}`,
 			"type AToolNode = { next?: AToolNode };\nAToolNode"},
@@ -96,7 +96,7 @@ func TestReferencesBecomeTypesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberIsHeldToIsNoted(t *testing.T) {
+func TestDeclare_constraints(t *testing.T) {
 	for _, r := range []struct{ schema, want string }{
 		{`{"type":"string"}`, ``},
 		{`{"description":"A\n name."}`, "/**\n * A\n * name.\n */\n"},
@@ -119,7 +119,7 @@ func TestWhatAMemberIsHeldToIsNoted(t *testing.T) {
 	}
 }
 
-func TestEveryToolHasACall(t *testing.T) {
+func TestToolCall(t *testing.T) {
 	for _, r := range []struct {
 		tool Tool
 		want string
@@ -142,8 +142,8 @@ func TestEveryToolHasACall(t *testing.T) {
 	}
 }
 
-// TestNoToolHidesWhatScriptsFind reads what editors are told of the globals of scripts.
-func TestNoToolHidesWhatScriptsFind(t *testing.T) {
+// TestCallable_globals reads what editors are told of the globals of scripts.
+func TestCallable_globals(t *testing.T) {
 	globals, err := os.ReadFile("../../../examples/typescript/tools.d/mcpd.d.ts")
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestNoToolHidesWhatScriptsFind(t *testing.T) {
 	}
 }
 
-func TestATitleThatIsTheNameOverAgainIsLeftOut(t *testing.T) {
+func TestDeclare_redundantTitle(t *testing.T) {
 	for _, r := range []struct{ title, want string }{
 		{"Get Customer", "/** Returns it. */"},
 		{"CRM: get customer", "/** Returns it. */"},
@@ -172,8 +172,8 @@ func TestATitleThatIsTheNameOverAgainIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestOfLongEnumsTheFirstValuesAreShown pins what is said of the others: their types.
-func TestOfLongEnumsTheFirstValuesAreShown(t *testing.T) {
+// TestDeclare_longEnum pins what is said of the others: their types.
+func TestDeclare_longEnum(t *testing.T) {
 	schema := wide(`{"enum":[`, `%d`, `,64,"a","b",true,null,[1],{"a":1}]}`, maxLiterals)
 	want := make([]string, maxLiterals)
 	for i := range want {
@@ -189,7 +189,7 @@ func TestOfLongEnumsTheFirstValuesAreShown(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreTooLongAreNotShown(t *testing.T) {
+func TestDeclare_longValues(t *testing.T) {
 	long := strings.Repeat("1", maxLiteral+1)
 	for schema, want := range map[string]string{
 		`{"const":` + long + `}`:                          `number`,

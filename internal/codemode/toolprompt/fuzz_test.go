@@ -62,7 +62,7 @@ func injected(text string, n int) string {
 	return ""
 }
 
-func FuzzDeclarationsAreTypeScriptThatNothingWasPutInto(f *testing.F) {
+func FuzzDeclare(f *testing.F) {
 	for _, tool := range smallCatalogue() {
 		f.Add(tool.Name, tool.Group, tool.Member, tool.Title, tool.Description, []byte(tool.Input), []byte(tool.Output))
 	}

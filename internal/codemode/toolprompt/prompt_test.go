@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-func TestThePromptOfASmallCatalogue(t *testing.T) {
+func TestPrompt_small(t *testing.T) {
 	holdGolden(t, "small.md", Prompt(smallCatalogue(), Options{Search: true, Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
 	if m := mistakes(Declare(smallCatalogue(), Full)); m != "" {
 		t.Error(m)
 	}
 }
 
-// TestABudgetTakesDetailFromAllToolsAlike pins what is left at each detail.
-func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
+// TestPrompt_budget pins what is left at each detail.
+func TestPrompt_budget(t *testing.T) {
 	catalogue := smallCatalogue()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
 		want := prompt(catalogue, exampleCalls(catalogue), Detail(d), Options{Search: true})
@@ -32,14 +32,14 @@ func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
 	}
 }
 
-func TestAPromptNamesNoToolsThatSearchWhereThereAreNone(t *testing.T) {
+func TestPrompt_withoutSearch(t *testing.T) {
 	short := Prompt(smallCatalogue(), Options{Budget: 1})
 	if !strings.Contains(short, "this leaves out everything but the names.\n") || strings.Contains(short, "describe_tool") || strings.Contains(short, "search_tools") {
 		t.Errorf("the prompt is\n%s", short)
 	}
 }
 
-func TestNoBudgetTakesANameAway(t *testing.T) {
+func TestPrompt_budgetKeepsNames(t *testing.T) {
 	tools := append(catalogueOf(100), hostileCatalogue()...)
 	for _, budget := range []int{1, 1500, 5000, 9000, 16_000, 22_000, 30_000} {
 		text := Prompt(tools, Options{Budget: budget})
@@ -57,9 +57,9 @@ func TestNoBudgetTakesANameAway(t *testing.T) {
 	}
 }
 
-// TestTheSentencesOfTheRFCStandInEveryPrompt is about RFC 003, "System Prompt for Tool
+// TestPrompt_rfcSentences is about RFC 003, "System Prompt for Tool
 // Availability".
-func TestTheSentencesOfTheRFCStandInEveryPrompt(t *testing.T) {
+func TestPrompt_rfcSentences(t *testing.T) {
 	for name, text := range map[string]string{"none": Prompt(nil, Options{}), "small": Prompt(smallCatalogue(), Options{}), "names": Prompt(smallCatalogue(), Options{Budget: 1})} {
 		rest := text
 		for _, sentence := range []string{
@@ -76,7 +76,7 @@ func TestTheSentencesOfTheRFCStandInEveryPrompt(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfToolsChangesNothing(t *testing.T) {
+func TestPrompt_toolOrder(t *testing.T) {
 	tools := slices.DeleteFunc(append(hostileCatalogue(), catalogueOf(30)...), func(t Tool) bool { return t.Group == "read_it" })
 	want := Prompt(tools, Options{})
 	slices.Reverse(tools)
@@ -85,7 +85,7 @@ func TestTheOrderOfToolsChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOneToolIsDeclaredAsInThePrompt(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	text := Prompt(smallCatalogue(), Options{})
 	for _, tool := range smallCatalogue() {
 		declared := Describe(tool)

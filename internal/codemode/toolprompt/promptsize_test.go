@@ -118,9 +118,9 @@ func searched(t testing.TB, tools []Tool) string {
 	return text + Describe(tools[hits[0].Index])
 }
 
-// TestThePageTellsWhatAgentsRead holds the table of docs/reference/code-mode.md to what ways to tell
+// TestPromptSizes_documented holds the table of docs/reference/code-mode.md to what ways to tell
 // of tools cost.
-func TestThePageTellsWhatAgentsRead(t *testing.T) {
+func TestPromptSizes_documented(t *testing.T) {
 	const page, head = "../../../docs/reference/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
 	table := head
 	for _, n := range []int{50, 500} {
@@ -160,7 +160,7 @@ func TestThePageTellsWhatAgentsRead(t *testing.T) {
 	}
 }
 
-func TestAnEstimateOfTokensIsWhatItsRulesSay(t *testing.T) {
+func TestTokens(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "a": 1, "client": 1, "customer": 2, "the web": 2, "getClient": 2, "get_client": 2, "HTTP": 1, "1234": 2,
 		"a  b": 3, "a\n  b": 3, "a;\n  b": 4, " a": 1, "({ a: 1 })": 5, "\"a\":{\"b": 3, "größe": 3, "Привет": 3, "天気": 2, "😀": 1,

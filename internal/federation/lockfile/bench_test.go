@@ -31,8 +31,8 @@ func tools(b *testing.B, entries []json.RawMessage) []lockfile.Tool {
 	return list
 }
 
-// BenchmarkOf reads 1,000 entries.
-func BenchmarkOf(b *testing.B) {
+// BenchmarkParseTool reads 1,000 entries.
+func BenchmarkParseTool(b *testing.B) {
 	listed := entries(1000)
 	b.ReportAllocs()
 	for b.Loop() {

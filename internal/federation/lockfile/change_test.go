@@ -39,9 +39,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestDiffs shows the change between the entries old.json and new.json, of which one may be
+// TestDiff shows the change between the entries old.json and new.json, of which one may be
 // missing, of each archive of testdata/diff.
-func TestDiffs(t *testing.T) {
+func TestDiff(t *testing.T) {
 	archives, err := filepath.Glob("testdata/diff/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no archives", err)
@@ -105,7 +105,7 @@ func described(t *testing.T, description string) lockfile.Tool {
 	return tool(t, fmt.Sprintf(`{"name":"a","description":%s}`, mustJSON(t, description)))
 }
 
-func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
+func TestDiff_truncated(t *testing.T) {
 	for _, row := range []struct{ sentences, left int }{{1995, 0}, {1996, 0}, {1997, 1}, {10_000, 8004}} {
 		text := strings.Repeat("No. ", row.sentences-1) + "Yes."
 		c := lockfile.Change{Kind: lockfile.Added, Upstream: "github", Name: "a", New: described(t, text)}
@@ -124,7 +124,7 @@ func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
 	}
 }
 
-func TestNumbersOfAnyLengthAreCut(t *testing.T) {
+func TestDiff_longNumbers(t *testing.T) {
 	number := func(last string) lockfile.Tool {
 		return tool(t, `{"name":"a","inputSchema":{"minimum":0.`+strings.Repeat("7", 200_000)+last+`}}`)
 	}
@@ -135,7 +135,7 @@ func TestNumbersOfAnyLengthAreCut(t *testing.T) {
 	}
 }
 
-func TestLinesOfADiffAreBoundedWhateverTheTextsAre(t *testing.T) {
+func TestDiff_lineLength(t *testing.T) {
 	for _, piece := range []string{"x", " ", "\n", ". ", "é", "\u202e", "\U000e0041", "\u0301", "漢", "\\", "a ", "\t"} {
 		text := strings.Repeat(piece, 3000)
 		entry := fmt.Sprintf(`{"name":"a","description":%s,"inputSchema":{%s:{%s:[%s]}}}`, mustJSON(t, text), mustJSON(t, text), mustJSON(t, text), mustJSON(t, text))
@@ -157,7 +157,7 @@ const (
 	another   = `{"name":"b"}`
 )
 
-func TestVerdicts(t *testing.T) {
+func TestCheck(t *testing.T) {
 	a, x, y, b := tool(t, accepted), tool(t, otherwise), tool(t, third), tool(t, another)
 	none := new(lockfile.Lock)
 	changed := func(kind lockfile.ChangeKind, old, new lockfile.Tool) lockfile.Change {
@@ -201,9 +201,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAcceptingAllChangesLeavesNone, and has everything served, whatever was pinned and is
+// TestAccept_all, and has everything served, whatever was pinned and is
 // listed, in any order.
-func TestAcceptingAllChangesLeavesNone(t *testing.T) {
+func TestAccept_all(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		some := func() (list []lockfile.Tool) {

@@ -9,10 +9,10 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// TestEveryConstructAtEverySize takes in definitions that repeat or nest a construct up to
+// TestLimits_everyConstruct takes in definitions that repeat or nest a construct up to
 // the limits and beyond, writes them, reads them and shows them. None may end the process
 // or take more than linear time, which the number of texts makes felt.
-func TestEveryConstructAtEverySize(t *testing.T) {
+func TestLimits_everyConstruct(t *testing.T) {
 	again := func(open, shut string) func(n int) string {
 		return func(n int) string { return strings.Repeat(open, n) + "1" + strings.Repeat(shut, n) }
 	}
@@ -70,8 +70,8 @@ func TestEveryConstructAtEverySize(t *testing.T) {
 	}
 }
 
-// TestFilesOfEverySizeAreReadInTime: none is a lock, and none may take more than linear time.
-func TestFilesOfEverySizeAreReadInTime(t *testing.T) {
+// TestParse_cost: none is a lock, and none may take more than linear time.
+func TestParse_cost(t *testing.T) {
 	const open = "mcpd.lock 1\ntool \"a\" \"b\"\nsha256 0\n{\n"
 	for _, row := range []struct{ begins, repeated string }{
 		{"", "\n"}, {"", "# x\n"}, {"", "x"}, {"mcpd.lock 1\n", "upstream \"a\"\nx"}, {"mcpd.lock 1\ntool \"", `\\`},

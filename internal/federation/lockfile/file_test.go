@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-func TestALockIsReadAsItWasWritten(t *testing.T) {
+func TestWrite_roundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	for _, lock := range []*lockfile.Lock{shown(t), new(lockfile.Lock)} {
 		if err := lockfile.Write(path, lock); err != nil {
@@ -42,13 +42,13 @@ func checkAlone(t *testing.T, path string) {
 	}
 }
 
-func TestALockThatIsNotThereIsTold(t *testing.T) {
+func TestRead_missing(t *testing.T) {
 	if _, err := lockfile.Read(filepath.Join(t.TempDir(), "mcpd.lock")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestNoLinkIsWrittenThrough(t *testing.T) {
+func TestWrite_symlink(t *testing.T) {
 	folder := t.TempDir()
 	target := filepath.Join(t.TempDir(), "target")
 	if err := os.WriteFile(target, []byte("kept"), 0o600); err != nil {
@@ -72,7 +72,7 @@ func TestNoLinkIsWrittenThrough(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsNotRead(t *testing.T) {
+func TestRead_notRegular(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := lockfile.Read(folder); err == nil || err.Error() != "read lock: "+folder+" is not a regular file" {
 		t.Errorf("the error is %v", err)
@@ -82,7 +82,7 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-func TestAFileWithAMistakeIsNamed(t *testing.T) {
+func TestRead_invalid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestAFileWithAMistakeIsNamed(t *testing.T) {
 	}
 }
 
-func TestALockThatIsTooLongIsNotWritten(t *testing.T) {
+func TestWrite_tooLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

@@ -89,7 +89,7 @@ func TestParse_raw(t *testing.T) {
 	}
 }
 
-func TestSum_raw(t *testing.T) {
+func TestHash_raw(t *testing.T) {
 	hidden := tool(t, hiding["title"])
 	if new(lockfile.Lock).WithTools("github", hidden).Hash() == new(lockfile.Lock).WithTools("github", hidden.AsRaw()).Hash() {
 		t.Error("the lock is the same whether it is raw or not")

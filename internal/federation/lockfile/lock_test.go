@@ -44,7 +44,7 @@ func shown(t testing.TB) *lockfile.Lock {
 		WithTools("an \"upstream\"", of(t, "an \"upstream\"", `{"name":"t"}`))
 }
 
-func TestTheFileOfALock(t *testing.T) {
+func TestEncode(t *testing.T) {
 	file := shown(t).Encode()
 	golden(t, "mcpd.lock", string(file))
 	checkShown(t, string(file))
@@ -69,15 +69,15 @@ func contents(l *lockfile.Lock) map[string][]lockfile.Tool {
 	return held
 }
 
-func TestAnEmptyLockHasAFile(t *testing.T) {
+func TestEncode_empty(t *testing.T) {
 	read, err := lockfile.Parse(new(lockfile.Lock).Encode())
 	if err != nil || len(read.Upstreams()) > 0 {
 		t.Errorf("it holds %v, %v", read, err)
 	}
 }
 
-// TestBlocksMayStandInAnyOrder as a merge leaves them, and with the line ends of Windows.
-func TestBlocksMayStandInAnyOrder(t *testing.T) {
+// TestParse_anyOrder as a merge leaves them, and with the line ends of Windows.
+func TestParse_anyOrder(t *testing.T) {
 	head, rest, _ := strings.Cut(string(shown(t).Encode()), "\n\n")
 	blocks := strings.Split(strings.TrimSpace(rest), "\n\n")
 	file := head
@@ -95,7 +95,7 @@ func TestBlocksMayStandInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
+func TestParse_errors(t *testing.T) {
 	file := string(new(lockfile.Lock).WithTools("github", tool(t, `{"name":"a","description":"Reads. Writes.","title":"\"\\"}`)).Encode())
 	block := file[strings.Index(file, "tool "):]
 	hash := block[strings.Index(block, "sha256 ")+7:][:64]
@@ -144,7 +144,7 @@ func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
 	}
 }
 
-func TestLocksThatAreChangedStayAsTheyWere(t *testing.T) {
+func TestLock_immutable(t *testing.T) {
 	a, b, c := tool(t, `{"name":"a"}`), tool(t, `{"name":"b"}`), tool(t, `{"name":"a","title":"x"}`)
 	first := new(lockfile.Lock).WithTools("github", b, a, of(t, "gitlab", `{"name":"z"}`))
 	second := first.Accept(
@@ -191,7 +191,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestLocksHaveOneSumAsTheyHaveOneFile(t *testing.T) {
+func TestLockHash(t *testing.T) {
 	a, b, other := tool(t, `{"name":"a"}`), tool(t, `{"name":"b"}`), tool(t, `{"name":"a","title":"x"}`)
 	none := new(lockfile.Lock)
 	locks := []*lockfile.Lock{
@@ -212,8 +212,8 @@ func TestLocksHaveOneSumAsTheyHaveOneFile(t *testing.T) {
 	}
 }
 
-// TestASumReadsNoDefinition: builds of catalogs make one of all that is accepted.
-func TestASumReadsNoDefinition(t *testing.T) {
+// TestLockHash_allocations: builds of catalogs make one of all that is accepted.
+func TestLockHash_allocations(t *testing.T) {
 	var list []lockfile.Tool
 	for _, entry := range entries(2000) {
 		list = append(list, tool(t, string(entry)))
@@ -246,7 +246,7 @@ func huge(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).WithTools("known", long(t, "known", 263)...)
 }
 
-func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
+func TestEncodedSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -266,7 +266,7 @@ func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLongTakesTheRoomOfNoOther(t *testing.T) {
+func TestWithMissing_size(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -294,7 +294,7 @@ func TestWhatIsTooLongTakesTheRoomOfNoOther(t *testing.T) {
 
 // testdata/before/mcpd.lock is a lock file as the version before the packages were regrouped
 // wrote it. It is never written anew.
-func TestParse_lockOfTheVersionBefore(t *testing.T) {
+func TestParse_previousVersion(t *testing.T) {
 	file, err := os.ReadFile("testdata/before/mcpd.lock")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func nested(items, depth int) string {
 	return fmt.Sprintf(`{"name":"a","inputSchema":{"enum":%s%s1%s}}`, strings.Repeat("[", depth), strings.Repeat("0,", items), strings.Repeat("]", depth))
 }
 
-func TestWhatIsDeepIsSetInNoDeeperThanSixteenTimes(t *testing.T) {
+func TestPrettyPrinter_maxIndent(t *testing.T) {
 	lock := new(lockfile.Lock).WithTools("github", of(t, "github", `{"name":"a","inputSchema":{"a":`+strings.Repeat("[", 15)+`{"b":"One. Two.","c":[[]]}`+strings.Repeat("]", 15)+`}}`))
 	file := string(lock.Encode())
 	_, got, _ := strings.Cut(file, strings.Repeat("  ", 15)+"[\n")
@@ -38,7 +38,7 @@ func TestWhatIsDeepIsSetInNoDeeperThanSixteenTimes(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsLongInAFileIsNone(t *testing.T) {
+func TestParseTool_tooLong(t *testing.T) {
 	const want = "read definition: it would take more than 256 KiB of mcpd.lock"
 	for _, entry := range []string{
 		nested(48_900, 55), nested(40_000, 1),
@@ -51,9 +51,9 @@ func TestAToolThatIsLongInAFileIsNone(t *testing.T) {
 	}
 }
 
-// TestALongToolIsNotWrittenToFindThatItIs: what is allocated is what its entry takes, and a
+// TestParseTool_tooLongAllocations: what is allocated is what its entry takes, and a
 // block of the bound.
-func TestALongToolIsNotWrittenToFindThatItIs(t *testing.T) {
+func TestParseTool_tooLongAllocations(t *testing.T) {
 	entry := []byte(nested(48_900, 55))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -64,9 +64,9 @@ func TestALongToolIsNotWrittenToFindThatItIs(t *testing.T) {
 	}
 }
 
-// TestAFileHoldsAToolThatIsTooLongToBeTakenIn: what was accepted before there was that bound
+// TestParse_longTool: what was accepted before there was that bound
 // is accepted.
-func TestAFileHoldsAToolThatIsTooLongToBeTakenIn(t *testing.T) {
+func TestParse_longTool(t *testing.T) {
 	file := string(new(lockfile.Lock).WithTools("github", tool(t, `{"name":"a"}`)).Encode())
 	// printf '{"inputSchema":{"minimum":0.%s},"name":"a"}' $(head -c 300000 /dev/zero | tr '\0' 1) | sha256sum
 	file = strings.Replace(file, tool(t, `{"name":"a"}`).Hash(), "b9b4485fbf330875bfcc2114bf0bf7cbbf62e880442c0e2a4cf6b590ae871f56", 1)

@@ -20,7 +20,7 @@ func tool(t testing.TB, entry string) lockfile.Tool {
 	return read
 }
 
-func TestADefinitionIsWhatAnEntrySaysOfItsToolInOneForm(t *testing.T) {
+func TestParseTool(t *testing.T) {
 	got := tool(t, ` {
 		"title": "Create", "name": "create\u005fissue", "description": "Creates an issue.\n",
 		"inputSchema": {"type": "object", "properties": {"n": {"minimum": 1.50, "default": 1e2}}, "$defs": null},
@@ -42,7 +42,7 @@ func TestADefinitionIsWhatAnEntrySaysOfItsToolInOneForm(t *testing.T) {
 	}
 }
 
-func TestEntriesThatDefineNoTool(t *testing.T) {
+func TestParseTool_errors(t *testing.T) {
 	for _, row := range []struct{ entry, want string }{
 		{``, "read definition: the JSON text ends where a value should be (at byte 0)"},
 		{`[]`, "read definition: it is no object"},
@@ -73,9 +73,9 @@ func TestEntriesThatDefineNoTool(t *testing.T) {
 	}
 }
 
-// FuzzOf: a definition is an entry itself, of the same definition, and the lock that holds
+// FuzzParseTool: a definition is an entry itself, of the same definition, and the lock that holds
 // it is the one that is read from its file.
-func FuzzOf(f *testing.F) {
+func FuzzParseTool(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","description":"One. Two!\n\nThree"}`, `{"name":"\u202e","inputSchema":{"a. b":[1e-7,-0,123456789012345678901234.50]}}`,
 		`{"name":"a","_meta":{},"title":null,"annotations":{"x":[[],{},"",null,true]}}`, `{"name":"a","Name":"b"}`, `[[`,

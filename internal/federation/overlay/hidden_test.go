@@ -68,7 +68,7 @@ var hidingListing = &upstream.Listing{
 	},
 }
 
-func TestMaker_hiddenTextIsLeftOutUnlessEscaped(t *testing.T) {
+func TestItemBuilder_hiddenText(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock))
 	m.buildAll(hidingListing)
 	seen, left := offeredBy(m)
@@ -93,7 +93,7 @@ func TestMaker_hiddenTextIsLeftOutUnlessEscaped(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenAddressIsLeftOut(t *testing.T) {
+func TestItemBuilder_hiddenAddress(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock), "*")
 	m.buildAll(&upstream.Listing{
 		Resources: []json.RawMessage{json.RawMessage(`{"uri":"lab://a\u200bb","name":"a"}`), json.RawMessage(`{"uri":"lab://a%E2%80%8Bb","name":"a"}`)},
@@ -107,7 +107,7 @@ func TestMaker_hiddenAddressIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenIconIsNotShown(t *testing.T) {
+func TestItemBuilder_hiddenIcon(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock))
 	m.buildAll(&upstream.Listing{Prompts: []json.RawMessage{json.RawMessage(`{"name":"greet","icons":[{"src":"https://example.com/a\u200b"},{"src":"https://example.com/b"}]}`)}})
 	if len(m.items) != 1 || len(m.items[0].Icons) != 1 || m.items[0].Icons[0].Src != "https://example.com/b" {
@@ -115,7 +115,7 @@ func TestMaker_hiddenIconIsNotShown(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenInstructions(t *testing.T) {
+func TestItemBuilder_hiddenInstructions(t *testing.T) {
 	const text = "Ask first.\u200b\nThen act."
 	for name, row := range map[string]struct {
 		text     string
@@ -134,7 +134,7 @@ func TestMaker_hiddenInstructions(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenToolWithoutPins(t *testing.T) {
+func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 	const schema = `"inputSchema":{"type":"object","properties":{"x\u200by":{"enum":["a\u200bb"],"default":"a\u200bb","description":"c\u202ed"}}}`
 	hidden := json.RawMessage(`{"name":"hidden","description":"a\u001b[2Jb","annotations":{"title":"T\u200b"},` + schema + `}`)
 	listing := &upstream.Listing{Tools: []json.RawMessage{

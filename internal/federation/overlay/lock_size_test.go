@@ -37,7 +37,7 @@ func logged(p federation.LockOptions) (*lockState, *bytes.Buffer) {
 	return &made, &said
 }
 
-func TestTheToolsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
+func TestReadTools_upstreamQuota(t *testing.T) {
 	entries := append(long(40), json.RawMessage(`{"name":"little"}`))
 	l := readTools("lab", entries, noSecrets{})
 	if len(l.tools) != 32 || len(l.entries) != 32 || len(l.rejected) != 9 {
@@ -50,9 +50,9 @@ func TestTheToolsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestWhatMakesTheFileTooLongIsKeptInMemory, and nothing else: a server that lists much has
+// TestLockState_fileFull, and nothing else: a server that lists much has
 // what others list last over a restart.
-func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
+func TestLockState_fileFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -94,8 +94,8 @@ func TestWhatMakesTheFileTooLongIsKeptInMemory(t *testing.T) {
 	}
 }
 
-// TestNothingIsSaidOfPinsThatAreNotWritten by a program beside the server.
-func TestNothingIsSaidOfPinsThatAreNotWritten(t *testing.T) {
+// TestLockState_readOnly by a program beside the server.
+func TestLockState_readOnly(t *testing.T) {
 	p, said := logged(federation.LockOptions{Path: filepath.Join(t.TempDir(), "mcpd.lock"), ReadOnly: true})
 	p.commit([]*offer{first(t, "new")})
 	if said.Len() > 0 || !hasUpstream(p.effective, "new") {
@@ -103,7 +103,7 @@ func TestNothingIsSaidOfPinsThatAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestThousandsOfNewNamesFloodNeitherTheLogNorTheAudit(t *testing.T) {
+func TestLogQuarantined_limit(t *testing.T) {
 	var offers []*offer
 	for _, upstream := range []string{"many", "twenty", "one"} {
 		o := &offer{upstream: upstream}
@@ -134,8 +134,8 @@ func TestThousandsOfNewNamesFloodNeitherTheLogNorTheAudit(t *testing.T) {
 	}
 }
 
-// TestAHashOfWhatIsTakenInReadsNoDefinition: each build of a catalog makes one.
-func TestAHashOfWhatIsTakenInReadsNoDefinition(t *testing.T) {
+// TestLockState_hashAllocations: each build of a catalog makes one.
+func TestLockState_hashAllocations(t *testing.T) {
 	p, offers := twoOf(t, 1000)
 	before := p.hash(offers)
 	if n := testing.AllocsPerRun(10, func() { p.hash(offers) }); n > 100 {

@@ -50,7 +50,7 @@ func upstreamsOf(t *testing.T, path string) []string {
 	return l.Upstreams()
 }
 
-func TestWhatSomebodyHasWrittenMeanwhileIsNotOverwritten(t *testing.T) {
+func TestLockState_fileChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
 	if problems := p.load(write(t, path, new(lockfile.Lock).WithTools("lab"))); problems != nil {
@@ -71,7 +71,7 @@ func TestWhatSomebodyHasWrittenMeanwhileIsNotOverwritten(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGoneMeanwhileIsNotWrittenAnew(t *testing.T) {
+func TestLockState_fileRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	p := newLockState(federation.LockOptions{Path: path}, slog.New(slog.DiscardHandler))
 	if problems := p.load(write(t, path, new(lockfile.Lock).WithTools("lab"))); problems != nil {
@@ -86,7 +86,7 @@ func TestAFileThatIsGoneMeanwhileIsNotWrittenAnew(t *testing.T) {
 	}
 }
 
-func TestWhatAFileSaysOfAnUpstreamWinsOverWhatIsKeptInMemory(t *testing.T) {
+func TestLockState_filePrecedence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd.lock")
 	p := newLockState(federation.LockOptions{Path: path, ReadOnly: true}, slog.New(slog.DiscardHandler))
 	p.commit([]*offer{first(t, "lab"), first(t, "new")})

@@ -97,7 +97,7 @@ func dialOver(t *testing.T, o upstream.Options) *upstream.Conn {
 	return l
 }
 
-func TestAConnectionWhoseCallsAllFailIsGivenUp(t *testing.T) {
+func TestCircuitBreaker_failures(t *testing.T) {
 	o := over(t, func(_ *http.Request, text []byte) (*http.Response, bool) {
 		if !bytes.Contains(text, []byte(`"waits"`)) {
 			return nil, false
@@ -117,7 +117,7 @@ func TestAConnectionWhoseCallsAllFailIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestAConnectionOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
+func TestCircuitBreaker_timeouts(t *testing.T) {
 	o, reached := silent(t)
 	l := dialOver(t, o)
 	calls(t, l, 4, reached, context.DeadlineExceeded)
@@ -132,7 +132,7 @@ func TestAConnectionOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestCallersThatLeaveSayNothingOfTheServer(t *testing.T) {
+func TestCircuitBreaker_cancelledCalls(t *testing.T) {
 	o, reached := silent(t)
 	l := dialOver(t, o)
 	calls(t, l, 20, reached, context.Canceled)
@@ -160,7 +160,7 @@ func (b *talk) Read(p []byte) (int, error) {
 
 func (b *talk) Close() error { return nil }
 
-func TestASlowToolOfAServerThatTalksIsWaitedFor(t *testing.T) {
+func TestCircuitBreaker_slowTool(t *testing.T) {
 	reached := make(chan struct{}, 1)
 	l := dialOver(t, over(t, func(out *http.Request, text []byte) (*http.Response, bool) {
 		if !bytes.Contains(text, []byte(`"waits"`)) {
@@ -173,7 +173,7 @@ func TestASlowToolOfAServerThatTalksIsWaitedFor(t *testing.T) {
 	call(t, l, "echo", `{}`)
 }
 
-func TestAnswersThatAreTooLongSayThatTheServerLives(t *testing.T) {
+func TestCircuitBreaker_oversizedResults(t *testing.T) {
 	for _, name := range []string{"a long answer", "deep nesting", "an event without an end"} {
 		t.Run(name, func(t *testing.T) {
 			place, end := broken(t, faults[name].answer)
@@ -189,7 +189,7 @@ func TestAnswersThatAreTooLongSayThatTheServerLives(t *testing.T) {
 	}
 }
 
-func TestCallsOfAServerThatFailsAreRefusedUntilItIsReachedAgain(t *testing.T) {
+func TestFleet_callsWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	place, end := broken(t, faults["a failure of the server"].answer)
 	defer end()

@@ -53,7 +53,7 @@ func dated(s *mcp.Server) *mcp.Server {
 	return s
 }
 
-func TestAServerSeesThatACallOfItIsCancelled(t *testing.T) {
+func TestCall_cancelNotifiesServer(t *testing.T) {
 	of := func(s *mcp.Server) func(*http.Request) *mcp.Server {
 		return func(*http.Request) *mcp.Server { return s }
 	}

@@ -57,7 +57,7 @@ func lengths(l *upstream.Listing) map[string]int {
 	return map[string]int{"tool": len(l.Tools), "prompt": len(l.Prompts), "resource": len(l.Resources)}
 }
 
-func TestAListOfAnyKindThatChangesIsReadAgain(t *testing.T) {
+func TestFleet_listChanged(t *testing.T) {
 	t.Parallel()
 	for way, row := range map[string]struct {
 		handler func(func(*http.Request) *mcp.Server) http.Handler // nil is a program

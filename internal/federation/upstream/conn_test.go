@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-func TestServersAreSpokenToInEveryWay(t *testing.T) {
+func TestConn_transports(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
@@ -68,7 +68,7 @@ func (h *heard) Log(level, message string, _ json.RawMessage) {
 	h.words = append(h.words, level+" "+message)
 }
 
-func TestProgressReachesItsCall(t *testing.T) {
+func TestCall_progress(t *testing.T) {
 	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestProgressReachesItsCall(t *testing.T) {
 	}
 }
 
-func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
+func TestCall_log(t *testing.T) {
 	eras := map[bool]int{}
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestWhatAServerLogsOfACallReachesIt(t *testing.T) {
 	}
 }
 
-func TestAServerAsksTheClientOfItsCall(t *testing.T) {
+func TestCall_inputRequest(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			place.Input = upstream.InputPolicy{Elicit: true}
@@ -153,7 +153,7 @@ func TestAServerAsksTheClientOfItsCall(t *testing.T) {
 	}
 }
 
-func TestAServerAsksNothingThatItMayNot(t *testing.T) {
+func TestCall_inputRequestRefused(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
@@ -166,7 +166,7 @@ func TestAServerAsksNothingThatItMayNot(t *testing.T) {
 	}
 }
 
-func TestAServerLearnsThatACallIsCancelled(t *testing.T) {
+func TestCall_cancelReachesServer(t *testing.T) {
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			l, _ := dial(t, place)
@@ -185,7 +185,7 @@ func TestAServerLearnsThatACallIsCancelled(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
+func TestStdioServer_otherOutput(t *testing.T) {
 	l, log := dial(t, program(t, "noisy"))
 	call(t, l, "echo", `{}`)
 	if err := l.Close(); err != nil {
@@ -198,7 +198,7 @@ func TestWhatAProgramSaysBesideMessagesGoesToTheLog(t *testing.T) {
 	}
 }
 
-func TestAListThatIsReadMeanwhileKeepsNobodyFromBeingAsked(t *testing.T) {
+func TestCall_inputRequestDuringList(t *testing.T) {
 	place := program(t, "old")
 	place.Input.Elicit = true
 	l, _ := dial(t, place)
@@ -213,7 +213,7 @@ func TestAListThatIsReadMeanwhileKeepsNobodyFromBeingAsked(t *testing.T) {
 	}
 }
 
-func TestAServerHasFewQuestionsOpen(t *testing.T) {
+func TestCall_maxInputRequests(t *testing.T) {
 	place := program(t, "old")
 	place.Input.Elicit = true
 	l, _ := dial(t, place)
@@ -235,7 +235,7 @@ func TestAServerHasFewQuestionsOpen(t *testing.T) {
 	}
 }
 
-func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
+func TestConn_closeWaitsForCalls(t *testing.T) {
 	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestWhoClosesAConnectionWaitsForItsCalls(t *testing.T) {
 
 type traceKey struct{}
 
-func TestACallCarriesTheTraceOfItsContextOn(t *testing.T) {
+func TestCall_traceparent(t *testing.T) {
 	eras := map[bool]bool{}
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
@@ -338,7 +338,7 @@ func paged(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-func TestEveryPageIsReadAndTheListsHoldAsLongAsTheFirstOfThem(t *testing.T) {
+func TestList_pagesAndTTL(t *testing.T) {
 	host := httptest.NewServer(http.HandlerFunc(paged))
 	t.Cleanup(host.Close)
 	l, _ := dial(t, upstream.Target{Name: "paged", URL: host.URL + "/mcp"})

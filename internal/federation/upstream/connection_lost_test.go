@@ -77,7 +77,7 @@ func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted 
 	return s.links, s.asked, wanted
 }
 
-func TestASubscriptionThatCostsTheConnectionIsLeftAndNoOther(t *testing.T) {
+func TestSubscriptions_dropsCulprit(t *testing.T) {
 	uris := []string{"lab://a", "lab://b", "lab://c", "lab://d", "lab://e"}
 	never := func(string) bool { return false }
 	for _, culprit := range uris {
@@ -94,7 +94,7 @@ func TestASubscriptionThatCostsTheConnectionIsLeftAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsLostByChanceOnceForEachAgreement(t *testing.T) {
+func TestSubscriptions_lostOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		s := &touchy{refuses: func(string) bool { return false }, costs: func(string) bool {

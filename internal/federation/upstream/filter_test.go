@@ -44,7 +44,7 @@ func crossing(tb testing.TB, size int) func() {
 	}
 }
 
-func BenchmarkWire(b *testing.B) {
+func BenchmarkMessageFilter(b *testing.B) {
 	for _, size := range []int{100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			call := crossing(b, size)
@@ -57,7 +57,7 @@ func BenchmarkWire(b *testing.B) {
 	}
 }
 
-func TestACallStaysWithinTheAllocationsOfTheWire(t *testing.T) {
+func TestMessageFilter_allocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: it counts allocations, and other tests make such calls")
 	}
@@ -70,7 +70,7 @@ func TestACallStaysWithinTheAllocationsOfTheWire(t *testing.T) {
 
 // The client library takes an event for a message by what is left of its name without
 // blanks, and over HTTP with SSE whatever its name is.
-func TestNoEventPassesTheWireByItsName(t *testing.T) {
+func TestSSEFilter_eventNames(t *testing.T) {
 	const twice = `{"a":1,"a":1}` // which may not pass
 	const refused, none = "the server sends what may not pass", "<nil>"
 	for _, row := range []struct {
@@ -99,7 +99,7 @@ func TestNoEventPassesTheWireByItsName(t *testing.T) {
 	}
 }
 
-func TestServersThatHangHoldUpOthersForTheirStartAlone(t *testing.T) {
+func TestFleet_hangingServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hanging = 650
 		g := make(dialSemaphore, maxDials)
@@ -116,7 +116,7 @@ func TestServersThatHangHoldUpOthersForTheirStartAlone(t *testing.T) {
 	})
 }
 
-func TestOfManyServersFewAreConnectedToAtOnce(t *testing.T) {
+func TestFleet_maxDials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := make(dialSemaphore, maxDials)
 		var within atomic.Int64
@@ -135,9 +135,9 @@ func TestOfManyServersFewAreConnectedToAtOnce(t *testing.T) {
 	})
 }
 
-// TestAServerIsNotHeardAsFastAsItSpeaks: neither where it answers what nobody has asked, nor
+// TestMessageFilter_throttle: neither where it answers what nobody has asked, nor
 // where it says nothing at all.
-func TestAServerIsNotHeardAsFastAsItSpeaks(t *testing.T) {
+func TestMessageFilter_throttle(t *testing.T) {
 	for name, said := range map[string]string{
 		"ends of the stream": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
 		"notifications":      "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n",

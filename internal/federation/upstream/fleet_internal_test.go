@@ -57,9 +57,9 @@ func (s *current) refusals() []string {
 	return s.refused
 }
 
-// TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone: one that refuses
+// TestFilterTransport_cancelWithoutSession: one that refuses
 // whatever else it is told goes on with all other calls.
-func TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone(t *testing.T) {
+func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
 		l := dialled(t, s, TransportStreamable)
@@ -86,7 +86,7 @@ func TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone(t *tes
 
 // However Keep and those who subscribe come together, the server that is kept in the end
 // tells of what was subscribed to and not taken back.
-func TestASubscriptionOutlivesTheServerThatIsReplacedMeanwhile(t *testing.T) {
+func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
 	f := NewFleet(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
 	defer f.Close()
 	replace := func(n int) { f.SetTargets([]Target{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}}) }
@@ -131,7 +131,7 @@ func (u unlucky) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
+func TestSubscriptions_retryAfterLoss(t *testing.T) {
 	for name, behind := range map[string]bool{"before the status": false, "behind it": true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBrief("", 0)
@@ -149,7 +149,7 @@ func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
 	}
 }
 
-func TestACallerThatAnswersNothingTakesThePlacesOfNoOther(t *testing.T) {
+func TestSuspend_limitPerOwner(t *testing.T) {
 	f := NewFleet(Options{}, func() {}, func(string, string) {})
 	defer f.Close()
 	park := func(by string) (handle string, cause error) {

@@ -32,7 +32,7 @@ func until(t *testing.T, listed <-chan struct{}, so func() bool) {
 	}
 }
 
-func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
+func TestFleet_unreachableServer(t *testing.T) {
 	f, _ := fleet(t)
 	f.SetTargets([]upstream.Target{program(t, "lab"), program(t, "crash"), {Name: "none", Command: []string{"/no/such/program"}}})
 	if err := f.WaitReady(t.Context()); err != nil {
@@ -60,7 +60,7 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
+func TestFleet_reconnect(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/server"
 	f, listed := fleet(t)
@@ -78,12 +78,12 @@ func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
 	until(t, listed, func() bool { return f.State("late").Listing != nil })
 }
 
-func TestAListThatChangesIsReadAgain(t *testing.T) {
+func TestFleet_refresh(t *testing.T) {
 	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			if way == "stateless" || way == "json" {
-				t.Skip("SKIPPED: TestAListOfAnyKindThatChangesIsReadAgain has a server that waits until it is listened to")
+				t.Skip("SKIPPED: TestFleet_listChanged has a server that waits until it is listened to")
 			}
 			place.Name = "x"
 			f, listed := fleet(t)
@@ -102,7 +102,7 @@ func TestAListThatChangesIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotKeptIsLeft(t *testing.T) {
+func TestFleet_removedTarget(t *testing.T) {
 	f, listed := fleet(t)
 	f.SetTargets([]upstream.Target{program(t, "lab")})
 	until(t, listed, func() bool { return f.State("lab").Listing != nil })
@@ -119,7 +119,7 @@ func TestAServerThatIsNotKeptIsLeft(t *testing.T) {
 	}
 }
 
-func TestACallThatWaitsForItsClientIsGoneOnWithOnce(t *testing.T) {
+func TestFleet_resume(t *testing.T) {
 	f, _ := fleet(t)
 	place := program(t, "old")
 	place.Input.Elicit = true
@@ -145,7 +145,7 @@ func TestACallThatWaitsForItsClientIsGoneOnWithOnce(t *testing.T) {
 	}
 }
 
-func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
+func TestFleet_closeCancelsSuspended(t *testing.T) {
 	f, _ := fleet(t)
 	place := program(t, "old")
 	place.Input.Elicit = true
@@ -167,7 +167,7 @@ func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAServerThatIsStopped(t *testing.T) {
+func TestFleet_waitReadyForRemovedTarget(t *testing.T) {
 	o, _ := options(t)
 	f := upstream.NewFleet(o, func() {}, func(string, string) {})
 	f.SetTargets([]upstream.Target{program(t, "mute")})

@@ -73,7 +73,7 @@ func (f flood) at(t *testing.T) (upstream.Target, upstream.Options) {
 	return upstream.Target{Name: "flood", URL: "http://flood.test/mcp"}, o
 }
 
-func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
+func TestList_tooLarge(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
@@ -96,7 +96,7 @@ func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
 	}
 }
 
-func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *testing.T) {
+func TestServer_endlessListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int32
 		place, o := flood{tools: func(id, _ string) (kind, text string) {
@@ -126,7 +126,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T) {
+func TestServer_reconnectWithLargeLists(t *testing.T) {
 	const during = 50 * time.Second
 	for size, bounds := range map[int][2]int{3_500_000: {3, 3}, 10: {6, 8}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T)
 	}
 }
 
-func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.T) {
+func TestSSEFilter_retry(t *testing.T) {
 	for _, retry := range []string{"1", "-5", "18446744073710"} { // of which the last is no time at all in nanoseconds
 		synctest.Test(t, func(t *testing.T) {
 			var streams atomic.Int32

@@ -23,9 +23,9 @@ func running() (*messageFilter, *Call) {
 	return w, c
 }
 
-// FuzzIncoming: what the client library sees of a message is one message, and the result of
+// FuzzMessageFilter: what the client library sees of a message is one message, and the result of
 // a call is not among it.
-func FuzzIncoming(f *testing.F) {
+func FuzzMessageFilter(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"secret"}]}}`,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`,
@@ -54,9 +54,9 @@ func FuzzIncoming(f *testing.F) {
 	})
 }
 
-// FuzzEvents: however a stream is cut into pieces, what is let through of it is the same,
+// FuzzSSEFilter: however a stream is cut into pieces, what is let through of it is the same,
 // and each event of it holds one message on one line.
-func FuzzEvents(f *testing.F) {
+func FuzzSSEFilter(f *testing.F) {
 	for _, seed := range []string{
 		"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
 		"event: message\r\nid: 7\r\nretry: 10\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":9,\"result\":{}}\r\n\r\n",

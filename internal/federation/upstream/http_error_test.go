@@ -133,7 +133,7 @@ func whole(text string) func(http.ResponseWriter, *http.Request, string) {
 	}
 }
 
-func TestAnAnswerThatFailsCostsItsCallAlone(t *testing.T) {
+func TestConn_failedCall(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			place, end := broken(t, fault.answer)
@@ -162,7 +162,7 @@ func TestAnAnswerThatFailsCostsItsCallAlone(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
+func TestDial_errors(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestAServerThatCannotBeDialledIsToldOf(t *testing.T) {
 	}
 }
 
-func TestAProgramThatEndsEndsItsCalls(t *testing.T) {
+func TestStdioServer_exitEndsCalls(t *testing.T) {
 	l, _ := dial(t, program(t, "lab"))
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 	if err := l.Close(); err != nil {

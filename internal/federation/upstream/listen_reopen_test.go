@@ -15,7 +15,7 @@ type cut struct{}
 
 func (cut) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestAServerIsListenedToAgainWhoseStreamIsCut(t *testing.T) {
+func TestListenStream_reopenAfterCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBrief("", 0)
 		said := b.answer
@@ -32,9 +32,9 @@ func TestAServerIsListenedToAgainWhoseStreamIsCut(t *testing.T) {
 	})
 }
 
-// TestAServerIsListenedToAgainWhoseStreamHasIDs: the client library would go on behind the
+// TestListenStream_reopenWithEventIDs: the client library would go on behind the
 // last event of a stream, as servers with sessions have it, and end all calls where it may not.
-func TestAServerIsListenedToAgainWhoseStreamHasIDs(t *testing.T) {
+func TestListenStream_reopenWithEventIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBrief("id: 7\nretry: 1\n\n", http.StatusNotFound)
 		if got := b.heard(t, lasts+lasts/2); !strings.Contains(got, `"n1"`) {
@@ -46,7 +46,7 @@ func TestAServerIsListenedToAgainWhoseStreamHasIDs(t *testing.T) {
 	})
 }
 
-func TestAServerIsListenedToAgainThatWasOutOfOrderOnce(t *testing.T) {
+func TestListenStream_transientError(t *testing.T) {
 	refuses := func(status int) func(*http.Request) (*http.Response, error) {
 		return func(r *http.Request) (*http.Response, error) {
 			return given(r, status, streamed, http.NoBody), nil
@@ -72,7 +72,7 @@ func TestAServerIsListenedToAgainThatWasOutOfOrderOnce(t *testing.T) {
 	}
 }
 
-func TestAServerIsNotReachedThatIsGoneWhenItIsListenedToAgain(t *testing.T) {
+func TestListenStream_serverGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBrief("", 0)
 		gone := errors.New("nobody listens there")

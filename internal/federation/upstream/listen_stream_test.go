@@ -121,7 +121,7 @@ func (b *brief) heard(t *testing.T, during time.Duration) string {
 	return fmt.Sprintf("%s", listing.Tools)
 }
 
-func TestAServerIsListenedToAgainWhenItEndsTheStreamOfWhatChanges(t *testing.T) {
+func TestListenStream_reopenAfterEnd(t *testing.T) {
 	const ended = "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"resultType\":\"complete\"}}\n\n"
 	for name, last := range map[string]string{"without a word": "", "with the result": ended} {
 		synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAServerIsListenedToAgainWhenItEndsTheStreamOfWhatChanges(t *testing.T) 
 	}
 }
 
-func TestAServerThatIsNotToBeListenedToAgainIsAskedEverMoreRarely(t *testing.T) {
+func TestListenStream_backoff(t *testing.T) {
 	const refusal = "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"error\":{\"code\":-32603,\"message\":\"no\"}}\n\n"
 	for name, row := range map[string]struct {
 		last        string
@@ -165,7 +165,7 @@ func TestAServerThatIsNotToBeListenedToAgainIsAskedEverMoreRarely(t *testing.T) 
 	}
 }
 
-func TestAResourceIsTakenForChangedWhoseServerIsListenedToAgain(t *testing.T) {
+func TestListenStream_assumesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBrief("", 0)
 		b.can = `"resources":{"subscribe":true}`

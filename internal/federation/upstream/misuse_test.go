@@ -58,7 +58,7 @@ func rudeAt(t *testing.T, name, method string) upstream.Target {
 	return p
 }
 
-func TestALineOfAProgramThatMayNotPassEndsItsConnectionAndNoOther(t *testing.T) {
+func TestStdioServer_invalidLine(t *testing.T) {
 	f, listed := fleet(t)
 	places := []upstream.Target{program(t, "attentive")}
 	for name := range rudeness {
@@ -95,7 +95,7 @@ func TestALineOfAProgramThatMayNotPassEndsItsConnectionAndNoOther(t *testing.T) 
 	}
 }
 
-func TestAProgramThatGreetsWithALineThatMayNotPassIsNotReached(t *testing.T) {
+func TestStdioServer_invalidGreeting(t *testing.T) {
 	for name, rude := range rudeness {
 		o, _ := options(t)
 		l, err := upstream.Dial(t.Context(), rudeAt(t, name, "initialize"), o)

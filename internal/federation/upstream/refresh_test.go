@@ -22,7 +22,7 @@ func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("nobody is there")
 }
 
-func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
+func TestServer_reconnectBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries refusing
 		var log strings.Builder
@@ -42,7 +42,7 @@ func TestAServerThatStaysAwayIsTriedAndToldOfEverMoreRarely(t *testing.T) {
 	})
 }
 
-func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
+func TestServer_refreshDebounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{signals: newSignals()}
 		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
@@ -65,7 +65,7 @@ func TestListsThatChangeWithoutAnEndAreReadEverMoreRarely(t *testing.T) {
 	})
 }
 
-func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
+func TestServer_refreshAfterTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{signals: newSignals()}
 		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
@@ -78,7 +78,7 @@ func TestListsAreReadAgainWhenTheirTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
+func TestHistory_refreshBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Conn{filter: newMessageFilter(jsonguard.Limits{}, InputPolicy{}, nil)}
 		for name, ttl := range map[string]time.Duration{"lists that hold for little": time.Millisecond, "lists that change": 0} {
@@ -103,7 +103,7 @@ func TestListsAreReadInProportionToTheirTimeAndSize(t *testing.T) {
 	})
 }
 
-func TestAServerOfLargeListsIsReachedAgainInProportionToThem(t *testing.T) {
+func TestHistory_reconnectDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, row := range []struct {
 			took        time.Duration
@@ -138,7 +138,7 @@ func (*talking) Read(p []byte) (int, error) {
 
 func (*talking) Close() error { return nil }
 
-func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
+func TestMessageFilter_endlessNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMessageFilter(jsonguard.Limits{Bytes: 1000}, InputPolicy{}, nil)
 		c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
@@ -154,7 +154,7 @@ func TestAServerThatTalksWithoutAnEndIsHeardAtAPace(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsNotReadySaysLittle(t *testing.T) {
+func TestSSEFilter_maxHandshakeEvents(t *testing.T) {
 	stream := newSSEFilter(&talking{}, newMessageFilter(jsonguard.Limits{Bytes: 1000}, InputPolicy{}, nil), &stream{}, false)
 	if _, err := io.Copy(io.Discard, stream); !errors.Is(err, errOversized) || stream.eventCount != maxHandshakeEvents+1 {
 		t.Errorf("after %d events the stream ends with %v", stream.eventCount, err)

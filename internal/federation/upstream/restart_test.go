@@ -44,7 +44,7 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 }
 
 // Time stands still within a bubble while one of its programs runs.
-func TestAProgramThatEndsOverAndOverIsStartedAfterGrowingPauses(t *testing.T) {
+func TestStdioServer_restartBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &attempts{}
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
@@ -99,7 +99,7 @@ func mortal() {
 	}
 }
 
-func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testing.T) {
+func TestStdioServer_restart(t *testing.T) {
 	place := program(t, "mortal")
 	place.Command = append(place.Command, filepath.Join(t.TempDir(), "has ended"))
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testin
 	})
 }
 
-func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
+func TestStdioServer_exitError(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"crash": "the program has ended: exit status 3", "late": "the program has ended: exit status 4; its last words: its last word",
@@ -157,7 +157,7 @@ func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
+func TestStdioServer_maxDepth(t *testing.T) {
 	for depth, want := range map[int]string{0: "behind 1", upstream.MaxDepth - 1: "behind 4", upstream.MaxDepth: ""} {
 		o, log := options(t)
 		o.Environment = func() ([]string, int) { return nil, depth }
@@ -171,7 +171,7 @@ func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
 	}
 }
 
-func TestTheOperatorIsToldWhatAProgramSaysThatIsNotReadyInTime(t *testing.T) {
+func TestStdioServer_startTimeout(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -47,7 +47,7 @@ func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ..
 	}
 }
 
-func TestAQuestionThatItsServerWithdrawsIsAskedNoMoreAndHasNoAnswer(t *testing.T) {
+func TestServerRequest_withdrawn(t *testing.T) {
 	for ids, question := range questions {
 		synctest.Test(t, func(t *testing.T) {
 			c, s, say, end := converse(t)
@@ -87,7 +87,7 @@ func TestAQuestionThatItsServerWithdrawsIsAskedNoMoreAndHasNoAnswer(t *testing.T
 	}
 }
 
-func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
+func TestServerRequest_withdrawnDuringAnswer(t *testing.T) {
 	for name, asked := range map[string]string{
 		"a question":                   `"id":"q","method":"roots/list"`,
 		"what nobody is asked for":     `"id":"q","method":"tasks/list"`,
@@ -136,7 +136,7 @@ func TestAnAnswerThatCrossesItsWithdrawalIsNotSent(t *testing.T) {
 }
 
 // The client library hears of both on streams of their own, in any order.
-func TestNobodyIsAskedWhatWasWithdrawnBeforeItIsSeen(t *testing.T) {
+func TestServerRequest_withdrawnBeforeRead(t *testing.T) {
 	w, c := running()
 	w.inputPolicy = InputPolicy{Roots: true}
 	for _, text := range []string{`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`} {

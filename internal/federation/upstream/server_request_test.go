@@ -110,7 +110,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // demands are requests that no client is asked for.
 var demands = []string{`"method":"ping"`, `"method":"elicitation/create","params":{"message":"Sure?"}`, `"method":"tasks/list"`}
 
-func TestAServerThatTakesNoAnswersIsHeardNoMoreAndGivenUp(t *testing.T) {
+func TestServerRequest_answersNotRead(t *testing.T) {
 	for _, request := range demands {
 		synctest.Test(t, func(t *testing.T) {
 			stream := &endless{request: request}
@@ -160,7 +160,7 @@ func (o *older) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestAServerOfHTTPWithSSEThatTakesNoAnswersIsGivenUp(t *testing.T) {
+func TestServerRequest_answersNotReadOverSSE(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &older{asker: asker{asks: &endless{request: demands[0]}, deaf: true}}
 		o.stream, o.to = io.Pipe()
@@ -173,7 +173,7 @@ func TestAServerOfHTTPWithSSEThatTakesNoAnswersIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestAConnectionIsClosedWithoutAWordToAServerThatTakesNoAnswers(t *testing.T) {
+func TestConn_closeWithAnswersNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asker{asks: &endless{request: demands[0]}, deaf: true}
 		l := dialled(t, a, TransportStreamable)
@@ -187,7 +187,7 @@ func TestAConnectionIsClosedWithoutAWordToAServerThatTakesNoAnswers(t *testing.T
 	})
 }
 
-func TestAServerThatTakesItsAnswersIsHeardOn(t *testing.T) {
+func TestServerRequest_answersRead(t *testing.T) {
 	for _, request := range demands {
 		synctest.Test(t, func(t *testing.T) {
 			silence, end := io.Pipe()
@@ -204,7 +204,7 @@ func TestAServerThatTakesItsAnswersIsHeardOn(t *testing.T) {
 	}
 }
 
-func TestWhatAServerDemandsIsAnsweredWithoutItsOwnWords(t *testing.T) {
+func TestServerRequest_placeholder(t *testing.T) {
 	const nobody, method = `"message":"nobody may be asked this"`, `"code":-32601`
 	long := strings.Repeat("A", 100<<10)
 	for name, row := range map[string]struct{ request, want string }{
@@ -239,7 +239,7 @@ func kept(w *messageFilter) (n int) {
 	return n
 }
 
-func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
+func TestServerRequest_maxInputRequests(t *testing.T) {
 	const size = 1000
 	for method, may := range map[string]InputPolicy{methodElicit: {Elicit: true}, methodSample: {Sample: true}, methodRoots: {Roots: true}} {
 		for _, allowed := range []bool{true, false} {
@@ -264,7 +264,7 @@ func TestOfACallAsManyQuestionsAreKeptAsMayBeOpen(t *testing.T) {
 	}
 }
 
-func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
+func TestServerRequest_callEnds(t *testing.T) {
 	w, c := running()
 	ask := func(id string) {
 		if _, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{"message":"Sure?"}}`), &stream{call: c}); err != nil {
@@ -293,7 +293,7 @@ func TestQuestionsOfACallThatEndsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
+func TestIDOf(t *testing.T) {
 	for id, want := range map[string]string{
 		`1`: "seen", `"a"`: "seen", `9007199254740993`: "seen", `1e300`: "seen", `-1.5`: "seen", `null`: "dropped",
 		`true`: "refused", `{}`: "refused", `[1]`: "refused", `"` + strings.Repeat("a", maxID) + `"`: "refused",
@@ -313,7 +313,7 @@ func TestIDsOfRequestsAreTextOrNumbers(t *testing.T) {
 	}
 }
 
-func TestTheMarkOfARequestIsJSONWhateverItsID(t *testing.T) {
+func TestServerRequest_mark(t *testing.T) {
 	for _, id := range []string{`"\u007f"`, "\"\x7f\"", "\"\U000E0001\"", "\"\u2028\"", `"<&>\\\""`, `"\ud800"`, `7`} {
 		w, _ := running()
 		seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"elicitation/create","params":{}}`), &stream{})
@@ -331,7 +331,7 @@ func TestTheMarkOfARequestIsJSONWhateverItsID(t *testing.T) {
 	}
 }
 
-func TestARequestWhoseIDIsThatOfAnotherIsDropped(t *testing.T) {
+func TestServerRequest_duplicateID(t *testing.T) {
 	w, _ := running()
 	var all []string
 	for _, id := range []string{`7`, `7.0`, `"7"`, `7`} {
@@ -343,7 +343,7 @@ func TestARequestWhoseIDIsThatOfAnotherIsDropped(t *testing.T) {
 	}
 }
 
-func TestANotificationWhoseIDIsNullIsHeard(t *testing.T) {
+func TestParse_nullID(t *testing.T) {
 	var changed []string
 	w := newMessageFilter(fuzzed, InputPolicy{}, func(method, uri string) { changed = append(changed, cmp.Or(uri, method)) })
 	for _, text := range []string{`"method":"notifications/tools/list_changed"`, `"method":"notifications/resources/updated","params":{"uri":"lab://note"}`} {

@@ -96,7 +96,7 @@ const (
 	ended    = `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`
 )
 
-func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
+func TestServerRequest_afterResponse(t *testing.T) {
 	for _, request := range demands {
 		asked := `data: {"jsonrpc":"2.0","id":"n NEW",` + request + "}\n\n"
 		for name, says := range map[string]map[string]said{
@@ -127,7 +127,7 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
+func TestServerRequest_waitingForSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked strings.Builder
 		for n := range 2 * maxServerRequests {
@@ -151,7 +151,7 @@ func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
 	})
 }
 
-func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
+func TestServerRequest_ignoredStream(t *testing.T) {
 	for _, request := range demands {
 		asked := `{"jsonrpc":"2.0","id":"n NEW",` + request + `}`
 		const data = "data: {\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n\n"
@@ -188,7 +188,7 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestARequestInAnAnswerThatIsNoJSONIsNotCounted(t *testing.T) {
+func TestServerRequest_inInvalidResponse(t *testing.T) {
 	for _, request := range demands {
 		w, c := running()
 		for _, of := range []*Call{c, nil} {
@@ -219,7 +219,7 @@ func (b *blunt) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
+func TestFilterTransport_legacyPostBody(t *testing.T) {
 	for _, row := range [][2]string{{"text/plain", "Accepted"}, {"application/json", `{"jsonrpc":"2.0","id":"n NEW","method":"ping"}`}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &blunt{kind: row[0], body: row[1]}
@@ -239,7 +239,7 @@ func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
 	}
 }
 
-func TestAStatusOfFailureLetsErrorsOfTheProtocolAloneThrough(t *testing.T) {
+func TestFilterTransport_errorStatus(t *testing.T) {
 	changed := 0
 	for _, text := range []string{
 		`"id":1,"result":{"content":[]}`, `"id":"a","method":"ping"`, `"method":"notifications/tools/list_changed"`, `"error":{"code":1,"message":"no id"}`,

@@ -61,7 +61,7 @@ func following(t *testing.T, place upstream.Target) (f *upstream.Fleet, listed c
 	return f, listed, updated
 }
 
-func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
+func TestSubscribe_notification(t *testing.T) {
 	places := map[string]upstream.Target{"stdio": program(t, "notes")}
 	for way, host := range hosts(t, nobody, nobody) {
 		places[way] = upstream.Target{URL: host.URL}
@@ -100,7 +100,7 @@ func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
 	}
 }
 
-func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
+func TestUnsubscribe(t *testing.T) {
 	subscribed, left := make(chan string, 10), make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, func(uri string) { left <- uri }) {
 		t.Run(way, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
+func TestSubscribe_afterReconnect(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, nobody) {
@@ -138,7 +138,7 @@ func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
 	}
 }
 
-func TestAServerIsSubscribedAtToSoManyResources(t *testing.T) {
+func TestSubscribe_limit(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan string, 2000)
 	f, _, _ := following(t, upstream.Target{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})

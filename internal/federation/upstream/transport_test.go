@@ -53,7 +53,7 @@ func at(t *testing.T, path, transport string, status int) *site {
 	return s
 }
 
-func TestAServerOfAHostIsFoundWhereSuchServersAre(t *testing.T) {
+func TestProbe_hostOnly(t *testing.T) {
 	for _, row := range []struct {
 		path, transport, said string
 		status                int
@@ -71,7 +71,7 @@ func TestAServerOfAHostIsFoundWhereSuchServersAre(t *testing.T) {
 	}
 }
 
-func TestAServerIsLookedForOnlyWhereItIsNotKnownToBe(t *testing.T) {
+func TestProbe_otherVariants(t *testing.T) {
 	for name, row := range map[string]struct {
 		status int
 		path   string
@@ -99,7 +99,7 @@ func TestAServerIsLookedForOnlyWhereItIsNotKnownToBe(t *testing.T) {
 	}
 }
 
-func TestAServerIsLookedForFirstWhereItWas(t *testing.T) {
+func TestProbe_knownVariantFirst(t *testing.T) {
 	t.Parallel()
 	s := at(t, "/sse", upstream.TransportSSE, 404)
 	f, listed := fleet(t)

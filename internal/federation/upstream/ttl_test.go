@@ -88,7 +88,7 @@ func always(times []time.Duration) map[string][]time.Duration {
 	return all
 }
 
-func TestTheListsOfAServerAreReadAgainWhenTheirTimeIsOverAndServed(t *testing.T) {
+func TestFleet_refreshAfterTTL(t *testing.T) {
 	for ttl, want := range map[string][]time.Duration{
 		`,"ttlMs":60000`:  {0, time.Minute, 2 * time.Minute},
 		`,"ttlMs":100000`: {0, 100 * time.Second},
@@ -114,7 +114,7 @@ func TestTheListsOfAServerAreReadAgainWhenTheirTimeIsOverAndServed(t *testing.T)
 	}
 }
 
-func TestListsThatChangeBeforeTheirTimeIsOverAreReadThen(t *testing.T) {
+func TestFleet_changeBeforeTTL(t *testing.T) {
 	for _, newest := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &aging{newest: newest, ttl: `,"ttlMs":100000`}

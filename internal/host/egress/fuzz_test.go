@@ -9,10 +9,10 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// FuzzAddress: a URL that is accepted means one thing. It reads the same when
+// FuzzParseURL: a URL that is accepted means one thing. It reads the same when
 // it is read again, its host is a name or an address and nothing else, and no
 // reading of its path climbs.
-func FuzzAddress(f *testing.F) {
+func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://api.example.com/a%2fb?q#f", "http://[::1]:80/", "http://0x7f.1/", "https://a@b/", "https://h/%252e%252e/", "https:\\\\h", "http://h./", "http://H:8080/..;/",
 	} {
@@ -69,7 +69,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func BenchmarkParseAddress(b *testing.B) {
+func BenchmarkParseURL(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := parseURL("https://crm.internal:8443/customers/C-1042?expand=orders"); err != nil {
@@ -78,7 +78,7 @@ func BenchmarkParseAddress(b *testing.B) {
 	}
 }
 
-func BenchmarkZone(b *testing.B) {
+func BenchmarkClassOf(b *testing.B) {
 	n, ip := newAddressClassifier(), netip.MustParseAddr("2606:4700::1111")
 	b.ReportAllocs()
 	for b.Loop() {

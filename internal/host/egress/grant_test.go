@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestWhatTheGrantDoesNotSay(t *testing.T) {
+func TestDo_notGranted(t *testing.T) {
 	s := newSite(t, false, func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s went out", r.Method, r.URL)
 	})
@@ -45,7 +45,7 @@ func TestWhatTheGrantDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestPathsOfTheGrant(t *testing.T) {
+func TestAllowlist_paths(t *testing.T) {
 	rows := []struct {
 		patterns string
 		path     string
@@ -93,7 +93,7 @@ func TestPathsOfTheGrant(t *testing.T) {
 	}
 }
 
-func TestHeadersThatNoScriptSets(t *testing.T) {
+func TestParseHeaders_forbidden(t *testing.T) {
 	s := newSite(t, false, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it went out: %v", r.Header) })
 	for _, name := range []string{
 		"Host", "host", "Content-Length", "CONTENT-LENGTH", "Transfer-Encoding", "transfer_encoding", "TE", "Trailer", "Connection",

@@ -74,7 +74,7 @@ func victim(t *testing.T) (port string, connected *atomic.Int64) {
 	return port, connected
 }
 
-func TestNoHostileURLPasses(t *testing.T) {
+func TestParseURL_hostile(t *testing.T) {
 	port, connected := victim(t)
 	p := New(Options{})
 	defer p.Close()
@@ -98,7 +98,7 @@ func TestNoHostileURLPasses(t *testing.T) {
 	}
 }
 
-func TestRawBytesInURLsAreRefused(t *testing.T) {
+func TestParseURL_rawBytes(t *testing.T) {
 	p := New(Options{})
 	defer p.Close()
 	for b := range 256 {
@@ -116,7 +116,7 @@ func TestRawBytesInURLsAreRefused(t *testing.T) {
 }
 
 // A granted name that leads to a private address gains nothing.
-func TestANameOfAPrivateAddressIsDenied(t *testing.T) {
+func TestDo_privateName(t *testing.T) {
 	port, connected := victim(t)
 	n := &names{answers: map[string][][]netip.Addr{"rebind.example": {{netip.MustParseAddr("127.0.0.1")}}}}
 	p := New(Options{})
@@ -139,7 +139,7 @@ func TestANameOfAPrivateAddressIsDenied(t *testing.T) {
 	}
 }
 
-func TestZones(t *testing.T) {
+func TestClassOf(t *testing.T) {
 	rows := map[addressClass][]string{
 		classPublic: {"1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1",
 			"169.253.0.1", "198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2003::1", "::ffff:8.8.8.8"},
@@ -160,7 +160,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-func TestTheGuardLetsThrough(t *testing.T) {
+func TestDialControl(t *testing.T) {
 	rows := []struct {
 		private bool
 		named   string

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestAStreamIsReadAsItComes(t *testing.T) {
+func TestStreamingTransport(t *testing.T) {
 	next := make(chan string)
 	s := newSite(t, false, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, r.Header.Get("Authorization"), r.Header.Get("X-Mine"))
@@ -48,7 +48,7 @@ func TestAStreamIsReadAsItComes(t *testing.T) {
 	}
 }
 
-func TestAStreamPassesTheSameDoors(t *testing.T) {
+func TestStreamingTransport_checks(t *testing.T) {
 	s := newSite(t, false, func(w http.ResponseWriter, _ *http.Request) {
 		http.Redirect(w, &http.Request{}, "http://127.0.0.1:1/", http.StatusFound)
 	})
@@ -87,7 +87,7 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-func TestTheOperatorIsToldWhichSecretOfAStreamCannotBeRead(t *testing.T) {
+func TestStreamingTransport_unreadableSecret(t *testing.T) {
 	s := newSite(t, false, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 	s.grant.Headers = []grant.Header{{Name: "X-Key", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
 	for value, want := range map[string]string{

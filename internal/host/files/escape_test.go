@@ -51,7 +51,7 @@ func (l *lab) written(path string) bool {
 	return string(content) == "gotcha"
 }
 
-func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
+func TestParsePath_outsideRoot(t *testing.T) {
 	l := newLab(t)
 	l.plant()
 	paths := l.hostilePaths()
@@ -83,7 +83,7 @@ func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
 }
 
 // No device can be made by everyone, but everyone can look at one.
-func TestADeviceIsNoFile(t *testing.T) {
+func TestRead_device(t *testing.T) {
 	l := newLab(t)
 	opened, err := openRoot(l.folder.Grant)
 	l.must(err)

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestAFolderThatBecomesALinkLetsNothingOut has folder and link take turns at
+// TestRace_directoryToLink has folder and link take turns at
 // one name while files below it are read, written and removed.
-func TestAFolderThatBecomesALinkLetsNothingOut(t *testing.T) {
+func TestRace_directoryToLink(t *testing.T) {
 	const tries, turns = 3000, 1000
 	l := newLab(t)
 	l.put("logs/d/app.log", "inside")
@@ -77,7 +77,7 @@ func swap(root *openedRoot, change func()) func(*Operation, fs.FileInfo) error {
 	}
 }
 
-func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
+func TestRace_fileReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		put  func(l *lab, file string)
@@ -108,8 +108,8 @@ func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsReplacedWhileItIsReadIsReadWhole: it has no name then.
-func TestAFileThatIsReplacedWhileItIsReadIsReadWhole(t *testing.T) {
+// TestRead_replacedFile: it has no name then.
+func TestRead_replacedFile(t *testing.T) {
 	l := newLab(t)
 	root, err := openRoot(l.folder.Grant)
 	l.must(err)
@@ -127,7 +127,7 @@ func TestAFileThatIsReplacedWhileItIsReadIsReadWhole(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
+func TestRead_pipe(t *testing.T) {
 	l := newLab(t)
 	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))
 	short := filepath.Join(l.root, "s")
@@ -168,7 +168,7 @@ func refusedAtOnce(l *lab, name string) {
 	}
 }
 
-func TestAnotherFileSystemIsNotEntered(t *testing.T) {
+func TestRead_otherFileSystem(t *testing.T) {
 	l := newLab(t)
 	root, err := openRoot(l.folder.Grant)
 	l.must(err)
@@ -184,7 +184,7 @@ func TestAnotherFileSystemIsNotEntered(t *testing.T) {
 	}
 }
 
-func TestARootThatHasMovedIsRefused(t *testing.T) {
+func TestOpenRoot_moved(t *testing.T) {
 	for name, c := range map[string]struct {
 		move func(l *lab)
 		want string

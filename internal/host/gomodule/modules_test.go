@@ -24,7 +24,7 @@ func echo(_ context.Context, _ CallInfo, arguments json.RawMessage) (json.RawMes
 	return arguments, nil
 }
 
-func TestAModuleThatScriptsCouldNotUseIsRefused(t *testing.T) {
+func TestNew_invalidModules(t *testing.T) {
 	good := []Function{{Name: "f", Run: echo}}
 	for want, modules := range map[string][]Module{
 		`module "": a name`:                      {{Functions: good}},
@@ -62,7 +62,7 @@ func lab(t *testing.T, check func(json.RawMessage) error, functions map[string]r
 	return b, log
 }
 
-func TestAFunctionIsToldForWhomItRuns(t *testing.T) {
+func TestDo_callInfo(t *testing.T) {
 	b, _ := lab(t, nil, map[string]runner{"who": func(_ context.Context, c CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 		c.Caller.Agent.Metadata["k"] = "changed"
 		c.Options[0] = '!'
@@ -81,7 +81,7 @@ func TestAFunctionIsToldForWhomItRuns(t *testing.T) {
 	}
 }
 
-func TestWhatAFunctionDoesCostsItsOperationAlone(t *testing.T) {
+func TestDo_failures(t *testing.T) {
 	b, log := lab(t, nil, map[string]runner{
 		"refuses": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 			return nil, &scripting.HostError{Code: scripting.NotFound, Message: "no account"}
@@ -121,7 +121,7 @@ func TestWhatAFunctionDoesCostsItsOperationAlone(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatIgnoresItsEndIsLeftBehind(t *testing.T) {
+func TestDo_abandoned(t *testing.T) {
 	release := make(chan struct{})
 	b, _ := lab(t, nil, map[string]runner{"waits": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 		<-release
@@ -135,7 +135,7 @@ func TestAFunctionThatIgnoresItsEndIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestTheArgumentsOfAGrantAreTheModulesToJudge(t *testing.T) {
+func TestCheck_options(t *testing.T) {
 	none, _ := lab(t, nil, map[string]runner{"f": echo})
 	if err := none.Check("m", json.RawMessage(`{}`)); err != nil {
 		t.Error(err)

@@ -31,7 +31,7 @@ func hostile() []string {
 	return texts
 }
 
-func TestNoKeyReachesAnotherSpaceOrAnotherKey(t *testing.T) {
+func TestKeys_isolated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -105,7 +105,7 @@ func wantListed(t *testing.T, l *lab, space, prefix string) {
 	}
 }
 
-func TestWhatIsNoKeyIsRefused(t *testing.T) {
+func TestDo_invalidKey(t *testing.T) {
 	l := newLab(t, state.Options{})
 	for _, key := range []string{"", strings.Repeat("a", 513), strings.Repeat("a", 1<<20), strings.Repeat("é", 257)} {
 		for _, op := range []string{"get", "put", "delete", "cas", "incr"} {
@@ -120,7 +120,7 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 }
 
 // Whoever runs, under whatever names, has a space that nobody else has.
-func TestEveryRunnerHasASpaceOfItsOwn(t *testing.T) {
+func TestSpaceName_unique(t *testing.T) {
 	texts := hostile()
 	taken := map[string]string{}
 	claim := func(who, space string) {
@@ -161,7 +161,7 @@ func spaceOf(t *testing.T, g grant.KV, r kv.Subject) string {
 	return space
 }
 
-func TestASpaceIsWhoseItIs(t *testing.T) {
+func TestSpaceName_scopes(t *testing.T) {
 	ada := identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}, Source: identity.Source{Session: "1"}}
 	claimed := ada
 	claimed.Agent = identity.Agent{AgentID: "bob"}
@@ -179,7 +179,7 @@ func TestASpaceIsWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoSessionOrPrincipalIsRefused(t *testing.T) {
+func TestSpaceName_missing(t *testing.T) {
 	for _, scope := range []string{grant.ScopePrincipal, grant.ScopeSession, ""} {
 		_, err := kv.SpaceName(grant.KV{Name: "notes", Scope: scope}, kv.Subject{Kind: "tool", Name: "a"})
 		var refusal *scripting.HostError

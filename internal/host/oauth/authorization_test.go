@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestAUserLetsTheClientHaveATokenOnce(t *testing.T) {
+func TestUserTokens_authorization(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	if page == nil {
@@ -46,7 +46,7 @@ func TestAUserLetsTheClientHaveATokenOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyComesBackByAnotherWay(t *testing.T) {
+func TestCallback_otherRequests(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	good := c.users.client.RedirectURL + "?" + allow(page).Encode()
@@ -64,7 +64,7 @@ func TestNobodyComesBackByAnotherWay(t *testing.T) {
 	}
 }
 
-func TestWhoIsAskedMayRefuse(t *testing.T) {
+func TestUserTokens_refused(t *testing.T) {
 	for name, test := range map[string]struct {
 		query url.Values
 		want  string
@@ -94,7 +94,7 @@ func TestWhoIsAskedMayRefuse(t *testing.T) {
 	}
 }
 
-func TestATokenOfAUserIsRenewedWhileTheServerLetsIt(t *testing.T) {
+func TestUserTokens_renew(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	c.come(allow(page))
@@ -124,9 +124,9 @@ func TestATokenOfAUserIsRenewedWhileTheServerLetsIt(t *testing.T) {
 	}
 }
 
-// TestATokenIsRenewedAlsoWhenItsCallEnds ends the call while the server, which takes
+// TestUserTokens_renewAfterCancel ends the call while the server, which takes
 // each refresh token once, has the request.
-func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
+func TestUserTokens_renewAfterCancel(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	c.come(allow(page))
@@ -146,7 +146,7 @@ func TestATokenIsRenewedAlsoWhenItsCallEnds(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotComeBackIsForgotten(t *testing.T) {
+func TestAuthorization_timeout(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	c.pass(authorizationTimeout)
@@ -164,7 +164,7 @@ func TestWhoDoesNotComeBackIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
+func TestUsers_sameRedirectURL(t *testing.T) {
 	c := newCourt(t)
 	_, before, _ := c.get("ada")
 	changed := c.users.client
@@ -186,7 +186,7 @@ func TestAChangedClientTakesOverWhereUsersComeBack(t *testing.T) {
 	}
 }
 
-func TestOnlyPagesOfTheirOwnNeedNoGrant(t *testing.T) {
+func TestIsPrompt(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	for user, want := range map[string]bool{"ada": true, "grace": false, "": false} {

@@ -116,7 +116,7 @@ func (h *hall) wantKept(want int) {
 	}
 }
 
-func TestACodeJoinsATokenToWhoWasAskedForIt(t *testing.T) {
+func TestConfirmCode(t *testing.T) {
 	h := newHall(t)
 	ada, bob := h.page("ada"), h.page("bob")
 	if again := h.page("ada"); again.String() != ada.String() {
@@ -141,9 +141,9 @@ func TestACodeJoinsATokenToWhoWasAskedForIt(t *testing.T) {
 	h.wantToken("ada", "access-1")
 }
 
-// TestALinkThatWasSentToSomebodyElseJoinsNothing: they have allowed it, and whoever
+// TestConfirmCode_forwardedLink: they have allowed it, and whoever
 // sent the link has no code.
-func TestALinkThatWasSentToSomebodyElseJoinsNothing(t *testing.T) {
+func TestConfirmCode_forwardedLink(t *testing.T) {
 	h := newHall(t)
 	h.back(h.page("mallory"))
 	for _, code := range []string{"AAAA-AAAA", "", "no code at all"} {
@@ -158,7 +158,7 @@ func TestALinkThatWasSentToSomebodyElseJoinsNothing(t *testing.T) {
 	}
 }
 
-func TestACodeIsForItsVisitAndItsUser(t *testing.T) {
+func TestConfirmCode_otherUser(t *testing.T) {
 	h := newHall(t)
 	ada, _ := h.back(h.page("ada"))
 	bob, _ := h.back(h.page("bob"))
@@ -177,7 +177,7 @@ func TestACodeIsForItsVisitAndItsUser(t *testing.T) {
 	h.wantKept(1)
 }
 
-func TestARefusalDropsWhatCameBack(t *testing.T) {
+func TestConfirmCode_declined(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	_, question, _ := h.token("ada", true)
@@ -195,7 +195,7 @@ func TestARefusalDropsWhatCameBack(t *testing.T) {
 	h.wantKept(0)
 }
 
-func TestAPendingTokenIsForgotten(t *testing.T) {
+func TestConfirmCode_timeout(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	_, question, _ := h.token("ada", true)
@@ -208,7 +208,7 @@ func TestAPendingTokenIsForgotten(t *testing.T) {
 	h.wantKept(0)
 }
 
-func TestNobodyComesBackToTheFrontByAnotherWay(t *testing.T) {
+func TestCallbackHandler_otherRequests(t *testing.T) {
 	h := newHall(t)
 	page := h.page("ada")
 	query := "?" + allow(page).Encode()
@@ -237,7 +237,7 @@ func TestNobodyComesBackToTheFrontByAnotherWay(t *testing.T) {
 	}
 }
 
-func TestThePortOfARequestCountsWhereTheRedirectURLNamesOne(t *testing.T) {
+func TestMatchesRedirect_port(t *testing.T) {
 	for _, test := range []struct {
 		redirect, host string
 		want           bool
@@ -255,7 +255,7 @@ func TestThePortOfARequestCountsWhereTheRedirectURLNamesOne(t *testing.T) {
 	}
 }
 
-func TestWhoCannotProveThatTheyWereAskedIsSentNowhere(t *testing.T) {
+func TestToken_withoutForms(t *testing.T) {
 	h := newHall(t)
 	for want, who := range map[string]Caller{"does not know who the caller is": {SupportsForms: true}, "elicitation.form": {User: "ada"}} {
 		if _, err := h.users.Token(WithCaller(t.Context(), who)); err == nil || !strings.Contains(err.Error(), want) {
@@ -272,7 +272,7 @@ func TestWhoCannotProveThatTheyWereAskedIsSentNowhere(t *testing.T) {
 	}
 }
 
-func TestTheUsersWhoAreOnTheWayAreBounded(t *testing.T) {
+func TestAuthorization_limit(t *testing.T) {
 	h := newHall(t)
 	for i := range maxAuthorizations {
 		h.page(fmt.Sprint("user-", i))
@@ -285,7 +285,7 @@ func TestTheUsersWhoAreOnTheWayAreBounded(t *testing.T) {
 	h.page("ada")
 }
 
-func TestATokenOfOneUserIsNotWaitedForByAnother(t *testing.T) {
+func TestUserTokens_concurrentRenewals(t *testing.T) {
 	h := newHall(t)
 	for _, user := range []string{"ada", "bob"} {
 		code, _ := h.back(h.page(user))

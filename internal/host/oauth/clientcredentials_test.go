@@ -82,7 +82,7 @@ func open(t *testing.T, c Client) (*desk, *ClientCredentials) {
 	})
 }
 
-func TestATokenIsAskedForOnceAndReplacedBeforeItEnds(t *testing.T) {
+func TestClientCredentials_cache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		want := func(token string, asked int) {
@@ -104,7 +104,7 @@ func TestATokenIsAskedForOnceAndReplacedBeforeItEnds(t *testing.T) {
 	})
 }
 
-func TestATokenThatIsRefusedIsReplacedOnceAMinute(t *testing.T) {
+func TestClientCredentials_unauthorized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		get := func() string {
@@ -130,7 +130,7 @@ func TestATokenThatIsRefusedIsReplacedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestTheRequestSaysWhoAsksForWhat(t *testing.T) {
+func TestClientCredentials_request(t *testing.T) {
 	for _, inBody := range []bool{false, true} {
 		c := theClient
 		c.InBody = inBody
@@ -148,7 +148,7 @@ func TestTheRequestSaysWhoAsksForWhat(t *testing.T) {
 	}
 }
 
-func TestAllWhoComeMeanwhileWaitForOneRequest(t *testing.T) {
+func TestClientCredentials_concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		d.hold = make(chan struct{})
@@ -185,7 +185,7 @@ func TestAllWhoComeMeanwhileWaitForOneRequest(t *testing.T) {
 	})
 }
 
-func TestAfterAFailureNobodyAsksForAWhile(t *testing.T) {
+func TestClientCredentials_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		d.say(503, `{}`)
@@ -223,7 +223,7 @@ func TestAfterAFailureNobodyAsksForAWhile(t *testing.T) {
 	})
 }
 
-func TestWhatATokenServerSaysIsNotRepeated(t *testing.T) {
+func TestClientCredentials_safeErrors(t *testing.T) {
 	const shown = "hunter2-of-the-server"
 	for name, test := range map[string]struct {
 		status       int
@@ -269,7 +269,7 @@ func TestWhatATokenServerSaysIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestATokenOfUnknownLifeIsReplacedAfterAWhile(t *testing.T) {
+func TestClientCredentials_defaultLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		d.say(200, `{"access_token":"token-%d"}`)
@@ -282,7 +282,7 @@ func TestATokenOfUnknownLifeIsReplacedAfterAWhile(t *testing.T) {
 	})
 }
 
-func TestATokenServerThatNeverAnswersIsNotWaitedForForEver(t *testing.T) {
+func TestClientCredentials_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		d.hold = make(chan struct{})
@@ -294,7 +294,7 @@ func TestATokenServerThatNeverAnswersIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-func TestClosingEndsTheRequestsThatAreOnTheirWay(t *testing.T) {
+func TestClose_cancelsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := open(t, theClient)
 		d.hold = make(chan struct{})
@@ -314,7 +314,7 @@ func TestClosingEndsTheRequestsThatAreOnTheirWay(t *testing.T) {
 	})
 }
 
-func TestTheGrantOfAClientIsItsTokenServerAlone(t *testing.T) {
+func TestClientGrant(t *testing.T) {
 	for address, host := range map[string]string{
 		"https://login.example.com/token":     "login.example.com:443",
 		"https://login.example.com:8443/a/b":  "login.example.com:8443",

@@ -31,8 +31,8 @@ func (h *hall) shows(page *url.URL) (code, mark string) {
 	return found[2], found[1]
 }
 
-// TestAnAnswerIsForOneVisit: of two secrets at one server, and of the next visit.
-func TestAnAnswerIsForOneVisit(t *testing.T) {
+// TestHandleAnswer_otherAuthorization: of two secrets at one server, and of the next visit.
+func TestHandleAnswer_otherAuthorization(t *testing.T) {
 	h := newHall(t)
 	other := h.beside("mail")
 	code, mark := h.shows(h.page("ada"))
@@ -56,7 +56,7 @@ func TestAnAnswerIsForOneVisit(t *testing.T) {
 	}
 }
 
-func TestWhoHasComeBackDoesNotRefuseToOpenThePage(t *testing.T) {
+func TestHandleAnswer_declineAfterReturn(t *testing.T) {
 	h := newHall(t)
 	page := h.page("ada")
 	_, question, _ := h.token("ada", false)
@@ -66,8 +66,8 @@ func TestWhoHasComeBackDoesNotRefuseToOpenThePage(t *testing.T) {
 	h.wantToken("ada", "access-1")
 }
 
-// TestTheTimeToTypeBeginsWithTheCode, and ends.
-func TestTheTimeToTypeBeginsWithTheCode(t *testing.T) {
+// TestConfirmCode_timeoutStart, and ends.
+func TestConfirmCode_timeoutStart(t *testing.T) {
 	h := newHall(t)
 	ada, bob := h.page("ada"), h.page("bob")
 	h.pass(authorizationTimeout - time.Minute)

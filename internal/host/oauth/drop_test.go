@@ -17,7 +17,7 @@ func (c *court) drop(user string, want int) {
 	}
 }
 
-func TestADroppedTokenIsOfNoUseAnyMore(t *testing.T) {
+func TestDrop(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.hold("bob", token{value: "other", life: time.Hour})
@@ -33,8 +33,8 @@ func TestADroppedTokenIsOfNoUseAnyMore(t *testing.T) {
 	c.wantAsked("bob", "other", 0)
 }
 
-// TestATokenThatIsDroppedWhileItIsRenewed stays dropped, whatever its server says.
-func TestATokenThatIsDroppedWhileItIsRenewed(t *testing.T) {
+// TestDrop_duringRenewal stays dropped, whatever its server says.
+func TestDrop_duringRenewal(t *testing.T) {
 	for _, code := range []string{"", "server_error", "invalid_grant"} {
 		c := newCourt(t)
 		c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
@@ -53,9 +53,9 @@ func TestATokenThatIsDroppedWhileItIsRenewed(t *testing.T) {
 	}
 }
 
-// TestARowThatIsTakenOutIsNotPutBackByARenewal, as by a client of a definition that
+// TestReplace_rowRemoved, as by a client of a definition that
 // is gone.
-func TestARowThatIsTakenOutIsNotPutBackByARenewal(t *testing.T) {
+func TestReplace_rowRemoved(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	if err := c.vault.Put("ada", nil); err != nil {
@@ -85,7 +85,7 @@ func (v *hurried) Get(user string) ([]byte, error) {
 	return value, err
 }
 
-func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
+func TestDrop_duringLoad(t *testing.T) {
 	c := newCourt(t)
 	v := &hurried{}
 	c.users.vault = v
@@ -102,7 +102,7 @@ func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
+func TestDrop_duringAuthorization(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	other, _ := h.back(h.page("bob"))
@@ -117,8 +117,8 @@ func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
 	h.wantToken("bob", "access-2")
 }
 
-// TestATokenThatIsDroppedBeforeItIsJoinedIsNot: it is about to be kept.
-func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
+// TestDrop_beforeStore: it is about to be kept.
+func TestDrop_beforeStore(t *testing.T) {
 	c := newCourt(t)
 	v, state := c.users.newAuthorization(Caller{User: "ada"})
 	c.users.authorizations[state] = v
@@ -132,7 +132,7 @@ func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
 	}
 }
 
-func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
+func TestTokenCreatedAt_renewal(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	given := c.clock()
@@ -148,9 +148,9 @@ func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
 	}
 }
 
-// TestARenewalLeavesAnotherConsent that came after its own token was dropped, while the
+// TestReplace_newConsent that came after its own token was dropped, while the
 // server of tokens took its time.
-func TestARenewalLeavesAnotherConsent(t *testing.T) {
+func TestReplace_newConsent(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	c.refuse("")

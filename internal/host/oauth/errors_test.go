@@ -15,8 +15,8 @@ func (c *court) wantTold(want ...string) {
 	}
 }
 
-// TestATokenIsToldOfBeforeItIsKept, and once: renewals are the same token.
-func TestATokenIsToldOfBeforeItIsKept(t *testing.T) {
+// TestOnTokenAdded_beforeStore, and once: renewals are the same token.
+func TestOnTokenAdded_beforeStore(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	c.wantTold()
@@ -28,9 +28,9 @@ func TestATokenIsToldOfBeforeItIsKept(t *testing.T) {
 	c.wantTold("k ada joined false")
 }
 
-// TestATokenThatCannotBeToldOfIsNotUsed, nor kept, wherever its user comes back; nor is
+// TestOnTokenAdded_error, nor kept, wherever its user comes back; nor is
 // one told of that no code has joined yet.
-func TestATokenThatCannotBeToldOfIsNotUsed(t *testing.T) {
+func TestOnTokenAdded_error(t *testing.T) {
 	c := newCourt(t)
 	c.untold = errors.New("the disk is full")
 	_, page, _ := c.get("ada")
@@ -52,8 +52,8 @@ func TestATokenThatCannotBeToldOfIsNotUsed(t *testing.T) {
 	h.wantKept(0)
 }
 
-// TestALostTokenIsToldOf, with why: renewals that only fail for now lose none.
-func TestALostTokenIsToldOf(t *testing.T) {
+// TestOnTokenLost, with why: renewals that only fail for now lose none.
+func TestOnTokenLost(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
 	c.come(allow(page))

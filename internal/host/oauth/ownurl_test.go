@@ -2,8 +2,8 @@ package oauth
 
 import "testing"
 
-// TestOnlyTheServerLeadsUsersToItsPages, however their addresses are written.
-func TestOnlyTheServerLeadsUsersToItsPages(t *testing.T) {
+// TestIsOwnURL, however their addresses are written.
+func TestIsOwnURL(t *testing.T) {
 	h := newHall(t)
 	issuer := h.users.broker
 	for address, want := range map[string]bool{

@@ -42,7 +42,7 @@ func failureIn(err error) string {
 	return failure
 }
 
-func TestAfterAFailureATokenOfAUserIsNotRenewedForAWhile(t *testing.T) {
+func TestUserTokens_backoff(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	c.refuse("server_error")
@@ -73,13 +73,13 @@ func (v lateVault) Get(user string) ([]byte, error) {
 	return value, err
 }
 
-func TestATokenThatComesWhileTheVaultIsReadStays(t *testing.T) {
+func TestLoad_newerToken(t *testing.T) {
 	c := newCourt(t)
 	c.users.vault = lateVault{&c.vault, func() { c.hold("ada", token{value: "new", life: time.Hour}) }}
 	c.wantAsked("ada", "new", 0)
 }
 
-func TestATokenThatComesWhileAnOldOneIsRefusedStays(t *testing.T) {
+func TestForget_newerToken(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "new", life: time.Hour, refresh: "new"})
 	if token, err := c.users.forget("ada", storedToken{Access: "old", Refresh: "old"}, LossRejected); token != "new" || err != nil || c.vault.kept["ada"] == nil {
@@ -87,7 +87,7 @@ func TestATokenThatComesWhileAnOldOneIsRefusedStays(t *testing.T) {
 	}
 }
 
-func TestATokenOfAUserThatAHostRefusesIsRenewedOnceAMinute(t *testing.T) {
+func TestUserTokens_unauthorized(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	c.hold("grace", token{value: "hers", life: time.Hour, refresh: "other"})
@@ -107,7 +107,7 @@ func TestATokenOfAUserThatAHostRefusesIsRenewedOnceAMinute(t *testing.T) {
 	c.wantAsked("grace", "hers", 2)
 }
 
-func TestARefusedTokenThatCannotBeRenewedIsForgotten(t *testing.T) {
+func TestUserTokens_unauthorizedWithoutRefresh(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.hold("grace", token{value: "hers", life: time.Hour})
@@ -120,8 +120,8 @@ func TestARefusedTokenThatCannotBeRenewedIsForgotten(t *testing.T) {
 	c.wantAsked("grace", "hers", 0)
 }
 
-// TestATokenOfThisMachineStaysThere, though somebody else speaks as the same user.
-func TestATokenOfThisMachineStaysThere(t *testing.T) {
+// TestToken_remoteUser, though somebody else speaks as the same user.
+func TestToken_remoteUser(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "hers", life: time.Hour})
 	if token, err := c.users.Token(WithCaller(t.Context(), Caller{User: "ada", SupportsForms: true})); token != "" || !errors.Is(err, errRemoteUser) {
@@ -130,7 +130,7 @@ func TestATokenOfThisMachineStaysThere(t *testing.T) {
 	c.wantAsked("ada", "hers", 0)
 }
 
-func TestAClientWithoutFormsIsSentNowhereByTheVisitOfAnother(t *testing.T) {
+func TestToken_withoutFormsDuringAuthorization(t *testing.T) {
 	h := newHall(t)
 	page := h.page("ada")
 	late, cancel := context.WithTimeout(t.Context(), requestTimeout)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNoWayOfWritingURLsOrHTMLShowsAValue(t *testing.T) {
+func TestRedact_urlAndHTML(t *testing.T) {
 	const value = `it's <a/b> & "c"+d~!`
 	v := newRedactor(map[string][]secretForms{"n": {newSecretForms(value)}})
 	for _, shown := range []string{
@@ -22,7 +22,7 @@ func TestNoWayOfWritingURLsOrHTMLShowsAValue(t *testing.T) {
 	}
 }
 
-func TestNoWayOfWritingJSONShowsAValue(t *testing.T) {
+func TestRedact_json(t *testing.T) {
 	for value, shown := range map[string][]string{
 		"aws/Secret/Key":  {`{"a":"aws\/Secret\/Key"}`},
 		`pa"ss\word-42`:   {`{"a":"pa\"ss\\word-42"}`, `"{\"a\":\"pa\\\"ss\\\\word-42\"}"`},

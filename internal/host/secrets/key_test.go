@@ -8,7 +8,7 @@ import (
 
 // A call that began before a reload must not carry the new secret to where only
 // the old one was meant to go.
-func TestAKeyKeepsNamingTheDefinitionThatIsGone(t *testing.T) {
+func TestKey_removedDefinition(t *testing.T) {
 	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return "value-of-" + name, true }})
 	dev, prod := secrets.Definition{Name: "tok", Env: "DEV"}, secrets.Definition{Name: "tok", Env: "PROD"}
 	store.Set([]secrets.Definition{dev})

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-func TestVariablesAndFilesAreHiddenBeforeTheirFirstUse(t *testing.T) {
+func TestPreload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	write := func(value string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestVariablesAndFilesAreHiddenBeforeTheirFirstUse(t *testing.T) {
 	shows("env-third file-third env-first file-first", "[secret:e] [secret:f] [secret:e] [secret:f]")
 }
 
-func TestWhatCannotBeReadHidesNothingAndIsAnErrorToWhoAsks(t *testing.T) {
+func TestPreload_unreadable(t *testing.T) {
 	reads := 0
 	s := New(Options{ReadFile: func(string) ([]byte, error) { reads++; return nil, errors.New("no") }})
 	s.Set([]Definition{{Name: "f", File: "/run/gone"}})
@@ -80,7 +80,7 @@ func TestWhatCannotBeReadHidesNothingAndIsAnErrorToWhoAsks(t *testing.T) {
 	}
 }
 
-func TestNoTextPassesWhileAnotherLooks(t *testing.T) {
+func TestPreload_concurrent(t *testing.T) {
 	const loads, readers = 20, 8
 	value := func(i int) string { return "value-of-load-" + string(rune('a'+i)) }
 	var mu sync.Mutex
@@ -107,9 +107,9 @@ func TestNoTextPassesWhileAnotherLooks(t *testing.T) {
 	}
 }
 
-// TestADiskThatDoesNotAnswerHoldsUpNobodyForLong, and what it holds is hidden once
+// TestPreload_timeout, and what it holds is hidden once
 // it does.
-func TestADiskThatDoesNotAnswerHoldsUpNobodyForLong(t *testing.T) {
+func TestPreload_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
 		s := New(Options{

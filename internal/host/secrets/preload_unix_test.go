@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestLookingWaitsForNoPipe(t *testing.T) {
+func TestPreload_pipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip("SKIPPED: no pipe can be made here: ", err)

@@ -30,7 +30,7 @@ func holding(t *testing.T, values ...string) *Store {
 	return s
 }
 
-func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+func TestRedact_truncated(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
 	s := holding(t, "hunter2") // of 14 bytes in hexadecimal, which no form is longer than
 	for text, want := range map[string]string{
@@ -53,8 +53,8 @@ func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
 	}
 }
 
-// TestBytesAreHiddenAsTextIs, wherever values overlap each other and themselves.
-func TestBytesAreHiddenAsTextIs(t *testing.T) {
+// TestRedactBytes, wherever values overlap each other and themselves.
+func TestRedactBytes(t *testing.T) {
 	s := holding(t, "aabaab", "abaa", "baabb", "bbbb")
 	r := rand.New(rand.NewPCG(1, 2))
 	hidden := 0
@@ -76,8 +76,8 @@ func TestBytesAreHiddenAsTextIs(t *testing.T) {
 	}
 }
 
-// TestNoValueCoversAPartOfAnother, whether both are secrets or a caller has chosen one.
-func TestNoValueCoversAPartOfAnother(t *testing.T) {
+// TestRedact_overlapping, whether both are secrets or a caller has chosen one.
+func TestRedact_overlapping(t *testing.T) {
 	s := holding(t, "sk_live_AB12CD", "AB12CDEF")
 	if got := s.Redact("a sk_live_AB12CDEF, AB12CDEF"); got != "a [secret:a], [secret:b]" {
 		t.Errorf("got %s", got)
@@ -91,7 +91,7 @@ func TestNoValueCoversAPartOfAnother(t *testing.T) {
 	}
 }
 
-func TestAValueIsHiddenInEveryForm(t *testing.T) {
+func TestRedact_forms(t *testing.T) {
 	s := holding(t, password)
 	jsoned, err := json.Marshal(password)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestAValueIsHiddenInEveryForm(t *testing.T) {
 	}
 }
 
-func TestBase64OfEveryNeighbourhoodIsHidden(t *testing.T) {
+func TestRedact_base64(t *testing.T) {
 	s := holding(t, "canary-0123456789")
 	for before := range 16 {
 		for after := range 16 {
@@ -139,14 +139,14 @@ func TestBase64OfEveryNeighbourhoodIsHidden(t *testing.T) {
 	}
 }
 
-func TestTheLongerValueIsHiddenFirst(t *testing.T) {
+func TestRedact_longestFirst(t *testing.T) {
 	s := holding(t, "hunter22", "hunter22-and-more")
 	if got := s.Redact("hunter22-and-more hunter22"); got != "[secret:b] [secret:a]" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestOldValuesStayHidden(t *testing.T) {
+func TestRedact_oldValues(t *testing.T) {
 	value := ""
 	s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
 	for i := range 3 * maxOldValues {
@@ -167,7 +167,7 @@ func TestOldValuesStayHidden(t *testing.T) {
 	}
 }
 
-func TestShortValuesAreNotHidden(t *testing.T) {
+func TestRedact_shortValues(t *testing.T) {
 	s := holding(t, "abc", "abcd")
 	if got := s.Redact("abc"); got != "abc" {
 		t.Errorf("got %q", got)
@@ -177,7 +177,7 @@ func TestShortValuesAreNotHidden(t *testing.T) {
 	}
 }
 
-func TestTextWithoutSecretsCostsNothing(t *testing.T) {
+func TestRedact_allocations(t *testing.T) {
 	s := holding(t, password, "another-one")
 	line := strings.Repeat("nothing to see here ", 20)
 	b := []byte(line)
@@ -189,7 +189,7 @@ func TestTextWithoutSecretsCostsNothing(t *testing.T) {
 	}
 }
 
-func FuzzNoValueIsLeft(f *testing.F) {
+func FuzzRedact(f *testing.F) {
 	f.Add("hunter22", "before ", " after")
 	f.Add(password, "%", "=")
 	f.Add("aaaa", "aa", "a")
@@ -237,7 +237,7 @@ func containsAny(s string, forms []string) bool {
 	return false
 }
 
-func BenchmarkRedactALogLine(b *testing.B) {
+func BenchmarkRedactLogLine(b *testing.B) {
 	values := map[string][]secretForms{}
 	for i := range 20 {
 		values[fmt.Sprint(i)] = []secretForms{newSecretForms(fmt.Sprintf("secret-value-number-%d", i))}

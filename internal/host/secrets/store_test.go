@@ -32,7 +32,7 @@ func outside() Options {
 	}
 }
 
-func TestASecretIsWhatItsSourceHolds(t *testing.T) {
+func TestResolve_sources(t *testing.T) {
 	rows := []struct {
 		name string
 		def  Definition
@@ -60,7 +60,7 @@ func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 	}
 }
 
-func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
+func TestResolve_size(t *testing.T) {
 	for _, value := range []string{"", "\n", "\r\n\n", strings.Repeat("x", MaxValue+1)} {
 		s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
 		s.Set([]Definition{{Name: "s", Env: "V"}})
@@ -71,7 +71,7 @@ func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
 	}
 }
 
-func TestAStoreWithoutDoorsHasNoEnvironment(t *testing.T) {
+func TestNew_defaults(t *testing.T) {
 	t.Setenv("MCPD_TEST_SECRET", "value")
 	s := New(Options{})
 	s.Set([]Definition{{Name: "s", Env: "MCPD_TEST_SECRET"}})
@@ -80,14 +80,14 @@ func TestAStoreWithoutDoorsHasNoEnvironment(t *testing.T) {
 	}
 }
 
-func TestAnUndefinedSecretIsAnError(t *testing.T) {
+func TestResolve_undefined(t *testing.T) {
 	_, err := New(Options{}).Resolve(t.Context(), "s")
 	if want := `secret "s" is not defined`; text(err) != want {
 		t.Errorf("error is %q, want %q", text(err), want)
 	}
 }
 
-func TestFilesAreReadFromTheDisk(t *testing.T) {
+func TestResolve_file(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestFilesAreReadFromTheDisk(t *testing.T) {
 	}
 }
 
-func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
+func TestResolve_cached(t *testing.T) {
 	reads, value := 0, "first"
 	s := New(Options{LookupEnv: func(string) (string, bool) { reads++; return value, true }})
 	for _, want := range []string{"first", "second"} {
@@ -119,7 +119,7 @@ func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
 	}
 }
 
-func TestAFailureIsNotRemembered(t *testing.T) {
+func TestResolve_failureNotCached(t *testing.T) {
 	set := false
 	s := New(Options{LookupEnv: func(string) (string, bool) { return "value", set }})
 	s.Set([]Definition{{Name: "s", Env: "V"}})
@@ -132,7 +132,7 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
+func TestResolve_concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		s := New(Options{RunCommand: func(context.Context, []string, []string) ([]byte, error) {
@@ -156,7 +156,7 @@ func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 	})
 }
 
-func TestACallerDoesNotWaitForAnotherBeyondItsDeadline(t *testing.T) {
+func TestResolve_deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{RunCommand: func(ctx context.Context, _, _ []string) ([]byte, error) {
 			<-ctx.Done()

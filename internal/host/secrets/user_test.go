@@ -21,8 +21,8 @@ func (safe) Put(string, []byte) error { return nil }
 
 func (safe) Replace(string, []byte, func([]byte) bool) (bool, error) { return true, nil }
 
-// TestTokensOfManyUsersStayHidden, as their calls run side by side.
-func TestTokensOfManyUsersStayHidden(t *testing.T) {
+// TestRedact_userTokens, as their calls run side by side.
+func TestRedact_userTokens(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
 	s := New(Options{Tokens: tokens, NewVault: func(string) oauth.Vault { return safe{} }})
@@ -41,9 +41,9 @@ func TestTokensOfManyUsersStayHidden(t *testing.T) {
 	}
 }
 
-// TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast, also when the definition by
+// TestRedact_userTokensLRU, also when the definition by
 // which one of them comes is an old one.
-func TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast(t *testing.T) {
+func TestRedact_userTokensLRU(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
 	s := New(Options{Tokens: tokens, NewVault: func(string) oauth.Vault { return safe{} }})
@@ -76,9 +76,9 @@ func TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast(t *testing.T) {
 	}
 }
 
-// BenchmarkTokensOfUsersInTurn has more users call in turn than have their tokens
+// BenchmarkUserTokens has more users call in turn than have their tokens
 // hidden, so that each call hides one.
-func BenchmarkTokensOfUsersInTurn(b *testing.B) {
+func BenchmarkUserTokens(b *testing.B) {
 	for _, size := range []int{40, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := New(Options{})
