@@ -160,14 +160,14 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unknown},
 		"a host that fails":                   {out: failed(scripting.HostPanic), want: unknown},
 		"a fault":                             {err: errors.New("a fault"), want: unknown},
-		"a death of memory":                   {dead: &deathError{cause: endMemory, left: 1}, want: unruly},
-		"a death of memory beside another":    {dead: &deathError{cause: endMemory, left: 2}, want: unknown},
-		"a death that it missed":              {dead: &deathError{cause: endOverdue, missed: true}, ctx: over, held: true, want: unknown},
-		"a death of another that held on":     {dead: &deathError{cause: endOverdue}, held: true, want: unknown},
-		"a death since it held on":            {dead: &deathError{cause: endOverdue}, ctx: over, held: true, want: unruly},
-		"a death since another did, too late": {dead: &deathError{cause: endOverdue}, ctx: over, waits: true, want: unknown},
-		"a death of memory while it waited":   {dead: &deathError{cause: endMemory, oldest: 1}, waits: true, want: unknown},
-		"a death while all waited":            {dead: &deathError{cause: endUnknown}, waits: true, want: unknown},
+		"a death of memory":                   {dead: &deathError{exit: exit{cause: endMemory, left: 1}}, want: unruly},
+		"a death of memory beside another":    {dead: &deathError{exit: exit{cause: endMemory, left: 2}}, want: unknown},
+		"a death that it missed":              {dead: &deathError{exit: exit{cause: endOverdue}, missed: true}, ctx: over, held: true, want: unknown},
+		"a death of another that held on":     {dead: &deathError{exit: exit{cause: endOverdue}}, held: true, want: unknown},
+		"a death since it held on":            {dead: &deathError{exit: exit{cause: endOverdue}}, ctx: over, held: true, want: unruly},
+		"a death since another did, too late": {dead: &deathError{exit: exit{cause: endOverdue}}, ctx: over, waits: true, want: unknown},
+		"a death of memory while it waited":   {dead: &deathError{exit: exit{cause: endMemory, oldest: 1}}, waits: true, want: unknown},
+		"a death while all waited":            {dead: &deathError{exit: exit{cause: endUnknown}}, waits: true, want: unknown},
 	} {
 		f := &flight{quick: test.quick}
 		if f.guard.ctx = test.ctx; test.ctx == nil {

@@ -14,10 +14,10 @@ import (
 func (p *process) kill(why cause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cause != endless {
+	if p.exit.cause != endless {
 		return
 	}
-	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
+	p.exit = exit{cause: why, left: len(p.flights), oldest: p.longest()}
 	_ = p.cmd.Process.Kill()
 	close(p.doomed)
 	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
@@ -49,13 +49,9 @@ const (
 
 // deathError says that a process ended before a call of it.
 type deathError struct {
-	cause cause
-	left  int // how many calls it had
-	ever  int // how many it has had since it was started
-	// oldest is since when the call computed that did so for the longest time; 0
-	// when none did.
-	oldest int64
-	words  string
+	exit
+	ever  int // calls since the start of the process
+	words string
 	// missed says that the call was not among those: it came too late.
 	missed bool
 }
@@ -73,7 +69,7 @@ func (e *deathError) Error() string {
 func (p *process) death() *deathError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &deathError{cause: p.cause, left: p.left, ever: p.ever, oldest: p.oldest, words: p.last.String()}
+	return &deathError{exit: p.exit, ever: p.ever, words: p.last.String()}
 }
 
 // missed is the death of a process that had ended before a call was in it.

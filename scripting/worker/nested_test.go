@@ -190,7 +190,7 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	ended := 0
 	for p := range all {
 		p.mu.Lock()
-		if p.cause == endRested {
+		if p.exit.cause == endRested {
 			ended++
 		}
 		p.mu.Unlock()

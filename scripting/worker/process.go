@@ -19,64 +19,77 @@ import (
 // lastWait is how long the last words of a process that has ended may take.
 const lastWait = time.Second
 
-// process runs calls, as this program sees it.
+// process is a worker process as its parent sees it.
 type process struct {
-	// fixed at creation
+	child
+	placement
+	programCache
+	reader pipeReader
+	callTable
+	looks *atomic.Int64 // the looks of the executor
+}
+
+// child is the process of the operating system with its streams. Fixed at creation.
+type child struct {
 	cmd    *exec.Cmd
 	stream stream
 	wire   wire
-	doomed chan struct{} // closed once the process is killed
-	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
-	words  io.ReadCloser // its standard error
+	words  io.ReadCloser // standard error
 	last   lastWords
+	doomed chan struct{} // closed when the process is killed
+	over   chan struct{} // closed when reading has failed, as after the exit
+	dead   chan struct{} // closed after the exit, when all output was handled
+}
 
-	// looks counts those of the executor.
-	looks *atomic.Int64
-	// busy is how many calls compute: the others wait for their host.
-	busy atomic.Int64
-
-	// guarded by the mutex of the executor
-	memory  int64         // how much it may have, in bytes; 0 before it is given any
-	allowed time.Duration // how much processor time it may spend
+// placement is what the scheduler decides by. The mutex of the executor guards it.
+type placement struct {
+	memory  int64         // memory limit in bytes; 0 before the process has one
+	allowed time.Duration // limit of processor time
 	calls   int
-	alone   bool
-	proven  bool // the programs of its calls are
-	// apart is the owner of its calls when they share it with no others; nil otherwise.
-	apart *owner
-	rests int // looks since it had calls
-	// stuck says that a call computes for so long that others had better go elsewhere.
-	stuck bool
-	// drained says that it gets no more calls, and ends with those that it has.
-	drained bool
+	alone   bool   // its call shares the process with no other
+	proven  bool   // the programs of its calls are proven
+	apart   *owner // owner of all its calls, if they share it with no other owner; else nil
+	rests   int    // looks since the last call
+	stuck   bool   // a call computes for so long that other calls prefer other processes
+	drained bool   // takes no more calls, and exits after the calls that it has
+}
 
-	teaching sync.Mutex // is held while a call and its program are sent, which may take long
-	// guarded by teaching
-	programs  map[[32]byte]int64 // the weights of those that the process has
-	taught    [][32]byte         // these, the oldest first
-	weight    int64              // their sum
-	maxTaught int64              // the bound of that
+// programCache has the programs that a process has loaded. The mutex teaching guards it.
+type programCache struct {
+	teaching  sync.Mutex         // held while a call and its program are sent, which may take long
+	programs  map[[32]byte]int64 // program hash to weight in bytes
+	taught    [][32]byte         // keys of programs, oldest first
+	weight    int64              // sum of the weights
+	maxTaught int64              // limit of weight
+}
 
-	reader pipeReader
-	over   chan struct{} // closed once reading has failed, as it does when the process has ended
+// callTable has the calls in a process that have no outcome yet.
+type callTable struct {
+	busy atomic.Int64 // calls that compute; the others wait for their host
 
-	mu      sync.Mutex
-	flights map[uint64]*flight // those that have no outcome yet
-	// abandoned says that nothing counts any more that has not been read.
-	abandoned bool
-	cause     cause // of its end; endless while it lives
-	// left is how many calls it had when it ended, and ever how many it has had.
-	left, ever int
-	// oldest is the look from which on the one computed then that did so for the
-	// longest time; 0 when none did.
-	oldest int64
+	// guarded by mu
+	mu        sync.Mutex
+	flights   map[uint64]*flight
+	ever      int  // calls since the start
+	abandoned bool // output that was not read yet is dropped
+	exit      exit
+}
+
+// exit is the state of a process when it was killed or exited by itself.
+type exit struct {
+	cause  cause // endless while the process lives
+	left   int   // calls in the process
+	oldest int64 // look at which the longest computing call started to compute; 0 if none did
 }
 
 // start starts a process without an environment, which waits to be given its
 // memory. The caller holds mu.
 func (e *Executor) start() (*process, error) {
 	p := &process{
-		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
-		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
+		child:        child{doomed: make(chan struct{}), over: make(chan struct{}), dead: make(chan struct{})},
+		programCache: programCache{programs: map[[32]byte]int64{}},
+		callTable:    callTable{flights: map[uint64]*flight{}},
+		looks:        &e.looks,
 	}
 	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	ours, theirs, err := connect(p.cmd)
@@ -146,7 +159,7 @@ func (p *process) longest() (oldest int64) {
 func (p *process) board(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cause != endless {
+	if p.exit.cause != endless {
 		return false
 	}
 	p.flights[f.id] = f

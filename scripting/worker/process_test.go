@@ -168,7 +168,10 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &flight{id: 1, frames: make(chan frame, 1)}
-	p := &process{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
+	p := &process{
+		child:     child{stream: ours, doomed: make(chan struct{}), over: make(chan struct{})},
+		callTable: callTable{flights: map[uint64]*flight{1: f}},
+	}
 	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
 	read := make(chan struct{})
 	go func() { p.readFor(f); close(read) }()

@@ -197,7 +197,7 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 
 // TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
 func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
-	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
+	dead := deathError{exit: exit{cause: endUnknown, left: 1}, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
 	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
 		t.Errorf("got %v", f)
 	}
@@ -256,7 +256,7 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
 func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
-	stuck, other := &process{stuck: true}, &process{}
+	stuck, other := &process{placement: placement{stuck: true}}, &process{}
 	stuck.busy.Store(1)
 	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
 		other.busy.Store(busy)
