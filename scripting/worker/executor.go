@@ -98,44 +98,49 @@ func (o Options) withDefaults() Options {
 // is killed, and the other calls in it are run again elsewhere, where their
 // journals answer what they had asked. It is a [scripting.Executor].
 type Executor struct {
-	// Fixed at creation.
-	path    string
-	argv    []string
+	// fixed at creation
+	command command
 	options Options
+	room    *admission // admits calls that compute
 
-	mu        sync.Mutex
-	processes []*process
-	spare     *process // waits to be given its memory, so that a process which is needed need not be started
-	asked     *process // the first process until it has answered or has a call: its end is an error of Report alone
-	bare      bool     // the spare was taken, and the next look prepares another: who makes one call needs none
-	waiting   []*waiter
-	placed    uint64 // calls that waited for a process and got one
-	// spared are the nested calls that have a process beyond the bound, by their depth.
-	spared map[int]*flight
-	closed bool
-	// counts has what has become of processes and calls since the beginning.
-	counts scripting.Workers
-
-	watching *time.Timer // nil while there are no processes
-	// watchdog looks after the stays of calls in processes.
-	watchdog watchdog.Watchdog
-	// looks counts the looks at the processes, from 1 on.
-	looks atomic.Int64
-	// room is that of calls that compute.
-	room *admission
-	// passed is how many bytes the host calls pass that wait for their answers.
-	passed atomic.Int64
-	// resident returns how many bytes of memory a process has beside its program; 0 when
-	// that is not known.
-	resident func(pid int) int64
-	// allowance is fixed at creation (see [allowance]), and spent returns how much
-	// processor time a process has spent.
-	allowance time.Duration
-	spent     func(pid int) (time.Duration, error)
-
+	scheduler
+	monitor
 	history  history
+	passed   atomic.Int64 // bytes of the arguments of pending host calls, of all calls
 	lastCall atomic.Uint64
 	reaping  sync.WaitGroup
+}
+
+// command is the program that worker processes run.
+type command struct {
+	path string
+	argv []string
+}
+
+// scheduler has the processes of an executor and the calls that wait for one.
+type scheduler struct {
+	mu        sync.Mutex
+	processes []*process
+	spare     *process // started in advance; has no memory limit yet
+	asked     *process // first process until it has reported or has a call; only Report returns the error of its exit
+	bare      bool     // the spare was taken, and the next look starts another: a program that makes one call needs none
+	waiting   []*waiter
+	placed    uint64          // calls that waited for a process and got one
+	spared    map[int]*flight // nested calls with a process beyond the limit, by depth
+	closed    bool
+	counts    scripting.Workers // events since the start
+}
+
+// monitor checks processes at intervals.
+type monitor struct {
+	watching *time.Timer       // nil while there are no processes; guarded by the mutex of the scheduler
+	watchdog watchdog.Watchdog // checks the guards of calls
+	looks    atomic.Int64      // checks of the processes, from 1
+
+	// fixed at creation
+	resident  func(pid int) int64                  // returns bytes of memory beside the program; 0 if unknown
+	allowance time.Duration                        // processor time that a process gets at a time (see [allowance])
+	spent     func(pid int) (time.Duration, error) // returns processor time of a process
 }
 
 // NewExecutor returns an executor whose processes run the program at path with
@@ -143,9 +148,12 @@ type Executor struct {
 // error says that no process can be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, o.Patience)}
 	size := sizeOf(path)
-	e.resident = func(pid int) int64 { return resident(pid, size) }
+	e := &Executor{
+		command: command{path, argv}, options: o, room: newAdmission(o.Computing, o.Patience),
+		scheduler: scheduler{spared: map[int]*flight{}},
+		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, allowance: allowance(), spent: sandbox.Spent},
+	}
 	e.looks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()

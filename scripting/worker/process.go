@@ -91,7 +91,7 @@ func (e *Executor) start() (*process, error) {
 		callTable:    callTable{flights: map[uint64]*flight{}},
 		looks:        &e.looks,
 	}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
+	p.cmd = &exec.Cmd{Path: e.command.path, Args: e.command.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
-	e.path = "/nowhere/mcpd"
+	e.command.path = "/nowhere/mcpd"
 	e.mu.Unlock()
 	first := taken(t, e, false)
 	first.busy.Add(1)
@@ -112,7 +112,7 @@ func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
-	e.path = "/nowhere/mcpd"
+	e.command.path = "/nowhere/mcpd"
 	spare := e.spare
 	e.mu.Unlock()
 	spare.kill(endUnknown)
