@@ -125,8 +125,8 @@ type scheduler struct {
 	asked     *process // first process until it has reported or has a call; only Report returns the error of its exit
 	bare      bool     // the spare was taken, and the next look starts another: a program that makes one call needs none
 	waiting   []*waiter
-	placed    uint64          // calls that waited for a process and got one
-	spared    map[int]*flight // nested calls with a process beyond the limit, by depth
+	placed    uint64             // calls that waited for a process and got one
+	spared    map[int]*execution // nested calls with a process beyond the limit, by depth
 	closed    bool
 	counts    scripting.Workers // events since the start
 }
@@ -151,7 +151,7 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	size := sizeOf(path)
 	e := &Executor{
 		command: command{path, argv}, options: o, room: newAdmission(o.Computing, o.Patience),
-		scheduler: scheduler{spared: map[int]*flight{}},
+		scheduler: scheduler{spared: map[int]*execution{}},
 		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, allowance: allowance(), spent: sandbox.Spent},
 	}
 	e.looks.Store(1)
@@ -192,19 +192,19 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, l, &e.passed)
+	x, err := newExecution(c, h, l, &e.passed)
 	if err != nil {
 		l.end()
 		return scripting.Outcome{}, err
 	}
 	defer func() {
-		f.land()
-		out.Stdout = f.recorder.Stdout()
+		x.land()
+		out.Stdout = x.recorder.Stdout()
 	}()
 	alone := false
 	lost := 0
 	for {
-		out, dead, err := e.attempt(ctx, f, alone)
+		out, dead, err := e.attempt(ctx, x, alone)
 		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
 			return scripting.Outcome{Failure: failure}, nil
 		}
@@ -214,13 +214,13 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		case dead == nil:
 			return out, nil
 		case dead.blames(alone):
-			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
+			return scripting.Outcome{Failure: dead.failure(x.memory(e.options))}, nil
 		}
 		if !dead.missed {
 			lost++
 		}
-		alone = alone || dead.suspects(f) || lost >= maxShared
-		failure, err := f.collect(ctx)
+		alone = alone || dead.suspects(x) || lost >= maxShared
+		failure, err := x.collect(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err
 		}
@@ -239,21 +239,21 @@ func (e *Executor) recordOf(program [32]byte, once bool) record {
 }
 
 // attempt runs a call in one process, which may be dead in the end.
-func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), once: isOnce(f.call.Program)}
-	if f.call.Kin != nil {
-		n.nested = f
+func (e *Executor) attempt(ctx context.Context, x *execution, alone bool) (out scripting.Outcome, dead *deathError, err error) {
+	n := need{owner: x.lane.owner, memory: x.memory(e.options), alone: alone, program: x.call.Program.Hash(), once: isOnce(x.call.Program)}
+	if x.call.Kin != nil {
+		n.nested = x
 	}
 	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, n, f.says(e.looks.Load(), out, dead, err)) }()
-	f.id = e.lastCall.Add(1)
-	f.guard = guard{ctx: ctx, process: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
-	e.watchdog.Watch(&f.guard)
-	defer e.watchdog.Unwatch(&f.guard)
-	out, err = f.fly(ctx, p, e.options.Grace)
+	defer func() { e.release(p, n, x.says(e.looks.Load(), out, dead, err)) }()
+	x.id = e.lastCall.Add(1)
+	x.guard = guard{ctx: ctx, process: p, id: x.id, grace: e.options.Grace, words: &e.reaping}
+	e.watchdog.Watch(&x.guard)
+	defer e.watchdog.Unwatch(&x.guard)
+	out, err = x.fly(ctx, p, e.options.Grace)
 	if errors.As(err, &dead) {
 		return out, dead, nil
 	}

@@ -117,7 +117,7 @@ func FuzzOutcomes(f *testing.F) {
 	f.Add((&outcomeFrame{outcome: append([]byte{1, '{'}, bytes.Repeat([]byte("["), 200)...)}).append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		room := newAdmission(1, time.Second).of(unknown)
-		call, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+		call, err := newExecution(scripting.Call{}, nil, room, &atomic.Int64{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,14 +69,14 @@ func (h *history) learn(program [32]byte, said record) {
 // That is nothing where it ended while the call waited for its host, hardly was
 // there, for what others did or may have done there, or since the client wanted no more
 // and the body obeyed.
-func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
-	since := f.since.Load()
+func (x *execution) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
+	since := x.since.Load()
 	held := since != 0 && look-since >= holds
 	switch {
 	case err != nil, dead != nil && dead.missed:
 		return unknown
 	case dead != nil:
-		if since != 0 && dead.left == 1 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
+		if since != 0 && dead.left == 1 && dead.suspects(x) || held && dead.cause == endOverdue && x.guard.ctx.Err() != nil {
 			return unruly
 		}
 		return unknown
@@ -93,7 +93,7 @@ func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err e
 			return unknown
 		}
 	}
-	if f.quick {
+	if x.quick {
 		return quick
 	}
 	return proven

@@ -169,18 +169,18 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 		"a death of memory while it waited":   {dead: &deathError{exit: exit{cause: endMemory, oldest: 1}}, waits: true, want: unknown},
 		"a death while all waited":            {dead: &deathError{exit: exit{cause: endUnknown}}, waits: true, want: unknown},
 	} {
-		f := &flight{quick: test.quick}
-		if f.guard.ctx = test.ctx; test.ctx == nil {
-			f.guard.ctx = lazyctx.WithCancel(t.Context())
+		x := &execution{attempt: attempt{quick: test.quick}}
+		if x.guard.ctx = test.ctx; test.ctx == nil {
+			x.guard.ctx = lazyctx.WithCancel(t.Context())
 		}
 		if !test.waits {
-			f.since.Store(10)
+			x.since.Store(10)
 		}
 		look := int64(10)
 		if test.held {
 			look += holds
 		}
-		if got := f.says(look, test.out, test.dead, test.err); got != test.want {
+		if got := x.says(look, test.out, test.dead, test.err); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}

@@ -26,22 +26,22 @@ const (
 
 // take takes a frame from the process in; ended says that it was the last. An
 // error is the process's.
-func (f *flight) take(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
+func (x *execution) take(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
 	switch fr.kind {
 	case frameOutcome:
-		out, err = f.ended(fr.content)
+		out, err = x.ended(fr.content)
 		return out, true, err
 	case frameDrop:
-		failure, err := f.dropped(fr.content)
+		failure, err := x.dropped(fr.content)
 		return scripting.Outcome{Failure: failure}, failure != nil, err
 	}
 	h, err := readHost(fr.content)
 	if err != nil {
 		return out, false, err
 	}
-	failure, err := f.recorder.Follow(h.tail, false)
+	failure, err := x.recorder.Follow(h.tail, false)
 	if failure == nil && err == nil {
-		failure, err = f.recorder.Began(h.seq, h.op, h.payload)
+		failure, err = x.recorder.Began(h.seq, h.op, h.payload)
 	}
 	if err == nil {
 		err = gated(h.payload)
@@ -55,46 +55,46 @@ func (f *flight) take(p *process, fr frame) (out scripting.Outcome, ended bool, 
 	case message && len(h.payload) > maxMessage:
 		return out, false, errWire
 	case message:
-		if scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload).Panicked() {
+		if scripting.AskHost(x.asking, x.host, h.seq, h.op, h.payload).Panicked() {
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.HostPanic, Message: "the host failed at " + h.op}}, true, nil
 		}
 		return out, false, nil
-	case f.passed+len(h.payload) > maxPassed:
+	case x.passed+len(h.payload) > maxPassed:
 		return scripting.Outcome{Failure: tooMuchPassed("the body", maxPassed)}, true, nil
-	case f.passed+len(h.payload) > fairPassed && f.passedByAll.Load()+int64(len(h.payload)) > maxPassedByAll:
+	case x.passed+len(h.payload) > fairPassed && x.passedByAll.Load()+int64(len(h.payload)) > maxPassedByAll:
 		return scripting.Outcome{Failure: tooMuchPassed("all bodies", maxPassedByAll)}, true, nil
 	}
-	f.ask(p, h)
+	x.ask(p, h)
 	return out, false, nil
 }
 
 // ask asks the host, in its turn. The answer comes over answers.
-func (f *flight) ask(p *process, h hostFrame) {
-	if f.open++; f.open == 1 {
-		f.idle(p)
-		f.since.Store(0)
-		f.lane.leave()
+func (x *execution) ask(p *process, h hostFrame) {
+	if x.open++; x.open == 1 {
+		x.idle(p)
+		x.since.Store(0)
+		x.lane.leave()
 	}
-	if f.answers == nil {
-		f.answers, f.asked = make(chan scripting.Answer), map[int]asking{}
+	if x.answers == nil {
+		x.answers, x.asked = make(chan scripting.Answer), map[int]asking{}
 	}
-	f.asked[h.seq] = asking{lazyctx.WithCancel(f.asking), len(h.payload)}
-	f.passes(len(h.payload))
-	f.queue = append(f.queue, h)
-	f.askNext()
+	x.asked[h.seq] = asking{lazyctx.WithCancel(x.asking), len(h.payload)}
+	x.passes(len(h.payload))
+	x.queue = append(x.queue, h)
+	x.askNext()
 }
 
 // askNext asks the host as long as not too much is asked at once, and the call is
 // not over.
-func (f *flight) askNext() {
-	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
-		h := f.queue[0]
-		f.queue = f.queue[1:]
-		ctx, host := f.asked[h.seq].ctx, scripting.Host(gatedHost{f.host})
+func (x *execution) askNext() {
+	for x.open-len(x.queue) < maxAsked && len(x.queue) > 0 && x.guard.ctx.Err() == nil {
+		h := x.queue[0]
+		x.queue = x.queue[1:]
+		ctx, host := x.asked[h.seq].ctx, scripting.Host(gatedHost{x.host})
 		if ctx.Err() != nil {
 			host = nobody{}
 		}
-		go func() { f.answers <- scripting.AskHost(ctx, host, h.seq, h.op, h.payload) }()
+		go func() { x.answers <- scripting.AskHost(ctx, host, h.seq, h.op, h.payload) }()
 	}
 }
 
@@ -108,47 +108,47 @@ func (nobody) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 
 // dropped cancels a host call that the process says nobody waits for any more. It
 // may have been answered meanwhile. A failure ends the call.
-func (f *flight) dropped(content []byte) (*scripting.Failure, error) {
+func (x *execution) dropped(content []byte) (*scripting.Failure, error) {
 	r := reader{rest: content}
 	seq := r.number()
 	if r.bad || seq > 1<<31 {
 		return nil, errWire
 	}
 	// A run that is begun anew is to know why, before it knows how the call ended.
-	if failure, err := f.recorder.Follow(r.rest, false); failure != nil || err != nil {
+	if failure, err := x.recorder.Follow(r.rest, false); failure != nil || err != nil {
 		return failure, err
 	}
-	if a, open := f.asked[int(seq)]; open {
+	if a, open := x.asked[int(seq)]; open {
 		a.ctx.Cancel(nil)
 	}
 	return nil, nil
 }
 
-func (f *flight) drop() {
-	dropped := len(f.queue)
-	f.queue = nil
-	if f.open -= dropped; f.open == 0 && dropped > 0 {
-		f.lane.resume()
+func (x *execution) drop() {
+	dropped := len(x.queue)
+	x.queue = nil
+	if x.open -= dropped; x.open == 0 && dropped > 0 {
+		x.lane.resume()
 	}
 }
 
 // settle takes in an answer. A failure ends the call.
-func (f *flight) settle(a scripting.Answer) *scripting.Failure {
-	if f.open--; f.open == 0 {
-		f.lane.resume()
+func (x *execution) settle(a scripting.Answer) *scripting.Failure {
+	if x.open--; x.open == 0 {
+		x.lane.resume()
 	}
-	asked := f.asked[a.Seq()]
+	asked := x.asked[a.Seq()]
 	asked.ctx.Cancel(nil)
-	f.passes(-asked.bytes)
-	delete(f.asked, a.Seq())
-	f.askNext()
-	return f.recorder.Given(a)
+	x.passes(-asked.bytes)
+	delete(x.asked, a.Seq())
+	x.askNext()
+	return x.recorder.Given(a)
 }
 
 // passes counts bytes that a host call passes, or that are let go of.
-func (f *flight) passes(bytes int) {
-	f.passed += bytes
-	f.passedByAll.Add(int64(bytes))
+func (x *execution) passes(bytes int) {
+	x.passed += bytes
+	x.passedByAll.Add(int64(bytes))
 }
 
 func tooMuchPassed(who string, most int) *scripting.Failure {
@@ -159,14 +159,14 @@ func tooMuchPassed(who string, most int) *scripting.Failure {
 }
 
 // answered passes an answer on to the process. A failure ends the call.
-func (f *flight) answered(p *process, a scripting.Answer) *scripting.Failure {
-	failure := f.settle(a)
-	if f.open == 0 {
-		f.busy(p)
+func (x *execution) answered(p *process, a scripting.Answer) *scripting.Failure {
+	failure := x.settle(a)
+	if x.open == 0 {
+		x.busy(p)
 	}
 	if failure == nil {
 		// When this fails the process has ended, and the call goes on elsewhere.
-		_ = p.wire.send(frameAnswer, func(dst []byte) []byte { return a.Append(append(dst, uvarint(f.id)...)) })
+		_ = p.wire.send(frameAnswer, func(dst []byte) []byte { return a.Append(append(dst, uvarint(x.id)...)) })
 	}
 	return failure
 }

@@ -139,15 +139,15 @@ func init() {
 // run runs a call in the process of a program, which has an outcome.
 func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome) {
 	t.Helper()
-	e, out, err := attempt(t, who, h)
+	e, out, err := runHostile(t, who, h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, out
 }
 
-// attempt runs a call in the process of a program.
-func attempt(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
+// runHostile runs a call in the process of a program.
+func runHostile(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -188,7 +188,7 @@ func TestTheClientIsAskedOnlyWhatTheHostHasSeen(t *testing.T) {
 
 // TestTheLogHearsTheBeginningOfAFault: it is told why a call could not be run.
 func TestTheLogHearsTheBeginningOfAFault(t *testing.T) {
-	_, _, err := attempt(t, "finds much fault", silent)
+	_, _, err := runHostile(t, "finds much fault", silent)
 	if err == nil || len(err.Error()) > 2*maxWords {
 		t.Errorf("%d bytes", len(fmt.Sprint(err)))
 	}

@@ -17,7 +17,7 @@ func (p *process) kill(why cause) {
 	if p.exit.cause != endless {
 		return
 	}
-	p.exit = exit{cause: why, left: len(p.flights), oldest: p.longest()}
+	p.exit = exit{cause: why, left: len(p.executions), oldest: p.longest()}
 	_ = p.cmd.Process.Kill()
 	close(p.doomed)
 	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
@@ -87,8 +87,8 @@ func (e *deathError) innocent() bool {
 
 // suspects reports whether a call may be what the process has died of, as it
 // computed about as long as any other in it: it is to run alone.
-func (e *deathError) suspects(f *flight) bool {
-	since := f.since.Load()
+func (e *deathError) suspects(x *execution) bool {
+	since := x.since.Load()
 	return !e.innocent() && (e.oldest == 0 || since != 0 && since <= e.oldest+1)
 }
 

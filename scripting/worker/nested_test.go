@@ -156,14 +156,14 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	kin := scripting.NewKin()
-	choose := func(depth, memory int) (*process, *flight) {
+	choose := func(depth, memory int) (*process, *execution) {
 		t.Helper()
-		f := &flight{call: scripting.Call{Kin: kin, Depth: depth}}
-		p, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
+		x := &execution{call: scripting.Call{Kin: kin, Depth: depth}}
+		p, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: x})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, f
+		return p, x
 	}
 	first, one := choose(1, 1)
 	second, two := choose(2, 2) // twice as many as the bound, for those of other memory
@@ -180,9 +180,9 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
-	all := map[*process]*flight{first: one, second: two, deeper: four, last: five}
-	for p, f := range all {
-		release(e, p, need{nested: f}, unknown)
+	all := map[*process]*execution{first: one, second: two, deeper: four, last: five}
+	for p, x := range all {
+		release(e, p, need{nested: x}, unknown)
 	}
 	for range soonest + 1 {
 		e.look()

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
+func (x *execution) ended(content []byte) (out scripting.Outcome, err error) {
 	o, err := readOutcome(content)
 	if err != nil {
 		return out, err
 	}
-	failure, err := f.recorder.Follow(o.tail, true)
+	failure, err := x.recorder.Follow(o.tail, true)
 	switch {
 	case err != nil:
 		return out, err
@@ -28,11 +28,11 @@ func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
 	if out, err = readSound(o.outcome); err != nil {
 		return scripting.Outcome{}, err
 	}
-	return out, f.recorder.Ended(out)
+	return out, x.recorder.Ended(out)
 }
 
 // judged returns an outcome, or ends a process that did not keep to the protocol.
-func (f *flight) judged(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
+func (x *execution) judged(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
 	var fault *faultError
 	switch {
 	case errors.As(err, &fault):

@@ -68,11 +68,11 @@ type callTable struct {
 	busy atomic.Int64 // calls that compute; the others wait for their host
 
 	// guarded by mu
-	mu        sync.Mutex
-	flights   map[uint64]*flight
-	ever      int  // calls since the start
-	abandoned bool // output that was not read yet is dropped
-	exit      exit
+	mu         sync.Mutex
+	executions map[uint64]*execution
+	ever       int  // calls since the start
+	abandoned  bool // output that was not read yet is dropped
+	exit       exit
 }
 
 // exit is the state of a process when it was killed or exited by itself.
@@ -88,7 +88,7 @@ func (e *Executor) start() (*process, error) {
 	p := &process{
 		child:        child{doomed: make(chan struct{}), over: make(chan struct{}), dead: make(chan struct{})},
 		programCache: programCache{programs: map[[32]byte]int64{}},
-		callTable:    callTable{flights: map[uint64]*flight{}},
+		callTable:    callTable{executions: map[uint64]*execution{}},
 		looks:        &e.looks,
 	}
 	p.cmd = &exec.Cmd{Path: e.command.path, Args: e.command.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
@@ -147,8 +147,8 @@ func (p *process) holds() bool {
 // longest returns since when the call computes that does so for the longest
 // time; 0 when none does. The caller holds mu.
 func (p *process) longest() (oldest int64) {
-	for _, f := range p.flights {
-		if since := f.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
+	for _, x := range p.executions {
+		if since := x.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
 			oldest = since
 		}
 	}
@@ -156,13 +156,13 @@ func (p *process) longest() (oldest int64) {
 }
 
 // board takes a call on, unless the process has ended.
-func (p *process) board(f *flight) bool {
+func (p *process) board(x *execution) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.exit.cause != endless {
 		return false
 	}
-	p.flights[f.id] = f
+	p.executions[x.id] = x
 	p.ever++
 	return true
 }
@@ -241,19 +241,19 @@ func (l *lastWords) String() string {
 // readFor reads until the first frame of a call has come, unless another goroutine reads.
 // So a call reads itself as long as it waits for nothing but its process. Nobody reads while
 // there are no calls.
-func (p *process) readFor(f *flight) {
+func (p *process) readFor(x *execution) {
 	lease, ok := p.reader.acquire()
 	if !ok {
 		return
 	}
 	p.mu.Lock()
-	waits := p.flights[f.id] == f // else its outcome was read meanwhile
+	waits := p.executions[x.id] == x // else its outcome was read meanwhile
 	p.mu.Unlock()
 	if !waits {
 		p.release()
 		return
 	}
-	f.lease = lease
+	x.lease = lease
 	p.reader.read(lease)
 }
 
@@ -262,7 +262,7 @@ func (p *process) readFor(f *flight) {
 func (p *process) release() {
 	p.reader.release()
 	p.mu.Lock()
-	calls := len(p.flights)
+	calls := len(p.executions)
 	p.mu.Unlock()
 	if calls == 0 {
 		return
@@ -279,13 +279,13 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	if size <= 0 || kind != frameHost && kind != frameDrop && kind != frameOutcome {
 		return errFrame
 	}
-	f, left := p.find(id, kind == frameOutcome)
-	if f == nil {
+	x, left := p.find(id, kind == frameOutcome)
+	if x == nil {
 		return errFrame
 	}
-	reads := f.lease == lease
+	reads := x.lease == lease
 	select {
-	case f.frames <- frame{kind, content[size:]}:
+	case x.frames <- frame{kind, content[size:]}:
 	case <-p.doomed: // it takes no more
 	}
 	switch {
@@ -299,16 +299,16 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 
 // find returns the call with an id, and how many calls are left. A call leaves with its
 // outcome: after that nothing may come of it.
-func (p *process) find(id uint64, leaves bool) (f *flight, left int) {
+func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f = p.flights[id]; f == nil || p.abandoned {
+	if x = p.executions[id]; x == nil || p.abandoned {
 		return nil, 0
 	}
 	if leaves {
-		delete(p.flights, id)
+		delete(p.executions, id)
 	}
-	return f, len(p.flights)
+	return x, len(p.executions)
 }
 
 // unread ends the process when nothing that it sends can be read any more.

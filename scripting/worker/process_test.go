@@ -167,14 +167,14 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flight{id: 1, frames: make(chan frame, 1)}
+	x := &execution{attempt: attempt{id: 1, frames: make(chan frame, 1)}}
 	p := &process{
 		child:     child{stream: ours, doomed: make(chan struct{}), over: make(chan struct{})},
-		callTable: callTable{flights: map[uint64]*flight{1: f}},
+		callTable: callTable{executions: map[uint64]*execution{1: x}},
 	}
 	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
 	read := make(chan struct{})
-	go func() { p.readFor(f); close(read) }()
+	go func() { p.readFor(x); close(read) }()
 	for reads := false; !reads; runtime.Gosched() {
 		p.reader.mu.Lock()
 		reads = p.reader.held
@@ -187,7 +187,7 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-read
-	if len(f.frames) != 1 {
+	if len(x.frames) != 1 {
 		t.Error("the outcome was not read")
 	}
 	<-out // the test ends here if somebody waits

@@ -18,7 +18,7 @@ type need struct {
 	alone bool
 	// nested is the call when others wait for it, which may hold all processes; nil
 	// for any other.
-	nested  *flight
+	nested  *execution
 	program [32]byte
 	record  record // that of the program
 	// apart is the owner when the call shares a process with calls of its own alone: those
@@ -295,8 +295,8 @@ func (e *Executor) learn(n need, said record) {
 // leave is release for a caller that holds mu.
 func (e *Executor) leave(p *process, n need, said record) {
 	e.learn(n, said)
-	if f := n.nested; f != nil && e.spared[f.call.Depth] == f {
-		delete(e.spared, f.call.Depth)
+	if x := n.nested; x != nil && e.spared[x.call.Depth] == x {
+		delete(e.spared, x.call.Depth)
 	}
 	n.owner.inProcess--
 	p.calls--

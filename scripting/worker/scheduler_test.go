@@ -161,13 +161,13 @@ func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	p := taken(t, e, false)
 	p.kill(endMemory)
 	<-p.dead
-	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
+	x, err := newExecution(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.land()
+	defer x.land()
 	var dead *deathError
-	if _, err := f.fly(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.blames(true) {
+	if _, err := x.fly(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.blames(true) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -209,8 +209,8 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	first := taken(t, e, false)
-	f := &flight{id: 1}
-	first.board(f)
+	x := &execution{attempt: attempt{id: 1}}
+	first.board(x)
 	first.busy.Add(1)
 	e.looks.Store(100)
 	for _, test := range []struct {
@@ -218,7 +218,7 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 		since int64
 		stuck bool
 	}{{"waits for its host", 0, false}, {"began before this look", 100, false}, {"began before the last", 99, true}} {
-		f.since.Store(test.since)
+		x.since.Store(test.since)
 		e.looks.Store(100)
 		e.look()
 		other, err := e.choose(need{memory: e.options.Memory})
@@ -242,9 +242,9 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flight{id: 1}
-	p.board(f)
-	f.since.Store(90)
+	x := &execution{attempt: attempt{id: 1}}
+	p.board(x)
+	x.since.Store(90)
 	e.looks.Store(100)
 	e.look()
 	release(e, p, fast, unknown)

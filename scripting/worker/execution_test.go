@@ -24,20 +24,20 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	if err := room.enter(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+	x, err := newExecution(scripting.Call{}, nil, room, &atomic.Int64{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.guard = guard{ctx: over}
+	x.guard = guard{ctx: over}
 	p := &process{looks: &atomic.Int64{}}
-	f.busy(p)
-	f.ask(p, hostFrame{seq: 1, op: "http.request"})
-	f.drop()
-	f.idle(p)
+	x.busy(p)
+	x.ask(p, hostFrame{seq: 1, op: "http.request"})
+	x.drop()
+	x.idle(p)
 	if busy := p.busy.Load(); busy != 0 {
 		t.Errorf("%d calls compute", busy)
 	}
-	f.land()
+	x.land()
 	if room.computing != 0 {
 		t.Errorf("%d calls have room", room.computing)
 	}

@@ -12,45 +12,50 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// flight is one call, from process to process until it ends. It belongs to the
-// goroutine of the call, but for the channels.
-type flight struct {
+// execution is one call until it ends, in one process after another. It belongs to
+// the goroutine of the call, except for the channels.
+type execution struct {
 	call     scripting.Call
 	host     scripting.Host
 	recorder *scripting.Recorder
-	journal  []byte // to go on from; nil at first
+	journal  []byte // journal that the next process replays; nil for the first
+	lane     *lane  // queue that admitted the call; the call leaves it while it waits for its host
 
-	id     uint64
-	guard  guard      // of its stay in a process
-	frames chan frame // from the process that the call is in
-	lease  uint64     // by which the call reads that process; 0 while others do
-
-	// lane is where the call began, and which it leaves while it waits.
-	lane *lane
-	// since is the look of the executor from which on the call computes; 0 while
-	// it waits.
+	// since is the look of the executor at which the call started to compute; 0 while
+	// the call waits for its host.
 	since atomic.Int64
 
-	began time.Time // there
-	// counted says that it is among those that are busy there.
-	counted bool
-	// quick says that the call has ended soon after, and waited for nothing.
-	quick bool
-
-	answers chan scripting.Answer // nil before the first host call
-	open    int                   // host calls that are not answered yet
-	queue   []hostFrame           // those of them that the host was not asked yet
-	asked   map[int]asking        // by their numbers
-	passed  int                   // the sum of these
-	// passedByAll is the sum of those of all calls.
-	passedByAll *atomic.Int64
-	asking      *lazyctx.Context // that of the host calls
+	attempt
+	hostCalls
 }
 
-// asking is a host call that is not answered yet.
+// attempt is the part of an execution that takes place in one process.
+type attempt struct {
+	id      uint64
+	guard   guard
+	frames  chan frame // frames from the process
+	lease   uint64     // lease of the reader of the process; 0 while other calls read
+	began   time.Time
+	counted bool // the call is counted in busy of the process
+	quick   bool // the call ended soon, and waited for nothing
+}
+
+// hostCalls has the calls of an execution to its host.
+type hostCalls struct {
+	asking  *lazyctx.Context      // parent context of the host calls
+	answers chan scripting.Answer // nil before the first host call
+	open    int                   // host calls without an answer
+	queue   []hostFrame           // the open host calls that have not started
+	asked   map[int]asking        // the open host calls, by number
+
+	passed      int           // bytes of the arguments of the open host calls
+	passedByAll *atomic.Int64 // the same of all calls of the executor
+}
+
+// asking is a host call that has no answer yet.
 type asking struct {
 	ctx   *lazyctx.Context
-	bytes int // that it passes
+	bytes int // of its arguments
 }
 
 // frame is one that a process has sent, without the id of its call.
@@ -59,29 +64,29 @@ type frame struct {
 	content []byte
 }
 
-func newFlight(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.Int64) (*flight, error) {
+func newExecution(c scripting.Call, h scripting.Host, l *lane, passedByAll *atomic.Int64) (*execution, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
 	}
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	f := &flight{call: c, host: h, lane: l, passedByAll: passedByAll, asking: lazyctx.WithCancel(context.Background())}
+	x := &execution{call: c, host: h, lane: l, hostCalls: hostCalls{asking: lazyctx.WithCancel(context.Background()), passedByAll: passedByAll}}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {
 			return nil, err
 		}
-		f.journal = journal
+		x.journal = journal
 	}
-	f.recorder = scripting.NewRecorder(c)
-	f.call.Seed = f.recorder.Seed()
-	return f, nil
+	x.recorder = scripting.NewRecorder(c)
+	x.call.Seed = x.recorder.Seed()
+	return x, nil
 }
 
 // memory returns how much the process of the call may have, in bytes.
-func (f *flight) memory(o Options) int64 {
-	if m := f.call.Limits.Memory; m > 0 {
+func (x *execution) memory(o Options) int64 {
+	if m := x.call.Limits.Memory; m > 0 {
 		return m
 	}
 	return o.Memory
@@ -89,47 +94,47 @@ func (f *flight) memory(o Options) int64 {
 
 // land ends a call: what it had asked of its host is cancelled and awaited, and
 // its journal is whole.
-func (f *flight) land() {
-	f.asking.Cancel(nil)
-	f.drop()
-	for f.open > 0 {
-		_ = f.settle(<-f.answers) // the call is over whatever its journal holds
+func (x *execution) land() {
+	x.asking.Cancel(nil)
+	x.drop()
+	for x.open > 0 {
+		_ = x.settle(<-x.answers) // the call is over whatever its journal holds
 	}
-	f.passes(-f.passed) // of those that were dropped
-	f.recorder.Journal()
-	f.lane.end()
+	x.passes(-x.passed) // of those that were dropped
+	x.recorder.Journal()
+	x.lane.end()
 }
 
 // fly runs the call in a process, to its end or that of the process, which is a
 // [*deathError]. A call that is over does not wait for a process to end that was
 // killed.
-func (f *flight) fly(ctx context.Context, p *process, grace time.Duration) (scripting.Outcome, error) {
-	f.frames, f.lease = make(chan frame, 1), 0
-	if !p.board(f) {
-		f.mourn(ctx, p)
+func (x *execution) fly(ctx context.Context, p *process, grace time.Duration) (scripting.Outcome, error) {
+	x.frames, x.lease = make(chan frame, 1), 0
+	if !p.board(x) {
+		x.mourn(ctx, p)
 		return scripting.Outcome{}, p.missed()
 	}
-	f.began = time.Now()
-	f.busy(p)
-	defer f.idle(p)
-	if err := f.board(ctx, p); err != nil {
+	x.began = time.Now()
+	x.busy(p)
+	defer x.idle(p)
+	if err := x.board(ctx, p); err != nil {
 		p.kill(endUnknown)
-		f.mourn(ctx, p)
+		x.mourn(ctx, p)
 		return scripting.Outcome{}, p.death()
 	}
 	// Who waits in the system keeps one of the scheduler's processors for a while.
 	// What else is at hand goes first; the process may have answered by then.
 	runtime.Gosched()
-	p.readFor(f)
+	p.readFor(x)
 	for doomed := p.doomed; ; {
 		select {
-		case fr := <-f.frames:
-			if out, ended, err := f.took(ctx, p, fr, grace); ended {
+		case fr := <-x.frames:
+			if out, ended, err := x.took(ctx, p, fr, grace); ended {
 				return out, err
 			}
-		case a := <-f.answers:
-			if failure := f.answered(p, a); failure != nil {
-				f.dismiss(p, grace)
+		case a := <-x.answers:
+			if failure := x.answered(p, a); failure != nil {
+				x.dismiss(p, grace)
 				return scripting.Outcome{Failure: failure}, nil
 			}
 		case <-doomed:
@@ -138,13 +143,13 @@ func (f *flight) fly(ctx context.Context, p *process, grace time.Duration) (scri
 			}
 			doomed = nil
 		case <-p.dead:
-			return f.remains(ctx, p)
+			return x.remains(ctx, p)
 		}
 	}
 }
 
 // mourn waits until a process that was killed has ended, unless the call is over.
-func (f *flight) mourn(ctx context.Context, p *process) {
+func (x *execution) mourn(ctx context.Context, p *process) {
 	select {
 	case <-p.dead:
 	case <-p.doomed:
@@ -155,35 +160,35 @@ func (f *flight) mourn(ctx context.Context, p *process) {
 }
 
 // took takes a frame in, and reports whether the call has ended by it.
-func (f *flight) took(ctx context.Context, p *process, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
-	f.quick = fr.kind == frameOutcome && f.answers == nil && time.Since(f.began) < soon
-	out, ended, err := f.take(p, fr)
+func (x *execution) took(ctx context.Context, p *process, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
+	x.quick = fr.kind == frameOutcome && x.answers == nil && time.Since(x.began) < soon
+	out, ended, err := x.take(p, fr)
 	if !ended && err == nil {
 		return out, false, nil
 	}
 	if err == nil && fr.kind != frameOutcome {
-		f.dismiss(p, grace)
+		x.dismiss(p, grace)
 	}
-	out, err = f.judged(ctx, p, out, err)
+	out, err = x.judged(ctx, p, out, err)
 	return out, true, err
 }
 
 // dismiss ends a call in its process that has failed on this side, and kills the
 // process when it holds the call for longer than grace: no call runs on there of
 // which nobody knows.
-func (f *flight) dismiss(p *process, grace time.Duration) {
-	f.drop()
+func (x *execution) dismiss(p *process, grace time.Duration) {
+	x.drop()
 	overdue := time.AfterFunc(grace, func() { p.kill(endOverdue) })
 	defer overdue.Stop()
-	p.cancel(f.id)
+	p.cancel(x.id)
 	for {
 		select {
-		case fr := <-f.frames:
+		case fr := <-x.frames:
 			if fr.kind == frameOutcome {
 				return
 			}
-		case a := <-f.answers:
-			_ = f.answered(p, a) // the call has failed already
+		case a := <-x.answers:
+			_ = x.answered(p, a) // the call has failed already
 		case <-p.doomed:
 			return
 		}
@@ -191,42 +196,42 @@ func (f *flight) dismiss(p *process, grace time.Duration) {
 }
 
 // board sends the call to the process, and its program if the process does not have it.
-func (f *flight) board(ctx context.Context, p *process) error {
+func (x *execution) board(ctx context.Context, p *process) error {
 	p.teaching.Lock()
 	defer p.teaching.Unlock()
-	known, err := p.teach(f.call.Program, f.id)
+	known, err := p.teach(x.call.Program, x.id)
 	if err != nil {
 		return err
 	}
-	c := callFrame{id: f.id, program: known, call: f.call, journal: f.journal}
+	c := callFrame{id: x.id, program: known, call: x.call, journal: x.journal}
 	if at, ok := ctx.Deadline(); ok {
 		c.left = max(time.Until(at), time.Nanosecond)
 	}
 	return p.wire.send(frameCall, c.append)
 }
 
-func (f *flight) busy(p *process) {
-	if !f.counted {
-		f.counted = true
+func (x *execution) busy(p *process) {
+	if !x.counted {
+		x.counted = true
 		p.busy.Add(1)
 	}
-	f.since.Store(p.looks.Load())
+	x.since.Store(p.looks.Load())
 }
 
-func (f *flight) idle(p *process) {
-	if f.counted {
-		f.counted = false
+func (x *execution) idle(p *process) {
+	if x.counted {
+		x.counted = false
 		p.busy.Add(-1)
 	}
 }
 
 // remains takes what a process had sent before it ended.
-func (f *flight) remains(ctx context.Context, p *process) (scripting.Outcome, error) {
+func (x *execution) remains(ctx context.Context, p *process) (scripting.Outcome, error) {
 	for {
 		select {
-		case fr := <-f.frames:
-			if out, ended, err := f.take(p, fr); ended || err != nil {
-				return f.judged(ctx, p, out, err)
+		case fr := <-x.frames:
+			if out, ended, err := x.take(p, fr); ended || err != nil {
+				return x.judged(ctx, p, out, err)
 			}
 		default:
 			return scripting.Outcome{}, p.death()
@@ -236,27 +241,27 @@ func (f *flight) remains(ctx context.Context, p *process) (scripting.Outcome, er
 
 // collect waits for what the call had asked in a process that has died, and has
 // its next run go on from there.
-func (f *flight) collect(ctx context.Context) (*scripting.Failure, error) {
-	for f.open > 0 {
+func (x *execution) collect(ctx context.Context) (*scripting.Failure, error) {
+	for x.open > 0 {
 		select {
-		case a := <-f.answers:
-			if failure := f.settle(a); failure != nil {
+		case a := <-x.answers:
+			if failure := x.settle(a); failure != nil {
 				return failure, nil
 			}
 		case <-ctx.Done():
 			return scripting.Over(ctx), nil
 		}
 	}
-	journal := f.recorder.Journal()
-	f.journal = nil
+	journal := x.recorder.Journal()
+	x.journal = nil
 	if journal.Len() > 0 {
 		text, err := journal.MarshalBinary()
 		if err != nil {
 			return nil, fmt.Errorf("run a call again: %w", err)
 		}
-		f.journal = text
+		x.journal = text
 	}
-	f.recorder.Rerun()
+	x.recorder.Rerun()
 	return nil, nil
 }
 
