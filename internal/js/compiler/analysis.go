@@ -12,72 +12,102 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// analysis is what one walk over the tree of a body finds out.
+// analysis is the result of one walk over the syntax tree of a script.
 type analysis struct {
-	// refs are the identifiers that are read or called, with their first place.
+	root ast.Node // the tree; nil if only tokens were read
+
+	references
+	declarations
+	sharing
+	promises
+	agentCode
+	engineLimits
+}
+
+// references are the uses of names and properties.
+type references struct {
+	// refs has the identifiers that are read or called, with the position of the first use.
 	refs map[string]file.Idx
-	// bound are the names that are declared anywhere in the body. A name in
-	// both maps may mean either, so nothing is said of it.
-	bound map[string]bool
-	// again are the names in bound that are declared more than once.
-	again map[string]bool
-	// probed are the names that stand behind typeof, which asks whether they exist.
+	// probed has the operands of typeof, which may be undefined.
 	probed map[string]bool
-	// names are all identifiers, property names and strings of the body.
+	// names has all identifiers, property names and strings of the script.
 	names map[string]bool
-	// computed says that a property may be reached whose name is not in names.
+	// computed reports whether the script may access a property that is not in names.
 	computed bool
-	// patterns says that a string may become a regular expression in a method of strings.
-	patterns bool
 	members  []member
-	// assigned are the members that the body makes itself, as in log.trace = f.
-	assigned map[string]bool
-	// handed are the names whose objects others may change: they are given to functions of
-	// the body, or to a variable.
-	handed map[string]bool
-	// aliases are the variables that are declared with the object of another name. mentions
-	// count how often each name stands as a value, and read how often only a member is
-	// read of it there. written are the names a member of which is assigned or deleted.
-	aliases        map[string]string
+	// mentions counts the uses of each name as a value, and read the uses that only read a
+	// member of it.
 	mentions, read map[string]int
-	written        map[string]bool
-	// promised are members of what a granted object answers with, which is a
-	// promise: http.crm.get(url).text, elicit(form).content.
+}
+
+// declarations are the names that a script declares or assigns values to.
+type declarations struct {
+	// bound has the names that are declared anywhere in the script. A name that is in refs
+	// too may mean either, so the checks report nothing about it.
+	bound map[string]bool
+	// again has the names in bound that are declared more than once.
+	again map[string]bool
+	// aliases maps variables that are declared with the object of another name to that name.
+	aliases map[string]string
+	// targets has the names that any assignment changes: =, += and ++ too.
+	targets map[string]bool
+	// reassigned counts the assignments of each name by =.
+	reassigned map[string]int
+}
+
+// sharing records the objects that may change in ways that the analysis does not follow.
+type sharing struct {
+	// assigned has the members that the script sets, as in log.trace = f.
+	assigned map[string]bool
+	// handed has the names of objects that other code may change: they are passed to
+	// functions of the script, or assigned to a variable.
+	handed map[string]bool
+	// written has the names of objects with a member that is assigned or deleted.
+	written map[string]bool
+}
+
+// promises are the uses of the promises that granted objects return, and of their results.
+type promises struct {
+	// promised has members of promises: http.crm.get(url).text, elicit(form).content.
 	promised []member
-	// unpacked are those that a pattern takes of it: const { text } = http.crm.get(url).
+	// unpacked has members that a pattern takes from promises: const { text } = http.crm.get(url).
 	unpacked []member
-	// whole are such answers, and holding variables, that are used as text or unfolded: of
-	// each the name is what is wrong with that.
+	// whole has promises, and holding variables, that are used as text or as a list. The
+	// name of each member is the error message.
 	whole, holding []member
-	// passed are the arguments of functions that use what they are given so.
+	// passed has arguments of functions that use their arguments in this way.
 	passed []argument
-	// held are the variables that are declared with such an answer, and the
-	// object whose method answers: const r = http.crm.get(url).
+	// held maps variables that are declared with a promise to the object that returns it:
+	// const r = http.crm.get(url).
 	held map[string]string
-	// answered are members of what a granted object has answered with:
-	// (await elicit(form)).content, const { text } = await http.crm.get(url).
+	// answered has members of results: (await elicit(form)).content,
+	// const { text } = await http.crm.get(url).
 	answered []member
-	// settled are the variables that are declared with that, and the object.
+	// settled maps variables that are declared with a result to the object that returns it.
 	settled map[string]string
-	// groups are the globals whose methods answer like functions do, as in
+}
+
+// agentCode has what is analyzed only in code that an agent wrote.
+type agentCode struct {
+	// groups has the globals with methods that return promises, as in
 	// crm.get_customer(args).
 	groups map[string]bool
-	// reassigned are the names that = gives values to, and how often, and keywords
-	// the calls in whose arguments that happens.
-	reassigned map[string]int
-	keywords   []*ast.CallExpression
-	// grouped are the calls of groups themselves, as in crm(args).
+	// grouped has the calls of groups themselves, as in crm(args).
 	grouped []*ast.CallExpression
-	// targets are the names that any assignment gives values to: =, += and ++ too.
-	targets map[string]bool
-	// undeclared are the names in reassigned that code does not declare.
+	// keywords has the calls with an assignment among the arguments, as in find(name=value).
+	keywords []*ast.CallExpression
+	// undeclared has the names in reassigned that the code does not declare.
 	undeclared map[string]bool
-	// unicode are regular expressions with \p{…}.
+}
+
+// engineLimits are the uses of features that the JavaScript engine lacks.
+type engineLimits struct {
+	// patterns reports whether a method may compile a string as a regular expression.
+	patterns bool
+	// unicode has the regular expressions with \p{…}.
 	unicode []ast.Expression
-	// locales are the called methods that format by locale.
+	// locales has the names of the called methods that format by locale.
 	locales []*ast.Identifier
-	// root is the tree; nil if only tokens were read.
-	root ast.Node
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or
@@ -97,10 +127,16 @@ func analysisOf(body ast.Node) *analysis {
 
 func newAnalysis() *analysis {
 	return &analysis{
-		refs: map[string]file.Idx{}, bound: map[string]bool{},
-		probed: map[string]bool{}, handed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
-		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{}, targets: map[string]bool{},
-		aliases: map[string]string{}, mentions: map[string]int{}, read: map[string]int{}, written: map[string]bool{},
+		references: references{
+			refs: map[string]file.Idx{}, probed: map[string]bool{}, names: map[string]bool{},
+			mentions: map[string]int{}, read: map[string]int{},
+		},
+		declarations: declarations{
+			bound: map[string]bool{}, again: map[string]bool{}, aliases: map[string]string{},
+			targets: map[string]bool{}, reassigned: map[string]int{},
+		},
+		sharing:  sharing{assigned: map[string]bool{}, handed: map[string]bool{}, written: map[string]bool{}},
+		promises: promises{held: map[string]string{}, settled: map[string]string{}},
 	}
 }
 
