@@ -25,15 +25,15 @@ const (
 	// gcPercent is how much a small heap may grow before the collector works at all.
 	gcPercent = 800
 	// mostMemory bounds what a process may be told that it may have.
-	mostMemory = 1 << 40
+	maxMemoryLimit = 1 << 40
 	// maxProcessor is how much processor time one trial may take.
-	maxProcessor = 2 * time.Second
+	maxTrialCPU = 2 * time.Second
 	// farewell is how long what is under way may take when nobody is there any more.
-	farewell = time.Second
+	drainTimeout = time.Second
 )
 
 // errProcessor ends a process whose trial takes too long.
-var errProcessor = errors.New("a trial takes more than its processor time")
+var errTrialCPU = errors.New("a trial takes more than its processor time")
 
 // Main serves one [Pool] or [Executor] on in and out, until in ends or
 // a limit is met. It confines the whole process for good, to what is open and
@@ -69,8 +69,8 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(int64(most.memory / 2))
 	calls := newServer(out, t)
-	defer calls.wait(farewell)
-	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
+	defer calls.drain(drainTimeout)
+	calls.reader.pipeReader = pipeReader{in: lines, limit: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:
 			content, err := json.Marshal(report)
@@ -79,11 +79,11 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 			}
 			return writeFrame(out, frameReport, content)
 		case frameTrial:
-			return within(maxProcessor, func() error { return try(lines, out, t, content) })
+			return withCPULimit(maxTrialCPU, func() error { return compileTrial(lines, out, t, content) })
 		}
-		return calls.take(turn, kind, content)
+		return calls.dispatch(turn, kind, content)
 	}}
-	if err := calls.role.readAll(); !errors.Is(err, io.EOF) {
+	if err := calls.reader.readAll(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
@@ -107,7 +107,7 @@ func readBounds(in io.Reader) (processBounds, error) {
 	}
 	r := reader{rest: content}
 	b := processBounds{memory: r.number(), processor: r.number()}
-	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > mostMemory {
+	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > maxMemoryLimit {
 		return processBounds{}, errFrame
 	}
 	return b, nil
@@ -115,7 +115,7 @@ func readBounds(in io.Reader) (processBounds, error) {
 
 // within does something, and no longer waits for it when the process has spent
 // the limit on it.
-func within(limit time.Duration, do func() error) error {
+func withCPULimit(limit time.Duration, do func() error) error {
 	limit += osproc.CPUTime()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -127,7 +127,7 @@ func within(limit time.Duration, do func() error) error {
 			return err
 		case <-tick.C:
 			if osproc.CPUTime() > limit {
-				return errProcessor
+				return errTrialCPU
 			}
 		}
 	}
@@ -136,23 +136,23 @@ func within(limit time.Duration, do func() error) error {
 // try compiles one source and says that it survived, whatever the compiler
 // found: the pool's side looks again, and tells its author. It reports [frameUntried] for a
 // source that it cannot compile without a transpiler.
-func try(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
+func compileTrial(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
 	var t trial
 	if err := json.Unmarshal(content, &t); err != nil {
 		return fmt.Errorf("decode a trial: %w", err)
 	}
 	_, problems := scripting.Compile(scripting.Source{
 		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,
-		Import:     func(name string) ([]byte, error) { return ask(in, out, name) },
+		Import:     func(name string) ([]byte, error) { return readImport(in, out, name) },
 		Transpiler: transpiler,
 	})
 	if slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Code == scripting.MissingExtension }) {
-		return writeFrame(out, frameUntried, nil)
+		return writeFrame(out, frameNoTranspiler, nil)
 	}
-	return writeFrame(out, frameSurvived, nil)
+	return writeFrame(out, frameTrialDone, nil)
 }
 
-func ask(in io.Reader, out io.Writer, name string) ([]byte, error) {
+func readImport(in io.Reader, out io.Writer, name string) ([]byte, error) {
 	if err := writeFrame(out, frameImport, []byte(name)); err != nil {
 		return nil, err
 	}

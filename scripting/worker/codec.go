@@ -27,14 +27,14 @@ type wire struct {
 }
 
 // maxRoom is how large a frame may be whose room is kept for the next.
-const maxRoom = 64 << 10
+const maxBuffer = 64 << 10
 
 // send sends one frame, of which fill appends the content.
 func (w *wire) send(kind byte, fill func(dst []byte) []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	frame := fill(append(w.frame[:0], kind, 0, 0, 0, 0))
-	if cap(frame) <= maxRoom {
+	if cap(frame) <= maxBuffer {
 		w.frame = frame
 	}
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-5))
@@ -92,18 +92,18 @@ func (r *reader) fixed() (h [32]byte) {
 
 // callFrame is a call as it crosses to a process.
 type callFrame struct {
-	id      uint64
-	program [32]byte
-	left    time.Duration // of its time; 0 stands for no bound
-	call    scripting.Call
-	journal []byte // nil for one that begins
+	id        uint64
+	program   [32]byte
+	remaining time.Duration // of its time; 0 stands for no bound
+	call      scripting.Call
+	journal   []byte // nil for one that begins
 }
 
 func (f *callFrame) append(dst []byte) []byte {
 	w := writer{dst}
 	w.number(f.id)
 	w.out = append(w.out, f.program[:]...)
-	w.number(uint64(f.left))
+	w.number(uint64(f.remaining))
 	w.out = append(w.out, f.call.Seed[:]...)
 	w.number(uint64(f.call.Start.UnixNano()))
 	l := f.call.Limits
@@ -120,7 +120,7 @@ func (f *callFrame) append(dst []byte) []byte {
 func readCall(content []byte) (f callFrame, err error) {
 	r := reader{rest: content}
 	f.id, f.program = r.number(), r.fixed()
-	f.left = time.Duration(r.number())
+	f.remaining = time.Duration(r.number())
 	f.call.Seed = r.fixed()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
@@ -191,7 +191,7 @@ const (
 	// maxFrame bounds one frame to a process: a call with all of its journal.
 	maxFrame = 96 << 20
 	// maxAnswer bounds one frame from a process: a result with its content.
-	maxAnswer = 24 << 20
+	maxChildFrame = 24 << 20
 )
 
 // maxName bounds the name of a file that a process asks for.
@@ -208,22 +208,22 @@ const (
 	frameBounds byte = 'm'
 	frameReport byte = 'r'
 
-	frameTrial    byte = 't'
-	frameImport   byte = 'i'
-	frameFile     byte = 'f'
-	frameNoFile   byte = 'n'
-	frameSurvived byte = 's'
-	frameUntried  byte = 'u' // of a source for which the process has no transpiler
+	frameTrial        byte = 't'
+	frameImport       byte = 'i'
+	frameFile         byte = 'f'
+	frameNoFile       byte = 'n'
+	frameTrialDone    byte = 's'
+	frameNoTranspiler byte = 'u' // of a source for which the process has no transpiler
 
-	frameProgram byte = 'p'
-	frameOnce    byte = 'q'
-	frameForget  byte = 'g'
-	frameCall    byte = 'c'
-	frameAnswer  byte = 'a'
-	frameCancel  byte = 'x'
-	frameHost    byte = 'h'
-	frameDrop    byte = 'd'
-	frameOutcome byte = 'o'
+	frameProgram    byte = 'p'
+	frameOneShot    byte = 'q'
+	frameForget     byte = 'g'
+	frameCall       byte = 'c'
+	frameResponse   byte = 'a'
+	frameCancel     byte = 'x'
+	frameHostCall   byte = 'h'
+	frameHostCancel byte = 'd'
+	frameOutcome    byte = 'o'
 )
 
 // errFrame says that the other side does not keep to the protocol.
@@ -279,7 +279,7 @@ func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
 // readAll reads so many bytes. It makes room for many of them as they come: who
 // only says that they will must not have the memory taken for them.
 func readAll(r io.Reader, length int) ([]byte, error) {
-	content := make([]byte, min(length, maxRoom))
+	content := make([]byte, min(length, maxBuffer))
 	_, err := io.ReadFull(r, content)
 	for err == nil && len(content) < length {
 		read := len(content)
@@ -306,11 +306,11 @@ type pipes struct{ in, out *os.File }
 // connect returns the stream to a process that is to be started, and its ends of
 // it, which are to be closed once it was.
 func connect(cmd *exec.Cmd) (ours stream, theirs []io.Closer, err error) {
-	stdin, in, err := inward()
+	stdin, in, err := inboundPipe()
 	if err != nil {
 		return nil, nil, err
 	}
-	out, stdout, err := outward()
+	out, stdout, err := outboundPipe()
 	if err != nil {
 		return nil, nil, errors.Join(err, stdin.Close(), in.Close())
 	}
@@ -329,8 +329,8 @@ func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 // else, it passes the lease to a new goroutine.
 type pipeReader struct {
 	// fixed at creation
-	in   *bufio.Reader
-	most int // bytes of a frame
+	in    *bufio.Reader
+	limit int // bytes of a frame
 	// handle handles a frame. It may pass or release the lease.
 	handle func(lease uint64, kind byte, content []byte) error
 	// failed is called once, when reading or handling has failed. Nobody reads after that.
@@ -356,7 +356,7 @@ func (r *pipeReader) acquire() (lease uint64, ok bool) {
 // read reads frames while its caller has the lease. After a failure nobody gets the lease.
 func (r *pipeReader) read(lease uint64) {
 	for r.has(lease) {
-		kind, content, err := readFrame(r.in, r.most)
+		kind, content, err := readFrame(r.in, r.limit)
 		if err == nil {
 			err = r.handle(lease, kind, content)
 		}

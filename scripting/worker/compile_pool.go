@@ -17,19 +17,19 @@ import (
 
 const (
 	// idleFor is how long a process waits for more work before it ends.
-	idleFor = 10 * time.Second
+	idleTimeout = 10 * time.Second
 	// patience is how long a trial may take by the clock on the wall, far more
 	// than the processor time that the process itself allows for it.
-	patience = 30 * time.Second
+	trialTimeout = 30 * time.Second
 	// maxLost is how much of what did not survive is remembered.
-	maxLost = 1024
+	maxFatal = 1024
 )
 
 // errUntried is the error for a source that the processes of a pool cannot compile.
-var errUntried = errors.New("the worker processes of the program have no transpiler: add typescript.Transpiler() to the arguments of worker.Main")
+var errNoTranspiler = errors.New("the worker processes of the program have no transpiler: add typescript.Transpiler() to the arguments of worker.Main")
 
 // ErrLost says that a process did not survive what it was given.
-var ErrLost = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
+var ErrProcessDied = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
 
 // Pool starts and keeps processes. It is safe for concurrent use, and starts
 // none before there is work.
@@ -41,7 +41,7 @@ type Pool struct {
 	// Guarded by mu.
 	mu     sync.Mutex
 	idle   []*trialProcess
-	lost   map[[sha256.Size]byte]bool // what did not survive
+	fatal  map[[sha256.Size]byte]bool // what did not survive
 	closed bool
 
 	reaping sync.WaitGroup
@@ -62,17 +62,17 @@ func (p *Pool) Try(src scripting.Source) error {
 		return err
 	}
 	key := sha256.Sum256(content)
-	if p.isLost(key) {
-		return ErrLost
+	if p.isFatal(key) {
+		return ErrProcessDied
 	}
-	w, err := p.given(content)
+	w, err := p.startTrial(content)
 	if err != nil {
 		return fmt.Errorf("start a worker: %w", err)
 	}
-	timer := time.AfterFunc(patience, w.kill)
-	err = w.attend(src)
-	if untried := errors.Is(err, errUntried); timer.Stop() && (err == nil || untried) {
-		p.give(w)
+	timer := time.AfterFunc(trialTimeout, w.kill)
+	err = w.serve(src)
+	if untried := errors.Is(err, errNoTranspiler); timer.Stop() && (err == nil || untried) {
+		p.release(w)
 		if untried && src.Transpiler == nil {
 			return nil // this process compiles it no further
 		}
@@ -80,16 +80,16 @@ func (p *Pool) Try(src scripting.Source) error {
 	}
 	w.kill()
 	if src.Import == nil {
-		p.lose(key)
+		p.addFatal(key)
 	}
-	return ErrLost
+	return ErrProcessDied
 }
 
 // given returns a process that has taken a trial: one that was idle, unless it
 // died of something else meanwhile, or a new one.
-func (p *Pool) given(content []byte) (*trialProcess, error) {
+func (p *Pool) startTrial(content []byte) (*trialProcess, error) {
 	for {
-		w, fresh, err := p.take()
+		w, fresh, err := p.acquire()
 		if err != nil {
 			return nil, err
 		}
@@ -103,23 +103,23 @@ func (p *Pool) given(content []byte) (*trialProcess, error) {
 	}
 }
 
-func (p *Pool) isLost(key [sha256.Size]byte) bool {
+func (p *Pool) isFatal(key [sha256.Size]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lost[key]
+	return p.fatal[key]
 }
 
-func (p *Pool) lose(key [sha256.Size]byte) {
+func (p *Pool) addFatal(key [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lost == nil || len(p.lost) >= maxLost {
-		p.lost = map[[sha256.Size]byte]bool{}
+	if p.fatal == nil || len(p.fatal) >= maxFatal {
+		p.fatal = map[[sha256.Size]byte]bool{}
 	}
-	p.lost[key] = true
+	p.fatal[key] = true
 }
 
 // take returns a process that is idle, or a fresh one.
-func (p *Pool) take() (w *trialProcess, fresh bool, err error) {
+func (p *Pool) acquire() (w *trialProcess, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -135,7 +135,7 @@ func (p *Pool) take() (w *trialProcess, fresh bool, err error) {
 }
 
 // give keeps a process for more work, for a while.
-func (p *Pool) give(w *trialProcess) {
+func (p *Pool) release(w *trialProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -143,7 +143,7 @@ func (p *Pool) give(w *trialProcess) {
 		return
 	}
 	p.idle = append(p.idle, w)
-	w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+	w.expiry = time.AfterFunc(idleTimeout, func() { p.expire(w) })
 }
 
 // expire ends a process that is still idle.
@@ -177,7 +177,7 @@ type trialProcess struct {
 	in     io.WriteCloser
 	out    io.ReadCloser
 	kill   func()
-	ended  <-chan struct{} // closed when a process that was killed has ended
+	exited <-chan struct{} // closed when a process that was killed has ended
 	expiry *time.Timer
 }
 
@@ -205,25 +205,25 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*trialProcess, 
 	})
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
-	return &trialProcess{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
+	return &trialProcess{in: in, out: out, exited: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 
 // attend answers what a process asks for that has taken a trial, until it says
 // that it survived.
-func (w *trialProcess) attend(src scripting.Source) error {
+func (w *trialProcess) serve(src scripting.Source) error {
 	for {
 		kind, name, err := readFrame(w.out, maxName)
 		switch {
 		case err != nil:
 			return err
-		case kind == frameSurvived:
+		case kind == frameTrialDone:
 			return nil
-		case kind == frameUntried:
-			return errUntried
+		case kind == frameNoTranspiler:
+			return errNoTranspiler
 		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
 			return errFrame
 		}
-		if err := w.answer(src, string(name)); err != nil {
+		if err := w.sendFile(src, string(name)); err != nil {
 			return err
 		}
 	}
@@ -231,7 +231,7 @@ func (w *trialProcess) attend(src scripting.Source) error {
 
 // answer sends a file that the process asks for. Why there is none is told by
 // the compiler of this side.
-func (w *trialProcess) answer(src scripting.Source, name string) error {
+func (w *trialProcess) sendFile(src scripting.Source, name string) error {
 	content, err := src.Import(name)
 	if err != nil {
 		return writeFrame(w.in, frameNoFile, nil)

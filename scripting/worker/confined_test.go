@@ -98,7 +98,7 @@ func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
 			e.mu.Lock()
 			e.resident = func(int) int64 { return e.options.Memory + beyond }
 			e.mu.Unlock()
-			e.look()
+			e.tick()
 			return []byte(answered), nil
 		})
 		out, err := e.Run(t.Context(), scripting.Call{Program: p}, host)
@@ -131,7 +131,7 @@ func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
 					return 0
 				}
 				e.mu.Unlock()
-				e.look()
+				e.tick()
 			}
 			return []byte(answered), nil
 		})
@@ -149,7 +149,7 @@ func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
 	}
 	e := executor(t, Options{Memory: 4 << 30})
 	looks := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
-		e.look()
+		e.tick()
 		return []byte(answered), nil
 	})
 	p := program(t, "const all = []; for (let i = 0; i < 200; i++) all.push('x'.repeat(1e6) + i); await http.api.get('https://x/'); return all.length")

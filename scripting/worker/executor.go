@@ -49,14 +49,14 @@ type Options struct {
 	Memory int64
 	// Grace is how long past its end a call may hold its process before that is
 	// killed; by default 100 ms.
-	Grace time.Duration
+	KillDelay time.Duration
 	// Computing is how many calls compute at once at most, those that wait for
 	// their host not counted; by default 8 for each processor. Others wait.
 	// Three quarters of them at most are calls of programs that are not known to end.
-	Computing int
+	MaxRunning int
 	// Patience is how long a call may wait for that before those that come behind
 	// it are refused; by default 500 ms.
-	Patience time.Duration
+	MaxQueueTime time.Duration
 	// Logger is told of processes that end before they are let go; nil drops it.
 	Logger *slog.Logger
 }
@@ -69,23 +69,23 @@ const maxShared = 3
 const defaultMemory = 256 << 20
 
 // usual returns how many processes there are beside a spare for so many processors.
-func usual(processors int) int { return min(2*processors, 7) }
+func defaultProcesses(processors int) int { return min(2*processors, 7) }
 
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
-		o.Processes = usual(runtime.GOMAXPROCS(0))
+		o.Processes = defaultProcesses(runtime.GOMAXPROCS(0))
 	}
 	if o.Memory <= 0 {
 		o.Memory = defaultMemory
 	}
-	if o.Grace <= 0 {
-		o.Grace = 100 * time.Millisecond
+	if o.KillDelay <= 0 {
+		o.KillDelay = 100 * time.Millisecond
 	}
-	if o.Computing <= 0 {
-		o.Computing = 8 * runtime.GOMAXPROCS(0)
+	if o.MaxRunning <= 0 {
+		o.MaxRunning = 8 * runtime.GOMAXPROCS(0)
 	}
-	if o.Patience <= 0 {
-		o.Patience = 500 * time.Millisecond
+	if o.MaxQueueTime <= 0 {
+		o.MaxQueueTime = 500 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -99,16 +99,16 @@ func (o Options) withDefaults() Options {
 // journals answer what they had asked. It is a [scripting.Executor].
 type Executor struct {
 	// fixed at creation
-	command command
-	options Options
-	room    *admission // admits calls that compute
+	command   command
+	options   Options
+	admission *admission // admits calls that compute
 
 	scheduler
 	monitor
-	history  history
-	passed   atomic.Int64 // bytes of the arguments of pending host calls, of all calls
-	lastCall atomic.Uint64
-	reaping  sync.WaitGroup
+	history      history
+	pendingBytes atomic.Int64 // bytes of the arguments of pending host calls, of all calls
+	lastCall     atomic.Uint64
+	reaping      sync.WaitGroup
 }
 
 // command is the program that worker processes run.
@@ -119,28 +119,28 @@ type command struct {
 
 // scheduler has the processes of an executor and the calls that wait for one.
 type scheduler struct {
-	mu        sync.Mutex
-	processes []*process
-	spare     *process // started in advance; has no memory limit yet
-	asked     *process // first process until it has reported or has a call; only Report returns the error of its exit
-	bare      bool     // the spare was taken, and the next look starts another: a program that makes one call needs none
-	waiting   []*waiter
-	placed    uint64             // calls that waited for a process and got one
-	spared    map[int]*execution // nested calls with a process beyond the limit, by depth
-	closed    bool
-	counts    scripting.Workers // events since the start
+	mu         sync.Mutex
+	processes  []*process
+	spare      *process // started in advance; has no memory limit yet
+	first      *process // first process until it has reported or has a call; only Report returns the error of its exit
+	spareTaken bool     // the spare was taken, and the next look starts another: a program that makes one call needs none
+	waiting    []*waiter
+	placements uint64             // calls that waited for a process and got one
+	overLimit  map[int]*execution // nested calls with a process beyond the limit, by depth
+	closed     bool
+	counts     scripting.Workers // events since the start
 }
 
 // monitor checks processes at intervals.
 type monitor struct {
-	watching *time.Timer       // nil while there are no processes; guarded by the mutex of the scheduler
+	timer    *time.Timer       // nil while there are no processes; guarded by the mutex of the scheduler
 	watchdog watchdog.Watchdog // checks the guards of calls
-	looks    atomic.Int64      // checks of the processes, from 1
+	ticks    atomic.Int64      // checks of the processes, from 1
 
 	// fixed at creation
-	resident  func(pid int) int64                  // returns bytes of memory beside the program; 0 if unknown
-	allowance time.Duration                        // processor time that a process gets at a time (see [allowance])
-	spent     func(pid int) (time.Duration, error) // returns processor time of a process
+	resident     func(pid int) int64                  // returns bytes of memory beside the program; 0 if unknown
+	cpuAllowance time.Duration                        // processor time that a process gets at a time (see [allowance])
+	cpuSpent     func(pid int) (time.Duration, error) // returns processor time of a process
 }
 
 // NewExecutor returns an executor whose processes run the program at path with
@@ -150,18 +150,18 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
 	size := sizeOf(path)
 	e := &Executor{
-		command: command{path, argv}, options: o, room: newAdmission(o.Computing, o.Patience),
-		scheduler: scheduler{spared: map[int]*execution{}},
-		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, allowance: allowance(), spent: sandbox.Spent},
+		command: command{path, argv}, options: o, admission: newAdmission(o.MaxRunning, o.MaxQueueTime),
+		scheduler: scheduler{overLimit: map[int]*execution{}},
+		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, cpuAllowance: defaultAllowance(), cpuSpent: sandbox.Spent},
 	}
-	e.looks.Store(1)
+	e.ticks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	spare, err := e.start()
 	if err != nil {
 		return nil, err
 	}
-	e.spare, e.asked = spare, spare
+	e.spare, e.first = spare, spare
 	return e, nil
 }
 
@@ -182,30 +182,30 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	l, err := e.room.admit(ctx, c, e.recordOf(c.Program.Hash(), isOnce(c.Program)), e.looks.Load())
+	l, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
 	if err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
 			e.note(func(n *scripting.Workers) { n.Refused++ })
 		}
-		if failure := scripting.Over(ctx); failure != nil {
+		if failure := scripting.ContextFailure(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	x, err := newExecution(c, h, l, &e.passed)
+	x, err := newExecution(c, h, l, &e.pendingBytes)
 	if err != nil {
-		l.end()
+		l.finish()
 		return scripting.Outcome{}, err
 	}
 	defer func() {
-		x.land()
+		x.finish()
 		out.Stdout = x.recorder.Stdout()
 	}()
 	alone := false
 	lost := 0
 	for {
-		out, dead, err := e.attempt(ctx, x, alone)
-		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
+		out, dead, err := e.runAttempt(ctx, x, alone)
+		if failure := scripting.ContextFailure(ctx); failure != nil && (dead != nil || err != nil) {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		switch {
@@ -213,14 +213,14 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 			return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 		case dead == nil:
 			return out, nil
-		case dead.blames(alone):
+		case dead.isResponsible(alone):
 			return scripting.Outcome{Failure: dead.failure(x.memory(e.options))}, nil
 		}
-		if !dead.missed {
+		if !dead.notStarted {
 			lost++
 		}
-		alone = alone || dead.suspects(x) || lost >= maxShared
-		failure, err := x.collect(ctx)
+		alone = alone || dead.isSuspect(x) || lost >= maxShared
+		failure, err := x.prepareRetry(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err
 		}
@@ -228,32 +228,32 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 }
 
 // isOnce reports whether a program is for one call, as what an agent wrote.
-func isOnce(p *scripting.Program) bool { return p.Kind() == scripting.Code }
+func isOneShot(p *scripting.Program) bool { return p.Kind() == scripting.Code }
 
 // recordOf returns what is known of a program, which of one for one call is nothing.
-func (e *Executor) recordOf(program [32]byte, once bool) record {
+func (e *Executor) ratingOf(program [32]byte, once bool) rating {
 	if once {
-		return unknown
+		return unrated
 	}
-	return e.history.of(program)
+	return e.history.lookup(program)
 }
 
 // attempt runs a call in one process, which may be dead in the end.
-func (e *Executor) attempt(ctx context.Context, x *execution, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{owner: x.lane.owner, memory: x.memory(e.options), alone: alone, program: x.call.Program.Hash(), once: isOnce(x.call.Program)}
-	if x.call.Kin != nil {
+func (e *Executor) runAttempt(ctx context.Context, x *execution, alone bool) (out scripting.Outcome, dead *exitError, err error) {
+	n := requirements{owner: x.queue.owner, memory: x.memory(e.options), exclusive: alone, program: x.call.Program.Hash(), oneShot: isOneShot(x.call.Program)}
+	if x.call.Tree != nil {
 		n.nested = x
 	}
 	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, n, x.says(e.looks.Load(), out, dead, err)) }()
+	defer func() { e.release(p, n, x.rate(e.ticks.Load(), out, dead, err)) }()
 	x.id = e.lastCall.Add(1)
-	x.guard = guard{ctx: ctx, process: p, id: x.id, grace: e.options.Grace, words: &e.reaping}
+	x.guard = cancelGuard{ctx: ctx, process: p, id: x.id, killDelay: e.options.KillDelay, senders: &e.reaping}
 	e.watchdog.Watch(&x.guard)
 	defer e.watchdog.Unwatch(&x.guard)
-	out, err = x.fly(ctx, p, e.options.Grace)
+	out, err = x.run(ctx, p, e.options.KillDelay)
 	if errors.As(err, &dead) {
 		return out, dead, nil
 	}
@@ -268,15 +268,15 @@ func (e *Executor) Close() error {
 	if e.spare != nil {
 		processes = append(processes, e.spare)
 	}
-	if e.asked != nil {
-		processes = append(processes, e.asked) // Report may wait for it
+	if e.first != nil {
+		processes = append(processes, e.first) // Report may wait for it
 	}
 	e.processes, e.spare = nil, nil
 	for _, p := range processes {
-		p.kill(endClosed)
+		p.kill(exitClosed)
 	}
-	if e.watching != nil {
-		e.watching.Stop()
+	if e.timer != nil {
+		e.timer.Stop()
 	}
 	e.wake()
 	e.mu.Unlock()
@@ -289,10 +289,10 @@ func (e *Executor) Workers() scripting.Workers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.counts
-	now.Processes, now.Waiting = len(e.processes), e.room.waits()
+	now.Processes, now.Waiting = len(e.processes), e.admission.waitingCalls()
 	for _, p := range e.processes {
 		now.Calls += p.calls
-		now.Computing += int(max(p.busy.Load(), 0))
+		now.Computing += int(max(p.running.Load(), 0))
 	}
 	return now
 }

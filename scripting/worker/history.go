@@ -12,35 +12,35 @@ import (
 // record is what calls say of their program. Calls of proven programs share no process
 // with others. An owner whose call of a proven program does not end by itself loses that
 // for a while (see [offences]).
-type record uint8
+type rating uint8
 
 const (
-	unknown record = iota // nothing is known
-	unruly                // a call did not end by itself, or took what it may not have
-	proven                // a call has ended by itself
-	quick                 // proven, and the last call ended soon without waiting
+	unrated    rating = iota // nothing is known
+	misbehaved               // a call did not end by itself, or took what it may not have
+	trusted                  // a call has ended by itself
+	fast                     // proven, and the last call ended soon without waiting
 )
 
 const (
 	// soon is how long a call that is quick is in its process at most.
-	soon = 2 * time.Millisecond
+	fastTime = 2 * time.Millisecond
 	// holds is for how many looks a call computes that says something when it is ended:
 	// one that came too late is ended soon.
-	holds = 2
+	stuckTicks = 2
 	// maxRecent bounds the programs of one generation of a history.
 	maxRecent = 4096
 )
 
-func (r record) isProven() bool { return r >= proven }
+func (r rating) isTrusted() bool { return r >= trusted }
 
 // history remembers which programs are proven: the last 4096 at least, and twice as many
 // at most. It is safe for concurrent use.
 type history struct {
 	mu          sync.RWMutex
-	recent, old map[[32]byte]record
+	recent, old map[[32]byte]rating
 }
 
-func (h *history) of(program [32]byte) record {
+func (h *history) lookup(program [32]byte) rating {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if r, known := h.recent[program]; known {
@@ -50,17 +50,17 @@ func (h *history) of(program [32]byte) record {
 }
 
 // learn takes in that a call of a program has ended by itself.
-func (h *history) learn(program [32]byte, said record) {
+func (h *history) update(program [32]byte, said rating) {
 	h.mu.RLock()
 	known := h.recent[program]
 	h.mu.RUnlock()
-	if !said.isProven() || said == known {
+	if !said.isTrusted() || said == known {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.recent == nil || known == unknown && len(h.recent) >= maxRecent {
-		h.recent, h.old = map[[32]byte]record{}, h.recent
+	if h.recent == nil || known == unrated && len(h.recent) >= maxRecent {
+		h.recent, h.old = map[[32]byte]rating{}, h.recent
 	}
 	h.recent[program] = said
 }
@@ -69,39 +69,39 @@ func (h *history) learn(program [32]byte, said record) {
 // That is nothing where it ended while the call waited for its host, hardly was
 // there, for what others did or may have done there, or since the client wanted no more
 // and the body obeyed.
-func (x *execution) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
-	since := x.since.Load()
-	held := since != 0 && look-since >= holds
+func (x *execution) rate(look int64, out scripting.Outcome, dead *exitError, err error) rating {
+	since := x.runningSince.Load()
+	held := since != 0 && look-since >= stuckTicks
 	switch {
-	case err != nil, dead != nil && dead.missed:
-		return unknown
+	case err != nil, dead != nil && dead.notStarted:
+		return unrated
 	case dead != nil:
-		if since != 0 && dead.left == 1 && dead.suspects(x) || held && dead.cause == endOverdue && x.guard.ctx.Err() != nil {
-			return unruly
+		if since != 0 && dead.calls == 1 && dead.isSuspect(x) || held && dead.cause == exitTimeout && x.guard.ctx.Err() != nil {
+			return misbehaved
 		}
-		return unknown
+		return unrated
 	case out.Failure != nil:
 		switch out.Failure.Kind {
 		case scripting.Limit:
-			return unruly
+			return misbehaved
 		case scripting.Timeout:
 			if held {
-				return unruly
+				return misbehaved
 			}
-			return unknown
+			return unrated
 		case scripting.Canceled, scripting.HostPanic, scripting.Nondeterministic:
-			return unknown
+			return unrated
 		}
 	}
-	if x.quick {
-		return quick
+	if x.fast {
+		return fast
 	}
-	return proven
+	return trusted
 }
 
 const (
 	// remembered is for how many looks an offence counts.
-	remembered = int64(10 * time.Second / look)
+	offenceTicks = int64(10 * time.Second / tickInterval)
 	// maxOffences bounds the programs that are remembered of an owner.
 	maxOffences = 256
 )
@@ -132,7 +132,7 @@ func (o *offences) has(program [32]byte, look int64) bool {
 func (o *offences) add(program [32]byte, look int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last.Store(look + remembered)
+	o.last.Store(look + offenceTicks)
 	if o.until == nil {
 		o.until = map[[32]byte]int64{}
 	}
@@ -140,6 +140,6 @@ func (o *offences) add(program [32]byte, look int64) {
 		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= look })
 	}
 	if _, known := o.until[program]; known || len(o.until) < maxOffences {
-		o.until[program] = look + remembered
+		o.until[program] = look + offenceTicks
 	}
 }

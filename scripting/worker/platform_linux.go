@@ -9,10 +9,10 @@ import (
 )
 
 // inward is [os.Pipe]: a write to a worker does not wait, or Close ends it.
-func inward() (r, w *os.File, err error) { return os.Pipe() }
+func inboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 // outward is [os.Pipe], but that who reads waits in the system.
-func outward() (r, w *os.File, err error) {
+func outboundPipe() (r, w *os.File, err error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)

@@ -4,9 +4,9 @@ package worker
 
 import "os"
 
-func inward() (r, w *os.File, err error) { return os.Pipe() }
+func inboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
-func outward() (r, w *os.File, err error) { return os.Pipe() }
+func outboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 func (p pipes) wake() { _ = p.Close() }
 

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// inward and outward return the ends of a pair of sockets, the reader's first: whoever reads
+// inboundPipe and outboundPipe return the ends of a pair of sockets, the reader's first: whoever reads
 // from a socket that is also written to is woken whenever what was written is read. Pipes cost
 // less, but cannot be shut down under who reads.
-func inward() (r, w *os.File, err error) { return pair() }
+func inboundPipe() (r, w *os.File, err error) { return pair() }
 
-func outward() (r, w *os.File, err error) { return pair() }
+func outboundPipe() (r, w *os.File, err error) { return pair() }
 
 // pair returns two sockets that are connected, each the end of the other.
 func pair() (a, b *os.File, err error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // lastWait is how long the last words of a process that has ended may take.
-const lastWait = time.Second
+const drainWait = time.Second
 
 // process is a worker process as its parent sees it.
 type process struct {
@@ -26,77 +26,77 @@ type process struct {
 	programCache
 	reader pipeReader
 	callTable
-	looks *atomic.Int64 // the looks of the executor
+	ticks *atomic.Int64 // the looks of the executor
 }
 
 // child is the process of the operating system with its streams. Fixed at creation.
 type child struct {
-	cmd    *exec.Cmd
-	stream stream
-	wire   wire
-	words  io.ReadCloser // standard error
-	last   lastWords
-	doomed chan struct{} // closed when the process is killed
-	over   chan struct{} // closed when reading has failed, as after the exit
-	dead   chan struct{} // closed after the exit, when all output was handled
+	cmd        *exec.Cmd
+	stream     stream
+	wire       wire
+	stderr     io.ReadCloser // standard error
+	stderrHead headBuffer
+	killed     chan struct{} // closed when the process is killed
+	readDone   chan struct{} // closed when reading has failed, as after the exit
+	exited     chan struct{} // closed after the exit, when all output was handled
 }
 
 // placement is what the scheduler decides by. The mutex of the executor guards it.
 type placement struct {
-	memory  int64         // memory limit in bytes; 0 before the process has one
-	allowed time.Duration // limit of processor time
-	calls   int
-	alone   bool   // its call shares the process with no other
-	proven  bool   // the programs of its calls are proven
-	apart   *owner // owner of all its calls, if they share it with no other owner; else nil
-	rests   int    // looks since the last call
-	stuck   bool   // a call computes for so long that other calls prefer other processes
-	drained bool   // takes no more calls, and exits after the calls that it has
+	memory      int64         // memory limit in bytes; 0 before the process has one
+	cpuLimit    time.Duration // limit of processor time
+	calls       int
+	exclusive   bool   // its call shares the process with no other
+	trusted     bool   // the programs of its calls are proven
+	isolatedFor *owner // owner of all its calls, if they share it with no other owner; else nil
+	idleTicks   int    // looks since the last call
+	stuck       bool   // a call computes for so long that other calls prefer other processes
+	draining    bool   // takes no more calls, and exits after the calls that it has
 }
 
 // programCache has the programs that a process has loaded. The mutex teaching guards it.
 type programCache struct {
-	teaching  sync.Mutex         // held while a call and its program are sent, which may take long
+	sending   sync.Mutex         // held while a call and its program are sent, which may take long
 	programs  map[[32]byte]int64 // program hash to weight in bytes
-	taught    [][32]byte         // keys of programs, oldest first
+	order     [][32]byte         // keys of programs, oldest first
 	weight    int64              // sum of the weights
-	maxTaught int64              // limit of weight
+	maxWeight int64              // limit of weight
 }
 
 // callTable has the calls in a process that have no outcome yet.
 type callTable struct {
-	busy atomic.Int64 // calls that compute; the others wait for their host
+	running atomic.Int64 // calls that compute; the others wait for their host
 
 	// guarded by mu
 	mu         sync.Mutex
 	executions map[uint64]*execution
-	ever       int  // calls since the start
-	abandoned  bool // output that was not read yet is dropped
+	total      int  // calls since the start
+	discarding bool // output that was not read yet is dropped
 	exit       exit
 }
 
 // exit is the state of a process when it was killed or exited by itself.
 type exit struct {
-	cause  cause // endless while the process lives
-	left   int   // calls in the process
-	oldest int64 // look at which the longest computing call started to compute; 0 if none did
+	cause  exitCause // endless while the process lives
+	calls  int       // calls in the process
+	oldest int64     // look at which the longest computing call started to compute; 0 if none did
 }
 
 // start starts a process without an environment, which waits to be given its
 // memory. The caller holds mu.
 func (e *Executor) start() (*process, error) {
 	p := &process{
-		child:        child{doomed: make(chan struct{}), over: make(chan struct{}), dead: make(chan struct{})},
+		child:        child{killed: make(chan struct{}), readDone: make(chan struct{}), exited: make(chan struct{})},
 		programCache: programCache{programs: map[[32]byte]int64{}},
 		callTable:    callTable{executions: map[uint64]*execution{}},
-		looks:        &e.looks,
+		ticks:        &e.ticks,
 	}
 	p.cmd = &exec.Cmd{Path: e.command.path, Args: e.command.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err
 	}
-	if p.words, err = p.cmd.StderrPipe(); err == nil {
+	if p.stderr, err = p.cmd.StderrPipe(); err == nil {
 		err = osproc.Start(p.cmd)
 	}
 	if err == nil {
@@ -110,45 +110,45 @@ func (e *Executor) start() (*process, error) {
 		return nil, err
 	}
 	p.stream, p.wire.out = ours, ours
-	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), most: maxAnswer, handle: p.handle, failed: p.unread}
+	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), limit: maxChildFrame, handle: p.handle, failed: p.readFailed}
 	e.reaping.Go(func() {
-		p.attend()
-		e.forget(p)
-		close(p.dead)
+		p.wait()
+		e.removeExited(p)
+		close(p.exited)
 	})
 	return p, nil
 }
 
 // give tells a process what it may have, by which it confines itself. The caller
 // holds the mutex of the executor; there is always room for so little.
-func (p *process) give(memory int64, processor time.Duration) {
-	p.memory, p.allowed, p.maxTaught = memory, processor, memory/programShare
+func (p *process) configure(memory int64, processor time.Duration) {
+	p.memory, p.cpuLimit, p.maxWeight = memory, processor, memory/programShare
 	// When this fails the process has ended, which shows when it is used.
 	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
 // attend waits for the end of the process, and of what it has sent.
-func (p *process) attend() {
-	_, _ = io.Copy(&p.last, p.words) // to its end, or that of the process
-	p.kill(endUnknown)
+func (p *process) wait() {
+	_, _ = io.Copy(&p.stderrHead, p.stderr) // to its end, or that of the process
+	p.kill(exitUnknown)
 	_ = p.cmd.Wait() // how it ended is told by its last words
-	p.readOut()
+	p.drain()
 	_ = p.stream.Close()
 }
 
 // holds reports whether a call computes since before the look before the last.
-func (p *process) holds() bool {
+func (p *process) isStuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	oldest := p.longest()
-	return oldest != 0 && p.looks.Load()-oldest >= holds
+	oldest := p.oldestRunning()
+	return oldest != 0 && p.ticks.Load()-oldest >= stuckTicks
 }
 
 // longest returns since when the call computes that does so for the longest
 // time; 0 when none does. The caller holds mu.
-func (p *process) longest() (oldest int64) {
+func (p *process) oldestRunning() (oldest int64) {
 	for _, x := range p.executions {
-		if since := x.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
+		if since := x.runningSince.Load(); since != 0 && (oldest == 0 || since < oldest) {
 			oldest = since
 		}
 	}
@@ -156,14 +156,14 @@ func (p *process) longest() (oldest int64) {
 }
 
 // board takes a call on, unless the process has ended.
-func (p *process) board(x *execution) bool {
+func (p *process) attach(x *execution) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.exit.cause != endless {
+	if p.exit.cause != notExited {
 		return false
 	}
 	p.executions[x.id] = x
-	p.ever++
+	p.total++
 	return true
 }
 
@@ -171,8 +171,8 @@ func (p *process) board(x *execution) bool {
 // take 14 to 25 bytes for each of their source, the densest that were found 58, and the
 // shortest 3 KiB.
 const (
-	perByte    = 64
-	perProgram = 16 << 10
+	weightPerByte    = 64
+	weightPerProgram = 16 << 10
 	// programShare is the part of its memory that the programs of a process may have: a
 	// quarter, so that no call is charged for the programs of others.
 	programShare = 4
@@ -182,32 +182,32 @@ const (
 // by: its hash or, for a program that has one call, a name of its own. If the process has
 // too many programs, it forgets the oldest. The caller holds teaching until it has sent
 // the call.
-func (p *process) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
-	if isOnce(program) {
+func (p *process) ensureProgram(program *scripting.Program, call uint64) (as [32]byte, err error) {
+	if isOneShot(program) {
 		binary.BigEndian.PutUint64(as[:], call)
-		return as, p.tell(frameOnce, as, program)
+		return as, p.sendProgram(frameOneShot, as, program)
 	}
 	as = program.Hash()
 	if p.programs[as] > 0 {
 		return as, nil
 	}
-	weight := perProgram + perByte*int64(program.Size())
-	for len(p.taught) > 0 && p.weight+weight > p.maxTaught {
-		oldest := p.taught[0]
-		p.taught = p.taught[1:]
+	weight := weightPerProgram + weightPerByte*int64(program.Size())
+	for len(p.order) > 0 && p.weight+weight > p.maxWeight {
+		oldest := p.order[0]
+		p.order = p.order[1:]
 		p.weight -= p.programs[oldest]
 		delete(p.programs, oldest)
 		if err := p.wire.send(frameForget, func(dst []byte) []byte { return append(dst, oldest[:]...) }); err != nil {
 			return as, err
 		}
 	}
-	p.taught = append(p.taught, as)
+	p.order = append(p.order, as)
 	p.programs[as] = weight
 	p.weight += weight
-	return as, p.tell(frameProgram, as, program)
+	return as, p.sendProgram(frameProgram, as, program)
 }
 
-func (p *process) tell(kind byte, as [32]byte, program *scripting.Program) error {
+func (p *process) sendProgram(kind byte, as [32]byte, program *scripting.Program) error {
 	text, err := program.MarshalBinary()
 	if err != nil {
 		return err
@@ -216,26 +216,26 @@ func (p *process) tell(kind byte, as [32]byte, program *scripting.Program) error
 }
 
 // lastWords keeps the beginning of what a process writes to its standard error.
-type lastWords struct {
+type headBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
 // maxWords bounds them, in bytes.
-const maxWords = 2 * truncate.Least
+const maxStderr = 2 * truncate.Least
 
 // Write takes everything, and keeps what there is room for.
-func (l *lastWords) Write(p []byte) (int, error) {
+func (l *headBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text.Write(p[:min(len(p), maxWords-l.text.Len())])
+	l.text.Write(p[:min(len(p), maxStderr-l.text.Len())])
 	return len(p), nil
 }
 
-func (l *lastWords) String() string {
+func (l *headBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return truncate.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
+	return truncate.Text(l.text.String(), maxStderr-1) // what has no room left is cut, for all that is known
 }
 
 // readFor reads until the first frame of a call has come, unless another goroutine reads.
@@ -276,7 +276,7 @@ func (p *process) release() {
 // that reads passes the lease with its first frame: handling that holds up no other call.
 func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	id, size := binary.Uvarint(content)
-	if size <= 0 || kind != frameHost && kind != frameDrop && kind != frameOutcome {
+	if size <= 0 || kind != frameHostCall && kind != frameHostCancel && kind != frameOutcome {
 		return errFrame
 	}
 	x, left := p.find(id, kind == frameOutcome)
@@ -286,7 +286,7 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	reads := x.lease == lease
 	select {
 	case x.frames <- frame{kind, content[size:]}:
-	case <-p.doomed: // it takes no more
+	case <-p.killed: // it takes no more
 	}
 	switch {
 	case left == 0:
@@ -302,7 +302,7 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if x = p.executions[id]; x == nil || p.abandoned {
+	if x = p.executions[id]; x == nil || p.discarding {
 		return nil, 0
 	}
 	if leaves {
@@ -312,24 +312,24 @@ func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 }
 
 // unread ends the process when nothing that it sends can be read any more.
-func (p *process) unread(err error) {
-	why := endUnknown
+func (p *process) readFailed(err error) {
+	why := exitUnknown
 	if errors.Is(err, errFrame) {
-		why = endProtocol
+		why = exitProtocol
 	}
 	p.kill(why)
-	close(p.over)
+	close(p.readDone)
 }
 
 // readOut waits until everything that an ended process has sent was read, and keeps the
 // lease, so that nobody reads after that.
-func (p *process) readOut() {
-	for wait := lastWait; ; wait = time.Millisecond {
+func (p *process) drain() {
+	for wait := drainWait; ; wait = time.Millisecond {
 		if _, ok := p.reader.acquire(); ok {
 			return
 		}
 		select {
-		case <-p.over:
+		case <-p.readDone:
 			return
 		case <-time.After(wait):
 			p.stream.wake()
@@ -339,9 +339,9 @@ func (p *process) readOut() {
 
 // abandon has the reader of a killed process stop before the process has ended: what it
 // has sent last is lost, as if it had been killed before.
-func (p *process) abandon() {
+func (p *process) discardOutput() {
 	p.mu.Lock()
-	p.abandoned = true
+	p.discarding = true
 	p.mu.Unlock()
 	p.stream.wake()
 }

@@ -20,28 +20,28 @@ import (
 // one owner so delay those of another by their share at most.
 type admission struct {
 	// fixed at creation
-	patience time.Duration // that of calls without a deadline, and the least
-	most     int           // calls that compute at once, as long as no owner has less than its share
-	mostWait int           // calls that wait and may be refused
-	ownWait  int           // those of one owner
+	maxQueueTime   time.Duration // that of calls without a deadline, and the least
+	maxRunning     int           // calls that compute at once, as long as no owner has less than its share
+	maxWaiting     int           // calls that wait and may be refused
+	maxWaitingEach int           // those of one owner
 
 	mu sync.Mutex
 	// proven has the calls of programs that are: they may take all the room. Others may
 	// take three quarters of it, however long they compute.
-	proven, others class
-	owners         map[uint64]*owner
-	sweepAt        int      // how many owners there are when those without calls are dropped
-	active         int      // owners with calls that compute or wait
-	lines          []*owner // owners with calls that wait
-	waiting        int      // calls that wait
-	refusable      int      // those of them that may be refused
-	grants         uint64   // calls that have begun
+	trusted, others class
+	owners          map[uint64]*owner
+	sweepAt         int      // how many owners there are when those without calls are dropped
+	active          int      // owners with calls that compute or wait
+	waitingOwners   []*owner // owners with calls that wait
+	waiting         int      // calls that wait
+	sheddable       int      // those of them that may be refused
+	starts          uint64   // calls that have begun
 }
 
 // class is what all owners together have of one of the two kinds of calls.
 type class struct {
-	most      int // that compute at once, as admission.most
-	computing int
+	limit   int // that compute at once, as admission.most
+	running int
 }
 
 // waitEach is how many calls may wait for each that may compute. One owner may have half of
@@ -51,18 +51,18 @@ const waitEach = 256
 // newAdmission returns the admission of so many calls at once.
 func newAdmission(most int, patience time.Duration) *admission {
 	return &admission{
-		patience: patience, most: most, mostWait: waitEach * most, ownWait: waitEach * most / 2,
-		proven: class{most: most}, others: class{most: max(most*3/4, 1)},
+		maxQueueTime: patience, maxRunning: most, maxWaiting: waitEach * most, maxWaitingEach: waitEach * most / 2,
+		trusted: class{limit: most}, others: class{limit: max(most*3/4, 1)},
 		owners: map[uint64]*owner{}, sweepAt: keptOwners,
 	}
 }
 
 // admit begins a call once there is room for it to compute (see [lane.enterLocked]), and returns
 // the lane that it has begun in. [lane.end] must be called when the call ends.
-func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look int64) (*lane, error) {
-	patient := c.Patient || c.Kin != nil
-	if c.Kin != nil {
-		done, err := c.Kin.Turn(ctx)
+func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look int64) (*queue, error) {
+	patient := c.NoShedding || c.Tree != nil
+	if c.Tree != nil {
+		done, err := c.Tree.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +70,12 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 	}
 	a.mu.Lock()
 	o := a.owner(c.Owner, look)
-	if r.isProven() && o.offences.has(c.Program.Hash(), look) {
-		r = unruly
+	if r.isTrusted() && o.offences.has(c.Program.Hash(), look) {
+		r = misbehaved
 	}
 	o.calls++
-	l := o.lane(r)
-	if err := l.enterLocked(ctx, patient); err != nil {
+	l := o.queueFor(r)
+	if err := l.acquireLocked(ctx, patient); err != nil {
 		a.mu.Lock()
 		o.calls--
 		a.mu.Unlock()
@@ -84,29 +84,29 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 	return l, nil
 }
 
-func (a *admission) computing() int { return a.proven.computing + a.others.computing }
+func (a *admission) running() int { return a.trusted.running + a.others.running }
 
-func (a *admission) waits() int {
+func (a *admission) waitingCalls() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.waiting
 }
 
 // fill has calls begin as long as there is room. The caller holds mu.
-func (a *admission) fill() {
+func (a *admission) startWaiting() {
 	for l := a.next(); l != nil; l = a.next() {
-		l.begin()
+		l.startNext()
 	}
 }
 
 // next returns the lane whose first call begins next: of the owners that there is room
 // for the one that computes least, and of several of those the one whose last turn is
 // longest ago. It is nil when no call that waits has room. The caller holds mu.
-func (a *admission) next() *lane {
-	var next *lane
-	for _, o := range a.lines {
+func (a *admission) next() *queue {
+	var next *queue
+	for _, o := range a.waitingOwners {
 		l := o.next()
-		if l != nil && (next == nil || o.before(next.owner)) {
+		if l != nil && (next == nil || o.precedes(next.owner)) {
 			next = l
 		}
 	}
@@ -116,137 +116,137 @@ func (a *admission) next() *lane {
 // makeRoom refuses the call that came last of the owner with the most calls that wait,
 // when as many wait as may. It reports whether a call of o may wait: the refused one may
 // be that. The caller holds mu.
-func (a *admission) makeRoom(o *owner) bool {
-	if o.refusable >= a.ownWait {
+func (a *admission) shedExcess(o *owner) bool {
+	if o.sheddable >= a.maxWaitingEach {
 		return false
 	}
-	if a.refusable < a.mostWait {
+	if a.sheddable < a.maxWaiting {
 		return true
 	}
 	most := o
-	for _, other := range a.lines {
-		if other.refusable > most.refusable {
+	for _, other := range a.waitingOwners {
+		if other.sheddable > most.sheddable {
 			most = other
 		}
 	}
-	return most != o && most.refuseLast()
+	return most != o && most.shedLast()
 }
 
 // lane queues the calls of one owner that wait to compute: either those of proven programs
 // or the others.
-type lane struct {
+type queue struct {
 	// fixed at creation
-	owner *owner
-	room  *admission
-	class *class
+	owner     *owner
+	admission *admission
+	class     *class
 
 	// guarded by the mutex of the room
-	computing int
-	waiting   []turn        // the oldest first
-	begun     int           // calls that have waited and begun
-	pace      time.Duration // the time from one turn to the next; 0 if unknown
-	isFresh   bool          // the pace was measured since the queue was last empty
+	running  int
+	waiting  []queuedCall  // the oldest first
+	started  int           // calls that have waited and begun
+	interval time.Duration // the time from one turn to the next; 0 if unknown
+	isFresh  bool          // the pace was measured since the queue was last empty
 }
 
 // A pace is known after turnsEach turns for each call that may compute at once: the first
 // wait for processes and compilers. That of an earlier queue counts once crowdEach calls wait
 // for each of those.
 const (
-	turnsEach = 2
-	crowdEach = 4
+	startsEach = 2
+	reuseEach  = 4
 )
 
-func newLane(o *owner, c *class) lane { return lane{owner: o, room: o.room, class: c} }
+func newQueue(o *owner, c *class) queue { return queue{owner: o, admission: o.admission, class: c} }
 
 // turn is a call that waits to begin.
-type turn struct {
-	since   time.Time
-	before  int           // how many of the lane had waited and begun by then
-	has     time.Duration // from then on to its deadline; 0 for none
-	patient bool          // it is never refused
-	come    chan error    // is sent nil when it has begun, or that it is refused
+type queuedCall struct {
+	since         time.Time
+	startedBefore int           // how many of the lane had waited and begun by then
+	remaining     time.Duration // from then on to its deadline; 0 for none
+	noShedding    bool          // it is never refused
+	result        chan error    // is sent nil when it has begun, or that it is refused
 }
 
 // latest returns when a call that may be refused begins at the latest: when two thirds of
 // its time are over.
-func (t turn) latest() time.Time { return t.since.Add(t.has - t.has/3) }
+func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.remaining/3) }
 
 // enterLocked begins a call. [lane.leave] must be called when it waits or ends,
 // unless there is an error: that of ctx, or [scripting.ErrOverloaded], which who
 // is patient does not get. The caller holds the mutex of the room, which enterLocked unlocks.
-func (l *lane) enterLocked(ctx context.Context, patient bool) error {
-	if len(l.waiting) == 0 && l.hasRoom() {
-		l.grant()
-		l.room.mu.Unlock()
+func (l *queue) acquireLocked(ctx context.Context, patient bool) error {
+	if len(l.waiting) == 0 && l.hasCapacity() {
+		l.start()
+		l.admission.mu.Unlock()
 		return nil
 	}
-	t := turn{since: time.Now(), before: l.begun, patient: patient, come: make(chan error, 1)}
+	t := queuedCall{since: time.Now(), startedBefore: l.started, noShedding: patient, result: make(chan error, 1)}
 	if until, ok := ctx.Deadline(); ok {
-		t.has = max(until.Sub(t.since), 1)
+		t.remaining = max(until.Sub(t.since), 1)
 	}
-	if l.late(t) || !patient && !l.room.makeRoom(l.owner) {
-		l.room.mu.Unlock()
+	if l.wouldExpire(t) || !patient && !l.admission.shedExcess(l.owner) {
+		l.admission.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
 	l.isFresh = l.isFresh && len(l.waiting) > 0
 	l.waiting = append(l.waiting, t)
-	l.line(t, 1)
-	l.room.mu.Unlock()
+	l.countWaiting(t, 1)
+	l.admission.mu.Unlock()
 	return l.await(ctx, t)
 }
 
 // hasRoom reports whether another call of the lane may compute: there is room for it, or
 // its owner has less than its share of that. The caller holds mu.
-func (l *lane) hasRoom() bool {
-	a, o := l.room, l.owner
-	if l.class.computing < l.class.most && a.computing() < a.most {
+func (l *queue) hasCapacity() bool {
+	a, o := l.admission, l.owner
+	if l.class.running < l.class.limit && a.running() < a.maxRunning {
 		return true
 	}
-	return o.computing < o.share(a.most) && l.computing < o.share(l.class.most) &&
-		a.computing() < 2*a.most && l.class.computing < 2*l.class.most
+	return o.running < o.share(a.maxRunning) && l.running < o.share(l.class.limit) &&
+		a.running() < 2*a.maxRunning && l.class.running < 2*l.class.limit
 }
 
 // grant has a call compute that begins. The caller holds mu.
-func (l *lane) grant() {
-	l.compute(1)
-	l.room.grants++
-	l.owner.granted = l.room.grants
+func (l *queue) start() {
+	l.countRunning(1)
+	l.admission.starts++
+	l.owner.lastStart = l.admission.starts
 }
 
 // compute notes that so many calls more compute. The caller holds mu.
-func (l *lane) compute(by int) {
-	l.computing += by
-	l.class.computing += by
-	l.owner.change(by, 0)
+func (l *queue) countRunning(by int) {
+	l.running += by
+	l.class.running += by
+	l.owner.count(by, 0)
 }
 
 // line notes that a call waits, by 1, or does no more, by -1. The caller holds mu.
-func (l *lane) line(t turn, by int) {
-	l.owner.change(0, by)
-	if !t.patient {
-		l.owner.refusable += by
-		l.room.refusable += by
+func (l *queue) countWaiting(t queuedCall, by int) {
+	l.owner.count(0, by)
+	if !t.noShedding {
+		l.owner.sheddable += by
+		l.admission.sheddable += by
 	}
 }
 
-func (l *lane) await(ctx context.Context, t turn) error {
+func (l *queue) await(ctx context.Context, t queuedCall) error {
 	var latest <-chan time.Time
-	if t.has > 0 && !t.patient {
+	if t.remaining > 0 && !t.noShedding {
 		timer := time.NewTimer(t.latest().Sub(t.since))
 		defer timer.Stop()
 		latest = timer.C
 	}
 	select {
-	case err := <-t.come:
+	case err := <-t.result:
 		return err
 	case <-latest:
-		if l.give(t) {
+		if l.withdraw(t) {
 			return scripting.ErrOverloaded
 		}
-		return <-t.come
+		return <-t.result
 	case <-ctx.Done():
-		if !l.give(t) && <-t.come == nil {
-			l.leave()
+		if !l.withdraw(t) && <-t.result == nil {
+			l.release()
 		}
 		return ctx.Err()
 	}
@@ -254,13 +254,13 @@ func (l *lane) await(ctx context.Context, t turn) error {
 
 // give gives a turn up that is not wanted any more, and reports whether it had not
 // come in the meantime.
-func (l *lane) give(t turn) bool {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	i := slices.IndexFunc(l.waiting, func(other turn) bool { return other.come == t.come })
+func (l *queue) withdraw(t queuedCall) bool {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	i := slices.IndexFunc(l.waiting, func(other queuedCall) bool { return other.result == t.result })
 	if i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
-		l.line(t, -1)
+		l.countWaiting(t, -1)
 	}
 	return i >= 0
 }
@@ -268,69 +268,69 @@ func (l *lane) give(t turn) bool {
 // late reports whether a call that comes now is refused because it would begin too late:
 // after a third of its time, by the age of the queue or by its pace. The rest of its time
 // is for the call itself. The caller holds mu.
-func (l *lane) late(t turn) bool {
+func (l *queue) wouldExpire(t queuedCall) bool {
 	queued := len(l.waiting)
-	if t.patient || queued == 0 {
+	if t.noShedding || queued == 0 {
 		return false
 	}
 	wait := t.since.Sub(l.waiting[0].since)
-	if l.isFresh || queued >= crowdEach*l.class.most {
-		wait = max(wait, time.Duration(queued+1)*l.pace)
+	if l.isFresh || queued >= reuseEach*l.class.limit {
+		wait = max(wait, time.Duration(queued+1)*l.interval)
 	}
-	return wait > max(l.room.patience, t.has/3)
+	return wait > max(l.admission.maxQueueTime, t.remaining/3)
 }
 
 // resume has a call compute that goes on: it is not refused any more.
-func (l *lane) resume() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	l.compute(1)
+func (l *queue) reacquire() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	l.countRunning(1)
 }
 
 // leave has a call wait for its host.
-func (l *lane) leave() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	l.leaveLocked()
+func (l *queue) release() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	l.releaseLocked()
 }
 
 // end is leave for a call that has ended, which has begun by [admission.admit].
-func (l *lane) end() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
+func (l *queue) finish() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
 	l.owner.calls--
-	l.leaveLocked()
+	l.releaseLocked()
 }
 
 // leaveLocked gives the turn of a call to those that wait. The caller holds mu.
-func (l *lane) leaveLocked() {
-	l.compute(-1)
-	l.room.fill()
+func (l *queue) releaseLocked() {
+	l.countRunning(-1)
+	l.admission.startWaiting()
 }
 
 // begin begins the first call that waits, and measures the pace by how many have begun
 // while it waited. The caller holds mu.
-func (l *lane) begin() {
+func (l *queue) startNext() {
 	t := l.waiting[0]
-	l.waiting[0] = turn{}
+	l.waiting[0] = queuedCall{}
 	l.waiting = l.waiting[1:]
-	l.line(t, -1)
-	l.grant()
-	l.begun++
-	turns := l.begun - t.before
+	l.countWaiting(t, -1)
+	l.start()
+	l.started++
+	turns := l.started - t.startedBefore
 	switch pace := time.Since(t.since) / time.Duration(turns); {
 	case l.isFresh:
-		l.pace += (pace - l.pace) / 8
-	case turns >= turnsEach*l.class.most:
-		l.pace, l.isFresh = pace, true
+		l.interval += (pace - l.interval) / 8
+	case turns >= startsEach*l.class.limit:
+		l.interval, l.isFresh = pace, true
 	}
-	t.come <- nil
+	t.result <- nil
 }
 
 // refuse refuses a call that waits. The caller holds mu.
-func (l *lane) refuse(i int) {
+func (l *queue) shed(i int) {
 	t := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)
-	l.line(t, -1)
-	t.come <- scripting.ErrOverloaded
+	l.countWaiting(t, -1)
+	t.result <- scripting.ErrOverloaded
 }

@@ -77,26 +77,26 @@ func (f Facility) missing() string { return f.Name + ": " + f.Detail }
 // Report may be called once, before the first Run, which gets the process; later it fails.
 func (e *Executor) Report(ctx context.Context) (Report, error) {
 	e.mu.Lock()
-	p := e.asked // has perhaps ended, and is the spare no more
+	p := e.first // has perhaps ended, and is the spare no more
 	if p == nil || e.closed {
 		e.mu.Unlock()
 		return nil, errors.New("ask a worker what confines it: the first process has a call, has been asked, or has ended")
 	}
 	e.spare = nil
-	p.give(e.options.Memory, e.allowance)
+	p.configure(e.options.Memory, e.cpuAllowance)
 	e.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { p.kill(endClosed) })()
+	defer context.AfterFunc(ctx, func() { p.kill(exitClosed) })()
 	report, err := p.report()
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		p.kill(endClosed)
+		p.kill(exitClosed)
 		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.asked = nil; !p.isDoomed() {
+	if e.first = nil; !p.isKilled() {
 		e.spare = p
 	}
 	return report, nil
@@ -105,7 +105,7 @@ func (e *Executor) Report(ctx context.Context) (Report, error) {
 // report asks a process without calls what confines it.
 func (p *process) report() (report Report, err error) {
 	if _, ok := p.reader.acquire(); !ok {
-		return nil, p.death()
+		return nil, p.exitErr()
 	}
 	defer p.reader.release()
 	if err := writeFrame(p.stream, frameReport, nil); err != nil {
@@ -118,7 +118,7 @@ func (p *process) report() (report Report, err error) {
 	case kind != frameReport:
 		return nil, errFrame
 	}
-	if err := gated(content); err != nil {
+	if err := checkJSON(content); err != nil {
 		return nil, err
 	}
 	err = json.Unmarshal(content, &report)

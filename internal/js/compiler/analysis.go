@@ -29,12 +29,12 @@ type references struct {
 	// refs has the identifiers that are read or called, with the position of the first use.
 	refs map[string]file.Idx
 	// probed has the operands of typeof, which may be undefined.
-	probed map[string]bool
+	typeofTested map[string]bool
 	// names has all identifiers, property names and strings of the script.
 	names map[string]bool
 	// computed reports whether the script may access a property that is not in names.
-	computed bool
-	members  []member
+	hasComputedAccess bool
+	members           []member
 	// mentions counts the uses of each name as a value, and read the uses that only read a
 	// member of it.
 	mentions, read map[string]int
@@ -46,7 +46,7 @@ type declarations struct {
 	// too may mean either, so the checks report nothing about it.
 	bound map[string]bool
 	// again has the names in bound that are declared more than once.
-	again map[string]bool
+	redeclared map[string]bool
 	// aliases maps variables that are declared with the object of another name to that name.
 	aliases map[string]string
 	// targets has the names that any assignment changes: =, += and ++ too.
@@ -61,7 +61,7 @@ type sharing struct {
 	assigned map[string]bool
 	// handed has the names of objects that other code may change: they are passed to
 	// functions of the script, or assigned to a variable.
-	handed map[string]bool
+	shared map[string]bool
 	// written has the names of objects with a member that is assigned or deleted.
 	written map[string]bool
 }
@@ -69,22 +69,22 @@ type sharing struct {
 // promises are the uses of the promises that granted objects return, and of their results.
 type promises struct {
 	// promised has members of promises: http.crm.get(url).text, elicit(form).content.
-	promised []member
+	promiseMembers []member
 	// unpacked has members that a pattern takes from promises: const { text } = http.crm.get(url).
-	unpacked []member
+	promiseDestructured []member
 	// whole has promises, and holding variables, that are used as text or as a list. The
 	// name of each member is the error message.
-	whole, holding []member
+	promiseUses, variableUses []member
 	// passed has arguments of functions that use their arguments in this way.
-	passed []argument
+	promiseArguments []argument
 	// held maps variables that are declared with a promise to the object that returns it:
 	// const r = http.crm.get(url).
-	held map[string]string
+	promiseVars map[string]string
 	// answered has members of results: (await elicit(form)).content,
 	// const { text } = await http.crm.get(url).
-	answered []member
+	resultMembers []member
 	// settled maps variables that are declared with a result to the object that returns it.
-	settled map[string]string
+	resultVars map[string]string
 }
 
 // agentCode has what is analyzed only in code that an agent wrote.
@@ -93,7 +93,7 @@ type agentCode struct {
 	// crm.get_customer(args).
 	groups map[string]bool
 	// grouped has the calls of groups themselves, as in crm(args).
-	grouped []*ast.CallExpression
+	groupCalls []*ast.CallExpression
 	// keywords has the calls with an assignment among the arguments, as in find(name=value).
 	keywords []*ast.CallExpression
 	// undeclared has the names in reassigned that the code does not declare.
@@ -128,21 +128,21 @@ func analysisOf(body ast.Node) *analysis {
 func newAnalysis() *analysis {
 	return &analysis{
 		references: references{
-			refs: map[string]file.Idx{}, probed: map[string]bool{}, names: map[string]bool{},
+			refs: map[string]file.Idx{}, typeofTested: map[string]bool{}, names: map[string]bool{},
 			mentions: map[string]int{}, read: map[string]int{},
 		},
 		declarations: declarations{
-			bound: map[string]bool{}, again: map[string]bool{}, aliases: map[string]string{},
+			bound: map[string]bool{}, redeclared: map[string]bool{}, aliases: map[string]string{},
 			targets: map[string]bool{}, reassigned: map[string]int{},
 		},
-		sharing:  sharing{assigned: map[string]bool{}, handed: map[string]bool{}, written: map[string]bool{}},
-		promises: promises{held: map[string]string{}, settled: map[string]string{}},
+		sharing:  sharing{assigned: map[string]bool{}, shared: map[string]bool{}, written: map[string]bool{}},
+		promises: promises{promiseVars: map[string]string{}, resultVars: map[string]string{}},
 	}
 }
 
 // analyse returns the analysis of a body. Names to which agent code gives values without
 // declaring them count as declared.
-func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
+func (c *compilation) analyze(function *ast.FunctionLiteral) *analysis {
 	if c.src.Kind != source.Code {
 		return analysisOf(function.Body)
 	}
@@ -164,13 +164,13 @@ func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
 }
 
 // free returns the place of a name that means a global, and whether there is one.
-func (a *analysis) free(name string) (file.Idx, bool) {
+func (a *analysis) globalRef(name string) (file.Idx, bool) {
 	at, ok := a.refs[name]
 	return at, ok && !a.bound[name]
 }
 
 // reads reports whether a name stands anywhere in place of a value, which may mean a global.
-func (a *analysis) reads(name string) bool {
+func (a *analysis) isReferenced(name string) bool {
 	_, ok := a.refs[name]
 	return ok
 }
@@ -185,11 +185,11 @@ func (a *analysis) node(n ast.Node) {
 			if alias, plain := n.Target.(*ast.Identifier); plain {
 				a.alias(alias.Name.String(), n.Initializer)
 			} else {
-				a.readOf(n.Initializer)
+				a.countReads(n.Initializer)
 			}
 			a.destructured(n.Target, n.Initializer)
-			a.unpack(n.Target, n.Initializer)
-			a.answer(n)
+			a.visitDestructuring(n.Target, n.Initializer)
+			a.noteResult(n)
 			a.node(n.Initializer)
 		}
 	case *ast.CatchStatement:
@@ -203,21 +203,21 @@ func (a *analysis) node(n ast.Node) {
 		syntax.Children(n, a.node)
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
-		a.unpack(n.Left, n.Right)
+		a.visitDestructuring(n.Left, n.Right)
 		a.assigned[staticPath(n.Left)] = true
-		a.handOn(n.Right)
+		a.noteShared(n.Right)
 		if key, ok := n.Left.(*ast.BracketExpression); ok {
-			a.handOn(key.Left)
+			a.noteShared(key.Left)
 		}
 		eachTarget(n.Left, func(name string) { a.targets[name] = true })
-		a.write(n.Left)
+		a.noteWrites(n.Left)
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
 		}
 		syntax.Children(n, a.node)
 	case *ast.ForIntoExpression:
 		a.reassign(n.Expression)
-		a.write(n.Expression)
+		a.noteWrites(n.Expression)
 		syntax.Children(n, a.node)
 	default:
 		a.expression(n)
@@ -230,45 +230,45 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.DotExpression:
 		name := n.Identifier.Name.String()
 		a.names[name] = true
-		a.readOf(n.Left)
+		a.countReads(n.Left)
 		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 		a.unawaited(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 	case *ast.BracketExpression:
-		a.readOf(n.Left)
+		a.countReads(n.Left)
 		a.bracket(n)
 	case *ast.TemplateLiteral, *ast.BinaryExpression, *ast.ForOfStatement, *ast.SpreadElement:
-		a.use(n)
+		a.visitUse(n)
 	case *ast.StringLiteral:
 		a.names[n.Value.String()] = true
 	case *ast.PropertyKeyed:
-		a.computed = a.computed || n.Computed && !named(n.Key)
+		a.hasComputedAccess = a.hasComputedAccess || n.Computed && !isLiteralKey(n.Key)
 	case *ast.UnaryExpression:
 		switch n.Operator {
 		case token.INCREMENT, token.DECREMENT:
 			eachTarget(n.Operand, func(name string) { a.targets[name] = true })
-			a.write(n.Operand)
+			a.noteWrites(n.Operand)
 		case token.DELETE:
-			a.write(n.Operand)
+			a.noteWrites(n.Operand)
 		}
 		if id, ok := n.Operand.(*ast.Identifier); ok && n.Operator == token.TYPEOF {
-			a.probed[id.Name.String()] = true
+			a.typeofTested[id.Name.String()] = true
 		}
 	case *ast.RegExpLiteral:
 		a.pattern(n, n.Pattern, n.Flags)
 	case *ast.NewExpression:
 		a.constructed(n, n.Callee, n.ArgumentList)
-		a.handOn(n.ArgumentList...)
+		a.noteShared(n.ArgumentList...)
 	case *ast.CallExpression:
-		if keeps(n.Callee) {
-			a.readOf(n.ArgumentList...)
+		if leavesUnchanged(n.Callee) {
+			a.countReads(n.ArgumentList...)
 		} else {
-			a.handOn(n.ArgumentList...)
+			a.noteShared(n.ArgumentList...)
 		}
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
-		a.pass(n)
+		a.visitArguments(n)
 		if id, ok := n.Callee.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
-			a.grouped = append(a.grouped, n)
+			a.groupCalls = append(a.groupCalls, n)
 		}
 		if slices.ContainsFunc(n.ArgumentList, isKeyword) {
 			a.keywords = append(a.keywords, n)
@@ -285,7 +285,7 @@ func (a *analysis) reference(id *ast.Identifier) {
 	}
 	switch name {
 	case "globalThis", "Object", "Reflect":
-		a.computed = true
+		a.hasComputedAccess = true
 	}
 }
 
@@ -296,22 +296,22 @@ func (a *analysis) bracket(n *ast.BracketExpression) {
 		return
 	}
 	if _, ok := n.Member.(*ast.NumberLiteral); ok {
-		a.used(n.Left, "a promise has no elements")
+		a.noteUse(n.Left, "a promise has no elements")
 	}
-	a.computed = a.computed || !named(n.Member)
+	a.hasComputedAccess = a.hasComputedAccess || !isLiteralKey(n.Member)
 }
 
 // handOn notices the names among expressions that others get to know.
-func (a *analysis) handOn(expressions ...ast.Expression) {
+func (a *analysis) noteShared(expressions ...ast.Expression) {
 	for _, e := range expressions {
 		if id, ok := e.(*ast.Identifier); ok {
-			a.handed[id.Name.String()] = true
+			a.shared[id.Name.String()] = true
 		}
 	}
 }
 
 // keeps reports whether a function surely leaves the objects that it is given as they are.
-func keeps(callee ast.Expression) bool {
+func leavesUnchanged(callee ast.Expression) bool {
 	switch n := callee.(type) {
 	case *ast.Identifier:
 		switch n.Name {
@@ -334,7 +334,7 @@ func keeps(callee ast.Expression) bool {
 }
 
 // named reports whether a key is a literal, whose name is known.
-func named(key ast.Expression) bool {
+func isLiteralKey(key ast.Expression) bool {
 	switch key.(type) {
 	case *ast.StringLiteral, *ast.NumberLiteral:
 		return true
