@@ -18,28 +18,27 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The bounds of a process. What is reasonable stays a hundred times below them.
+// Limits of a process. Reasonable scripts stay a hundred times below them.
 const (
 	maxStack  = 64 << 20
 	maxMemory = 512 << 20
-	// gcPercent is how much a small heap may grow before the collector works at all.
+	// gcPercent is how much a small heap may grow before the garbage collector runs.
 	gcPercent = 800
-	// mostMemory bounds what a process may be told that it may have.
+	// maxMemoryLimit limits the memory limit that a process accepts.
 	maxMemoryLimit = 1 << 40
-	// maxProcessor is how much processor time one trial may take.
+	// maxTrialCPU is the maximum processor time of one trial.
 	maxTrialCPU = 2 * time.Second
-	// farewell is how long what is under way may take when nobody is there any more.
+	// drainTimeout is how long running calls may take after the parent has exited.
 	drainTimeout = time.Second
 )
 
-// errProcessor ends a process whose trial takes too long.
-var errTrialCPU = errors.New("a trial takes more than its processor time")
+// errTrialCPU ends a process with a trial that takes too long.
+var errTrialCPU = errors.New("trial exceeded its processor time")
 
-// Main serves one [Pool] or [Executor] on in and out, until in ends or
-// a limit is met. It confines the whole process for good, to what is open and
-// to its bounds, and is meant to be all that the process does: when it returns,
-// what it began may still run. It compiles with the transpiler, if there is one, what a
-// [scripting.Source] needs one for.
+// Main serves one [Pool] or [Executor] on in and out, until in ends or a limit is exceeded. It
+// confines the whole process permanently, to its open files and its limits. A process should do
+// nothing else: goroutines may still run when Main returns. Main compiles TypeScript and imports
+// with the transpiler, if there is one.
 func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error {
 	var t scripting.Transpiler
 	if len(transpiler) > 0 {
@@ -48,7 +47,7 @@ func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error
 	return serve(in, out, t, sandbox.Options{Memory: maxMemory})
 }
 
-// serve is Main in a sandbox of one's choice.
+// serve is Main with a given sandbox.
 func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
 	lines := bufio.NewReaderSize(in, 64<<10)
@@ -59,8 +58,8 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	// The parent looks at what is resident. What is mapped is more, and bounds
-	// a process where it cannot look.
+	// The parent checks resident memory. Mapped memory is larger; its limit confines the process
+	// where the parent cannot check.
 	box.Memory, box.Processor = max(box.Memory, 2*most.memory), most.processor
 	report, err := sandbox.Enter(box)
 	if err != nil {
@@ -89,17 +88,17 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	return nil
 }
 
-// processBounds is what a process may have, which is what it is told first.
+// processBounds are the limits of a process, which it receives first.
 type processBounds struct {
 	memory    uint64 // in bytes
-	processor uint64 // seconds that it may spend before it is given more; 0 for no bound
+	processor uint64 // seconds until the limit is raised; 0 for no limit
 }
 
 func (b processBounds) append(dst []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, b.memory), b.processor)
 }
 
-// readBounds reads what the process may have.
+// readBounds reads the limits of the process.
 func readBounds(in io.Reader) (processBounds, error) {
 	kind, content, err := readFrame(in, maxName)
 	if err != nil {
@@ -113,8 +112,7 @@ func readBounds(in io.Reader) (processBounds, error) {
 	return b, nil
 }
 
-// within does something, and no longer waits for it when the process has spent
-// the limit on it.
+// withCPULimit runs do. It returns errTrialCPU when the process has spent limit on it.
 func withCPULimit(limit time.Duration, do func() error) error {
 	limit += osproc.CPUTime()
 	done := make(chan error, 1)
@@ -133,13 +131,13 @@ func withCPULimit(limit time.Duration, do func() error) error {
 	}
 }
 
-// try compiles one source and says that it survived, whatever the compiler
-// found: the pool's side looks again, and tells its author. It reports [frameUntried] for a
-// source that it cannot compile without a transpiler.
+// compileTrial compiles one source and reports that the process survived, whatever the compiler
+// found: the pool compiles the source again and reports to the author. It sends [frameNoTranspiler]
+// for a source that needs a transpiler if there is none.
 func compileTrial(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
 	var t trial
 	if err := json.Unmarshal(content, &t); err != nil {
-		return fmt.Errorf("decode a trial: %w", err)
+		return fmt.Errorf("decode trial: %w", err)
 	}
 	_, problems := scripting.Compile(scripting.Source{
 		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,

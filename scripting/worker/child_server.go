@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// server runs calls in this process for an [Executor] in another.
+// server runs calls in this process for an [Executor] in the parent.
 type server struct {
 	wire       wire
 	reader     readLoop
@@ -25,28 +25,28 @@ type server struct {
 	programs map[[32]byte]*loadedProgram
 	calls    map[uint64]*activeCall
 	running  sync.WaitGroup
-	// compiling has small programs compiled one at a time, and beside them large
-	// ones: the tree of one may be as large as all that the process keeps.
+	// compiling serializes the compilation of small programs, and of large ones: the syntax tree of
+	// one large program may be as large as all the programs of the process.
 	compiling [2]sync.Mutex
 }
 
-// smallProgram is the size of a program as it comes that need not wait for large ones.
+// smallProgram is the encoded size up to which a program need not wait for large ones.
 const smallProgram = 16 << 10
 
-// loading is a program that is compiled, once, when it comes.
+// loadedProgram is a program that is compiled once, when it arrives.
 type loadedProgram struct {
 	ready   chan struct{}
 	program *scripting.Program
 	err     error
-	oneShot bool // it is for one call
+	oneShot bool
 }
 
 type activeCall struct {
 	server *server
 	id     uint64
-	lease  uint64 // which reads what comes in, until it passes that on
+	lease  uint64 // lease by which the goroutine reads, until it passes the lease
 	ctx    *lazyctx.Context
-	tail   []byte // of the journal, once the run has ended
+	tail   []byte // last journal entries, set when the run has ended
 
 	mu        sync.Mutex
 	responses map[int]chan scripting.HostResponse
@@ -56,7 +56,7 @@ func newServer(out io.Writer, t scripting.Transpiler) *server {
 	return &server{wire: wire{out: out}, inline: scripting.Inline(), transpiler: t, programs: map[[32]byte]*loadedProgram{}, calls: map[uint64]*activeCall{}}
 }
 
-// take takes one frame in, in a turn. An error ends the process.
+// dispatch handles one frame under a lease. An error ends the process.
 func (s *server) dispatch(turn uint64, kind byte, content []byte) error {
 	switch kind {
 	case frameProgram:
@@ -79,7 +79,7 @@ func (s *server) dispatch(turn uint64, kind byte, content []byte) error {
 	return errFrame
 }
 
-// load compiles a program, which may be for one call. Calls of it wait.
+// load compiles a program, which may be for one call. Calls of the program wait.
 func (s *server) load(content []byte, once bool) error {
 	r := reader{rest: content}
 	hash := r.fixed()
@@ -103,7 +103,7 @@ func (s *server) load(content []byte, once bool) error {
 	return nil
 }
 
-// forget drops a program. Calls of it that have begun go on.
+// forget drops a program. Running calls continue.
 func (s *server) forget(content []byte) error {
 	r := reader{rest: content}
 	hash := r.fixed()
@@ -137,7 +137,7 @@ func (s *server) call(turn uint64, content []byte) error {
 	s.mu.Unlock()
 	defer s.running.Done()
 	if l == nil {
-		return fmt.Errorf("a call of no program: %w", errFrame)
+		return fmt.Errorf("call of an unknown program: %w", errFrame)
 	}
 	s.reader.startCall(turn)
 	defer s.reader.endCall(turn)
@@ -151,7 +151,7 @@ func (s *server) find(id uint64) *activeCall {
 	return s.calls[id]
 }
 
-// answered gives an answer to who waits for it; nobody does once its call is over.
+// handleResponse passes a response to the call that waits for it, if the call has not ended.
 func (s *server) handleResponse(content []byte) error {
 	r := reader{rest: content}
 	id := r.number()
@@ -181,7 +181,7 @@ func (c *activeCall) run(ctx context.Context, l *loadedProgram, f *callFrame) {
 	c.server.mu.Lock()
 	delete(c.server.calls, c.id)
 	c.server.mu.Unlock()
-	// The other side is gone when this fails, and with it the process.
+	// An error means that the parent has exited, and the process ends.
 	_ = c.server.wire.send(frameOutcome, func(dst []byte) []byte { return o.append(binary.AppendUvarint(dst, c.id)) })
 }
 
@@ -204,7 +204,7 @@ func (c *activeCall) outcome(ctx context.Context, program *scripting.Program, f 
 	return o
 }
 
-// Begin sends a host call, or a message.
+// StartCall sends a host call or a notification.
 func (c *activeCall) StartCall(seq int, op string, payload, tail []byte) {
 	if !scripting.IsNotification(op) {
 		c.mu.Lock()
@@ -215,22 +215,22 @@ func (c *activeCall) StartCall(seq int, op string, payload, tail []byte) {
 		c.mu.Unlock()
 	}
 	f := hostFrame{seq, op, tail, payload}
-	// The other side is gone when this fails, and with it the process.
+	// An error means that the parent has exited, and the process ends.
 	_ = c.server.wire.send(frameHostCall, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
 }
 
-// Drop says that nobody waits for a host call any more.
+// CancelCall tells the parent that the script no longer waits for a host call.
 func (c *activeCall) CancelCall(seq int, tail []byte) {
-	// The other side is gone when this fails, and with it the process.
+	// An error means that the parent has exited, and the process ends.
 	_ = c.server.wire.send(frameHostCancel, func(dst []byte) []byte {
 		return append(binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq)), tail...)
 	})
 }
 
-// End keeps what the journal took in last.
+// Finish stores the last entries of the journal.
 func (c *activeCall) Finish(tail []byte) { c.tail = tail }
 
-// Do waits for the answer to a host call that has begun.
+// Do waits for the response to a host call that has started.
 func (c *activeCall) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
 	c.server.reader.pass(c.lease)
 	c.mu.Lock()
@@ -257,7 +257,7 @@ func (c *activeCall) deliver(seq int, a scripting.HostResponse) {
 	}
 }
 
-// wait waits until everything has ended, at the end of the process.
+// drain cancels all calls and waits for their end, at most most.
 func (s *server) drain(most time.Duration) {
 	s.mu.Lock()
 	for _, c := range s.calls {
@@ -275,20 +275,20 @@ func (s *server) drain(most time.Duration) {
 	}
 }
 
-// role is what a process reads by. The goroutine that reads runs calls itself. When a call
-// waits for its host, or is under way for two ticks, the lease passes to a new goroutine, so
-// that what comes in is never held up for long.
+// readLoop reads the frames of a process. The goroutine that reads runs calls itself. When a call
+// waits for its host, or runs for two ticks, the lease passes to a new goroutine, so that frames
+// are never delayed for long.
 type readLoop struct {
 	pipeReader
-	watchdog watchdog.Watchdog // looks at what the goroutine does
+	watchdog watchdog.Watchdog // checks the goroutine with the lease
 
 	mu       sync.Mutex
-	running  uint64 // the lease of the goroutine, while it runs a call
-	lastSeen uint64 // that at the last tick, for the same call
+	running  uint64 // lease of the goroutine that runs a call
+	lastSeen uint64 // value of running at the last tick
 }
 
-// readAll reads until there is nothing more, or a frame is wrong, and returns why.
-// Goroutines that have passed the lease may still run.
+// readAll reads until the end of the stream or an invalid frame, and returns the error. Goroutines
+// that have passed the lease may still run.
 func (r *readLoop) readAll() error {
 	ended := make(chan error, 1)
 	r.failed = func(err error) { ended <- err }
@@ -297,7 +297,7 @@ func (r *readLoop) readAll() error {
 	return <-ended
 }
 
-// begin says that the goroutine with a lease runs a call from now on.
+// startCall records that the goroutine with a lease runs a call.
 func (r *readLoop) startCall(lease uint64) {
 	r.mu.Lock()
 	r.running, r.lastSeen = lease, 0
@@ -305,7 +305,7 @@ func (r *readLoop) startCall(lease uint64) {
 	r.watchdog.Watch(r)
 }
 
-// end says that it runs its call no more.
+// endCall records the end of its call.
 func (r *readLoop) endCall(lease uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -314,7 +314,7 @@ func (r *readLoop) endCall(lease uint64) {
 	}
 }
 
-// Look passes the lease on for a call that was under way at the tick before, too.
+// Look passes the lease of a call that was running at the last tick too.
 func (r *readLoop) Look() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

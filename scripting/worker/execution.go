@@ -19,10 +19,10 @@ type execution struct {
 	host     scripting.Host
 	recorder *scripting.Recorder
 	journal  []byte // journal that the next process replays; nil for the first
-	queue    *queue // queue that admitted the call; the call leaves it while it waits for its host
+	queue    *queue // queue that admitted the call
 
-	// since is the look of the executor at which the call started to compute; 0 while
-	// the call waits for its host.
+	// runningSince is the tick at which the call started to compute; 0 while the call waits for its
+	// host.
 	runningSince atomic.Int64
 
 	attempt
@@ -36,7 +36,7 @@ type attempt struct {
 	frames  chan frame // frames from the process
 	lease   uint64     // lease of the reader of the process; 0 while other calls read
 	started time.Time
-	counted bool // the call is counted in busy of the process
+	counted bool // the call is counted in process.running
 	fast    bool // the call ended soon, and waited for nothing
 }
 
@@ -45,20 +45,20 @@ type hostCalls struct {
 	parent    *lazyctx.Context            // parent context of the host calls
 	responses chan scripting.HostResponse // nil before the first host call
 	pending   int                         // host calls without an answer
-	queued    []hostFrame                 // the open host calls that have not started
-	calls     map[int]hostCall            // the open host calls, by number
+	queued    []hostFrame                 // the pending host calls that have not started
+	calls     map[int]hostCall            // the pending host calls, by number
 
-	pendingBytes int           // bytes of the arguments of the open host calls
-	totalBytes   *atomic.Int64 // the same of all calls of the executor
+	pendingBytes int           // bytes of the arguments of the pending host calls
+	totalBytes   *atomic.Int64 // pendingBytes of all calls of the executor
 }
 
-// asking is a host call that has no answer yet.
+// hostCall is a host call without a response.
 type hostCall struct {
 	ctx   *lazyctx.Context
 	bytes int // of its arguments
 }
 
-// frame is one that a process has sent, without the id of its call.
+// frame is a frame from a process, without the id of its call.
 type frame struct {
 	kind    byte
 	content []byte
@@ -84,7 +84,7 @@ func newExecution(c scripting.Call, h scripting.Host, l *queue, passedByAll *ato
 	return x, nil
 }
 
-// memory returns how much the process of the call may have, in bytes.
+// memory returns the memory limit for the process of the call, in bytes.
 func (x *execution) memory(o Options) int64 {
 	if m := x.call.Limits.Memory; m > 0 {
 		return m
@@ -92,22 +92,21 @@ func (x *execution) memory(o Options) int64 {
 	return o.Memory
 }
 
-// land ends a call: what it had asked of its host is cancelled and awaited, and
-// its journal is whole.
+// finish ends the call. It cancels the pending host calls, waits for them, and completes the
+// journal.
 func (x *execution) finish() {
 	x.parent.Cancel(nil)
 	x.dropQueued()
 	for x.pending > 0 {
-		_ = x.recordResponse(<-x.responses) // the call is over whatever its journal holds
+		_ = x.recordResponse(<-x.responses) // the call has ended, whatever its journal holds
 	}
-	x.addBytes(-x.pendingBytes) // of those that were dropped
+	x.addBytes(-x.pendingBytes) // bytes of the dropped host calls
 	x.recorder.Journal()
 	x.queue.finish()
 }
 
-// fly runs the call in a process, to its end or that of the process, which is a
-// [*deathError]. A call that is over does not wait for a process to end that was
-// killed.
+// run runs the call in p until the call ends or the process exits. The error for an exit is an
+// [*exitError]. If the call has ended, run does not wait for a killed process to exit.
 func (x *execution) run(ctx context.Context, p *process, grace time.Duration) (scripting.Outcome, error) {
 	x.frames, x.lease = make(chan frame, 1), 0
 	if !p.attach(x) {
@@ -122,8 +121,8 @@ func (x *execution) run(ctx context.Context, p *process, grace time.Duration) (s
 		x.waitExit(ctx, p)
 		return scripting.Outcome{}, p.exitErr()
 	}
-	// Who waits in the system keeps one of the scheduler's processors for a while.
-	// What else is at hand goes first; the process may have answered by then.
+	// A goroutine that waits in a system call keeps a P for a while. Let other goroutines run
+	// first; the process may have responded by then.
 	runtime.Gosched()
 	p.readFor(x)
 	for doomed := p.killed; ; {
@@ -148,7 +147,7 @@ func (x *execution) run(ctx context.Context, p *process, grace time.Duration) (s
 	}
 }
 
-// mourn waits until a process that was killed has ended, unless the call is over.
+// waitExit waits for a killed process to exit, or for the end of ctx.
 func (x *execution) waitExit(ctx context.Context, p *process) {
 	select {
 	case <-p.exited:
@@ -159,7 +158,7 @@ func (x *execution) waitExit(ctx context.Context, p *process) {
 	}
 }
 
-// took takes a frame in, and reports whether the call has ended by it.
+// handleFrame handles a frame, and reports whether the call has ended.
 func (x *execution) handleFrame(ctx context.Context, p *process, fr frame, grace time.Duration) (scripting.Outcome, bool, error) {
 	x.fast = fr.kind == frameOutcome && x.responses == nil && time.Since(x.started) < fastTime
 	out, ended, err := x.dispatch(p, fr)
@@ -173,9 +172,8 @@ func (x *execution) handleFrame(ctx context.Context, p *process, fr frame, grace
 	return out, true, err
 }
 
-// dismiss ends a call in its process that has failed on this side, and kills the
-// process when it holds the call for longer than grace: no call runs on there of
-// which nobody knows.
+// cancelRemote ends a call in its process after the call failed on this side. It kills the process
+// if the call holds it for longer than grace, so that no call runs unobserved.
 func (x *execution) cancelRemote(p *process, grace time.Duration) {
 	x.dropQueued()
 	overdue := time.AfterFunc(grace, func() { p.kill(exitTimeout) })
@@ -195,7 +193,7 @@ func (x *execution) cancelRemote(p *process, grace time.Duration) {
 	}
 }
 
-// board sends the call to the process, and its program if the process does not have it.
+// sendCall sends the call to the process, with its program if the process does not have it.
 func (x *execution) sendCall(ctx context.Context, p *process) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -225,7 +223,7 @@ func (x *execution) markWaiting(p *process) {
 	}
 }
 
-// remains takes what a process had sent before it ended.
+// drainFrames handles the frames that a process sent before it exited.
 func (x *execution) drainFrames(ctx context.Context, p *process) (scripting.Outcome, error) {
 	for {
 		select {
@@ -239,8 +237,8 @@ func (x *execution) drainFrames(ctx context.Context, p *process) (scripting.Outc
 	}
 }
 
-// collect waits for what the call had asked in a process that has died, and has
-// its next run go on from there.
+// prepareRetry waits for the pending host calls of a call in a dead process, and updates the
+// journal for the next attempt.
 func (x *execution) prepareRetry(ctx context.Context) (*scripting.Failure, error) {
 	for x.pending > 0 {
 		select {
@@ -265,38 +263,37 @@ func (x *execution) prepareRetry(ctx context.Context) (*scripting.Failure, error
 	return nil, nil
 }
 
-// guard ends the stay of a call in a process whose context has ended: the process
-// is told, and killed when it holds the call for longer than grace. It is looked
-// at by a watchdog.
+// cancelGuard cancels a call in its process when ctx ends, and kills the process if the call does
+// not end within killDelay. A watchdog calls Look.
 type cancelGuard struct {
 	// fixed at creation
 	ctx       context.Context
 	process   *process
 	id        uint64 // of the call
 	killDelay time.Duration
-	senders   *sync.WaitGroup // has who tells the process
+	senders   *sync.WaitGroup // has the goroutines that send cancellations
 
-	ended time.Time // when the context was seen to have ended
+	ended time.Time // when Look observed the end of ctx
 }
 
-// Look looks at the context.
+// Look checks ctx. It reports whether to call it again.
 func (g *cancelGuard) Look() bool {
 	switch {
 	case g.ctx.Err() == nil:
 		return true
 	case g.ended.IsZero():
 		g.ended = time.Now()
-		g.senders.Go(func() { g.process.cancel(g.id) }) // may take as long as the process lives
+		g.senders.Go(func() { g.process.cancel(g.id) }) // may block as long as the process lives
 		return true
 	case time.Since(g.ended) < g.killDelay:
 		return true
 	}
 	g.process.kill(exitTimeout)
-	g.process.discardOutput() // to take its memory apart may take the system as long again
+	g.process.discardOutput() // the system may need as long again to free the memory
 	return false
 }
 
 func (p *process) cancel(id uint64) {
-	// When this fails the process has ended, or is about to.
+	// An error means that the process has exited, or is about to.
 	_ = p.wire.send(frameCancel, func(dst []byte) []byte { return append(dst, uvarint(id)...) })
 }

@@ -1,22 +1,21 @@
-// Package worker does in processes of its own what this process must survive.
+// Package worker compiles and runs scripts in worker processes, so that a script cannot harm the
+// process of the program.
 //
-// A [Pool] has such processes for trials; an [Executor] has its own. Both kill a process that is
-// over a limit. [Main] is what the processes run. All that crosses between the two sides are
-// frames of bytes on the standard streams; a process can do nothing but compute, and what it
-// says counts for what it was given alone. [Executor.Report] says what the system offers to
-// confine it.
+// A [Pool] has processes that compile untrusted scripts on trial. An [Executor] has processes that
+// run calls. Both kill a process that exceeds a limit. [Main] is the entry point of worker
+// processes. The two sides exchange frames of bytes over the standard streams. A worker process can
+// only compute, and its output affects only the calls that it was given. [Executor.Report] reports
+// how the system confines worker processes.
 //
-// They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
-// recurse on what they read, some take quadratic time on it, and none can be
-// interrupted, so that a body which is too large to be bounded beforehand is
-// compiled where that costs nothing but a process.
+// [Pool.Try] exists because parsers and compilers of JavaScript recurse on their input, some take
+// quadratic time, and none can be interrupted. A script that is too large to be checked in advance
+// is compiled where a failure costs only a process.
 //
-// And they run bodies ([Executor]), several at once in each. A call that does not
-// end in time costs its process, and the other calls in that run again in another
-// one from their journals, which this side keeps. Programs whose calls end by
-// themselves share no process with others (see [record]), and have turns that no
-// others take (see [admission]). Code that an agent wrote is sent with its call and
-// forgotten with it, on both sides.
+// An [Executor] runs several calls in each process. A call that exceeds its deadline costs its
+// process. The parent keeps the journals of the other calls in that process, and runs these calls
+// again in another process. Programs whose calls end by themselves share no process with other
+// programs (see [rating]), and have reserved capacity (see [admission]). The code of an agent is
+// sent with its call, and both sides drop it with the call.
 package worker
 
 import (
@@ -35,40 +34,38 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Options adjust an [Executor]. Each zero member means its default.
+// Options configure an [Executor]. Each zero field means its default.
 type Options struct {
-	// Processes is how many run at once, beside a spare; by default two for each
-	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
-	// for a while where calls compute for long, and for those that cannot
-	// share one: by their memory, their program or its record, or since they were in
-	// one that died; and one more for each memory that has none.
+	// Processes is the number of worker processes, besides a spare. The default is two for each
+	// processor, at most 7. The number may double for a while if calls compute for long or cannot
+	// share a process: because of their memory limit, their program or its rating, or because they
+	// were in a process that died. There may be one more for each memory limit without a process.
 	Processes int
-	// Memory is how many bytes a process may have resident beside the program that it
-	// runs; by default 256 MiB. Tool files under a ceiling of memory that say nothing
-	// have 256 MiB of it at most.
+	// Memory limits the resident memory of a process, in bytes, besides the executable. The default
+	// is 256 MiB. It is also the maximum for tools without a memory setting.
 	Memory int64
-	// Grace is how long past its end a call may hold its process before that is
-	// killed; by default 100 ms.
+	// KillDelay is how long a call may hold its process after it ended, before the process is
+	// killed. The default is 100 ms.
 	KillDelay time.Duration
-	// Computing is how many calls compute at once at most, those that wait for
-	// their host not counted; by default 8 for each processor. Others wait.
-	// Three quarters of them at most are calls of programs that are not known to end.
+	// MaxRunning is the maximum number of calls that compute at once. Calls that wait for their
+	// host do not count. The default is 8 for each processor; more calls wait. At most three
+	// quarters may be calls of programs that are not known to end.
 	MaxRunning int
-	// Patience is how long a call may wait for that before those that come behind
-	// it are refused; by default 500 ms.
+	// MaxQueueTime is how long a call may wait for its turn before later calls are refused. The
+	// default is 500 ms.
 	MaxQueueTime time.Duration
-	// Logger is told of processes that end before they are let go; nil drops it.
+	// Logger receives unexpected exits of processes. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// maxShared is how many processes a call may lose to the other calls in them,
-// before it has one for itself.
+// maxShared is how often a call may lose its process to other calls before it gets an exclusive
+// process.
 const maxShared = 3
 
-// defaultMemory is how many bytes a process may have unless more is said.
+// defaultMemory is the default memory limit of a process, in bytes.
 const defaultMemory = 256 << 20
 
-// usual returns how many processes there are beside a spare for so many processors.
+// defaultProcesses returns the default number of processes, besides a spare.
 func defaultProcesses(processors int) int { return min(2*processors, 7) }
 
 func (o Options) withDefaults() Options {
@@ -93,10 +90,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Executor runs calls in processes of their own, several in each. What a body
-// does there costs its own call at most: a process that does not let a call end
-// is killed, and the other calls in it are run again elsewhere, where their
-// journals answer what they had asked. It is a [scripting.Executor].
+// Executor runs calls in worker processes, several in each. A script can harm only its own call: a
+// process with a call that does not end is killed, and its other calls run again in other
+// processes, where their journals answer the host calls that they had made. It implements
+// [scripting.Executor].
 type Executor struct {
 	// fixed at creation
 	command   command
@@ -106,7 +103,7 @@ type Executor struct {
 	scheduler
 	monitor
 	history      history
-	pendingBytes atomic.Int64 // bytes of the arguments of pending host calls, of all calls
+	pendingBytes atomic.Int64 // bytes in the pending host calls of all calls
 	lastCall     atomic.Uint64
 	reaping      sync.WaitGroup
 }
@@ -123,7 +120,7 @@ type scheduler struct {
 	processes  []*process
 	spare      *process // started in advance; has no memory limit yet
 	first      *process // first process until it has reported or has a call; only Report returns the error of its exit
-	spareTaken bool     // the spare was taken, and the next look starts another: a program that makes one call needs none
+	spareTaken bool     // the spare was taken, and the next tick starts another; a program that makes one call needs none
 	waiting    []*waiter
 	placements uint64             // calls that waited for a process and got one
 	overLimit  map[int]*execution // nested calls with a process beyond the limit, by depth
@@ -139,13 +136,13 @@ type monitor struct {
 
 	// fixed at creation
 	resident     func(pid int) int64                  // returns bytes of memory beside the program; 0 if unknown
-	cpuAllowance time.Duration                        // processor time that a process gets at a time (see [allowance])
+	cpuAllowance time.Duration                        // processor time that a process gets at a time (see [defaultAllowance])
 	cpuSpent     func(pid int) (time.Duration, error) // returns processor time of a process
 }
 
-// NewExecutor returns an executor whose processes run the program at path with
-// argv, the name of the program first. The program calls [Main] and ends. The
-// error says that no process can be started.
+// NewExecutor returns an executor whose processes run the executable at path. argv are its
+// arguments; argv[0] is the name of the program. The executable calls [Main] and exits. NewExecutor
+// returns an error if the first process cannot be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
 	size := sizeOf(path)
@@ -165,8 +162,8 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	return e, nil
 }
 
-// sizeOf returns how many bytes a program has; 0 when that is not known, and all of it
-// counts as memory of its processes.
+// sizeOf returns the size of an executable in bytes. It returns 0 if the size is unknown: then all
+// of the executable counts as memory of its processes.
 func sizeOf(path string) int64 {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -175,7 +172,7 @@ func sizeOf(path string) int64 {
 	return file.Size()
 }
 
-var errClosed = errors.New("the executor is closed")
+var errClosed = errors.New("executor is closed")
 
 // Run runs a call. See [scripting.Executor].
 func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (out scripting.Outcome, err error) {
@@ -227,10 +224,10 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	}
 }
 
-// isOnce reports whether a program is for one call, as what an agent wrote.
+// isOneShot reports whether a program has only one call, like the code of an agent.
 func isOneShot(p *scripting.Program) bool { return p.Kind() == scripting.Code }
 
-// recordOf returns what is known of a program, which of one for one call is nothing.
+// ratingOf returns the rating of a program. One-shot programs are unrated.
 func (e *Executor) ratingOf(program [32]byte, once bool) rating {
 	if once {
 		return unrated
@@ -238,7 +235,8 @@ func (e *Executor) ratingOf(program [32]byte, once bool) rating {
 	return e.history.lookup(program)
 }
 
-// attempt runs a call in one process, which may be dead in the end.
+// runAttempt runs a call in one process. If the process exits first, runAttempt returns an
+// exitError.
 func (e *Executor) runAttempt(ctx context.Context, x *execution, alone bool) (out scripting.Outcome, dead *exitError, err error) {
 	n := requirements{owner: x.queue.owner, memory: x.memory(e.options), exclusive: alone, program: x.call.Program.Hash(), oneShot: isOneShot(x.call.Program)}
 	if x.call.Tree != nil {
@@ -260,7 +258,7 @@ func (e *Executor) runAttempt(ctx context.Context, x *execution, alone bool) (ou
 	return out, nil, err
 }
 
-// Close ends all processes. No Run may follow.
+// Close kills all processes and waits for their exit. No Run may follow.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	e.closed = true
@@ -284,7 +282,7 @@ func (e *Executor) Close() error {
 	return nil
 }
 
-// Workers tells how the processes are. See [scripting.Staffed].
+// Workers returns the state of the processes. See [scripting.StatsExecutor].
 func (e *Executor) Workers() scripting.Workers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -297,7 +295,7 @@ func (e *Executor) Workers() scripting.Workers {
 	return now
 }
 
-// note changes what is counted since the beginning.
+// note updates the counters.
 func (e *Executor) note(change func(*scripting.Workers)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// What a call may have this process hold for it, in bytes.
+// Limits of what a call may store in this process, in bytes.
 const (
-	// maxMessage bounds a message, far beyond what a body can make of one.
+	// maxNotification limits a notification, far beyond what a script can produce.
 	maxNotification = 1 << 20
-	// maxPassed bounds what the host calls of a call pass that wait for their
-	// answers: the process that they come from has them behind it.
+	// maxPendingBytes limits the arguments of the pending host calls of one call. The worker
+	// process has the same limit.
 	maxPendingBytes = 64 << 20
-	// maxPassedByAll bounds what those of all calls pass, in the same way: the calls
-	// that pass more than fairPassed are ended which would make it more.
+	// maxTotalBytes limits the arguments of the pending host calls of all calls. A call with more
+	// than fairBytes that would exceed the limit ends.
 	maxTotalBytes = 128 << 20
 	fairBytes     = 256 << 10
-	// maxAsked is how many host calls of a call run at once. Others wait.
+	// maxHostCalls is how many host calls of one call run at once. More are queued.
 	maxHostCalls = 64
 )
 
-// take takes a frame from the process in; ended says that it was the last. An
-// error is the process's.
+// dispatch handles a frame. ended reports whether it was the last one. An error means that the
+// process violated the protocol.
 func (x *execution) dispatch(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
 	switch fr.kind {
 	case frameOutcome:
@@ -68,7 +68,7 @@ func (x *execution) dispatch(p *process, fr frame) (out scripting.Outcome, ended
 	return out, false, nil
 }
 
-// ask asks the host, in its turn. The answer comes over answers.
+// callHost starts a host call, or queues it. The response arrives in x.responses.
 func (x *execution) callHost(p *process, h hostFrame) {
 	if x.pending++; x.pending == 1 {
 		x.markWaiting(p)
@@ -84,8 +84,7 @@ func (x *execution) callHost(p *process, h hostFrame) {
 	x.startQueued()
 }
 
-// askNext asks the host as long as not too much is asked at once, and the call is
-// not over.
+// startQueued starts queued host calls up to maxHostCalls, unless the call has ended.
 func (x *execution) startQueued() {
 	for x.pending-len(x.queued) < maxHostCalls && len(x.queued) > 0 && x.guard.ctx.Err() == nil {
 		h := x.queued[0]
@@ -98,23 +97,23 @@ func (x *execution) startQueued() {
 	}
 }
 
-// nobody is asked what was dropped before its turn.
+// canceledHost is the host of calls that were canceled in the queue.
 type canceledHost struct{}
 
-// Do returns why nobody is asked.
+// Do returns the error of ctx.
 func (canceledHost) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// dropped cancels a host call that the process says nobody waits for any more. It
-// may have been answered meanwhile. A failure ends the call.
+// cancelHostCall cancels a host call for which the process no longer waits. It may have a response
+// already. A failure ends the call.
 func (x *execution) cancelHostCall(content []byte) (*scripting.Failure, error) {
 	r := reader{rest: content}
 	seq := r.number()
 	if r.bad || seq > 1<<31 {
 		return nil, errWire
 	}
-	// A run that is begun anew is to know why, before it knows how the call ended.
+	// A new attempt must replay the reason before it replays the end of the call.
 	if failure, err := x.recorder.ApplyTail(r.rest, false); failure != nil || err != nil {
 		return failure, err
 	}
@@ -132,7 +131,7 @@ func (x *execution) dropQueued() {
 	}
 }
 
-// settle takes in an answer. A failure ends the call.
+// recordResponse records a response. A failure ends the call.
 func (x *execution) recordResponse(a scripting.HostResponse) *scripting.Failure {
 	if x.pending--; x.pending == 0 {
 		x.queue.reacquire()
@@ -145,7 +144,7 @@ func (x *execution) recordResponse(a scripting.HostResponse) *scripting.Failure 
 	return x.recorder.RecordResponse(a)
 }
 
-// passes counts bytes that a host call passes, or that are let go of.
+// addBytes counts the arguments of host calls.
 func (x *execution) addBytes(bytes int) {
 	x.pendingBytes += bytes
 	x.totalBytes.Add(int64(bytes))
@@ -154,54 +153,53 @@ func (x *execution) addBytes(bytes int) {
 func tooManyBytes(who string, most int) *scripting.Failure {
 	return &scripting.Failure{
 		Kind: scripting.Limit, Limit: "host_calls",
-		Message: fmt.Sprintf("the host calls of %s that wait for their answers pass more than %d MiB together", who, most>>20),
+		Message: fmt.Sprintf("the pending host calls of %s have arguments of more than %d MiB", who, most>>20),
 	}
 }
 
-// answered passes an answer on to the process. A failure ends the call.
+// forwardResponse sends a response to the process. A failure ends the call.
 func (x *execution) forwardResponse(p *process, a scripting.HostResponse) *scripting.Failure {
 	failure := x.recordResponse(a)
 	if x.pending == 0 {
 		x.markRunning(p)
 	}
 	if failure == nil {
-		// When this fails the process has ended, and the call goes on elsewhere.
+		// An error means that the process has exited, and the call continues elsewhere.
 		_ = p.wire.send(frameResponse, func(dst []byte) []byte { return a.Append(append(dst, uvarint(x.id)...)) })
 	}
 	return failure
 }
 
-// bounds are those of JSON from a process. There are as many tokens as fit: what
-// a body makes is bounded in bytes alone.
+// childLimits are the limits of JSON from a process. The number of tokens is limited only by the
+// size: only the size of the output of a script is limited.
 func childLimits() jsonguard.Limits {
 	return jsonguard.Limits{Bytes: maxChildFrame, Depth: 72, Tokens: maxChildFrame, Halves: true}
 }
 
-// gated lets JSON from a process through the gate.
+// checkJSON checks JSON from a process.
 func checkJSON(text []byte) error {
 	if err := jsonguard.Check(text, childLimits()); err != nil {
-		return fmt.Errorf("a process sends what is no JSON: %w", err)
+		return fmt.Errorf("invalid JSON from a worker process: %w", err)
 	}
 	return nil
 }
 
-// answerLimits are those of JSON that goes to a process. How large it may be, the
-// grants say.
+// responseLimits are the limits of JSON that is sent to a process. Grants limit its size.
 func responseLimits() jsonguard.Limits {
 	return jsonguard.Limits{Bytes: maxTotalBytes, Depth: 600, Tokens: maxTotalBytes, Halves: true}
 }
 
-// gatedHost lets the answers of a host through the gate, before a process decodes them.
+// checkedHost checks the responses of a host before a process decodes them.
 type checkedHost struct{ scripting.Host }
 
-// Do refuses an answer that is no JSON.
+// Do returns an error for a response that is not JSON.
 func (g checkedHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	data, err := g.Host.Do(ctx, seq, op, payload)
 	if err != nil || len(data) == 0 {
 		return data, err
 	}
 	if err := jsonguard.Check(data, responseLimits()); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the answer is no JSON that a script can have: " + err.Error()}
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the response is not valid JSON for a script: " + err.Error()}
 	}
 	return data, nil
 }

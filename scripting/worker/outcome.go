@@ -31,7 +31,7 @@ func (x *execution) decodeOutcome(content []byte) (out scripting.Outcome, err er
 	return out, x.recorder.CheckOutcome(out)
 }
 
-// judged returns an outcome, or ends a process that did not keep to the protocol.
+// finalOutcome returns the outcome, or kills a process that violated the protocol.
 func (x *execution) finalOutcome(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
 	var fault *childError
 	switch {
@@ -51,23 +51,22 @@ func (x *execution) finalOutcome(ctx context.Context, p *process, out scripting.
 	return out, nil
 }
 
-// faultError is a failure of the executor in the process.
+// childError is an error of the executor in the worker process.
 type childError struct{ text string }
 
-// Error returns what the process says.
+// Error returns the text from the process.
 func (e *childError) Error() string { return e.text }
 
-// wrapped is how much deeper JSON is within the failure or the list that it comes in.
+// envelopeDepth is the additional depth of JSON within a failure or a list.
 const envelopeDepth = 2
 
-// readSound reads an outcome, of which nothing is decoded before it has passed the
-// gate.
+// readValid reads an outcome. It checks JSON before it decodes it.
 func readValid(text []byte) (out scripting.Outcome, err error) {
 	if inner := scripting.RawOutcomeJSON(text); inner != nil {
 		limits := childLimits()
 		limits.Depth += envelopeDepth
 		if err := jsonguard.Check(inner, limits); err != nil {
-			return out, fmt.Errorf("a process sends what is no outcome: %w", err)
+			return out, fmt.Errorf("invalid outcome from a worker process: %w", err)
 		}
 	}
 	if err := out.UnmarshalBinary(text); err != nil {
@@ -76,9 +75,8 @@ func readValid(text []byte) (out scripting.Outcome, err error) {
 	return out, checkOutcome(out)
 }
 
-// sound checks that an outcome is one that a body can have: what ought to be JSON
-// is, and of the form that the kind of the result promises to those who go on
-// with it unread.
+// checkOutcome checks that a script can have this outcome: JSON fields must be JSON, and must have
+// the form of the kind of the result, because callers use them unread.
 func checkOutcome(out scripting.Outcome) error {
 	var texts [][]byte
 	if r := out.Result; r != nil {
@@ -103,7 +101,7 @@ func checkOutcome(out scripting.Outcome) error {
 	return nil
 }
 
-// promised reports whether a result, whose parts are JSON, has those of its kind.
+// matchesKind reports whether a result has the fields of its kind.
 func matchesKind(r *scripting.Result) bool {
 	switch r.Kind {
 	case scripting.Nothing:

@@ -10,5 +10,5 @@ func outboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 func (p pipes) wake() { _ = p.Close() }
 
-// resident is not known on this system.
+// resident is unknown on this system.
 func resident(int, int64) int64 { return 0 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lastWait is how long the last words of a process that has ended may take.
+// drainWait is the maximum time for reading the last output of an exited process.
 const drainWait = time.Second
 
 // process is a worker process as its parent sees it.
@@ -26,15 +26,15 @@ type process struct {
 	programCache
 	reader pipeReader
 	callTable
-	ticks *atomic.Int64 // the looks of the executor
+	ticks *atomic.Int64 // ticks of the executor
 }
 
-// child is the process of the operating system with its streams. Fixed at creation.
+// child is an operating-system process and its streams. Fixed at creation.
 type child struct {
 	cmd        *exec.Cmd
 	stream     stream
 	wire       wire
-	stderr     io.ReadCloser // standard error
+	stderr     io.ReadCloser
 	stderrHead headBuffer
 	killed     chan struct{} // closed when the process is killed
 	readDone   chan struct{} // closed when reading has failed, as after the exit
@@ -47,14 +47,14 @@ type placement struct {
 	cpuLimit    time.Duration // limit of processor time
 	calls       int
 	exclusive   bool   // its call shares the process with no other
-	trusted     bool   // the programs of its calls are proven
+	trusted     bool   // the programs of its calls are trusted
 	isolatedFor *owner // owner of all its calls, if they share it with no other owner; else nil
-	idleTicks   int    // looks since the last call
+	idleTicks   int    // ticks since the last call
 	stuck       bool   // a call computes for so long that other calls prefer other processes
 	draining    bool   // takes no more calls, and exits after the calls that it has
 }
 
-// programCache has the programs that a process has loaded. The mutex teaching guards it.
+// programCache has the programs that a process has loaded. The mutex sending guards it.
 type programCache struct {
 	sending   sync.Mutex         // held while a call and its program are sent, which may take long
 	programs  map[[32]byte]int64 // program hash to weight in bytes
@@ -71,19 +71,19 @@ type callTable struct {
 	mu         sync.Mutex
 	executions map[uint64]*execution
 	total      int  // calls since the start
-	discarding bool // output that was not read yet is dropped
+	discarding bool // drop output that was not read yet
 	exit       exit
 }
 
 // exit is the state of a process when it was killed or exited by itself.
 type exit struct {
-	cause  exitCause // endless while the process lives
+	cause  exitCause // notExited while the process lives
 	calls  int       // calls in the process
-	oldest int64     // look at which the longest computing call started to compute; 0 if none did
+	oldest int64     // tick at which the longest running call started to compute; 0 if none did
 }
 
-// start starts a process without an environment, which waits to be given its
-// memory. The caller holds mu.
+// start starts a process without an environment, which waits for its memory limit. The caller holds
+// mu.
 func (e *Executor) start() (*process, error) {
 	p := &process{
 		child:        child{killed: make(chan struct{}), readDone: make(chan struct{}), exited: make(chan struct{})},
@@ -119,24 +119,24 @@ func (e *Executor) start() (*process, error) {
 	return p, nil
 }
 
-// give tells a process what it may have, by which it confines itself. The caller
-// holds the mutex of the executor; there is always room for so little.
+// configure sends a process its limits, by which it confines itself. The caller holds the mutex of
+// the executor; the frame always fits into the pipe.
 func (p *process) configure(memory int64, processor time.Duration) {
 	p.memory, p.cpuLimit, p.maxWeight = memory, processor, memory/programShare
-	// When this fails the process has ended, which shows when it is used.
+	// An error means that the process has exited, which the next use reports.
 	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
-// attend waits for the end of the process, and of what it has sent.
+// wait waits for the exit of the process and handles all its output.
 func (p *process) wait() {
-	_, _ = io.Copy(&p.stderrHead, p.stderr) // to its end, or that of the process
+	_, _ = io.Copy(&p.stderrHead, p.stderr) // until the stream is closed or the process exits
 	p.kill(exitUnknown)
-	_ = p.cmd.Wait() // how it ended is told by its last words
+	_ = p.cmd.Wait() // standard error tells the reason
 	p.drain()
 	_ = p.stream.Close()
 }
 
-// holds reports whether a call computes since before the look before the last.
+// isStuck reports whether a call has computed for at least stuckTicks.
 func (p *process) isStuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +144,8 @@ func (p *process) isStuck() bool {
 	return oldest != 0 && p.ticks.Load()-oldest >= stuckTicks
 }
 
-// longest returns since when the call computes that does so for the longest
-// time; 0 when none does. The caller holds mu.
+// oldestRunning returns the tick at which the longest running call started to compute; 0 if no call
+// computes. The caller holds mu.
 func (p *process) oldestRunning() (oldest int64) {
 	for _, x := range p.executions {
 		if since := x.runningSince.Load(); since != 0 && (oldest == 0 || since < oldest) {
@@ -155,7 +155,7 @@ func (p *process) oldestRunning() (oldest int64) {
 	return oldest
 }
 
-// board takes a call on, unless the process has ended.
+// attach adds a call, unless the process has exited.
 func (p *process) attach(x *execution) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,20 +167,19 @@ func (p *process) attach(x *execution) bool {
 	return true
 }
 
-// What a compiled program takes of the memory of its process. Programs as they are written
-// take 14 to 25 bytes for each of their source, the densest that were found 58, and the
-// shortest 3 KiB.
+// The memory of a compiled program. Measured programs take 14 to 25 bytes per byte of source, the
+// densest 58; the shortest take 3 KiB.
 const (
 	weightPerByte    = 64
 	weightPerProgram = 16 << 10
-	// programShare is the part of its memory that the programs of a process may have: a
-	// quarter, so that no call is charged for the programs of others.
+	// programShare is the share of its memory that the programs of a process may have: a quarter,
+	// so that no call is charged for the programs of others.
 	programShare = 4
 )
 
-// teach sends a program that the process does not have, and returns what a call names it
-// by: its hash or, for a program that has one call, a name of its own. If the process has
-// too many programs, it forgets the oldest. The caller holds teaching until it has sent
+// ensureProgram sends a program that the process does not have, and returns the name by which a
+// call refers to it: its hash or, for a one-shot program, a name derived from the call. If there
+// are too many programs, the process drops the oldest. The caller holds sending until it has sent
 // the call.
 func (p *process) ensureProgram(program *scripting.Program, call uint64) (as [32]byte, err error) {
 	if isOneShot(program) {
@@ -215,16 +214,16 @@ func (p *process) sendProgram(kind byte, as [32]byte, program *scripting.Program
 	return p.wire.send(kind, func(dst []byte) []byte { return append(append(dst, as[:]...), text...) })
 }
 
-// lastWords keeps the beginning of what a process writes to its standard error.
+// headBuffer stores the start of the standard error of a process.
 type headBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// maxWords bounds them, in bytes.
+// maxStderr is the size of a headBuffer, in bytes.
 const maxStderr = 2 * truncate.Least
 
-// Write takes everything, and keeps what there is room for.
+// Write stores as much of p as fits, and reports all of p as written.
 func (l *headBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,19 +234,19 @@ func (l *headBuffer) Write(p []byte) (int, error) {
 func (l *headBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return truncate.Text(l.text.String(), maxStderr-1) // what has no room left is cut, for all that is known
+	return truncate.Text(l.text.String(), maxStderr-1) // full text may be truncated text
 }
 
-// readFor reads until the first frame of a call has come, unless another goroutine reads.
-// So a call reads itself as long as it waits for nothing but its process. Nobody reads while
-// there are no calls.
+// readFor reads until the first frame for x has arrived, unless another goroutine reads. So a call
+// reads its frames itself while it waits only for its process. No goroutine reads while there are
+// no calls.
 func (p *process) readFor(x *execution) {
 	lease, ok := p.reader.acquire()
 	if !ok {
 		return
 	}
 	p.mu.Lock()
-	waits := p.executions[x.id] == x // else its outcome was read meanwhile
+	waits := p.executions[x.id] == x // otherwise its outcome was read meanwhile
 	p.mu.Unlock()
 	if !waits {
 		p.release()
@@ -257,8 +256,8 @@ func (p *process) readFor(x *execution) {
 	p.reader.read(lease)
 }
 
-// release gives the lease back when no calls are left. A call that has come meanwhile has
-// not got the lease, and would wait for ever.
+// release returns the lease when no calls are left. A call that arrived meanwhile could not acquire
+// the lease, and would wait forever, so release starts a reader for it.
 func (p *process) release() {
 	p.reader.release()
 	p.mu.Lock()
@@ -272,8 +271,8 @@ func (p *process) release() {
 	}
 }
 
-// handle gives a frame to its call, which takes all that come up to its outcome. The call
-// that reads passes the lease with its first frame: handling that holds up no other call.
+// handle passes a frame to its call, which receives all frames up to its outcome. The call that
+// reads passes the lease with its first frame, so that its work does not delay other calls.
 func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	id, size := binary.Uvarint(content)
 	if size <= 0 || kind != frameHostCall && kind != frameHostCancel && kind != frameOutcome {
@@ -286,7 +285,7 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	reads := x.lease == lease
 	select {
 	case x.frames <- frame{kind, content[size:]}:
-	case <-p.killed: // it takes no more
+	case <-p.killed: // the call receives no more frames
 	}
 	switch {
 	case left == 0:
@@ -297,8 +296,8 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	return nil
 }
 
-// find returns the call with an id, and how many calls are left. A call leaves with its
-// outcome: after that nothing may come of it.
+// find returns the call with an id, and the number of remaining calls. leaves removes the call: no
+// frame may follow its outcome.
 func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +310,7 @@ func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 	return x, len(p.executions)
 }
 
-// unread ends the process when nothing that it sends can be read any more.
+// readFailed kills the process after an error of reading.
 func (p *process) readFailed(err error) {
 	why := exitUnknown
 	if errors.Is(err, errFrame) {
@@ -321,8 +320,8 @@ func (p *process) readFailed(err error) {
 	close(p.readDone)
 }
 
-// readOut waits until everything that an ended process has sent was read, and keeps the
-// lease, so that nobody reads after that.
+// drain waits until all output of an exited process was read, and keeps the lease, so that no
+// goroutine reads after that.
 func (p *process) drain() {
 	for wait := drainWait; ; wait = time.Millisecond {
 		if _, ok := p.reader.acquire(); ok {
@@ -337,8 +336,8 @@ func (p *process) drain() {
 	}
 }
 
-// abandon has the reader of a killed process stop before the process has ended: what it
-// has sent last is lost, as if it had been killed before.
+// discardOutput makes the reader of a killed process stop before the process has exited. The last
+// output is lost, as if the process had been killed earlier.
 func (p *process) discardOutput() {
 	p.mu.Lock()
 	p.discarding = true

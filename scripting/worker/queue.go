@@ -9,46 +9,44 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// admission lets calls begin as long as not too many compute. Those that wait
-// for their host do not count: what is scarce are the processors. A call that
-// finds no room waits in a lane of its owner, in order. One that would begin too late, by
-// what others have waited there, is refused at once: it would end in vain, and make others
-// late.
+// admission limits the number of calls that compute at once. Calls that wait for their host do not
+// count: processors are scarce. A call without capacity waits in a queue of its owner, first in,
+// first out. A call that would start too late, judged by the waiting time of others, is refused at
+// once: otherwise it would fail anyway and delay others.
 //
-// Room is shared between owners. While the room is full, an owner that has less than its
-// share still begins calls, and turns go to the owner that computes least. The calls of
-// one owner so delay those of another by their share at most.
+// Owners share the capacity. If it is exhausted, an owner with less than its share still starts
+// calls, and the owner with the fewest running calls gets the next turn. So the calls of one owner
+// delay the calls of another at most by their share.
 type admission struct {
 	// fixed at creation
-	maxQueueTime   time.Duration // that of calls without a deadline, and the least
-	maxRunning     int           // calls that compute at once, as long as no owner has less than its share
-	maxWaiting     int           // calls that wait and may be refused
-	maxWaitingEach int           // those of one owner
+	maxQueueTime   time.Duration // for calls without a deadline; minimum for others
+	maxRunning     int           // running calls, unless an owner has less than its share
+	maxWaiting     int           // waiting calls that may be refused
+	maxWaitingEach int           // maxWaiting of one owner
 
 	mu sync.Mutex
-	// proven has the calls of programs that are: they may take all the room. Others may
-	// take three quarters of it, however long they compute.
+	// trusted has the calls of trusted programs, which may use all the capacity. Other calls may
+	// use three quarters of it.
 	trusted, others class
 	owners          map[uint64]*owner
-	sweepAt         int      // how many owners there are when those without calls are dropped
-	active          int      // owners with calls that compute or wait
-	waitingOwners   []*owner // owners with calls that wait
-	waiting         int      // calls that wait
-	sheddable       int      // those of them that may be refused
-	starts          uint64   // calls that have begun
+	sweepAt         int      // number of owners at which those without calls are dropped
+	active          int      // owners with running or waiting calls
+	waitingOwners   []*owner // owners with waiting calls
+	waiting         int      // waiting calls
+	sheddable       int      // waiting calls that may be refused
+	starts          uint64   // calls that have started
 }
 
-// class is what all owners together have of one of the two kinds of calls.
+// class counts the calls of all owners of one of the two classes.
 type class struct {
-	limit   int // that compute at once, as admission.most
+	limit   int // running calls; see admission.maxRunning
 	running int
 }
 
-// waitEach is how many calls may wait for each that may compute. One owner may have half of
-// them.
+// waitEach is how many calls may wait for each call that may run. One owner may have half of them.
 const waitEach = 256
 
-// newAdmission returns the admission of so many calls at once.
+// newAdmission returns an admission that runs at most most calls at once.
 func newAdmission(most int, patience time.Duration) *admission {
 	return &admission{
 		maxQueueTime: patience, maxRunning: most, maxWaiting: waitEach * most, maxWaitingEach: waitEach * most / 2,
@@ -57,8 +55,8 @@ func newAdmission(most int, patience time.Duration) *admission {
 	}
 }
 
-// admit begins a call once there is room for it to compute (see [lane.enterLocked]), and returns
-// the lane that it has begun in. [lane.end] must be called when the call ends.
+// admit waits until the call may compute (see [queue.acquireLocked]), and returns its queue. The
+// caller must call [queue.finish] when the call ends.
 func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look int64) (*queue, error) {
 	patient := c.NoShedding || c.Tree != nil
 	if c.Tree != nil {
@@ -92,16 +90,16 @@ func (a *admission) waitingCalls() int {
 	return a.waiting
 }
 
-// fill has calls begin as long as there is room. The caller holds mu.
+// startWaiting starts waiting calls while there is capacity. The caller holds mu.
 func (a *admission) startWaiting() {
 	for l := a.next(); l != nil; l = a.next() {
 		l.startNext()
 	}
 }
 
-// next returns the lane whose first call begins next: of the owners that there is room
-// for the one that computes least, and of several of those the one whose last turn is
-// longest ago. It is nil when no call that waits has room. The caller holds mu.
+// next returns the queue with the next call to start: of the owner with the fewest running calls,
+// then of the owner whose last turn is longest ago. It returns nil if no waiting call has capacity.
+// The caller holds mu.
 func (a *admission) next() *queue {
 	var next *queue
 	for _, o := range a.waitingOwners {
@@ -113,9 +111,8 @@ func (a *admission) next() *queue {
 	return next
 }
 
-// makeRoom refuses the call that came last of the owner with the most calls that wait,
-// when as many wait as may. It reports whether a call of o may wait: the refused one may
-// be that. The caller holds mu.
+// shedExcess refuses the last call of the owner with the most waiting calls, if there are too many.
+// It reports whether a call of o may wait; the refused call may be this one. The caller holds mu.
 func (a *admission) shedExcess(o *owner) bool {
 	if o.sheddable >= a.maxWaitingEach {
 		return false
@@ -132,25 +129,24 @@ func (a *admission) shedExcess(o *owner) bool {
 	return most != o && most.shedLast()
 }
 
-// lane queues the calls of one owner that wait to compute: either those of proven programs
-// or the others.
+// queue has the waiting calls of one owner, either of trusted programs or of others.
 type queue struct {
 	// fixed at creation
 	owner     *owner
 	admission *admission
 	class     *class
 
-	// guarded by the mutex of the room
+	// guarded by the mutex of the admission
 	running  int
-	waiting  []queuedCall  // the oldest first
-	started  int           // calls that have waited and begun
-	interval time.Duration // the time from one turn to the next; 0 if unknown
-	isFresh  bool          // the pace was measured since the queue was last empty
+	waiting  []queuedCall  // oldest first
+	started  int           // calls that have waited and started
+	interval time.Duration // time from one start to the next; 0 if unknown
+	isFresh  bool          // the interval was measured since the queue was last empty
 }
 
-// A pace is known after turnsEach turns for each call that may compute at once: the first
-// wait for processes and compilers. That of an earlier queue counts once crowdEach calls wait
-// for each of those.
+// An interval is known after startsEach starts for each call that may run: the first calls wait for
+// processes and compilers. The interval of an earlier queue counts if reuseEach calls wait for each
+// call that may run.
 const (
 	startsEach = 2
 	reuseEach  = 4
@@ -158,22 +154,21 @@ const (
 
 func newQueue(o *owner, c *class) queue { return queue{owner: o, admission: o.admission, class: c} }
 
-// turn is a call that waits to begin.
+// queuedCall is a call that waits for its start.
 type queuedCall struct {
 	since         time.Time
-	startedBefore int           // how many of the lane had waited and begun by then
-	remaining     time.Duration // from then on to its deadline; 0 for none
-	noShedding    bool          // it is never refused
-	result        chan error    // is sent nil when it has begun, or that it is refused
+	startedBefore int           // value of queue.started when the call was queued
+	remaining     time.Duration // time until its deadline; 0 for none
+	noShedding    bool          // must not be refused
+	result        chan error    // receives nil when the call starts, or the refusal
 }
 
-// latest returns when a call that may be refused begins at the latest: when two thirds of
-// its time are over.
+// latest returns the time at which a call is refused if it has not started: two thirds of its time.
 func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.remaining/3) }
 
-// enterLocked begins a call. [lane.leave] must be called when it waits or ends,
-// unless there is an error: that of ctx, or [scripting.ErrOverloaded], which who
-// is patient does not get. The caller holds the mutex of the room, which enterLocked unlocks.
+// acquireLocked starts a call, or waits for its turn. The caller must call [queue.release] when the
+// call waits or ends. The error is that of ctx or, unless noShedding is set,
+// [scripting.ErrOverloaded]. The caller holds the mutex of the admission; acquireLocked unlocks it.
 func (l *queue) acquireLocked(ctx context.Context, patient bool) error {
 	if len(l.waiting) == 0 && l.hasCapacity() {
 		l.start()
@@ -195,8 +190,8 @@ func (l *queue) acquireLocked(ctx context.Context, patient bool) error {
 	return l.await(ctx, t)
 }
 
-// hasRoom reports whether another call of the lane may compute: there is room for it, or
-// its owner has less than its share of that. The caller holds mu.
+// hasCapacity reports whether another call of the queue may run: there is capacity, or its owner
+// has less than its share. The caller holds mu.
 func (l *queue) hasCapacity() bool {
 	a, o := l.admission, l.owner
 	if l.class.running < l.class.limit && a.running() < a.maxRunning {
@@ -206,21 +201,21 @@ func (l *queue) hasCapacity() bool {
 		a.running() < 2*a.maxRunning && l.class.running < 2*l.class.limit
 }
 
-// grant has a call compute that begins. The caller holds mu.
+// start counts a call that starts. The caller holds mu.
 func (l *queue) start() {
 	l.countRunning(1)
 	l.admission.starts++
 	l.owner.lastStart = l.admission.starts
 }
 
-// compute notes that so many calls more compute. The caller holds mu.
+// countRunning updates the numbers of running calls. The caller holds mu.
 func (l *queue) countRunning(by int) {
 	l.running += by
 	l.class.running += by
 	l.owner.count(by, 0)
 }
 
-// line notes that a call waits, by 1, or does no more, by -1. The caller holds mu.
+// countWaiting updates the numbers of waiting calls by 1 or -1. The caller holds mu.
 func (l *queue) countWaiting(t queuedCall, by int) {
 	l.owner.count(0, by)
 	if !t.noShedding {
@@ -252,8 +247,7 @@ func (l *queue) await(ctx context.Context, t queuedCall) error {
 	}
 }
 
-// give gives a turn up that is not wanted any more, and reports whether it had not
-// come in the meantime.
+// withdraw removes a waiting call, and reports whether it was still waiting.
 func (l *queue) withdraw(t queuedCall) bool {
 	l.admission.mu.Lock()
 	defer l.admission.mu.Unlock()
@@ -265,9 +259,9 @@ func (l *queue) withdraw(t queuedCall) bool {
 	return i >= 0
 }
 
-// late reports whether a call that comes now is refused because it would begin too late:
-// after a third of its time, by the age of the queue or by its pace. The rest of its time
-// is for the call itself. The caller holds mu.
+// wouldExpire reports whether a new call would start too late: after a third of its time, judged by
+// the age of the queue or its interval. The rest of the time is for the call itself. The caller
+// holds mu.
 func (l *queue) wouldExpire(t queuedCall) bool {
 	queued := len(l.waiting)
 	if t.noShedding || queued == 0 {
@@ -280,21 +274,21 @@ func (l *queue) wouldExpire(t queuedCall) bool {
 	return wait > max(l.admission.maxQueueTime, t.remaining/3)
 }
 
-// resume has a call compute that goes on: it is not refused any more.
+// reacquire counts a call that computes again after waiting for its host. It is never refused.
 func (l *queue) reacquire() {
 	l.admission.mu.Lock()
 	defer l.admission.mu.Unlock()
 	l.countRunning(1)
 }
 
-// leave has a call wait for its host.
+// release gives up the turn of a call that waits for its host.
 func (l *queue) release() {
 	l.admission.mu.Lock()
 	defer l.admission.mu.Unlock()
 	l.releaseLocked()
 }
 
-// end is leave for a call that has ended, which has begun by [admission.admit].
+// finish is release for a call that has ended. The call was started by [admission.admit].
 func (l *queue) finish() {
 	l.admission.mu.Lock()
 	defer l.admission.mu.Unlock()
@@ -302,14 +296,14 @@ func (l *queue) finish() {
 	l.releaseLocked()
 }
 
-// leaveLocked gives the turn of a call to those that wait. The caller holds mu.
+// releaseLocked gives up a turn and starts waiting calls. The caller holds mu.
 func (l *queue) releaseLocked() {
 	l.countRunning(-1)
 	l.admission.startWaiting()
 }
 
-// begin begins the first call that waits, and measures the pace by how many have begun
-// while it waited. The caller holds mu.
+// startNext starts the first waiting call. It measures the interval by the number of calls that
+// started while this one waited. The caller holds mu.
 func (l *queue) startNext() {
 	t := l.waiting[0]
 	l.waiting[0] = queuedCall{}
@@ -327,7 +321,7 @@ func (l *queue) startNext() {
 	t.result <- nil
 }
 
-// refuse refuses a call that waits. The caller holds mu.
+// shed refuses a waiting call. The caller holds mu.
 func (l *queue) shed(i int) {
 	t := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)

@@ -10,34 +10,33 @@ import (
 
 func uvarint(n uint64) []byte { return binary.AppendUvarint(nil, n) }
 
-// need is what a call needs of a process.
+// requirements are what a call requires of a process.
 type requirements struct {
-	owner  *owner // of the call
+	owner  *owner // owner of the call
 	memory int64
-	// alone says that no other call may be in it.
+	// exclusive forbids other calls in the process.
 	exclusive bool
-	// nested is the call when others wait for it, which may hold all processes; nil
-	// for any other.
+	// nested is set if other calls wait for this one; they may hold all processes.
 	nested  *execution
 	program [32]byte
-	rating  rating // that of the program
-	// apart is the owner when the call shares a process with calls of its own alone: those
-	// of programs that are not proven, of one that has lately cost a process. Nil for others.
+	rating  rating // rating of the program
+	// isolatedFor is set if only calls of this owner may share the process: calls of programs that
+	// are not trusted, of an owner that recently cost a process.
 	isolatedFor *owner
-	// once says that the program has this call alone, as code has that an agent wrote:
-	// no process keeps it, and nothing is known of it.
+	// oneShot is set if the program has only this call, like the code of an agent. Processes drop
+	// it after the call, and it has no rating.
 	oneShot bool
 }
 
-// beyond reports whether a process is started for such a call beyond the bound. One
-// call of each depth may have that: those that it waits for are deeper, so that
-// in the end none waits for itself. The caller holds mu.
+// mayExceedLimit reports whether the call may start a process beyond the limit. One call of each
+// depth may: the calls that it waits for are deeper, so that there is no deadlock. The caller holds
+// mu.
 func (e *Executor) mayExceedLimit(n requirements) bool {
 	return n.nested != nil && e.overLimit[n.nested.call.Depth] == nil
 }
 
-// acquire returns the process that is best for a call: the one with the fewest
-// calls that compute, or another as long as there may be more.
+// acquire returns the best process for a call: the one with the fewest calls that compute, or a new
+// one if the limit permits. It waits if there is none.
 func (e *Executor) acquire(ctx context.Context, n requirements) (*process, error) {
 	e.mu.Lock()
 	p, err := e.tryAcquire(n)
@@ -57,8 +56,7 @@ func (e *Executor) acquire(ctx context.Context, n requirements) (*process, error
 	}
 }
 
-// place takes a process for a call; it is nil when the call has to wait for one. The
-// caller holds mu.
+// tryAcquire returns a process for a call, or nil if the call must wait. The caller holds mu.
 func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 	if e.closed {
 		return nil, errClosed
@@ -68,14 +66,14 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 	if p == nil || n.exclusive || p.running.Load() >= n.packLimit() {
 		instead := p
 		if n.exclusive {
-			instead = nil // one with nothing that other calls have left behind, if possible
+			instead = nil // prefer a process without memory of other calls
 		}
 		var another *process
 		if most := e.processLimit(n, instead); most > 0 {
 			another, err = e.addProcess(n, most, instead)
 		}
 		if p != nil && p.isKilled() {
-			p = nil // it has made room in vain
+			p = nil // it was evicted
 		}
 		if another == nil && err == nil && p == nil && e.mayExceedLimit(n) {
 			if another, err = e.addProcess(n, len(e.processes)+1, nil); another != nil {
@@ -85,7 +83,7 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 		if another != nil {
 			p = another
 		}
-		// Where none can be started, those that there are do, now or once they can.
+		// If no process can be started, the existing ones serve the call now or later.
 		if err != nil && p == nil && !slices.ContainsFunc(e.processes, func(p *process) bool { return p.calls > 0 }) {
 			return nil, err
 		}
@@ -100,7 +98,7 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 	return p, nil
 }
 
-// judge looks up what is known of the program and the owner of a call. The caller holds mu.
+// lookUp sets the rating of the program, and whether the owner is isolated. The caller holds mu.
 func (e *Executor) lookUp(n *requirements) {
 	look := e.ticks.Load()
 	n.rating, n.isolatedFor = e.ratingOf(n.program, n.oneShot), nil
@@ -112,9 +110,9 @@ func (e *Executor) lookUp(n *requirements) {
 	}
 }
 
-// most returns how many processes there may be for a call, for which instead does
-// otherwise, or none. One is left for the programs of each memory that are proven when the
-// others have all that they may have, and the other way round. The caller holds mu.
+// processLimit returns the maximum number of processes for a call that could use instead, or nil.
+// One process is reserved for trusted programs of each memory limit if other programs use all
+// others, and vice versa. The caller holds mu.
 func (e *Executor) processLimit(n requirements, instead *process) int {
 	switch most := e.options.Processes; {
 	case e.isFull(n):
@@ -124,13 +122,13 @@ func (e *Executor) processLimit(n requirements, instead *process) int {
 	case e.count(func(p *process) bool { return p.canShare(n) && p.memory == n.memory }) == 0:
 		return max(2*most, e.count(func(p *process) bool { return p.calls > 0 })) + 1
 	default:
-		return 2 * most // those that will not do need not ever be without a call
+		return 2 * most // unsuitable processes may never be idle
 	}
 }
 
-// full reports whether no more processes may have calls such as one: those of programs
-// that are proven and of others may have twice the usual number each, and three quarters of
-// these are for the calls of owners that are kept apart. The caller holds mu.
+// isFull reports whether no more processes may run such calls. Trusted and other programs may each
+// have twice the usual number; three quarters of these are for isolated owners. The caller holds
+// mu.
 func (e *Executor) isFull(n requirements) bool {
 	most := 2 * e.options.Processes
 	if e.count(func(p *process) bool { return p.hasSameClass(n) }) >= most {
@@ -139,13 +137,12 @@ func (e *Executor) isFull(n requirements) bool {
 	return n.isolatedFor != nil && e.count(func(p *process) bool { return p.hasSameClass(n) && p.isolatedFor != nil }) >= most*3/4
 }
 
-// isTaken reports whether a process has calls of programs that are proven, or of others, as
-// that of a call is.
+// hasSameClass reports whether a process runs trusted programs, or others, as n requires.
 func (p *process) hasSameClass(n requirements) bool {
 	return p.calls > 0 && p.trusted == n.rating.isTrusted()
 }
 
-// isShared reports whether a process has calls with which a call may share one.
+// canShare reports whether a process has calls that the call may share it with.
 func (p *process) canShare(n requirements) bool {
 	return p.hasSameClass(n) && p.isolatedFor == n.isolatedFor
 }
@@ -159,12 +156,11 @@ func (e *Executor) count(is func(*process) bool) (count int) {
 	return count
 }
 
-// queue is how many calls compute in a process before a quick one goes to another:
-// a process that finds the next call at hand need not be woken for it.
+// packSize is how many calls compute in a process before a fast call goes to another process. A
+// process that is busy need not be woken for the next call.
 const packSize = 8
 
-// enough is how many calls compute in a process when a call had better go to
-// another.
+// packLimit is how many calls compute in a process before the call goes to another process.
 func (n requirements) packLimit() int64 {
 	if n.rating == fast && !n.exclusive {
 		return packSize
@@ -172,8 +168,8 @@ func (n requirements) packLimit() int64 {
 	return 1
 }
 
-// best returns the process with the least to do, or for a quick call the first in
-// which not enough calls compute; nil when none will do. The caller holds mu.
+// leastLoaded returns the process with the lowest score, or for a fast call the first with fewer
+// than packLimit calls; nil if none is suitable. The caller holds mu.
 func (e *Executor) leastLoaded(n requirements) (best *process) {
 	enough, full := n.packLimit(), e.isFull(n)
 	for _, p := range e.processes {
@@ -190,9 +186,8 @@ func (e *Executor) leastLoaded(n requirements) (best *process) {
 	return best
 }
 
-// does reports whether a call may have a process: one without calls, or with those of
-// programs that are proven, or not, as its own is, and of its owner if that is kept apart.
-// The caller holds mu.
+// accepts reports whether a call may use a process: one without calls, or one whose calls have the
+// same class, and the same owner if the owner is isolated. The caller holds mu.
 func (p *process) accepts(n requirements) bool {
 	if p.isKilled() || p.draining || p.exclusive || p.memory != n.memory {
 		return false
@@ -200,10 +195,9 @@ func (p *process) accepts(n requirements) bool {
 	return p.calls == 0 || !n.exclusive && p.canShare(n)
 }
 
-// load tells how much a process has to do: above all calls that compute. One that is
-// stuck counts for three more of them: were it not to be had at all, those that all
-// compute for long would pile up in the only process that is not. One that may have to
-// collect first what calls of other programs have left behind is worth less than others.
+// loadScore returns the load of a process: mainly the number of calls that compute. A stuck process
+// counts as three calls more: if it were excluded, all long calls would pile up in the other
+// process. A process that may first have to collect the garbage of other programs costs some more.
 // The caller holds mu.
 func (p *process) loadScore(n requirements) int64 {
 	load := p.running.Load()<<20 + int64(p.calls)
@@ -216,8 +210,8 @@ func (p *process) loadScore(n requirements) int64 {
 	return load
 }
 
-// another takes the spare, or starts a process when there is none; nil when there
-// are as many as most, of which none makes room. Instead is what does otherwise.
+// addProcess takes the spare, or starts a process if there is none. It returns nil if there are
+// most processes and none can be evicted. instead is the process that the call could use otherwise.
 // The caller holds mu.
 func (e *Executor) addProcess(n requirements, most int, instead *process) (p *process, err error) {
 	if len(e.processes) >= most && !e.evictIdle(n, instead) {
@@ -235,10 +229,9 @@ func (e *Executor) addProcess(n requirements, most int, instead *process) (p *pr
 	return p, nil
 }
 
-// makeRoom ends the process that has had nothing to do for longest and will not do
-// for a call, and reports whether there was one. Where another does instead, those
-// of other memory alone are ended: programs are not compiled again for company. The
-// caller holds mu.
+// evictIdle kills the process that was idle for longest and does not suit the call, and reports
+// whether there was one. If the call could use instead, only processes with another memory limit
+// are killed, to avoid compiling programs again. The caller holds mu.
 func (e *Executor) evictIdle(n requirements, instead *process) bool {
 	longest := -1
 	for i, p := range e.processes {
@@ -254,7 +247,7 @@ func (e *Executor) evictIdle(n requirements, instead *process) bool {
 	return true
 }
 
-// restock has a spare started in place of one that was taken. The caller holds mu.
+// replaceSpare starts a spare if the last one was taken. The caller holds mu.
 func (e *Executor) replaceSpare() {
 	if e.spareTaken {
 		e.spareTaken = false
@@ -262,8 +255,8 @@ func (e *Executor) replaceSpare() {
 	}
 }
 
-// prepare starts a spare, also where there are as many processes as may be: it
-// takes the place of the next that dies.
+// startSpare starts a spare, even if there are as many processes as allowed: it replaces the next
+// one that dies.
 func (e *Executor) startSpare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -272,21 +265,21 @@ func (e *Executor) startSpare() {
 	}
 	spare, err := e.start()
 	if err != nil {
-		e.options.Logger.Warn("no spare process can be started", slog.Any("error", err))
+		e.options.Logger.Warn("start spare worker process", slog.Any("error", err))
 		return
 	}
 	e.spare = spare
 }
 
-// release takes a call out of a process, and what it says of its program in.
+// release removes a call from a process, and records the rating of its program.
 func (e *Executor) release(p *process, n requirements, said rating) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.releaseLocked(p, n, said)
 }
 
-// learn takes in what a call says of its program or, if it does not end by itself, of its
-// owner: others that call the program are not to be taken for that owner.
+// recordRating records the rating of a program. If the call did not end by itself, it counts for
+// its owner only: other callers of the program are not affected.
 func (e *Executor) recordRating(n requirements, said rating) {
 	switch {
 	case said == misbehaved:
@@ -296,7 +289,7 @@ func (e *Executor) recordRating(n requirements, said rating) {
 	}
 }
 
-// leave is release for a caller that holds mu.
+// releaseLocked is release for a caller that holds mu.
 func (e *Executor) releaseLocked(p *process, n requirements, said rating) {
 	e.recordRating(n, said)
 	if x := n.nested; x != nil && e.overLimit[x.call.Depth] == x {
@@ -312,7 +305,7 @@ func (e *Executor) releaseLocked(p *process, n requirements, said rating) {
 	e.wake()
 }
 
-// forget takes out a process that has ended.
+// removeExited removes an exited process.
 func (e *Executor) removeExited(p *process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -326,31 +319,30 @@ func (e *Executor) removeExited(p *process) {
 	if d := p.exitErr(); !e.closed && d.cause != exitIdle && p != e.first {
 		e.counts.Lost++
 		*d.counter(&e.counts)++
-		e.options.Logger.Warn("a process that runs bodies has ended", slog.String("cause", d.Error()), slog.Int("calls", d.calls))
+		e.options.Logger.Warn("worker process exited", slog.String("cause", d.Error()), slog.Int("calls", d.calls))
 		e.reaping.Go(e.startSpare)
 	}
 }
 
 type waiter struct {
 	need   requirements
-	result chan acquired // is sent what became of it, once
+	result chan acquired // receives the result once
 }
 
-// found is a process, or why none can be had.
+// acquired is a process, or the reason why there is none.
 type acquired struct {
 	process *process
 	err     error
 }
 
-// wake gives processes to those that wait and for whom there is one: first to the owner
-// that has fewest calls in processes, and of several of those to the one whose last turn is
-// longest ago. The caller holds mu.
+// wake assigns processes to waiting calls: first to the owner with the fewest calls in processes,
+// then to the owner whose last turn is longest ago. The caller holds mu.
 func (e *Executor) wake() {
 	for e.wakeOne() {
 	}
 }
 
-// wakeOne reports whether a call that waited waits no more.
+// wakeOne reports whether it served a waiting call.
 func (e *Executor) wakeOne() bool {
 	slices.SortStableFunc(e.waiting, func(a, b *waiter) int {
 		x, y := a.need.owner, b.need.owner
@@ -370,8 +362,7 @@ func (e *Executor) wakeOne() bool {
 	return false
 }
 
-// giveUp takes back a call that waits no more. A process that has come meanwhile goes to
-// others.
+// cancelWait removes a call that no longer waits. A process that it got meanwhile goes to others.
 func (e *Executor) cancelWait(w *waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
