@@ -82,7 +82,7 @@ type (
 
 // Do answers one operation.
 func (h *Call) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
-	if !scripting.IsMessage(op) {
+	if !scripting.IsNotification(op) {
 		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for what is logged
 		if h.Metrics != nil {
 			return h.observed(ctx, op, payload)

@@ -244,7 +244,7 @@ func (c *continuation) hash() [sha256.Size]byte {
 // what they have asked.
 func answered(j *scripting.Journal) map[[sha256.Size]byte]bool {
 	may := map[[sha256.Size]byte]bool{}
-	for _, a := range j.Answered() {
+	for _, a := range j.AnsweredInputs() {
 		var c continuation
 		if json.Unmarshal(a.Details, &c) == nil && json.Unmarshal(a.Responses, &c.Responses) == nil {
 			may[c.hash()] = true

@@ -69,10 +69,10 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	ends, _ := ctx.Deadline()
 	asked := &host{
 		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
-		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.Begun(), running: make(chan struct{}, r.block.MaxParallel),
+		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.ToolCallCount(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
-		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
@@ -95,7 +95,7 @@ func approvals(i catalog.Invocation) map[[16]byte]int {
 		left[scripting.CallDigest(w.Tool, w.Arguments)]++
 	}
 	for digest := range left {
-		left[digest] -= i.Journal.Made(digest)
+		left[digest] -= i.Journal.CountByDigest(digest)
 	}
 	return left
 }
@@ -230,7 +230,7 @@ func (h *host) plan(seq int, reply catalog.CodeReply, arguments json.RawMessage)
 func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
+	for _, c := range j.ToolCalls() {
 		if planned, is := h.planned[c.Seq]; is {
 			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
 		}
@@ -257,11 +257,11 @@ func (h *host) made(j *scripting.Journal) []made {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	calls := []made{}
-	for _, c := range j.Calls() {
+	for _, c := range j.ToolCalls() {
 		m := made{Tool: c.Tool, Outcome: c.Code}
 		planned, is := h.planned[c.Seq]
 		switch {
-		case !c.Ended || h.cut[c.Seq]:
+		case !c.Done || h.cut[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
 			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
@@ -280,8 +280,8 @@ func (h *host) made(j *scripting.Journal) []made {
 func (h *host) unmade(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
-		if h.planned[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
+	for _, c := range j.ToolCalls() {
+		if h.planned[c.Seq].How == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

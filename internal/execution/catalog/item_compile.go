@@ -131,7 +131,7 @@ func (k *itemInProgress) body(src scripting.Source, body definition.Body, grante
 	if k.problems = append(k.problems, problems...); problems.HasErrors() {
 		return nil
 	}
-	meaning := program.Meaning()
+	meaning := program.SemanticHash()
 	k.key.Write(meaning[:])
 	granted = k.found.led(granted)
 	k.granted = append(k.granted, granted)

@@ -52,7 +52,7 @@ type leg struct {
 
 // begin makes the call, or finds the one that waits for the answers of its client.
 func (l *leg) begin(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
-	kept, answers, paused := l.invocation.Journal.Paused()
+	kept, answers, paused := l.invocation.Journal.SavedState()
 	if !paused {
 		return l.send(ctx, l.request(nil, ""))
 	}

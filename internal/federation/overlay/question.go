@@ -107,7 +107,7 @@ func (l *leg) asked(ctx context.Context, c *upstream.Call, reply upstream.Reply)
 	// Plain data always encodes.
 	state, _ := json.Marshal(k)
 	payload, _ := json.Marshal(map[string]any{"requests": requests})
-	return l.invocation.Journal.Pause(state, payload), false
+	return l.invocation.Journal.SaveState(state, payload), false
 }
 
 // caller is text that stands for the principal of the call alone.
