@@ -64,10 +64,10 @@ func (p Printer) diagnostic(b *bytes.Buffer, d Diagnostic) {
 		fmt.Fprintf(b, "%s %s%s\n", p.paint(blue, fmt.Sprintf("  %*s |", gutter, "")), line.indent, p.paint(color, line.underline))
 	}
 	if d.Detail != "" {
-		p.remark(b, gutter, d.Detail)
+		p.detailLine(b, gutter, d.Detail)
 	}
 	for _, n := range d.Notes {
-		p.remark(b, gutter, note(n))
+		p.detailLine(b, gutter, note(n))
 	}
 }
 
@@ -79,7 +79,7 @@ func note(n Note) string {
 }
 
 // remark writes text beside the gutter; its further lines stand below its first.
-func (p Printer) remark(b *bytes.Buffer, gutter int, text string) {
+func (p Printer) detailLine(b *bytes.Buffer, gutter int, text string) {
 	fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, "="), PrintableLines(text, strings.Repeat(" ", gutter+5)))
 }
 
@@ -93,8 +93,8 @@ func (p Printer) paint(color, s string) string {
 // An excerpt shows at most leadRunes of a line before the range and tailRunes
 // from its start on, so that one long line cannot flood the reader.
 const (
-	leadRunes = 80
-	tailRunes = 120
+	contextBefore = 80
+	contextAfter  = 120
 )
 
 // excerpt is one source line and what to print below it.
@@ -144,7 +144,7 @@ func cut(src []byte, r Range) (excerpt, bool) {
 
 func clipLeft(b []byte) ([]byte, string) {
 	rest := b
-	for range leadRunes {
+	for range contextBefore {
 		_, size := utf8.DecodeLastRune(rest)
 		rest = rest[:len(rest)-size]
 	}
@@ -156,7 +156,7 @@ func clipLeft(b []byte) ([]byte, string) {
 
 func clipRight(b []byte) ([]byte, string) {
 	rest := b
-	for range tailRunes {
+	for range contextAfter {
 		_, size := utf8.DecodeRune(rest)
 		rest = rest[size:]
 	}
