@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// at returns the range of the n-th byte run that equals s in src.
+// at returns the range of the first occurrence of s in src.
 func at(file, src, s string) Range {
 	i := strings.Index(src, s)
 	return WholeFile(file, src).Range(i, i+len(s))
@@ -172,7 +172,7 @@ func TestListsSortByPlaceAndDropRepetitions(t *testing.T) {
 
 func TestOnlyErrorsMakeAListAnError(t *testing.T) {
 	if (List{{Severity: Warning, Summary: "w"}}).Err() != nil || (List{}).Err() != nil {
-		t.Error("a list without errors is no error")
+		t.Error("Err is not nil for a list of warnings")
 	}
 	err := List{{Severity: Warning, Summary: "w", Detail: "do"}, {Summary: "e"}}.Err()
 	if err == nil || err.Error() != "warning: w; do\nerror: e" {

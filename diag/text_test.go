@@ -22,10 +22,10 @@ func TestTextKnowsThePlaceOfEachByte(t *testing.T) {
 		t.Error(diff)
 	}
 	if (Text{}).Pos(3) != (Pos{}) || !(Text{}).IsZero() || text.IsZero() || text.Body() != "é\nab\nc" {
-		t.Error("the zero text stands nowhere, and this one is not zero")
+		t.Error("the zero text is not IsZero, or this one is")
 	}
 	if r := text.Range(3, 1); r.Start != r.End || r.File != "x" {
-		t.Errorf("an end before the start: %+v", r)
+		t.Errorf("range with the end before the start: %+v", r)
 	}
 	if got := text.All(); got.Start.Byte != 20 || got.End.Byte != 28 {
 		t.Errorf("%+v", got)
@@ -58,7 +58,7 @@ func TestAnExcerptUnderlinesTheLineInItsFile(t *testing.T) {
 		}
 	}
 	if got := (Text{}).Excerpt(0, 0); got != "" {
-		t.Errorf("of no text: %q", got)
+		t.Errorf("excerpt of the zero text: %q", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestSuggestDoesNotDependOnTheOrderOfCandidates(t *testing.T) {
 func TestSuggestIgnoresHostileNames(t *testing.T) {
 	long := strings.Repeat("a", 1_000_000)
 	if Suggest(long, []string{long + "b", "a"}) != "" || Suggest("aa", []string{long}) != "" {
-		t.Error("a long name was compared")
+		t.Error("a long name got a suggestion")
 	}
 }
 
