@@ -50,7 +50,7 @@ func (a *adapter) NativeToValue(value any) ref.Val {
 	case map[string]string:
 		return sortedMap{types.NewStringStringMap(a, v)}
 	case *identity.Agent, *identity.Principal, *identity.Source, *ToolFacts, *CallFacts:
-		return whole{v}
+		return opaqueObject{v}
 	}
 	return a.base.NativeToValue(value)
 }
@@ -69,21 +69,21 @@ func number(n json.Number) ref.Val {
 
 // whole is a fact set that an expression uses as a [ref.Val] of its own, which can only be
 // asked for its members.
-type whole struct{ owner any }
+type opaqueObject struct{ owner any }
 
-func (w whole) ConvertToNative(t reflect.Type) (any, error) {
+func (w opaqueObject) ConvertToNative(t reflect.Type) (any, error) {
 	return types.NullValue.ConvertToNative(t)
 }
 
-func (w whole) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
+func (w opaqueObject) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
 
-func (w whole) Equal(other ref.Val) ref.Val {
-	o, ok := other.(whole)
+func (w opaqueObject) Equal(other ref.Val) ref.Val {
+	o, ok := other.(opaqueObject)
 	return types.Bool(ok && o.owner == w.owner)
 }
 
-func (w whole) Type() ref.Type { return types.NewObjectType("object") }
-func (w whole) Value() any     { return w.owner }
+func (w opaqueObject) Type() ref.Type { return types.NewObjectType("object") }
+func (w opaqueObject) Value() any     { return w.owner }
 
 // stringList is a [traits.Lister] that CEL reads where it stands: nearly every policy asks
 // about scopes and groups.

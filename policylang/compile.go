@@ -63,7 +63,7 @@ func (e *Env) compileUniversal(src Source) (*Policy, diag.List) {
 	p := c.policyOf(src)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.universal) >= rememberMost {
+	if len(e.universal) >= maxRemembered {
 		clear(e.universal)
 	}
 	e.universal[key] = universal{p, c.diags}
@@ -91,7 +91,7 @@ type compiler struct {
 	// owner and tool are for messages: the policy or the limit that the text
 	// belongs to, which a `from` expression has not, and the tool, which one that
 	// covers nothing has not.
-	owner *owner
+	owner *subject
 	tool  *Tool
 	// when is that of the policy, once it is compiled; nil for none.
 	when ast.Expr
@@ -99,11 +99,11 @@ type compiler struct {
 	asked map[string]bool
 	diags diag.List
 	// whole are the complaints of what a from expression reads whole.
-	whole []func()
+	wholeReads []func()
 }
 
 // owner is what a text belongs to, such as policy "p", and where that stands.
-type owner struct {
+type subject struct {
 	what, name string
 	where      diag.Range
 }
@@ -116,7 +116,7 @@ type expression struct {
 	whole   diag.Range
 	program cel.Program
 	// places leads from the nodes that errors name to the file.
-	places *places
+	places *positions
 	// result is the type of the value.
 	result *types.Type
 	// reads are the parts of the input that the expression reads, and names its
@@ -134,11 +134,11 @@ func (c *compiler) compile(r role, text diag.Text) *expression {
 	}
 	parsed, issues := c.scope.cel.Parse(text.Body())
 	if len(issues.Errors()) > 0 {
-		c.explainSyntax(at, issues.Errors()[0])
+		c.reportSyntaxError(at, issues.Errors()[0])
 		return nil
 	}
 	at.bind(parsed.NativeRep())
-	if c.refuseForms(at) {
+	if c.rejectForms(at) {
 		return nil
 	}
 	prune(parsed.NativeRep(), c.scope)
@@ -146,7 +146,7 @@ func (c *compiler) compile(r role, text diag.Text) *expression {
 }
 
 // finish makes the expression of a text that could be read.
-func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
+func (c *compiler) finish(at *positions, parsed *cel.Ast) *expression {
 	checked := c.check(at, parsed)
 	if checked == nil {
 		return nil
@@ -154,7 +154,7 @@ func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	ok := c.checkResult(at, checked.OutputType())
 	ok = c.checkLiterals(at, tree) && ok
-	ok = c.checkStrays(at, tree) && ok
+	ok = c.checkUndeclaredArgs(at, tree) && ok
 	ok = c.checkZones(at, tree) && ok
 	if !ok {
 		return nil
@@ -163,9 +163,9 @@ func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 }
 
 // open passes a text through the gate.
-func (c *compiler) open(r role, text diag.Text) *places {
-	tokens, mistake := gate(text.Body())
-	at := &places{role: r, text: text, tokens: tokens}
+func (c *compiler) open(r role, text diag.Text) *positions {
+	tokens, mistake := checkLimits(text.Body())
+	at := &positions{role: r, text: text, tokens: tokens}
 	if mistake == nil {
 		return at
 	}
@@ -176,19 +176,19 @@ func (c *compiler) open(r role, text diag.Text) *places {
 
 // check finds the types of everything. An integer beside a number makes CEL's
 // checker fail; each round promotes those that it found.
-func (c *compiler) check(at *places, parsed *cel.Ast) *cel.Ast {
+func (c *compiler) check(at *positions, parsed *cel.Ast) *cel.Ast {
 	promoter := newPromoter(parsed.NativeRep())
-	promoter.foresee(c.scope)
+	promoter.promoteLiterals(c.scope)
 	for range maxRounds {
 		checked, issues := c.scope.cel.Check(parsed)
 		if len(issues.Errors()) == 0 {
-			if !promoter.mix(checked.NativeRep()) {
+			if !promoter.useDynamicOperators(checked.NativeRep()) {
 				return checked
 			}
 			continue
 		}
 		if !promoter.promote(issues.Errors()) {
-			c.explainTypes(at, issues.Errors())
+			c.reportTypeErrors(at, issues.Errors())
 			return nil
 		}
 	}
@@ -205,7 +205,7 @@ const maxRounds = 32
 
 // plan makes the program of an expression that is right, and warns of what is
 // odd about it.
-func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
+func (c *compiler) plan(at *positions, checked *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
 	x.reads = partsOf(tree.Expr(), x.names)
@@ -230,12 +230,12 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	}
 	x.program = program
 	c.lint(x, tree)
-	x.places = at.forLater()
+	x.places = at.withoutTree()
 	return x
 }
 
 // checkResult sees to it that the expression gives what its role needs.
-func (c *compiler) checkResult(at *places, got *types.Type) bool {
+func (c *compiler) checkResult(at *positions, got *types.Type) bool {
 	want := types.BoolType
 	if at.role == roleReason || at.role == roleKey {
 		want = types.StringType
@@ -248,7 +248,7 @@ func (c *compiler) checkResult(at *places, got *types.Type) bool {
 		detail = "turn it into one with string(...)"
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeResult, ofTool: at.role == roleKey && readsTool(at.tree),
+		code: codeResult, dependsOnTool: at.role == roleKey && readsTool(at.tree),
 		summary: fmt.Sprintf("%s must be %s, and this is %s", at.role, typeName(want), typeName(got)),
 		detail:  detail,
 	})

@@ -39,13 +39,13 @@ const (
 
 // checkCost reports whether the cost of the expression with ordinary data has an
 // acceptable bound.
-func (c *compiler) checkCost(at *places, checked *cel.Ast) bool {
+func (c *compiler) checkCost(at *positions, checked *cel.Ast) bool {
 	cost, err := costOf(c.scope.cel, checked, estimator{c.scope})
 	if err == nil && cost <= maxCost {
 		return true
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeCost, ofTool: readsTool(at.tree),
+		code: codeCost, dependsOnTool: readsTool(at.tree),
 		summary: "this can take too long to evaluate",
 		detail:  boundAdvice(at.tree),
 	})
@@ -386,20 +386,20 @@ func (o *optionals) plain(e ast.Expr) {
 		zero.SetKindCase(o.make.NewLiteral(zero.ID(), types.IntZero))
 		o.index(e, call.Target(), zero)
 	case "value", "unwrapOpt":
-		o.become(e, call.Target())
+		o.replace(e, call.Target())
 	case "optional.of", "optional.ofNonZeroValue", "optional.unwrap":
-		o.become(e, call.Args()[0])
+		o.replace(e, call.Args()[0])
 	case "optional.none":
 		o.empty(e)
 	case "orValue":
 		if isEmpty(call.Args()[0]) {
-			o.become(e, call.Target())
+			o.replace(e, call.Target())
 		}
 	}
 }
 
 // become puts of in the place of e.
-func (o *optionals) become(e, of ast.Expr) {
+func (o *optionals) replace(e, of ast.Expr) {
 	if ref := o.refs[of.ID()]; ref != nil {
 		o.refs[e.ID()] = ref
 	} else {

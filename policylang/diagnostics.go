@@ -41,11 +41,11 @@ type problem struct {
 	code            string
 	summary, detail string
 	// ofTool says that the problem depends on the tool, so that it is named.
-	ofTool bool
+	dependsOnTool bool
 }
 
 // report adds a diagnostic for the bytes from start up to end.
-func (c *compiler) report(at *places, start, end int, p problem) {
+func (c *compiler) report(at *positions, start, end int, p problem) {
 	d := diag.Diagnostic{
 		Severity: p.severity, Code: p.code, Summary: p.summary, Detail: p.detail,
 		Range: at.at(start, end),
@@ -53,22 +53,22 @@ func (c *compiler) report(at *places, start, end int, p problem) {
 	if o := c.owner; o != nil {
 		d.Notes = append(d.Notes, diag.Note{Range: o.where, Message: fmt.Sprintf("in %s %q", o.what, o.name)})
 	}
-	if p.ofTool && c.tool != nil {
+	if p.dependsOnTool && c.tool != nil {
 		d.Notes = append(d.Notes, diag.Note{
-			Range: c.tool.Range, Message: c.toolName() + " " + c.takes(),
+			Range: c.tool.Range, Message: c.toolName() + " " + c.argumentList(),
 		})
 	}
 	c.diags = append(c.diags, d)
 }
 
 // reportNode is report for the whole of a node.
-func (c *compiler) reportNode(at *places, e ast.Expr, p problem) {
-	start, end := at.extent(e)
+func (c *compiler) reportNode(at *positions, e ast.Expr, p problem) {
+	start, end := at.nodeRange(e)
 	c.report(at, start, end, p)
 }
 
 // takes says which arguments the tool takes.
-func (c *compiler) takes() string {
+func (c *compiler) argumentList() string {
 	args := c.scope.roots["args"]
 	switch {
 	case args == nil || args.fields == nil:
@@ -90,7 +90,7 @@ func enumerate(names []string) string {
 
 // explainSyntax reports the first error of CEL's parser. Those after it are
 // guesses.
-func (c *compiler) explainSyntax(at *places, err *common.Error) {
+func (c *compiler) reportSyntaxError(at *positions, err *common.Error) {
 	offset := len(at.text.Body())
 	if err.Location.Line() > 0 {
 		offset = at.text.Offset(err.Location.Line(), err.Location.Column()+1)
@@ -101,7 +101,7 @@ func (c *compiler) explainSyntax(at *places, err *common.Error) {
 	c.report(at, at.tokens[i].start, at.tokens[i].end, p)
 }
 
-func syntaxWords(at *places, i int, message string) (summary, detail string) {
+func syntaxWords(at *positions, i int, message string) (summary, detail string) {
 	switch {
 	case strings.HasPrefix(message, "reserved identifier: "):
 		name := strings.TrimPrefix(message, "reserved identifier: ")
@@ -143,10 +143,10 @@ func typeWords(t string) string {
 	name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	switch name {
 	case "list":
-		return "a list" + manyWords[inner]
+		return "a list" + elementWords[inner]
 	case "map":
 		_, values, _ := strings.Cut(inner, ", ")
-		return "a map" + manyWords[values]
+		return "a map" + elementWords[values]
 	case "wrapper":
 		return typeWords(inner) + " or null"
 	}
@@ -164,7 +164,7 @@ var (
 		"optional_type": "an optional value", "net.IP": "an IP address", "net.CIDR": "a network",
 		"dyn": "a value of any type", "any": "a value of any type", "error": "a value of any type", "!error!": "a value of any type",
 	}
-	manyWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
+	elementWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
 )
 
 // signOf returns the sign of a binary operator as it is written, or "".
@@ -181,7 +181,7 @@ func signOf(function string) string {
 
 // places knows where the parts of an expression stand. It is immutable once
 // it is bound to a tree.
-type places struct {
+type positions struct {
 	role   role
 	text   diag.Text
 	tokens []token
@@ -193,7 +193,7 @@ type places struct {
 }
 
 // bind ties the places to the tree that was parsed from the text.
-func (p *places) bind(tree *ast.AST) {
+func (p *positions) bind(tree *ast.AST) {
 	p.tree, p.info = tree.Expr(), tree.SourceInfo()
 	body := p.text.Body()
 	if utf8.RuneCountInString(body) == len(body) {
@@ -207,14 +207,14 @@ func (p *places) bind(tree *ast.AST) {
 
 // forLater returns the places without the tree, for as long as the program
 // lives.
-func (p *places) forLater() *places {
+func (p *positions) withoutTree() *positions {
 	kept := *p
 	kept.tree = nil
 	return &kept
 }
 
 // byteOffset turns CEL's count of code points into bytes.
-func (p *places) byteOffset(runes int) int {
+func (p *positions) byteOffset(runes int) int {
 	if p.wide == nil {
 		return max(0, min(runes, len(p.text.Body())))
 	}
@@ -223,7 +223,7 @@ func (p *places) byteOffset(runes int) int {
 
 // offset returns the byte that CEL says node id stands at: for a member its
 // dot, for an operator the sign, for a call its bracket.
-func (p *places) offset(id int64) (int, bool) {
+func (p *positions) offset(id int64) (int, bool) {
 	if p.info == nil {
 		return 0, false
 	}
@@ -235,12 +235,12 @@ func (p *places) offset(id int64) (int, bool) {
 }
 
 // tokenAt returns the index of the token at or before offset.
-func (p *places) tokenAt(offset int) int {
+func (p *positions) tokenAt(offset int) int {
 	i := sort.Search(len(p.tokens), func(i int) bool { return p.tokens[i].start > offset })
 	return max(0, i-1)
 }
 
-func (p *places) word(i int) string {
+func (p *positions) word(i int) string {
 	if i < 0 || i >= len(p.tokens) {
 		return ""
 	}
@@ -248,7 +248,7 @@ func (p *places) word(i int) string {
 }
 
 // extent returns the bytes that e is written in.
-func (p *places) extent(e ast.Expr) (start, end int) {
+func (p *positions) nodeRange(e ast.Expr) (start, end int) {
 	first, last := len(p.tokens), -1
 	visit(e, func(part ast.Expr) {
 		if offset, ok := p.offset(part.ID()); ok {
@@ -268,7 +268,7 @@ func (p *places) extent(e ast.Expr) (start, end int) {
 
 // balance widens a run of tokens until it closes what it opens and opens what
 // it closes.
-func (p *places) balance(first, last int) (int, int) {
+func (p *positions) balance(first, last int) (int, int) {
 	depth, lowest := 0, 0
 	for i := first; i <= last; i++ {
 		depth += bracket(p.word(i))
@@ -297,7 +297,7 @@ func bracket(word string) int {
 
 // point returns the bytes of the one token that tells node id best: the name
 // of a member or function, or else the token that CEL means.
-func (p *places) point(id int64) (start, end int) {
+func (p *positions) tokenRange(id int64) (start, end int) {
 	offset, ok := p.offset(id)
 	if !ok || len(p.tokens) == 0 {
 		return 0, len(p.text.Body())
@@ -316,7 +316,7 @@ func (p *places) point(id int64) (start, end int) {
 }
 
 // member returns the name of the member that node id reads, or "".
-func (p *places) member(id int64) string {
+func (p *positions) member(id int64) string {
 	offset, ok := p.offset(id)
 	if !ok {
 		return ""
@@ -329,4 +329,4 @@ func (p *places) member(id int64) string {
 }
 
 // at returns the range in the file of the bytes from start up to end.
-func (p *places) at(start, end int) diag.Range { return p.text.Range(start, end) }
+func (p *positions) at(start, end int) diag.Range { return p.text.Range(start, end) }

@@ -48,7 +48,7 @@ type Env struct {
 
 // rememberMost bounds what an Env remembers, so that one that lives through
 // many reloads does not grow.
-const rememberMost = 4096
+const maxRemembered = 4096
 
 // universal is the outcome of compiling a policy that is alike for all tools.
 type universal struct {
@@ -63,7 +63,7 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 	if len(varsSchema) == 0 {
 		varsSchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
-	b := shaper{objects: map[string]*shape{}}
+	b := shapeBuilder{objects: map[string]*shape{}}
 	known, err := b.root(varsSchema)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 		scopes:    map[schemas]*scope{},
 		universal: map[sourceKey]universal{},
 	}
-	e.runs.New = func() any { return &run{} }
+	e.runs.New = func() any { return &evaluation{} }
 	return e, e.build(b.objects)
 }
 
@@ -217,7 +217,7 @@ func (e *Env) scopeFor(of schemas) (*scope, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.scopes) >= rememberMost {
+	if len(e.scopes) >= maxRemembered {
 		clear(e.scopes)
 	}
 	e.scopes[of] = s
@@ -225,7 +225,7 @@ func (e *Env) scopeFor(of schemas) (*scope, error) {
 }
 
 func (e *Env) newScope(of schemas) (*scope, error) {
-	b := shaper{objects: maps.Clone(e.own.objects)}
+	b := shapeBuilder{objects: maps.Clone(e.own.objects)}
 	args, err := b.root(json.RawMessage(of.args))
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (e *Env) newScope(of schemas) (*scope, error) {
 	if of.judged {
 		result := anything()
 		if of.result != "" {
-			b.unfilled = true
+			b.ignoreDefaults = true
 			result = b.shape(json.RawMessage(of.result), 0)
 		}
 		blocks := &shape{cel: types.NewListType(types.DynType), items: anything()}

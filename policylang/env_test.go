@@ -69,7 +69,7 @@ func TestWarningsOfASharedPolicyAreToldEachTime(t *testing.T) {
 
 func TestWhatAnEnvRemembersIsBounded(t *testing.T) {
 	e := newEnv(t)
-	for i := range rememberMost + 10 {
+	for i := range maxRemembered + 10 {
 		e.scopes[schemas{args: fmt.Sprint(i)}] = e.plain
 		e.universal[sourceKey{name: fmt.Sprint(i)}] = universal{}
 	}

@@ -24,7 +24,7 @@ import (
 
 // run is one decision: the [interpreter.Activation] that gives an expression
 // the values of an [Input] where they stand.
-type run struct {
+type evaluation struct {
 	in  Input
 	env *Env
 	// unknown are the parts that are not known.
@@ -34,20 +34,20 @@ type run struct {
 }
 
 // start readies a run, which must be stopped again.
-func (e *Env) start(ctx context.Context, in Input) *run {
-	r := e.runs.Get().(*run)
+func (e *Env) start(ctx context.Context, in Input) *evaluation {
+	r := e.runs.Get().(*evaluation)
 	r.in, r.env, r.unknown = in, e, in.Unknown
-	r.meter.fill(ctx)
+	r.meter.reset(ctx)
 	return r
 }
 
 // stop lets go of a run and of the Input in it.
-func (e *Env) stop(r *run) {
-	*r = run{}
+func (e *Env) stop(r *evaluation) {
+	*r = evaluation{}
 	e.runs.Put(r)
 }
 
-func (r *run) ResolveName(name string) (any, bool) {
+func (r *evaluation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
 		return r.known(PartArgs, r.in.Args), true
@@ -74,22 +74,22 @@ func (r *run) ResolveName(name string) (any, bool) {
 }
 
 // known returns the value of a part, or what stands for a part that is not known.
-func (r *run) known(part Parts, value any) any {
+func (r *evaluation) known(part Parts, value any) any {
 	if r.unknown&part != 0 {
 		return r.env.blank
 	}
 	return value
 }
 
-func (r *run) Parent() interpreter.Activation { return nil }
+func (r *evaluation) Parent() interpreter.Activation { return nil }
 
 // hides reports whether an expression reads what is not known, other than what CEL knows
 // to be open.
-func (r *run) hides(x *expression) bool { return x.reads&r.unknown&^withinCEL != 0 }
+func (r *evaluation) readsUnknown(x *expression) bool { return x.reads&r.unknown&^trackedByCEL != 0 }
 
 // decide evaluates a condition. The failure is set when the value is Failed.
-func (x *expression) decide(r *run) (Value, *failure) {
-	if r.hides(x) {
+func (x *expression) decide(r *evaluation) (Value, *failure) {
+	if r.readsUnknown(x) {
 		return Open, nil
 	}
 	value, err := x.eval(r)
@@ -110,8 +110,8 @@ func (x *expression) decide(r *run) (Value, *failure) {
 const maxReason = 4 << 10
 
 // words evaluates a reason. It is empty when what it needs is not known.
-func (x *expression) words(r *run) (said string, cut bool, err *failure) {
-	if r.hides(x) {
+func (x *expression) evalReason(r *evaluation) (said string, cut bool, err *failure) {
+	if r.readsUnknown(x) {
 		return "", false, nil
 	}
 	value, err := x.eval(r)
@@ -133,20 +133,20 @@ func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 }
 
 // eval evaluates the expression.
-func (x *expression) eval(r *run) (ref.Val, *failure) {
+func (x *expression) eval(r *evaluation) (ref.Val, *failure) {
 	value, _, err := x.program.Eval(r)
-	return value, x.blame(r, value, err)
+	return value, x.failureOf(r, value, err)
 }
 
 // blame finds out where an evaluation failed and says why in words that hold
 // no values.
-func (x *expression) blame(r *run, value ref.Val, err error) *failure {
+func (x *expression) failureOf(r *evaluation, value ref.Val, err error) *failure {
 	if err == nil {
 		return nil
 	}
 	f := &failure{place: x.whole, problem: "it cannot be evaluated"}
 	if strings.Contains(err.Error(), beyondInt64) {
-		if name := x.beyond(r.in.Args); name != "" {
+		if name := x.beyondInt64Argument(r.in.Args); name != "" {
 			f.problem = fmt.Sprintf("%q holds an integer beyond 64 bits", name)
 			return f
 		}
@@ -154,7 +154,7 @@ func (x *expression) blame(r *run, value ref.Val, err error) *failure {
 	var at *types.Err
 	if errors.As(err, &at) || asErr(value, &at) {
 		if id := at.NodeID(); id > 0 {
-			f.place = x.places.at(x.places.point(id))
+			f.place = x.places.at(x.places.tokenRange(id))
 			f.problem = problemWords(err.Error(), x.places.member(id))
 			return f
 		}
@@ -165,13 +165,13 @@ func (x *expression) blame(r *run, value ref.Val, err error) *failure {
 
 // beyond returns the first argument that the expression names and that holds an integer
 // beyond int64. The name is as the author wrote it.
-func (x *expression) beyond(args map[string]any) string {
+func (x *expression) beyondInt64Argument(args map[string]any) string {
 	for i := range x.places.tokens {
 		if x.places.word(i) != "args" {
 			continue
 		}
 		for next := i + 1; next < min(i+4, len(x.places.tokens)); next++ {
-			if name := strings.Trim(x.places.word(next), "`"); holdsBeyond(args[name], 0) {
+			if name := strings.Trim(x.places.word(next), "`"); holdsBeyondInt64(args[name], 0) {
 				return name
 			}
 		}
@@ -180,20 +180,20 @@ func (x *expression) beyond(args map[string]any) string {
 }
 
 // maxBeyond is how deep in an argument an integer beyond int64 is looked for.
-const maxBeyond = 8
+const maxBeyondDepth = 8
 
-func holdsBeyond(value any, depth int) bool {
-	if depth == maxBeyond {
+func holdsBeyondInt64(value any, depth int) bool {
+	if depth == maxBeyondDepth {
 		return false
 	}
 	switch v := value.(type) {
 	case *big.Int:
 		return true
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return holdsBeyond(item, depth+1) })
+		return slices.ContainsFunc(v, func(item any) bool { return holdsBeyondInt64(item, depth+1) })
 	case map[string]any:
 		for _, item := range v {
-			if holdsBeyond(item, depth+1) {
+			if holdsBeyondInt64(item, depth+1) {
 				return true
 			}
 		}
@@ -294,7 +294,7 @@ const (
 
 // withinCEL are the parts that CEL itself knows to be open, and so which expressions do
 // not depend on them after all. Of the others, expressions that read any are open.
-const withinCEL = PartArgs | PartResult
+const trackedByCEL = PartArgs | PartResult
 
 // String names the parts as policies do.
 func (p Parts) String() string {

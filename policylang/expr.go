@@ -31,11 +31,11 @@ func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.L
 	if body != nil {
 		want := anything()
 		if len(result) > 0 {
-			b := shaper{objects: map[string]*shape{}}
+			b := shapeBuilder{objects: map[string]*shape{}}
 			want = b.shape(result, 0)
 		}
 		c.checkFits(body, want)
-		for _, report := range c.whole {
+		for _, report := range c.wholeReads {
 			if !c.diags.HasErrors() {
 				report()
 			}
@@ -88,7 +88,7 @@ func fits(got, want *types.Type) bool {
 
 // noteWhole notes the variables that are no values which JSON has, where an expression does
 // not read a member of them.
-func (c *compiler) noteWhole(at *places, tree ast.Expr) {
+func (c *compiler) findWholeReads(at *positions, tree ast.Expr) {
 	owners := map[int64]bool{} // the operands of members
 	visit(tree, func(e ast.Expr) {
 		if call := e.AsCall(); call.FunctionName() == operators.OptSelect {
@@ -103,8 +103,8 @@ func (c *compiler) noteWhole(at *places, tree ast.Expr) {
 		}
 		name := strings.TrimPrefix(e.AsIdent(), ".")
 		if members := membersOf(name); members != "" {
-			start, end := at.extent(e)
-			c.whole = append(c.whole, func() {
+			start, end := at.nodeRange(e)
+			c.wholeReads = append(c.wholeReads, func() {
 				c.report(at, start, end, problem{
 					code: codeResult, summary: fmt.Sprintf("an input cannot have the whole of %q as its value", name),
 					detail: "use its members: " + members,
@@ -210,7 +210,7 @@ type KeySource struct {
 
 // MayReadArgs reports whether the key may read the arguments. One that does not
 // is compiled alike for all tools.
-func (s KeySource) MayReadArgs() bool { return mayReadArgs(s.Text) }
+func (s KeySource) MayReadArgs() bool { return mentionsArgs(s.Text) }
 
 // Key is a compiled key. It is immutable and safe for concurrent use.
 type Key struct {
@@ -247,7 +247,7 @@ func (e *Env) CompileKey(src KeySource, t *Tool) (*Key, diag.List) {
 }
 
 func (e *Env) compileKey(src KeySource, t *Tool, s *scope) (*Key, diag.List) {
-	c := compiler{scope: s, owner: &owner{"limit", src.Limit, src.Range}, tool: t}
+	c := compiler{scope: s, owner: &subject{"limit", src.Limit, src.Range}, tool: t}
 	body := c.compile(roleKey, src.Text)
 	if c.diags.HasErrors() {
 		return nil, c.diags
@@ -263,13 +263,13 @@ func (k *Key) Eval(ctx context.Context, in Input) (string, error) {
 	defer k.env.stop(r)
 	value, err := k.body.eval(r)
 	if err != nil {
-		return "", k.blame(err)
+		return "", k.wrapError(err)
 	}
 	text, ok := value.(types.String)
 	if !ok {
-		return "", k.blame(&failure{place: k.body.whole, problem: fmt.Sprintf("key is not a string but %s", typeWords(value.Type().TypeName()))})
+		return "", k.wrapError(&failure{place: k.body.whole, problem: fmt.Sprintf("key is not a string but %s", typeWords(value.Type().TypeName()))})
 	}
 	return string(text), nil
 }
 
-func (k *Key) blame(err *failure) error { return fmt.Errorf("limit %q: %w", k.name, err) }
+func (k *Key) wrapError(err *failure) error { return fmt.Errorf("limit %q: %w", k.name, err) }

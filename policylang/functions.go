@@ -34,27 +34,27 @@ func libraries(z *zones) []cel.EnvOption {
 		ext.Network(),
 		cel.ParserExpressionSizeLimit(maxBytes),
 	}
-	return slices.Concat(library, mixedArithmetic(), searches(), z.options())
+	return slices.Concat(library, dynamicArithmetic(), searches(), z.options())
 }
 
 // mixed maps the arithmetic operators to the functions that stand in for them beside a
 // value whose type is known only in the call. Unlike CEL's own, these take an integer beside
 // a number. Their names cannot be written in a policy.
-var mixed = map[string]string{
+var dynamicOperators = map[string]string{
 	operators.Add: "@add", operators.Subtract: "@subtract", operators.Multiply: "@multiply", operators.Divide: "@divide",
 }
 
-func mixedArithmetic() []cel.EnvOption {
+func dynamicArithmetic() []cel.EnvOption {
 	return []cel.EnvOption{
-		mixedOperator("@add", ifAble(traits.Adder.Add)),
-		mixedOperator("@subtract", ifAble(traits.Subtractor.Subtract)),
-		mixedOperator("@multiply", ifAble(traits.Multiplier.Multiply)),
-		mixedOperator("@divide", ifAble(traits.Divider.Divide)),
+		dynamicOperator("@add", method(traits.Adder.Add)),
+		dynamicOperator("@subtract", method(traits.Subtractor.Subtract)),
+		dynamicOperator("@multiply", method(traits.Multiplier.Multiply)),
+		dynamicOperator("@divide", method(traits.Divider.Divide)),
 	}
 }
 
 // ifAble returns the function that calls a method of its first operand, if that has it.
-func ifAble[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
+func method[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
 	return func(a, b ref.Val) ref.Val {
 		if x, ok := a.(T); ok {
 			return method(x, b)
@@ -63,7 +63,7 @@ func ifAble[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
 	}
 }
 
-func mixedOperator(name string, op func(a, b ref.Val) ref.Val) cel.EnvOption {
+func dynamicOperator(name string, op func(a, b ref.Val) ref.Val) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_dyn_dyn",
 		[]*cel.Type{cel.DynType, cel.DynType}, cel.DynType,
 		cel.BinaryBinding(func(a, b ref.Val) ref.Val {
@@ -215,7 +215,7 @@ func (z *zones) read(function string, at, zone ref.Val) ref.Val {
 }
 
 // checkZones refuses time zones that do not exist or are computed.
-func (c *compiler) checkZones(at *places, tree *ast.AST) bool {
+func (c *compiler) checkZones(at *positions, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
 		if zoned[e.AsCall().FunctionName()] == "" || len(e.AsCall().Args()) != 1 {

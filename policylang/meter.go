@@ -20,9 +20,9 @@ const (
 	// interruptAfter is the longest that a decision takes.
 	interruptAfter = 100 * time.Millisecond
 	// allowance is what a decision may spend, in units of about a nanosecond.
-	allowance = int64(interruptAfter)
+	maxUnits = int64(interruptAfter)
 	// lookEvery is how many units pass between two looks at the clock.
-	lookEvery = allowance / 1000
+	checkInterval = maxUnits / 1000
 )
 
 // meter bounds the processor time of a decision. CEL's own cost limit cannot: it
@@ -30,38 +30,38 @@ const (
 // 61). The meter charges work before it begins, since nothing interrupts a function
 // that runs: work that costs more than is left does not begin.
 type meter struct {
-	done <-chan struct{}
-	left int64
+	done      <-chan struct{}
+	remaining int64
 	// next is what is left when the clock is looked at next.
-	next int64
+	nextCheck int64
 	// began is when the clock was looked at first.
-	began time.Time
+	started time.Time
 }
 
 // fill readies the meter for a decision, which ends early with the context.
-func (m *meter) fill(ctx context.Context) {
-	*m = meter{done: ctx.Done(), left: allowance, next: allowance - lookEvery}
+func (m *meter) reset(ctx context.Context) {
+	*m = meter{done: ctx.Done(), remaining: maxUnits, nextCheck: maxUnits - checkInterval}
 }
 
 // spend pays for work, or ends the evaluation.
-func (m *meter) spend(units int64) {
-	m.left -= min(units, allowance+1)
-	if m.left < m.next {
-		m.look()
+func (m *meter) charge(units int64) {
+	m.remaining -= min(units, maxUnits+1)
+	if m.remaining < m.nextCheck {
+		m.checkDeadline()
 	}
 }
 
 // look ends the evaluation when it has taken too long or nobody waits for it. CEL
 // recovers from this panic, as from that of its own bound of costs.
-func (m *meter) look() {
+func (m *meter) checkDeadline() {
 	now := time.Now()
-	if m.began.IsZero() {
-		m.began = now
+	if m.started.IsZero() {
+		m.started = now
 	}
-	if m.left < 0 || now.Sub(m.began) > interruptAfter || ended(m.done) {
+	if m.remaining < 0 || now.Sub(m.started) > interruptAfter || ended(m.done) {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.ContextCancelled, Message: "interrupted"})
 	}
-	m.next = max(0, m.left-lookEvery)
+	m.nextCheck = max(0, m.remaining-checkInterval)
 }
 
 func ended(done <-chan struct{}) bool {
@@ -77,7 +77,7 @@ func ended(done <-chan struct{}) bool {
 // activation is its run.
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	for a := frame.Activation; ; a = a.Parent() {
-		if r, ok := a.(*run); ok {
+		if r, ok := a.(*evaluation); ok {
 			return &r.meter
 		}
 	}
@@ -94,16 +94,16 @@ type charge struct {
 }
 
 // before pays for what the node does.
-func (c *charge) before(m *meter) {
-	if m.left -= c.round; m.left < m.next || c.eager {
-		m.look()
+func (c *charge) chargeRound(m *meter) {
+	if m.remaining -= c.round; m.remaining < m.nextCheck || c.eager {
+		m.checkDeadline()
 	}
 }
 
 // behind pays for what is done next with the value of the node.
-func (c *charge) behind(m *meter, value ref.Val) ref.Val {
+func (c *charge) chargeValue(m *meter, value ref.Val) ref.Val {
 	if c.after != nil {
-		m.spend(c.after(value))
+		m.charge(c.after(value))
 	}
 	return value
 }
@@ -118,8 +118,8 @@ func (n *metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(inte
 
 func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
-	n.charge.before(m)
-	return n.charge.behind(m, n.InterpretableV2.Exec(frame))
+	n.charge.chargeRound(m)
+	return n.charge.chargeValue(m, n.InterpretableV2.Exec(frame))
 }
 
 // meteredAttribute is an attribute that pays, which CEL goes on to extend.
@@ -134,12 +134,12 @@ func (n *meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 
 func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
-	n.charge.before(m)
-	return n.charge.behind(m, n.InterpretableAttribute.Exec(frame))
+	n.charge.chargeRound(m)
+	return n.charge.chargeValue(m, n.InterpretableAttribute.Exec(frame))
 }
 
 // pricedCall is a call that pays once its arguments are known, and before it is made.
-type pricedCall struct {
+type meteredCall struct {
 	id                 int64
 	function, overload string
 	args               []interpreter.InterpretableV2
@@ -147,25 +147,25 @@ type pricedCall struct {
 	impl *functions.Overload
 }
 
-func (c *pricedCall) ID() int64 { return c.id }
+func (c *meteredCall) ID() int64 { return c.id }
 
-func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
+func (c *meteredCall) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c *meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [4]ref.Val // most calls allocate nothing for their arguments
 	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
 		return doubt
 	}
 	m := meterOf(frame)
-	m.spend(priceOf(c.function, args, m.left))
+	m.charge(priceOf(c.function, args, m.remaining))
 	return types.LabelErrNode(c.id, c.call(args))
 }
 
 // evaluate appends the arguments to args, or returns the error or the unknown among them.
-func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
+func (c *meteredCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
 	var unknown *types.Unknown
 	for _, arg := range c.args {
 		value := arg.Exec(frame)
@@ -182,7 +182,7 @@ func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val)
 }
 
 // call calls the implementation as CEL does.
-func (c *pricedCall) call(args []ref.Val) ref.Val {
+func (c *meteredCall) call(args []ref.Val) ref.Val {
 	fits := c.impl != nil && (c.impl.OperandTrait == 0 || args[0].Type().HasTrait(c.impl.OperandTrait))
 	switch {
 	case fits && len(args) == 1 && c.impl.Unary != nil:
@@ -254,7 +254,7 @@ func priceOf(function string, args []ref.Val, most int64) int64 {
 func priceAll(args []ref.Val, eachByte, most int64) int64 {
 	sum := int64(0)
 	for _, arg := range args {
-		l := loadOf(arg, most/priceItem)
+		l := valueSizeOf(arg, most/priceItem)
 		sum = add(sum, add(times(l.items, priceItem), times(l.bytes, eachByte)))
 	}
 	return sum
@@ -265,7 +265,7 @@ func priceEqual(a, b ref.Val, most int64) int64 {
 	if sizeIn(a) != sizeIn(b) {
 		return 0
 	}
-	return loadOf(a, most/priceItem).compared()
+	return valueSizeOf(a, most/priceItem).compared()
 }
 
 // sizeIn returns the size of a text, a list or a map, and -1 of what has none.
@@ -291,11 +291,11 @@ func priceIn(value, in ref.Val, most int64) int64 {
 	switch value.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
 	default:
-		if price := times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes); price < allowance/10 {
+		if price := times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes); price < maxUnits/10 {
 			return price
 		}
 	}
-	return loadOf(in, most/priceItem).compared()
+	return valueSizeOf(in, most/priceItem).compared()
 }
 
 // priceReplace is for s.replace(old, new), by what it gives.
@@ -321,7 +321,7 @@ func countIn(text, part ref.Val) int64 {
 }
 
 func priceJoin(args []ref.Val, most int64) int64 {
-	l := loadOf(args[0], most/priceItem)
+	l := valueSizeOf(args[0], most/priceItem)
 	if len(args) > 1 {
 		l.bytes = add(l.bytes, times(l.items, textBytes(args[1])))
 	}
@@ -330,7 +330,7 @@ func priceJoin(args []ref.Val, most int64) int64 {
 
 // priceSets is for functions that look each element of one list up in the other.
 func priceSets(args []ref.Val, most int64) int64 {
-	a, b := loadOf(args[0], most/priceItem), loadOf(args[1], most/priceItem)
+	a, b := valueSizeOf(args[0], most/priceItem), valueSizeOf(args[1], most/priceItem)
 	return add(times(a.compared(), max(1, sizeIn(args[1]))), times(b.compared(), max(1, sizeIn(args[0]))))
 }
 
@@ -346,19 +346,19 @@ func textBytes(v ref.Val) int64 {
 }
 
 // load is how much there is in a value, however deep.
-type load struct{ items, bytes int64 }
+type valueSize struct{ items, bytes int64 }
 
 // compared is the price of comparing all of it.
-func (l load) compared() int64 { return times(l.items, priceItem) + l.bytes/compareBytes }
+func (l valueSize) compared() int64 { return times(l.items, priceItem) + l.bytes/compareBytes }
 
 // loadOf counts what is in a value, up to most items.
-func loadOf(v ref.Val, most int64) load {
-	l := load{}
-	l.take(v, most)
+func valueSizeOf(v ref.Val, most int64) valueSize {
+	l := valueSize{}
+	l.add(v, most)
 	return l
 }
 
-func (l *load) take(v ref.Val, most int64) {
+func (l *valueSize) add(v ref.Val, most int64) {
 	if l.items++; l.items > most {
 		return
 	}
@@ -369,33 +369,33 @@ func (l *load) take(v ref.Val, most int64) {
 		l.bytes += int64(len(v))
 	case *types.Optional:
 		if v.HasValue() {
-			l.take(v.GetValue(), most)
+			l.add(v.GetValue(), most)
 		}
 	case sortedMap:
-		l.takeMap(v.Mapper, most)
+		l.addMap(v.Mapper, most)
 	case traits.Mapper:
-		l.takeMap(v, most)
+		l.addMap(v, most)
 	case traits.Lister:
 		for it := v.Iterator(); l.items <= most && it.HasNext() == types.True; {
-			l.take(it.Next(), most)
+			l.add(it.Next(), most)
 		}
 	}
 }
 
-func (l *load) takeMap(m traits.Mapper, most int64) {
+func (l *valueSize) addMap(m traits.Mapper, most int64) {
 	for it := m.Iterator(); l.items <= most && it.HasNext() == types.True; {
 		key := it.Next()
-		l.take(key, most)
-		l.take(m.Get(key), most)
+		l.add(key, most)
+		l.add(m.Get(key), most)
 	}
 }
 
 // add and times stop at more than any decision may spend.
-func add(a, b int64) int64 { return min(a, allowance+1) + min(b, allowance+1) }
+func add(a, b int64) int64 { return min(a, maxUnits+1) + min(b, maxUnits+1) }
 
 func times(a, b int64) int64 {
-	if b > 0 && a > (allowance+1)/b {
-		return allowance + 1
+	if b > 0 && a > (maxUnits+1)/b {
+		return maxUnits + 1
 	}
 	return a * b
 }

@@ -48,7 +48,7 @@ func TestListsInListsHeedTheEndOfTheirCall(t *testing.T) {
 			if d.Outcome != Deny || d.Err == nil || !strings.Contains(d.Err.Error(), "longer than") {
 				t.Errorf("got %+v", d)
 			}
-			if spent > 2*lookEvery {
+			if spent > 2*checkInterval {
 				t.Errorf("it went on for %d units", spent)
 			}
 		})
@@ -60,7 +60,7 @@ func metering(ctx context.Context, p *Policy, in Input) (Decision, int64) {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
 	d := p.decide(r)
-	return d, allowance - r.meter.left
+	return d, maxUnits - r.meter.remaining
 }
 
 // sizedSchema bounds nothing.
@@ -290,7 +290,7 @@ func TestMeteringChangesNoAnswer(t *testing.T) {
 		}
 		for _, n := range []int{1, 7, 60} {
 			r := e.start(t.Context(), Input{Args: sized(n), Now: time.Unix(0, 0)})
-			r.meter.began = time.Now().Add(time.Hour) // however slow the machine is today, only work counts
+			r.meter.started = time.Now().Add(time.Hour) // however slow the machine is today, only work counts
 			want, got := answerOf(plain, r), answerOf(metered, r)
 			if want != got {
 				t.Errorf("%d: %s is %s metered, and %s", n, expr, got, want)
@@ -351,7 +351,7 @@ func charges(t *testing.T, e *Env, schema, expr string) bool {
 }
 
 // answerOf puts a value or an error in the words that policies have for it.
-func answerOf(program cel.Program, r *run) string {
+func answerOf(program cel.Program, r *evaluation) string {
 	value, _, err := program.Eval(r)
 	switch {
 	case err != nil:
@@ -367,10 +367,10 @@ func answerOf(program cel.Program, r *run) string {
 func TestEveryCallThatGrowsHasAPrice(t *testing.T) {
 	text, list := types.String(strings.Repeat("a", 1000)), newEnv(t).base.CELTypeAdapter().NativeToValue(make([]any, 1000))
 	for name := range newEnv(t).base.Functions() {
-		if price := priceOf(name, []ref.Val{text, text, text}, allowance); price < priceCall+1000/compareBytes {
+		if price := priceOf(name, []ref.Val{text, text, text}, maxUnits); price < priceCall+1000/compareBytes {
 			t.Errorf("%s of texts costs %d", name, price)
 		}
-		if price := priceOf(name, []ref.Val{list, list, list}, allowance); price < priceCall {
+		if price := priceOf(name, []ref.Val{list, list, list}, maxUnits); price < priceCall {
 			t.Errorf("%s of lists costs %d", name, price)
 		}
 	}
@@ -419,8 +419,8 @@ func TestLongTextsAreMatchedLikeShortOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"", "aaaa", "aaab", "a word here", "a\nz", "é\xffé", "y\nx\ny", "aaaaz", "password"} {
-			m.fill(t.Context())
-			if got, want := p.compiled.MatchReader(&slowReader{rest: text, meter: &m, each: 1}), p.match(text, &m); got != want {
+			m.reset(t.Context())
+			if got, want := p.compiled.MatchReader(&meteredReader{rest: text, meter: &m, each: 1}), p.match(text, &m); got != want {
 				t.Errorf("%s on %q: %v by runes, %v at once", written, text, got, want)
 			}
 		}

@@ -68,7 +68,7 @@ func (p *pricer) plan(e ast.Expr) {
 		loop := e.AsComprehension()
 		round := priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
 		p.rounds[loop.LoopStep().ID()] = round
-		p.short = p.brief(loop.IterRange()) && round*callerItems <= allowance/4
+		p.short = p.brief(loop.IterRange()) && round*callerItems <= maxUnits/4
 		if p.kind(loop.IterRange()) != types.ListKind {
 			p.after[loop.IterRange().ID()] = priceWalk
 		}
@@ -228,14 +228,14 @@ func priceKeys(v ref.Val) int64 {
 
 // price makes a call pay.
 func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
-	priced := &pricedCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
+	priced := &meteredCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
 	switch priced.function {
 	case overloads.Matches:
 		pattern, err := patternOf(written[1])
 		if err != nil {
 			return nil, err
 		}
-		return &pricedMatch{*priced, pattern}, nil
+		return &meteredMatch{*priced, pattern}, nil
 	case operators.Equals:
 		priced.impl = &functions.Overload{Binary: types.Equal}
 		return priced, nil
@@ -275,7 +275,7 @@ const priceRound = 10
 
 // shortMatch is the price up to which a text is matched at once. A longer one is fed
 // to the matcher rune by rune, so that it can be interrupted.
-const shortMatch = allowance / 20
+const shortMatch = maxUnits / 20
 
 // pattern is a regular expression and how many instructions it has.
 type pattern struct {
@@ -327,29 +327,29 @@ func instructions(re *syntax.Regexp) int64 {
 func (p *pattern) match(text string, m *meter) bool {
 	each := priceRound * (1 + p.size)
 	if price := times(int64(len(text)), each); price <= shortMatch {
-		m.spend(price)
+		m.charge(price)
 		return p.compiled.MatchString(text)
 	}
-	return p.compiled.MatchReader(&slowReader{rest: text, meter: m, each: each})
+	return p.compiled.MatchReader(&meteredReader{rest: text, meter: m, each: each})
 }
 
 // slowReader pays for each rune that a matcher reads.
-type slowReader struct {
+type meteredReader struct {
 	rest  string
 	meter *meter
 	each  int64
 	// owed is what is not paid yet.
-	owed int64
+	unpaid int64
 }
 
-func (r *slowReader) ReadRune() (rune, int, error) {
+func (r *meteredReader) ReadRune() (rune, int, error) {
 	if r.rest == "" {
 		return 0, 0, io.EOF
 	}
-	if r.owed += r.each; r.owed > lookEvery {
+	if r.unpaid += r.each; r.unpaid > checkInterval {
 		// How many instructions a rune takes is known by the clock alone.
-		r.owed = 0
-		r.meter.look()
+		r.unpaid = 0
+		r.meter.checkDeadline()
 	}
 	c, n := utf8.DecodeRuneInString(r.rest)
 	r.rest = r.rest[n:]
@@ -357,17 +357,17 @@ func (r *slowReader) ReadRune() (rune, int, error) {
 }
 
 // pricedMatch is a call of matches.
-type pricedMatch struct {
-	pricedCall
+type meteredMatch struct {
+	meteredCall
 	// written is nil when the pattern is computed.
 	written *pattern
 }
 
-func (c *pricedMatch) Eval(vars interpreter.Activation) ref.Val {
+func (c *meteredMatch) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-func (c *pricedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c *meteredMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [2]ref.Val
 	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
@@ -399,7 +399,7 @@ func computedPattern(v ref.Val, m *meter) (*pattern, error) {
 	}
 	p, err := newPattern(string(text))
 	if err == nil {
-		m.spend(times(p.size, priceInstruction))
+		m.charge(times(p.size, priceInstruction))
 	}
 	return p, err
 }

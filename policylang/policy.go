@@ -139,7 +139,7 @@ func (p *Policy) Where() (called string, verdict, when diag.Range) {
 }
 
 // decide asks `when` and then the condition that decides.
-func (p *Policy) decide(r *run) Decision {
+func (p *Policy) decide(r *evaluation) Decision {
 	d := Decision{}
 	if p.when != nil {
 		var err *failure
@@ -151,20 +151,20 @@ func (p *Policy) decide(r *run) Decision {
 			d.Outcome, d.Range = Unknown, p.when.whole
 			return d
 		case Failed:
-			return p.fail(d, err)
+			return p.denyWithError(d, err)
 		}
 	}
-	return p.judge(r, d)
+	return p.evalVerdict(r, d)
 }
 
 // judge asks the condition that decides.
-func (p *Policy) judge(r *run, d Decision) Decision {
+func (p *Policy) evalVerdict(r *evaluation, d Decision) Decision {
 	var err *failure
 	d.Verdict, err = p.verdict.decide(r)
 	d.Range = p.verdict.whole
 	switch {
 	case d.Verdict == Failed:
-		return p.fail(d, err)
+		return p.denyWithError(d, err)
 	case d.Verdict == Open:
 		d.Outcome = Unknown
 		return d
@@ -174,30 +174,30 @@ func (p *Policy) judge(r *run, d Decision) Decision {
 	case p.verdict.role == roleApproval:
 		d.Outcome = Consent
 	}
-	return p.because(r, d)
+	return p.withReason(r, d)
 }
 
 // fail denies because the policy could not be evaluated.
-func (p *Policy) fail(d Decision, err *failure) Decision {
-	d.Outcome, d.Reason, d.Err, d.Range = Deny, GenericReason, p.blame(err), err.place
+func (p *Policy) denyWithError(d Decision, err *failure) Decision {
+	d.Outcome, d.Reason, d.Err, d.Range = Deny, GenericReason, p.wrapError(err), err.place
 	return d
 }
 
 // because adds the policy's reason to what it decides.
-func (p *Policy) because(r *run, d Decision) Decision {
+func (p *Policy) withReason(r *evaluation, d Decision) Decision {
 	d.Reason = cmp.Or(p.reason, GenericReason)
 	if p.reasonExpr == nil {
 		return d
 	}
-	reason, cut, err := p.reasonExpr.words(r)
+	reason, cut, err := p.reasonExpr.evalReason(r)
 	if err != nil {
-		d.Err = p.blame(err)
+		d.Err = p.wrapError(err)
 	}
 	d.Reason, d.Cut = cmp.Or(reason, d.Reason), cut
 	return d
 }
 
-func (p *Policy) blame(err *failure) error {
+func (p *Policy) wrapError(err *failure) error {
 	return fmt.Errorf("policy %q: %w", p.name, err)
 }
 
@@ -338,7 +338,7 @@ type textKey struct {
 	whole diag.Range
 }
 
-func (s Source) owner() *owner { return &owner{"policy", s.Name, s.Range} }
+func (s Source) owner() *subject { return &subject{"policy", s.Name, s.Range} }
 
 func (s Source) key() sourceKey {
 	r, verdict := s.verdict()
@@ -388,21 +388,21 @@ func (s Source) mayReadTool() bool {
 		return true
 	}
 	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.Approval, s.ReasonExpr} {
-		if t != nil && mayReadArgs(*t) {
+		if t != nil && mentionsArgs(*t) {
 			return true
 		}
 	}
 	return false
 }
 
-func mayReadArgs(t diag.Text) bool {
+func mentionsArgs(t diag.Text) bool {
 	return len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")
 }
 
 // Reads returns where an expression first reads a member of a variable, such as
 // principal.id, or the variable as a whole. It looks at the words of the text alone.
 func Reads(t diag.Text, variable, member string) (at diag.Range, reads bool) {
-	tokens, _ := gate(t.Body())
+	tokens, _ := checkLimits(t.Body())
 	word := func(i int) string {
 		if i < 0 || i >= len(tokens) {
 			return ""

@@ -34,7 +34,7 @@ func (p *promoter) index() {
 
 // foresee promotes the literals that the schema itself says stand beside a
 // number, before the checker has to fail on them.
-func (p *promoter) foresee(s *scope) {
+func (p *promoter) promoteLiterals(s *scope) {
 	visit(p.tree.Expr(), func(e ast.Expr) {
 		if len(e.AsCall().Args()) != 2 {
 			return
@@ -42,13 +42,13 @@ func (p *promoter) foresee(s *scope) {
 		switch e.AsCall().FunctionName() {
 		case operators.Equals, operators.NotEquals, operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 			a, b := e.AsCall().Args()[0], e.AsCall().Args()[1]
-			p.foreseeSide(s, a, b)
-			p.foreseeSide(s, b, a)
+			p.promoteLiteral(s, a, b)
+			p.promoteLiteral(s, b, a)
 		}
 	})
 }
 
-func (p *promoter) foreseeSide(s *scope, member, literal ast.Expr) {
+func (p *promoter) promoteLiteral(s *scope, member, literal ast.Expr) {
 	known := s.shapeOf(member)
 	if known == nil || known.cel.Kind() != types.DoubleKind {
 		return
@@ -89,15 +89,15 @@ func (p *promoter) repair(e ast.Expr, m mismatch) bool {
 	case operators.In:
 		return keyOf(m.args[1]) != "" && alikeButForNumbers(m.args[0], keyOf(m.args[1])) && p.wrap(args[0], "dyn")
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
-		return p.widen(args[0], args[1], m.args[0], m.args[1])
+		return p.toCommonType(args[0], args[1], m.args[0], m.args[1])
 	case operators.Conditional:
-		return p.widen(args[1], args[2], m.args[1], m.args[2])
+		return p.toCommonType(args[1], args[2], m.args[1], m.args[2])
 	}
 	return false
 }
 
 // widen turns the integer of an integer and a number into a number.
-func (p *promoter) widen(a, b ast.Expr, typeA, typeB string) bool {
+func (p *promoter) toCommonType(a, b ast.Expr, typeA, typeB string) bool {
 	typeA, typeB = notNull(typeA), notNull(typeB)
 	switch {
 	case typeA == "int" && typeB == "double":
@@ -132,11 +132,11 @@ func (p *promoter) wrap(e ast.Expr, function string) bool {
 // mix puts the arithmetic of values whose types are known only in the call
 // into the hands of functions that take an integer beside a number. It
 // reports whether it changed the tree, which must then be checked again.
-func (p *promoter) mix(checked *ast.AST) bool {
+func (p *promoter) useDynamicOperators(checked *ast.AST) bool {
 	changed := false
 	visit(p.tree.Expr(), func(e ast.Expr) {
-		name, args := mixed[e.AsCall().FunctionName()], e.AsCall().Args()
-		if name == "" || len(args) != 2 || !mayMix(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
+		name, args := dynamicOperators[e.AsCall().FunctionName()], e.AsCall().Args()
+		if name == "" || len(args) != 2 || !mayMixNumbers(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
 			return
 		}
 		e.SetKindCase(p.make.NewCall(e.ID(), name, args...))
@@ -147,7 +147,7 @@ func (p *promoter) mix(checked *ast.AST) bool {
 
 // mayMix reports whether one of two operands is of unknown type and the other
 // may be a number beside it.
-func mayMix(a, b *types.Type) bool {
+func mayMixNumbers(a, b *types.Type) bool {
 	if a.Kind() != types.DynKind {
 		a, b = b, a
 	}
@@ -267,25 +267,25 @@ type pruner struct {
 	// settled are the nodes that were put in for a known answer. The
 	// author's own true and false are left alone, so that mistakes beside them
 	// are still found.
-	settled map[int64]bool
+	known map[int64]bool
 }
 
 // prune rewrites tree in place.
 func prune(tree *ast.AST, s *scope) {
-	p := pruner{scope: s, info: tree.SourceInfo(), make: ast.NewExprFactory(), settled: map[int64]bool{}}
+	p := pruner{scope: s, info: tree.SourceInfo(), make: ast.NewExprFactory(), known: map[int64]bool{}}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(p.reduce))
 }
 
 func (p *pruner) reduce(e ast.Expr) {
-	if p.neverThere(e) {
-		p.settle(e, false)
+	if p.isAlwaysAbsent(e) {
+		p.replaceWithBool(e, false)
 	}
 	p.reduceCall(e)
 }
 
 // neverThere reports whether e is the has() of a member that the schema of the
 // arguments, or of the result, rules out.
-func (p *pruner) neverThere(e ast.Expr) bool {
+func (p *pruner) isAlwaysAbsent(e ast.Expr) bool {
 	if !e.AsSelect().IsTestOnly() {
 		return false
 	}
@@ -302,15 +302,15 @@ func (p *pruner) reduceCall(e ast.Expr) {
 	args := e.AsCall().Args()
 	switch e.AsCall().FunctionName() {
 	case operators.LogicalNot:
-		if value, ok := p.answer(args[0]); ok {
-			p.settle(e, !value)
+		if value, ok := p.knownValue(args[0]); ok {
+			p.replaceWithBool(e, !value)
 		}
 	case operators.LogicalAnd:
 		p.reduceJunction(e, args, false)
 	case operators.LogicalOr:
 		p.reduceJunction(e, args, true)
 	case operators.Conditional:
-		if value, ok := p.answer(args[0]); ok && value {
+		if value, ok := p.knownValue(args[0]); ok && value {
 			p.replace(e, args[1])
 		} else if ok {
 			p.replace(e, args[2])
@@ -321,26 +321,26 @@ func (p *pruner) reduceCall(e ast.Expr) {
 // reduceJunction settles && and ||, of which one answer decides whatever the
 // other side says, errors included.
 func (p *pruner) reduceJunction(e ast.Expr, sides []ast.Expr, decides bool) {
-	left, leftKnown := p.answer(sides[0])
-	right, rightKnown := p.answer(sides[1])
+	left, leftKnown := p.knownValue(sides[0])
+	right, rightKnown := p.knownValue(sides[1])
 	switch {
 	case leftKnown && left == decides, rightKnown && right == decides:
-		p.settle(e, decides)
+		p.replaceWithBool(e, decides)
 	case leftKnown && rightKnown:
-		p.settle(e, !decides)
+		p.replaceWithBool(e, !decides)
 	}
 }
 
-func (p *pruner) answer(e ast.Expr) (value, ok bool) {
-	if !p.settled[e.ID()] || e.Kind() != ast.LiteralKind {
+func (p *pruner) knownValue(e ast.Expr) (value, ok bool) {
+	if !p.known[e.ID()] || e.Kind() != ast.LiteralKind {
 		return false, false
 	}
 	return e.AsLiteral() == types.True, true
 }
 
-func (p *pruner) settle(e ast.Expr, value bool) {
+func (p *pruner) replaceWithBool(e ast.Expr, value bool) {
 	e.SetKindCase(p.make.NewLiteral(e.ID(), types.Bool(value)))
-	p.settled[e.ID()] = true
+	p.known[e.ID()] = true
 }
 
 // replace puts by, a part of e, in the place of e.
@@ -348,7 +348,7 @@ func (p *pruner) replace(e, by ast.Expr) {
 	if r, ok := p.info.GetOffsetRange(by.ID()); ok {
 		p.info.SetOffsetRange(e.ID(), r)
 	}
-	settled := p.settled[by.ID()]
+	settled := p.known[by.ID()]
 	e.SetKindCase(by)
-	p.settled[e.ID()] = settled
+	p.known[e.ID()] = settled
 }

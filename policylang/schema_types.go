@@ -64,15 +64,15 @@ type schemaDoc struct {
 
 // shaper makes shapes and gives the types of objects names that no expression
 // can write.
-type shaper struct {
+type shapeBuilder struct {
 	objects map[string]*shape
 	// unfilled says that nothing fills defaults in, as in what a body returns.
-	unfilled bool
+	ignoreDefaults bool
 }
 
 // root reads the schema of an object, whatever its type says: arguments and
 // variables are objects always.
-func (b *shaper) root(schema json.RawMessage) (*shape, error) {
+func (b *shapeBuilder) root(schema json.RawMessage) (*shape, error) {
 	if len(schema) == 0 {
 		return anyObject(), nil
 	}
@@ -111,7 +111,7 @@ var keywordNames = []string{
 
 // shape reads a schema. What it does not understand, such as true, $ref or
 // anyOf alone, can be anything.
-func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
+func (b *shapeBuilder) shape(raw json.RawMessage, depth int) *shape {
 	doc, err := readSchema(raw)
 	if err != nil || depth > maxShapeDepth {
 		return anything()
@@ -119,13 +119,13 @@ func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
 	kind, nullable := doc.kind()
 	switch kind {
 	case "string":
-		return &shape{cel: orNull(types.StringType, nullable), enum: doc.strings(), size: bound(doc.MaxLength)}
+		return &shape{cel: nullableType(types.StringType, nullable), enum: doc.strings(), size: bound(doc.MaxLength)}
 	case "integer":
-		return &shape{cel: orNull(types.IntType, nullable)}
+		return &shape{cel: nullableType(types.IntType, nullable)}
 	case "number":
-		return &shape{cel: orNull(types.DoubleType, nullable)}
+		return &shape{cel: nullableType(types.DoubleType, nullable)}
 	case "boolean":
-		return &shape{cel: orNull(types.BoolType, nullable)}
+		return &shape{cel: nullableType(types.BoolType, nullable)}
 	case "null":
 		return &shape{cel: types.NullType}
 	}
@@ -141,7 +141,7 @@ func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
 	return anything()
 }
 
-func (b *shaper) list(doc schemaDoc, depth int) *shape {
+func (b *shapeBuilder) list(doc schemaDoc, depth int) *shape {
 	items := anything()
 	if doc.Items != nil && doc.PrefixItems == nil {
 		items = b.shape(doc.Items, depth+1)
@@ -149,7 +149,7 @@ func (b *shaper) list(doc schemaDoc, depth int) *shape {
 	return &shape{cel: types.NewListType(items.cel), items: items, size: bound(doc.MaxItems)}
 }
 
-func (b *shaper) object(doc schemaDoc, depth int) *shape {
+func (b *shapeBuilder) object(doc schemaDoc, depth int) *shape {
 	closed := string(doc.AdditionalProperties) == "false" && doc.PatternProperties == nil
 	if len(doc.Properties) == 0 && !closed {
 		items := anything()
@@ -163,7 +163,7 @@ func (b *shaper) object(doc schemaDoc, depth int) *shape {
 	b.objects[name] = s
 	for key, raw := range doc.Properties {
 		field := b.shape(raw, depth+1)
-		field.required = slices.Contains(doc.Required, key) || !b.unfilled && hasDefault(raw)
+		field.required = slices.Contains(doc.Required, key) || !b.ignoreDefaults && hasDefault(raw)
 		s.fields[key] = field
 	}
 	return s
@@ -228,7 +228,7 @@ func (d schemaDoc) strings() []string {
 	return list
 }
 
-func orNull(t *types.Type, nullable bool) *types.Type {
+func nullableType(t *types.Type, nullable bool) *types.Type {
 	if nullable {
 		return types.NewNullableType(t)
 	}

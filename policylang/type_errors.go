@@ -17,26 +17,26 @@ import (
 )
 
 // explainTypes turns the complaints of CEL's checker into diagnostics.
-func (c *compiler) explainTypes(at *places, errs []*common.Error) {
+func (c *compiler) reportTypeErrors(at *positions, errs []*common.Error) {
 	nodes := map[int64]ast.Expr{}
 	visit(at.tree, func(e ast.Expr) { nodes[e.ID()] = e })
-	follow := followUps(at.tree, errs)
+	follow := consequences(at.tree, errs)
 	for _, err := range errs {
 		e := nodes[err.ExprID]
 		if e == nil {
-			start, end := at.point(err.ExprID)
+			start, end := at.tokenRange(err.ExprID)
 			c.report(at, start, end, problem{code: codeType, summary: mismatched, detail: "CEL says: " + err.Message})
 			continue
 		}
 		if !follow[err.ExprID] {
-			c.explainType(at, e, err.Message)
+			c.reportTypeError(at, e, err.Message)
 		}
 	}
 }
 
 // followUps returns the nodes whose only fault is to stand in the call of a
 // macro that is misspelt: xs.exist(x, x > 1) declares no x.
-func followUps(tree ast.Expr, errs []*common.Error) map[int64]bool {
+func consequences(tree ast.Expr, errs []*common.Error) map[int64]bool {
 	unknown := map[int64]bool{}
 	for _, err := range errs {
 		if _, ok := undeclaredName(err.Message); ok {
@@ -72,32 +72,32 @@ func undeclaredName(message string) (string, bool) {
 	return rest[:max(0, strings.LastIndex(rest, "' (in container"))], true
 }
 
-func (c *compiler) explainType(at *places, e ast.Expr, message string) {
+func (c *compiler) reportTypeError(at *positions, e ast.Expr, message string) {
 	if name, ok := undeclaredName(message); ok {
-		c.explainName(at, e, name)
+		c.reportUnknownName(at, e, name)
 		return
 	}
 	if field, ok := between(message, "undefined field '", "'"); ok {
-		c.explainMember(at, e, field)
+		c.reportUnknownMember(at, e, field)
 		return
 	}
 	if m, ok := readMismatch(message); ok {
-		c.explainMismatch(at, e, m)
+		c.reportMismatch(at, e, m)
 		return
 	}
 	if t, ok := between(message, "type '", "' does not support field selection"); ok {
-		c.explainNoMembers(at, e, t)
+		c.reportNoMembers(at, e, t)
 		return
 	}
 	if rest, ok := between(message, "expected type '", "'"); ok {
 		_, found, _ := strings.Cut(message, "' but found '")
-		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e), summary: fmt.Sprintf(
+		c.reportNode(at, e, problem{code: codeType, dependsOnTool: readsTool(e), summary: fmt.Sprintf(
 			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
 			detail: "compare it or convert it, as with ==, string(…) or int(…)"})
 		return
 	}
 	if t, ok := between(message, "expression of type '", "' cannot be range of a comprehension"); ok {
-		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e),
+		c.reportNode(at, e, problem{code: codeType, dependsOnTool: readsTool(e),
 			summary: fmt.Sprintf("%s has no elements to look at", typeWords(t)),
 			detail:  "exists, all, filter and map work on lists and maps"})
 		return
@@ -132,7 +132,7 @@ func reads(e ast.Expr, name string) bool {
 // refuseForms complains of what CEL has and policies do not: objects that are
 // made, and a macro's variable that takes the name of one of the policy's own.
 // It reports whether there was any.
-func (c *compiler) refuseForms(at *places) bool {
+func (c *compiler) rejectForms(at *positions) bool {
 	refused := false
 	visit(at.tree, func(e ast.Expr) {
 		switch e.Kind() {
@@ -172,8 +172,8 @@ func (c *compiler) refuseForms(at *places) bool {
 
 // explainMismatch is about an operator or function that does not take what it
 // is given.
-func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
-	p := problem{code: codeType, ofTool: readsTool(e), summary: mismatched}
+func (c *compiler) reportMismatch(at *positions, e ast.Expr, m mismatch) {
+	p := problem{code: codeType, dependsOnTool: readsTool(e), summary: mismatched}
 	args := e.AsCall().Args()
 	if !m.method && len(m.args) != len(args) {
 		c.reportNode(at, e, p)
@@ -225,7 +225,7 @@ func dotted(args []ast.Expr) string {
 	if owner == nil || !ok {
 		return ""
 	}
-	if tokens, mistake := gate(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
+	if tokens, mistake := checkLimits(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
 		member = "`" + member + "`"
 	}
 	return fmt.Sprintf("write %s.%s", strings.Join(owner, "."), member)
@@ -253,7 +253,7 @@ func explainCall(m mismatch) (summary, detail string) {
 		summary += typeWords(t)
 	}
 	if m.function == "contains" && strings.HasPrefix(m.args[0], "list") {
-		return summary, foreign("includes")
+		return summary, otherLanguageName("includes")
 	}
 	if inner, ok := strings.CutPrefix(m.args[0], "optional_type("); ok && m.function == "orValue" {
 		return summary, fmt.Sprintf("what it answers otherwise must be %s, as the value is", typeWords(strings.TrimSuffix(inner, ")")))
@@ -287,24 +287,24 @@ func advise(e ast.Expr, want string) string {
 }
 
 // explainName is about a variable or function that does not exist.
-func (c *compiler) explainName(at *places, e ast.Expr, name string) {
-	start, end := at.point(e.ID())
+func (c *compiler) reportUnknownName(at *positions, e ast.Expr, name string) {
+	start, end := at.tokenRange(e.ID())
 	if e.Kind() == ast.CallKind {
 		c.report(at, start, end, problem{
 			code:    codeName,
 			summary: fmt.Sprintf("there is no function %q", name),
-			detail:  cmp.Or(foreign(name), diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
+			detail:  cmp.Or(otherLanguageName(name), diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
 		})
 		return
 	}
 	c.report(at, start, end, problem{
-		code: codeName, summary: fmt.Sprintf("there is no %q here", name), detail: c.insteadOf(name),
-		ofTool: c.declares("args", name),
+		code: codeName, summary: fmt.Sprintf("there is no %q here", name), detail: c.nameAdvice(name),
+		dependsOnTool: c.declares("args", name),
 	})
 }
 
 // insteadOf says what to write for a name that does not exist.
-func (c *compiler) insteadOf(name string) string {
+func (c *compiler) nameAdvice(name string) string {
 	switch {
 	case c.declares("args", name):
 		return fmt.Sprintf("an argument is written args.%s", name)
@@ -344,14 +344,14 @@ func (s *scope) functions() []string {
 }
 
 // explainMember is about a member that its object does not declare.
-func (c *compiler) explainMember(at *places, e ast.Expr, name string) {
+func (c *compiler) reportUnknownMember(at *positions, e ast.Expr, name string) {
 	operand := e
 	if e.Kind() == ast.SelectKind {
 		operand = e.AsSelect().Operand()
 	} else if len(e.AsCall().Args()) > 0 {
 		operand = e.AsCall().Args()[0]
 	}
-	start, end := at.point(e.ID())
+	start, end := at.tokenRange(e.ID())
 	c.report(at, start, end, c.unknownMember(at.role, operand, name))
 }
 
@@ -363,17 +363,17 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 		return p
 	}
 	meant := diag.DidYouMean(name, owner.names())
-	p.detail = cmp.Or(meant, choices(owner))
+	p.detail = cmp.Or(meant, memberList(owner))
 	switch {
 	case names[0] == "args" || names[0] == "result":
-		p.code, p.ofTool = codeArgument, true
+		p.code, p.dependsOnTool = codeArgument, true
 		lacks, verb := "%s has no argument %q", "take"
 		if names[0] == "result" {
 			lacks, verb = "the result of %s has no %q", "have"
 		}
 		p.summary = fmt.Sprintf(lacks, c.toolName(), strings.Join(append(names[1:], name), "."))
 		if meant == "" {
-			p.detail += fmt.Sprintf("; where only some %s it, ask first: %s", verb, r.asking(strings.Join(names, ".")+"."+name))
+			p.detail += fmt.Sprintf("; where only some %s it, ask first: %s", verb, r.presenceTest(strings.Join(names, ".")+"."+name))
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
@@ -387,7 +387,7 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 }
 
 // choices lists the members that there are.
-func choices(owner *shape) string {
+func memberList(owner *shape) string {
 	if len(owner.fields) == 0 {
 		return "it has none"
 	}
@@ -402,24 +402,24 @@ func (c *compiler) toolName() string {
 }
 
 // explainNoMembers is about a member of something that has none, of CEL type t.
-func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
-	start, end := at.point(e.ID())
+func (c *compiler) reportNoMembers(at *positions, e ast.Expr, t string) {
+	start, end := at.tokenRange(e.ID())
 	owner, meant := "this", ""
 	if e.Kind() == ast.SelectKind {
-		meant = cmp.Or(foreign(e.AsSelect().FieldName()), partOfTime(t, e.AsSelect().FieldName()))
+		meant = cmp.Or(otherLanguageName(e.AsSelect().FieldName()), timeMethodHint(t, e.AsSelect().FieldName()))
 		if names := path(e.AsSelect().Operand()); names != nil {
 			owner = strings.Join(names, ".")
 		}
 	}
 	c.report(at, start, end, problem{
-		code: codeType, ofTool: readsTool(e),
+		code: codeType, dependsOnTool: readsTool(e),
 		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: cmp.Or(meant, "remove the member; only objects have some"),
 	})
 }
 
 // foreign returns how policies write a function or member that other languages
 // have under this name, or "".
-func foreign(name string) string {
+func otherLanguageName(name string) string {
 	switch name {
 	case "length", "len", "count":
 		return "write .size()"
@@ -447,7 +447,7 @@ func foreign(name string) string {
 
 // partOfTime returns how policies ask a value of CEL type t, if it is a time,
 // for what a member of this name would be, or "".
-func partOfTime(t, name string) string {
+func timeMethodHint(t, name string) string {
 	if t != "timestamp" {
 		return ""
 	}
