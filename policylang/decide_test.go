@@ -172,7 +172,7 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.nope == 'x'":           `policy "p": policies.hcl:3:29: "nope" is absent`,
 		"principal.claims[args.filters.status]":  `policy "p": policies.hcl:3:28: a key is absent`,
-		"principal.scopes[7] == 'x'":             `policy "p": policies.hcl:3:28: a list is shorter than that`,
+		"principal.scopes[7] == 'x'":             `policy "p": policies.hcl:3:28: a list index is out of range`,
 		"args.cents / (args.cents - 700) == 1":   `policy "p": policies.hcl:3:23: division by zero`,
 		"args.cents * 9223372036854775807 == 1":  `policy "p": policies.hcl:3:23: a number is out of range`,
 		"principal.claims.tenant":                `policy "p": policies.hcl:3:12: allow is not true or false but a string`,
@@ -180,7 +180,7 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 		"principal.claims.roles":                 `policy "p": policies.hcl:3:12: allow is not true or false but a list`,
 		"principal.claims.missing":               `policy "p": policies.hcl:3:29: "missing" is absent`,
 		"principal.claims.limit":                 `policy "p": policies.hcl:3:12: allow is not true or false but a number`,
-		"principal.claims.tenant > 3":            `policy "p": policies.hcl:3:36: a value is of another type than this needs`,
+		"principal.claims.tenant > 3":            `policy "p": policies.hcl:3:36: a value has the wrong type`,
 		"int(principal.claims.tenant) == 1":      `policy "p": policies.hcl:3:12: it cannot be evaluated`,
 		"timestamp(principal.claims.tenant)<now": `policy "p": policies.hcl:3:12: it cannot be evaluated`,
 	}
@@ -377,7 +377,7 @@ func TestOutputsWithADefaultMayBeLeftOut(t *testing.T) {
 		t.Errorf("an argument with a default: %v", diags)
 	}
 	_, diags := newEnv(t).Compile(judging("result.tier == 'internal'"), tool)
-	if diff := cmp.Diff([]string{"result.tier may be left out, and then this denies the call"}, summaries(diags)); diff != "" {
+	if diff := cmp.Diff([]string{"result.tier is optional, and without it this denies the call"}, summaries(diags)); diff != "" {
 		t.Error(diff)
 	}
 }

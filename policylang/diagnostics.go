@@ -31,16 +31,15 @@ const (
 	codeOptional   = "cel-optional-argument"
 )
 
-// mismatched is what is said of the mistakes that CEL finds and that have no
-// words here.
-const mismatched = "this does not fit together"
+// mismatched is the summary for a type error of CEL without a more specific message.
+const mismatched = "the types in this expression do not match"
 
-// problem is what to say of a place in an expression.
+// problem is the content of a diagnostic, without its range.
 type problem struct {
 	severity        diag.Severity
 	code            string
 	summary, detail string
-	// ofTool says that the problem depends on the tool, so that it is named.
+	// dependsOnTool means that the problem depends on the tool, so a note names the tool.
 	dependsOnTool bool
 }
 
@@ -61,13 +60,13 @@ func (c *compiler) report(at *positions, start, end int, p problem) {
 	c.diags = append(c.diags, d)
 }
 
-// reportNode is report for the whole of a node.
+// reportNode is report for a full node.
 func (c *compiler) reportNode(at *positions, e ast.Expr, p problem) {
 	start, end := at.nodeRange(e)
 	c.report(at, start, end, p)
 }
 
-// takes says which arguments the tool takes.
+// argumentList describes the arguments of the tool.
 func (c *compiler) argumentList() string {
 	args := c.scope.roots["args"]
 	switch {
@@ -79,7 +78,7 @@ func (c *compiler) argumentList() string {
 	return "takes " + enumerate(args.names())
 }
 
-// enumerate joins names, and leaves out the rest of very many.
+// enumerate joins names, and abbreviates a long list.
 func enumerate(names []string) string {
 	const most = 12
 	if len(names) > most {
@@ -88,8 +87,7 @@ func enumerate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// explainSyntax reports the first error of CEL's parser. Those after it are
-// guesses.
+// reportSyntaxError reports the first error of CEL's parser. Its further errors are guesses.
 func (c *compiler) reportSyntaxError(at *positions, err *common.Error) {
 	offset := len(at.text.Body())
 	if err.Location.Line() > 0 {
@@ -106,11 +104,11 @@ func syntaxWords(at *positions, i int, message string) (summary, detail string) 
 	case strings.HasPrefix(message, "reserved identifier: "):
 		name := strings.TrimPrefix(message, "reserved identifier: ")
 		if name == "var" {
-			return "there is no \"var\" here", "in policies the variables are vars.*"
+			return "there is no \"var\" here", "in policies, write vars.* for variables"
 		}
 		return fmt.Sprintf("%q is a reserved word", name), "use another name"
 	case strings.Contains(message, "recursion limit"):
-		return "the expression is nested too deeply", "split it into several policies, or compare with a list"
+		return "the expression is nested too deeply", "split it into several policies, or use a list"
 	case strings.Contains(message, "invalid argument to has()"):
 		return "has() needs a member, such as args.amount", "write has(args.name)"
 	case strings.Contains(message, "must be a simple name"), strings.Contains(message, "is not an identifier"),
@@ -119,14 +117,14 @@ func syntaxWords(at *positions, i int, message string) (summary, detail string) 
 	case strings.Contains(message, "literal"):
 		return fmt.Sprintf("%s is not a valid number", shorten(at.word(i))), "integers go up to 9223372036854775807"
 	case at.tokens[i].kind == tokenEOF:
-		return "the expression ends too early", fmt.Sprintf("something is missing after %s", shorten(at.word(i-1)))
+		return "the expression ends too early", fmt.Sprintf("add what is missing after %s", shorten(at.word(i-1)))
 	case strings.HasPrefix(message, "Syntax error:"):
 		return "unexpected " + shorten(at.word(i)), "an operand or an operator is missing before it"
 	}
 	return "this is not a valid expression", "CEL says: " + message
 }
 
-// shorten quotes a piece of the expression, and cuts it when it is long.
+// shorten quotes a part of the expression, and truncates it if it is long.
 func shorten(word string) string {
 	const most = 32
 	if runes := []rune(word); len(runes) > most {
@@ -135,10 +133,10 @@ func shorten(word string) string {
 	return quote(word)
 }
 
-// typeName returns a type in the words of the tool language, with an article.
+// typeName describes a type in the terms of the tool language, with an article.
 func typeName(t *types.Type) string { return typeWords(t.String()) }
 
-// typeWords is typeName for a type as CEL's messages write it.
+// typeWords is typeName for a type in the notation of CEL's messages.
 func typeWords(t string) string {
 	name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	switch name {
@@ -153,8 +151,8 @@ func typeWords(t string) string {
 	return cmp.Or(simpleTypes[name], "an object")
 }
 
-// simpleTypes are the words for types without parameters, manyWords those for the elements
-// of lists and maps.
+// simpleTypes describe types without parameters; elementWords describe element types of lists
+// and maps.
 var (
 	simpleTypes = map[string]string{
 		"bool": "true or false", "int": "an integer", "uint": "an unsigned integer", "double": "a number",
@@ -167,7 +165,7 @@ var (
 	elementWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
 )
 
-// signOf returns the sign of a binary operator as it is written, or "".
+// signOf returns the sign of a binary operator, or "".
 func signOf(function string) string {
 	if function == operators.In {
 		return "in"
@@ -179,20 +177,18 @@ func signOf(function string) string {
 	return sign
 }
 
-// places knows where the parts of an expression stand. It is immutable once
-// it is bound to a tree.
+// positions maps the parts of an expression to positions. It is immutable after bind.
 type positions struct {
 	role   role
 	text   diag.Text
 	tokens []token
 	tree   ast.Expr
 	info   *ast.SourceInfo
-	// wide holds the byte offset of every code point, and is nil when the text
-	// is all ASCII.
+	// wide holds the byte offset of each code point. It is nil if the text is ASCII.
 	wide []int
 }
 
-// bind ties the places to the tree that was parsed from the text.
+// bind attaches the tree parsed from the text.
 func (p *positions) bind(tree *ast.AST) {
 	p.tree, p.info = tree.Expr(), tree.SourceInfo()
 	body := p.text.Body()
@@ -205,15 +201,14 @@ func (p *positions) bind(tree *ast.AST) {
 	p.wide = append(p.wide, len(body))
 }
 
-// forLater returns the places without the tree, for as long as the program
-// lives.
+// withoutTree returns a copy without the tree, to keep as long as the program.
 func (p *positions) withoutTree() *positions {
 	kept := *p
 	kept.tree = nil
 	return &kept
 }
 
-// byteOffset turns CEL's count of code points into bytes.
+// byteOffset converts an offset in code points, as CEL counts, to bytes.
 func (p *positions) byteOffset(runes int) int {
 	if p.wide == nil {
 		return max(0, min(runes, len(p.text.Body())))
@@ -221,8 +216,8 @@ func (p *positions) byteOffset(runes int) int {
 	return p.wide[max(0, min(runes, len(p.wide)-1))]
 }
 
-// offset returns the byte that CEL says node id stands at: for a member its
-// dot, for an operator the sign, for a call its bracket.
+// offset returns the byte offset that CEL records for a node: the dot of a member, the sign of
+// an operator, the bracket of a call.
 func (p *positions) offset(id int64) (int, bool) {
 	if p.info == nil {
 		return 0, false
@@ -247,7 +242,7 @@ func (p *positions) word(i int) string {
 	return p.text.Body()[p.tokens[i].start:p.tokens[i].end]
 }
 
-// extent returns the bytes that e is written in.
+// nodeRange returns the byte range of e.
 func (p *positions) nodeRange(e ast.Expr) (start, end int) {
 	first, last := len(p.tokens), -1
 	visit(e, func(part ast.Expr) {
@@ -266,8 +261,7 @@ func (p *positions) nodeRange(e ast.Expr) (start, end int) {
 	return p.tokens[first].start, p.tokens[last].end
 }
 
-// balance widens a run of tokens until it closes what it opens and opens what
-// it closes.
+// balance extends a token range until its brackets are balanced.
 func (p *positions) balance(first, last int) (int, int) {
 	depth, lowest := 0, 0
 	for i := first; i <= last; i++ {
@@ -295,8 +289,8 @@ func bracket(word string) int {
 	return 0
 }
 
-// point returns the bytes of the one token that tells node id best: the name
-// of a member or function, or else the token that CEL means.
+// tokenRange returns the byte range of the token that identifies a node best: the name of a
+// member or function, or else the token at CEL's offset.
 func (p *positions) tokenRange(id int64) (start, end int) {
 	offset, ok := p.offset(id)
 	if !ok || len(p.tokens) == 0 {
@@ -315,7 +309,7 @@ func (p *positions) tokenRange(id int64) (start, end int) {
 	return p.tokens[i].start, p.tokens[i].end
 }
 
-// member returns the name of the member that node id reads, or "".
+// member returns the name of the member that a node reads, or "".
 func (p *positions) member(id int64) string {
 	offset, ok := p.offset(id)
 	if !ok {

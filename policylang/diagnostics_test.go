@@ -158,8 +158,8 @@ func TestOnlyAToolIsToldToGiveADefault(t *testing.T) {
 	const text = "policy \"p\" {\n  deny = \"args.q == 'a'\"\n}\n"
 	schema := []byte(`{"type":"object","properties":{"q":{"type":"string"}}}`)
 	for kind, want := range map[string]string{
-		"tool":   "ask first, as in has(args.q) && ..., or give the argument a default",
-		"prompt": "ask first, as in has(args.q) && ...",
+		"tool":   "test for it first, as in has(args.q) && ..., or give the argument a default",
+		"prompt": "test for it first, as in has(args.q) && ...",
 	} {
 		_, problems := newEnv(t).Compile(readPolicies(t, "policies.hcl", text)[0], Tool{Name: "x", Kind: kind, Schema: schema})
 		if len(problems) != 1 || problems[0].Detail != want {

@@ -47,22 +47,22 @@ func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
 	}
 }
 
-const fromSource = `an input cannot tell how the call came in: "source" is for policies, limits and hooks`
+const fromSource = `an input cannot read "source"`
 
-const wholePrincipal = `an input cannot have the whole of "principal" as its value`
+const wholePrincipal = `an input cannot use all of "principal" as its value`
 
 func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 	tests := []struct{ name, expr, schema, want string }{
-		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, and this is an integer"},
-		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, and this is a list of strings"},
-		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, and this is a timestamp"},
-		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, and this is an object"},
+		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, but this is an integer"},
+		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, but this is a list of strings"},
+		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, but this is a timestamp"},
+		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, but this is an object"},
 		{"a fact set as any value", "principal", "", wholePrincipal},
 		{"a fact set by its absolute name", ".principal", "", wholePrincipal},
 		{"a fact set in a list", "[principal]", "", wholePrincipal},
 		{"a fact set in a map", "{'p': principal}", `{"type":"object"}`, wholePrincipal},
 		{"a fact set in a branch", "principal.id == 'ada' ? dyn(principal) : dyn(1)", "", wholePrincipal},
-		{"another fact set", "agent", "", `an input cannot have the whole of "agent" as its value`},
+		{"another fact set", "agent", "", `an input cannot use all of "agent" as its value`},
 		{"the arguments", "args.amount", `{"type":"number"}`, `there is no "args" here`},
 		{"the address", "source.ip", `{"type":"string"}`, fromSource},
 		{"the listener in part of an expression", "principal.id == 'ada' ? 'x' : source.listener", `{"type":"string"}`, fromSource},
@@ -95,9 +95,9 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.region":      `policies.hcl:3:29: "region" is absent`,
-		"dyn(now)":                     "policies.hcl:3:12: the value is not one that JSON has",
-		"dyn([b'x'])":                  "policies.hcl:3:12: the value is not one that JSON has",
-		"dyn({1: 'a'})":                "policies.hcl:3:12: the value is not one that JSON has",
+		"dyn(now)":                     "policies.hcl:3:12: the value cannot be encoded as JSON",
+		"dyn([b'x'])":                  "policies.hcl:3:12: the value cannot be encoded as JSON",
+		"dyn({1: 'a'})":                "policies.hcl:3:12: the value cannot be encoded as JSON",
 		"int(principal.claims.tenant)": "policies.hcl:3:12: it cannot be evaluated",
 		"principal.claims[principal.claims.tenant]": "policies.hcl:3:28: a key is absent",
 	}
@@ -153,12 +153,12 @@ func TestKeysTellCallersApart(t *testing.T) {
 func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
-		{"args.cents", "key must be a string, and this is an integer"},
+		{"args.cents", "key must be a string, but this is an integer"},
 		{"principal.name", `principal has no "name"`},
 		{"args.statsu", `tool "refund" has no argument "statsu"`},
 		{"'all'", "this is always all"},
-		{"agent.agent_id", "this key rests only on what the agent claims to be"},
-		{"args.note", "args.note may be left out, and then this denies the call"},
+		{"agent.agent_id", "this key depends only on an unverified agent_id"},
+		{"args.note", "args.note is optional, and without it this denies the call"},
 	} {
 		t.Run(test.expr, func(t *testing.T) {
 			tool := refund()
@@ -176,15 +176,15 @@ func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
 func TestAKeyIsAskedForBeforeItIsRead(t *testing.T) {
 	tool := refund()
 	_, diags := newEnv(t).CompileKey(keySource("args.note"), &tool)
-	if want := "ask first, as in has(args.note) ? args.note : ''"; len(diags) != 1 || !strings.HasPrefix(diags[0].Detail, want) {
+	if want := "test for it first, as in has(args.note) ? args.note : ''"; len(diags) != 1 || !strings.HasPrefix(diags[0].Detail, want) {
 		t.Errorf("%v, want %q", diags, want)
 	}
 }
 
 func TestAKeyThatDoesNotFitAToolNamesIt(t *testing.T) {
 	for expr, want := range map[string]string{
-		"args.unknown": "where only some take it, ask first: has(args.unknown) ? args.unknown : ''",
-		"args.cents":   "turn it into one with string(...)",
+		"args.unknown": "if only some tools take it, test first: has(args.unknown) ? args.unknown : ''",
+		"args.cents":   "convert it with string(...)",
 	} {
 		tool := refund()
 		_, diags := newEnv(t).CompileKey(keySource(expr), &tool)

@@ -17,27 +17,27 @@ const (
 	tokenOperator
 )
 
-// token is a piece of an expression, by its bytes.
+// token is a token of an expression, as a byte range.
 type token struct {
 	kind       tokenKind
 	start, end int
 }
 
-// signs are all the operators that CEL knows, longest first.
+// signs are all operators of CEL, longest first.
 var signs = [...]string{
 	"&&", "||", "==", "!=", "<=", ">=",
 	"(", ")", "[", "]", "{", "}", ".", ",", ":", "?", "+", "-", "*", "/", "%", "<", ">", "!",
 }
 
-// lexer cuts an expression into tokens, in one pass and without recursion. It
-// knows CEL's lexical rules and nothing of its grammar.
+// lexer splits an expression into tokens, in one pass and without recursion. It implements
+// CEL's lexical rules but not its grammar.
 type lexer struct {
 	src string
 	pos int
 }
 
-// next returns the token at the lexer's position and moves behind it. With a
-// mistake it returns what to say of the bytes of the token.
+// next returns the token at the position of the lexer and advances. If the issue is not nil, it
+// describes the bytes of the token.
 func (l *lexer) next() (token, *syntaxIssue) {
 	l.skipSpace()
 	start := l.pos
@@ -98,7 +98,7 @@ func (l *lexer) word(start int) (token, *syntaxIssue) {
 	return token{tokenIdent, start, l.pos}, nil
 }
 
-// quoted reads a string whose first quote stands at the lexer's position.
+// quoted reads a string. The lexer is at its first quote.
 func (l *lexer) quoted(start int, raw bool) (token, *syntaxIssue) {
 	quote := l.src[l.pos : l.pos+1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(l.src[l.pos:], triple) {
@@ -122,10 +122,10 @@ func (l *lexer) quoted(start int, raw bool) (token, *syntaxIssue) {
 }
 
 func (l *lexer) unterminated(start int) (token, *syntaxIssue) {
-	return token{tokenString, start, l.pos}, &syntaxIssue{"this string has no end", "close it with the quote that it starts with, on the same line"}
+	return token{tokenString, start, l.pos}, &syntaxIssue{"this string has no end", "close it on the same line with the quote that opens it"}
 }
 
-// number reads more than CEL's numbers: the parser sees to their form.
+// number reads more than CEL's numbers; the parser validates them.
 func (l *lexer) number(start int) token {
 	for l.pos < len(l.src) {
 		c := l.src[l.pos]
@@ -143,13 +143,13 @@ func (l *lexer) escaped(start int) (token, *syntaxIssue) {
 	end := strings.IndexAny(l.src[start+1:], "`\n")
 	if end < 0 || l.src[start+1+end] == '\n' {
 		l.pos = len(l.src)
-		return token{tokenIdent, start, l.pos}, &syntaxIssue{"this name has no closing backtick", "a name that is not a word is written like args.`content-type`"}
+		return token{tokenIdent, start, l.pos}, &syntaxIssue{"this name has no closing backtick", "close it, as in args.`content-type`"}
 	}
 	l.pos = start + end + 2
 	return token{tokenIdent, start, l.pos}, nil
 }
 
-// stray complains of a character that no token starts with.
+// unexpectedChar reports a character that starts no token.
 func (l *lexer) unexpectedChar(start int) (token, *syntaxIssue) {
 	r, size := utf8.DecodeRuneInString(l.src[start:])
 	l.pos += size
@@ -160,27 +160,27 @@ func (l *lexer) unexpectedChar(start int) (token, *syntaxIssue) {
 			sign := two[start-2:]
 			return token{tokenOperator, start - 2, l.pos}, &syntaxIssue{"there is no operator " + sign + "=", "write " + sign}
 		}
-		return tok, &syntaxIssue{"a single = means nothing here", "write == to compare"}
+		return tok, &syntaxIssue{"a single = is not an operator", "write == to compare"}
 	case '&':
-		return tok, &syntaxIssue{"a single & means nothing here", "write && for \"and\""}
+		return tok, &syntaxIssue{"a single & is not an operator", "write && for \"and\""}
 	case '|':
-		return tok, &syntaxIssue{"a single | means nothing here", "write || for \"or\""}
+		return tok, &syntaxIssue{"a single | is not an operator", "write || for \"or\""}
 	case utf8.RuneError:
 		return tok, &syntaxIssue{"this is not valid UTF-8", "save the file as UTF-8"}
 	}
-	return tok, &syntaxIssue{"unexpected character " + quote(string(r)), "remove it; text belongs between quotes"}
+	return tok, &syntaxIssue{"unexpected character " + quote(string(r)), "remove it, or put text in quotes"}
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// What an expression may have at most. CEL's parser and checker are recursive
-// and slow down faster than their input grows, so they never see more.
+// Limits of an expression. CEL's parser and checker are recursive and slower than linear, so
+// larger expressions never reach them.
 const (
 	maxBytes = 16 << 10
-	// maxTokens counts everything, maxParts all but literals and commas: a
-	// list of values may be long.
+	// maxTokens counts all tokens. maxParts excludes literals and commas, because a list of
+	// values may be long.
 	maxTokens   = 2000
 	maxParts    = 600
 	maxNesting  = 24
@@ -188,13 +188,13 @@ const (
 	maxChoices  = 24
 )
 
-// complaint is a mistake before its place is known.
+// syntaxIssue is an error without a position.
 type syntaxIssue struct {
 	summary, detail string
 }
 
-// gate cuts an expression into tokens and refuses, in linear time, what CEL's
-// parser should not see. The complaint is about the last token.
+// checkLimits splits an expression into tokens, in linear time, and rejects expressions that
+// would be too expensive for CEL's parser. An issue describes the last token.
 func checkLimits(src string) ([]token, *syntaxIssue) {
 	if len(src) > maxBytes {
 		return []token{{tokenEOF, 0, 0}}, tooMuch("is longer than", maxBytes, "bytes")
@@ -249,7 +249,7 @@ func (g *limitChecker) add(tok token) *syntaxIssue {
 	return nil
 }
 
-// foreignWord knows what other languages write for CEL's operators.
+// otherLanguageWord reports operators of other languages.
 func (g *limitChecker) otherLanguageWord(tok token) *syntaxIssue {
 	afterOperand := len(g.tokens) > 1 && g.endsOperand(g.tokens[len(g.tokens)-2])
 	switch word := g.text(tok); {
@@ -309,7 +309,7 @@ func (g *limitChecker) operator(tok token) *syntaxIssue {
 func (g *limitChecker) close(text string) *syntaxIssue {
 	g.prefixes = 0
 	if len(g.open) == 0 {
-		return &syntaxIssue{fmt.Sprintf("this %s closes nothing", quote(text)), "remove it, or add what it should close"}
+		return &syntaxIssue{fmt.Sprintf("this %s has no opening bracket", quote(text)), "remove it, or add the opening bracket"}
 	}
 	opened := g.open[len(g.open)-1]
 	g.open = g.open[:len(g.open)-1]
@@ -322,7 +322,7 @@ func (g *limitChecker) close(text string) *syntaxIssue {
 	return nil
 }
 
-// end complains of a bracket that is still open, at the bracket.
+// end reports an open bracket at the position of the bracket.
 func (g *limitChecker) end() *syntaxIssue {
 	if len(g.tokens) == 1 {
 		return &syntaxIssue{"the expression is empty", "write a CEL expression, such as args.amount <= 5000"}
@@ -338,13 +338,13 @@ func (g *limitChecker) end() *syntaxIssue {
 	}
 }
 
-// closer maps brackets to those that close them.
+// closer maps opening brackets to closing brackets.
 var closer = map[string]string{"(": ")", "[": "]", "{": "}"}
 
 func tooMuch(what string, limit int, unit string) *syntaxIssue {
 	return &syntaxIssue{
 		fmt.Sprintf("the expression %s %d %s", what, limit, unit),
-		"split it into several policies, or compare with a list",
+		"split it into several policies, or use a list",
 	}
 }
 

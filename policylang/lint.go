@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// lint warns of what is most likely not meant.
+// lint warns of expressions that are probably not intended.
 func (c *compiler) lint(x *expression, tree *ast.AST) {
 	c.lintConstant(x)
 	c.lintOptional(x, tree.Expr())
@@ -29,14 +29,13 @@ func (c *compiler) lint(x *expression, tree *ast.AST) {
 	case x.role == roleAllow:
 		c.lintAllow(x, tree.Expr())
 	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"] && !readsMatching(tree.Expr(), isVerified):
-		c.warnClaimed(x, "this key rests only on what the agent claims to be",
-			"any caller can claim another agent_id and is counted anew; use principal.id or source.ip")
+		c.warnClaimed(x, "this key depends only on an unverified agent_id",
+			"a caller can change its agent_id to start a new count; use principal.id or source.ip")
 	}
 }
 
-// lintConstant warns of an expression that reads nothing, such as "false".
-// Where pruning made it so, it is right for this tool and for others not
-// constant.
+// lintConstant warns of an expression that reads no variable, such as "false". An expression
+// that pruning made constant is valid: it is not constant for other tools.
 func (c *compiler) lintConstant(x *expression) {
 	if len(x.names) > 0 || x.role == roleReason || x.role == roleFrom || c.mentionsVariable(x) {
 		return
@@ -50,15 +49,15 @@ func (c *compiler) lintConstant(x *expression) {
 	effect := "it never denies"
 	switch {
 	case x.role == roleKey:
-		effect = "leave it out to count all calls together"
+		effect = "remove it to count all calls together"
 	case x.role == roleWhen && value == types.True:
-		effect = "leave it out"
+		effect = "remove it"
 	case x.role == roleWhen:
-		effect = "the policy concerns no call"
+		effect = "the policy applies to no call"
 	case x.role == roleApproval && value == types.True:
-		return // to ask about every call that it concerns is a rule like any other
+		return // requiring approval for every matching call is a valid rule
 	case x.role == roleApproval:
-		effect = "it never asks"
+		effect = "it never requires approval"
 	case (x.role == roleDeny) == (value == types.True):
 		effect = "it denies every call"
 	}
@@ -68,14 +67,14 @@ func (c *compiler) lintConstant(x *expression) {
 	})
 }
 
-// wordsOf reports whether the text names a variable, pruned or not.
+// mentionsVariable reports whether the text names a variable, even in a pruned part.
 func (c *compiler) mentionsVariable(x *expression) bool {
 	return slices.ContainsFunc(x.places.tokens, func(t token) bool {
 		return t.kind == tokenIdent && c.scope.isRoot(x.text.Body()[t.start:t.end])
 	})
 }
 
-// lintEnum warns of a comparison with a string that the schema rules out.
+// lintEnum warns of a comparison with a string that the schema excludes.
 func (c *compiler) lintEnum(at *positions, e ast.Expr) {
 	args := e.AsCall().Args()
 	switch e.AsCall().FunctionName() {
@@ -99,12 +98,12 @@ func (c *compiler) lintEnumValue(at *positions, member, value ast.Expr) {
 	c.reportNode(at, value, problem{
 		severity: diag.Warning, code: codeEnum, dependsOnTool: isTools(names[0]),
 		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(text)),
-		detail:  cmp.Or(diag.DidYouMean(text, s.enum), "it is one of "+enumerate(s.enum)),
+		detail:  cmp.Or(diag.DidYouMean(text, s.enum), "use one of "+enumerate(s.enum)),
 	})
 }
 
-// lintOptional warns of an argument that a call may leave out, where neither
-// the expression nor those before it ask whether it is there.
+// lintOptional warns of an optional argument that neither the expression nor those before it
+// test with has().
 func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 	if c.asked == nil {
 		c.asked = map[string]bool{}
@@ -125,18 +124,18 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 			c.reportNode(x.places, e, deferredProblem(name, x.role))
 			return
 		}
-		detail := "ask first, as in " + x.role.presenceTest(name)
+		detail := "test for it first, as in " + x.role.presenceTest(name)
 		if strings.HasPrefix(name, "args.") && (c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool") { // others have no defaults
 			detail += ", or give the argument a default"
 		}
 		c.reportNode(x.places, e, problem{
 			severity: diag.Warning, code: codeOptional, dependsOnTool: true, detail: detail,
-			summary: fmt.Sprintf("%s may be left out, and then this %s", name, x.role.failureEffect()),
+			summary: fmt.Sprintf("%s is optional, and without it this %s", name, x.role.failureEffect()),
 		})
 	})
 }
 
-// laterProblem is what to say of a required argument that a completion may lack.
+// deferredProblem describes a required argument that may be absent during a completion.
 func deferredProblem(name string, r role) problem {
 	ask := r.presenceTest(name)
 	if r == roleAllow {
@@ -144,21 +143,20 @@ func deferredProblem(name string, r role) problem {
 	}
 	return problem{
 		severity: diag.Warning, code: codeOptional, dependsOnTool: true,
-		summary: name + " is not there yet while an argument before it is completed, and then this denies the completion",
-		detail:  "ask first, as in " + ask,
+		summary: name + " is absent while an earlier argument is completed, and then this denies the completion",
+		detail:  "test for it first, as in " + ask,
 	}
 }
 
-// mayFollow reports whether e reads an argument that a completion may lack,
-// and that nothing asks for.
+// readsDeferred reports whether e reads an argument that may be absent during a completion and
+// is not tested with has().
 func (c *compiler) readsDeferred(e ast.Expr) bool {
 	names := path(e)
 	return c.tool != nil && len(names) == 2 && names[0] == "args" &&
 		slices.Contains(c.tool.Later, names[1]) && !c.asked[strings.Join(names, ".")]
 }
 
-// mayLack reports whether e reads an argument that a call may leave out, and
-// that nothing asks for.
+// readsOptional reports whether e reads an optional argument that is not tested with has().
 func (c *compiler) readsOptional(e ast.Expr) bool {
 	s := c.scope.shapeOf(e)
 	if s == nil || e.Kind() != ast.SelectKind || s.required {
@@ -168,7 +166,7 @@ func (c *compiler) readsOptional(e ast.Expr) bool {
 	return isTools(names[0]) && !c.asked[strings.Join(names, ".")]
 }
 
-// withoutAnswer says what an expression does that cannot be evaluated.
+// failureEffect describes the effect of an expression that cannot be evaluated.
 func (r role) failureEffect() string {
 	if r == roleReason {
 		return "gives no reason"
@@ -176,7 +174,7 @@ func (r role) failureEffect() string {
 	return "denies the call"
 }
 
-// asking is how an expression asks for an argument before it reads it.
+// presenceTest returns how an expression tests for an argument before it reads it.
 func (r role) presenceTest(name string) string {
 	if r == roleKey {
 		return fmt.Sprintf("has(%s) ? %[1]s : ''", name)
@@ -184,7 +182,7 @@ func (r role) presenceTest(name string) string {
 	return fmt.Sprintf("has(%s) && ...", name)
 }
 
-// presenceTests returns what has() asks for in e, dotted.
+// presenceTests returns the dotted operands of has() in e.
 func presenceTests(e ast.Expr) map[string]bool {
 	asked := map[string]bool{}
 	visit(e, func(part ast.Expr) {
@@ -198,9 +196,8 @@ func presenceTests(e ast.Expr) map[string]bool {
 	return asked
 }
 
-// checkStrays refuses arguments that the schema does not name, but lets pass
-// as additional ones, where the expression never asks whether they are there:
-// they are misspelt more often than meant.
+// checkUndeclaredArgs reports arguments that the schema allows but does not name, unless the
+// expression tests for them: they are probably misspelled.
 func (c *compiler) checkUndeclaredArgs(at *positions, tree *ast.AST) bool {
 	asked := presenceTests(tree.Expr())
 	ok := true
@@ -220,7 +217,7 @@ func (c *compiler) checkUndeclaredArgs(at *positions, tree *ast.AST) bool {
 	return ok
 }
 
-// checkLiterals refuses literals that no evaluation could read.
+// checkLiterals reports literals that no evaluation can parse.
 func (c *compiler) checkLiterals(at *positions, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
@@ -238,8 +235,8 @@ func (c *compiler) checkLiterals(at *positions, tree *ast.AST) bool {
 	return ok
 }
 
-// unreadable says what a literal should be, and is not, to be an argument of
-// function, and why it is not where that is known.
+// literalProblem describes the literal that function requires, and how to fix text. It returns
+// "" if text is valid.
 func literalProblem(function string, text types.String) (what, detail string) {
 	switch function {
 	case overloads.Matches:
@@ -266,14 +263,14 @@ func literalProblem(function string, text types.String) (what, detail string) {
 	return "", ""
 }
 
-// lintAllow warns of an allow that lets in, together with the when of its policy, whoever
-// claims to be some agent.
+// lintAllow warns of an allow that, together with the `when` of its policy, only tests the
+// unverified identity of an agent.
 func (c *compiler) lintAllow(x *expression, allow ast.Expr) {
 	if requiresVerified(allow) || c.when != nil && requiresVerified(c.when) || !readsClaimed(allow) && (c.when == nil || !readsClaimed(c.when)) {
 		return
 	}
-	c.warnClaimed(x, "this allow rests only on what the agent claims to be",
-		"any caller can claim any agent_id; ask for principal.* as well, or for agent.verified")
+	c.warnClaimed(x, "this allow depends only on an unverified agent identity",
+		"any caller can claim any agent_id; also test principal.* or agent.verified")
 }
 
 func (c *compiler) warnClaimed(x *expression, summary, detail string) {
@@ -282,8 +279,7 @@ func (c *compiler) warnClaimed(x *expression, summary, detail string) {
 	})
 }
 
-// proves reports whether a condition holds only for callers of whom something is proved:
-// each of its alternatives asks for that.
+// requiresVerified reports whether each alternative of a condition tests something verified.
 func requiresVerified(e ast.Expr) bool {
 	switch call := e.AsCall(); call.FunctionName() {
 	case operators.LogicalOr:
@@ -296,8 +292,8 @@ func requiresVerified(e ast.Expr) bool {
 	return readsMatching(e, isPrincipal) || readsMatching(e, isVerified)
 }
 
-// claims reports whether an alternative of a condition asks what an agent claims, and
-// proves nothing.
+// readsClaimed reports whether an alternative of a condition reads the claimed identity of an
+// agent and nothing verified.
 func readsClaimed(e ast.Expr) bool {
 	if e.AsCall().FunctionName() == operators.LogicalOr {
 		return slices.ContainsFunc(e.AsCall().Args(), readsClaimed)
@@ -308,7 +304,7 @@ func readsClaimed(e ast.Expr) bool {
 func isPrincipal(names []string) bool { return len(names) > 0 && names[0] == "principal" }
 func isVerified(names []string) bool  { return slices.Equal(names, []string{"agent", "verified"}) }
 
-// asksFor reports whether an expression reads something whose dotted name is as wanted.
+// readsMatching reports whether an expression reads a dotted name that wanted accepts.
 func readsMatching(e ast.Expr, wanted func(names []string) bool) bool {
 	return contains(e, func(part ast.Expr) bool { return wanted(path(part)) })
 }

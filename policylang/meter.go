@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// interruptAfter is the longest that a decision takes.
+	// interruptAfter is the time limit of a decision.
 	interruptAfter = 100 * time.Millisecond
-	// allowance is what a decision may spend, in units of about a nanosecond.
+	// maxUnits is the budget of a decision, in units of about a nanosecond.
 	maxUnits = int64(interruptAfter)
-	// lookEvery is how many units pass between two looks at the clock.
+	// checkInterval is the number of units between two checks of the clock.
 	checkInterval = maxUnits / 1000
 )
 
-// meter bounds the processor time of a decision. CEL's own cost limit cannot: it
-// counts a call after the call has returned, and allocates for each node (decision
-// 61). The meter charges work before it begins, since nothing interrupts a function
-// that runs: work that costs more than is left does not begin.
+// meter bounds the processor time of a decision. CEL's cost limit cannot: it counts a call
+// after the call has returned, and allocates for each node (decision 61). The meter charges for
+// work before the work starts, because a running function cannot be interrupted. Work that
+// exceeds the remaining units does not start.
 type meter struct {
 	done      <-chan struct{}
 	remaining int64
-	// next is what is left when the clock is looked at next.
+	// nextCheck is the number of remaining units at which to check the clock next.
 	nextCheck int64
-	// began is when the clock was looked at first.
+	// started is the time of the first check of the clock.
 	started time.Time
 }
 
-// fill readies the meter for a decision, which ends early with the context.
+// reset prepares the meter for a decision. The decision ends early when the context does.
 func (m *meter) reset(ctx context.Context) {
 	*m = meter{done: ctx.Done(), remaining: maxUnits, nextCheck: maxUnits - checkInterval}
 }
 
-// spend pays for work, or ends the evaluation.
+// charge pays for work, or ends the evaluation.
 func (m *meter) charge(units int64) {
 	m.remaining -= min(units, maxUnits+1)
 	if m.remaining < m.nextCheck {
@@ -51,8 +51,8 @@ func (m *meter) charge(units int64) {
 	}
 }
 
-// look ends the evaluation when it has taken too long or nobody waits for it. CEL
-// recovers from this panic, as from that of its own bound of costs.
+// checkDeadline ends the evaluation if it takes too long or its context has ended. It panics;
+// CEL recovers from it like from the panic of its own cost limit.
 func (m *meter) checkDeadline() {
 	now := time.Now()
 	if m.started.IsZero() {
@@ -73,8 +73,8 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// meterOf returns the meter of the decision that a frame belongs to: the outermost
-// activation is its run.
+// meterOf returns the meter of the decision that runs frame. The outermost activation is the
+// evaluation.
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	for a := frame.Activation; ; a = a.Parent() {
 		if r, ok := a.(*evaluation); ok {
@@ -83,24 +83,24 @@ func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	}
 }
 
-// charge is what a node pays.
+// charge is the cost of a node.
 type charge struct {
-	// round is the price of a step of a loop, and 0 for anything else.
+	// round is the price of one step of a loop, and 0 for other nodes.
 	round int64
-	// after is the price of what is done next with the value; nil when there is none.
+	// after is the price of the next operation on the value, or nil.
 	after func(ref.Val) int64
-	// eager says that each round looks at the clock.
+	// eager means that each round checks the clock.
 	eager bool
 }
 
-// before pays for what the node does.
+// chargeRound charges for the work of the node.
 func (c *charge) chargeRound(m *meter) {
 	if m.remaining -= c.round; m.remaining < m.nextCheck || c.eager {
 		m.checkDeadline()
 	}
 }
 
-// behind pays for what is done next with the value of the node.
+// chargeValue charges for the next operation on the value of the node.
 func (c *charge) chargeValue(m *meter, value ref.Val) ref.Val {
 	if c.after != nil {
 		m.charge(c.after(value))
@@ -108,7 +108,7 @@ func (c *charge) chargeValue(m *meter, value ref.Val) ref.Val {
 	return value
 }
 
-// metered is a node that pays.
+// metered is a node with a charge.
 type metered struct {
 	interpreter.InterpretableV2
 	charge charge
@@ -122,7 +122,7 @@ func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return n.charge.chargeValue(m, n.InterpretableV2.Exec(frame))
 }
 
-// meteredAttribute is an attribute that pays, which CEL goes on to extend.
+// meteredAttribute is an attribute with a charge. CEL may extend it.
 type meteredAttribute struct {
 	interpreter.InterpretableAttribute
 	charge charge
@@ -138,7 +138,7 @@ func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return n.charge.chargeValue(m, n.InterpretableAttribute.Exec(frame))
 }
 
-// pricedCall is a call that pays once its arguments are known, and before it is made.
+// meteredCall is a call that charges after its arguments are evaluated and before it runs.
 type meteredCall struct {
 	id                 int64
 	function, overload string
@@ -154,7 +154,7 @@ func (c *meteredCall) Eval(vars interpreter.Activation) ref.Val {
 }
 
 func (c *meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	var few [4]ref.Val // most calls allocate nothing for their arguments
+	var few [4]ref.Val // avoids an allocation in most calls
 	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
 		return doubt
@@ -164,7 +164,8 @@ func (c *meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.LabelErrNode(c.id, c.call(args))
 }
 
-// evaluate appends the arguments to args, or returns the error or the unknown among them.
+// evaluate appends the values of the arguments to args. It returns the first error, or else the
+// unknown among them, as doubt.
 func (c *meteredCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
 	var unknown *types.Unknown
 	for _, arg := range c.args {
@@ -181,7 +182,7 @@ func (c *meteredCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val
 	return args, nil
 }
 
-// call calls the implementation as CEL does.
+// call calls the implementation like CEL does.
 func (c *meteredCall) call(args []ref.Val) ref.Val {
 	fits := c.impl != nil && (c.impl.OperandTrait == 0 || args[0].Type().HasTrait(c.impl.OperandTrait))
 	switch {
@@ -197,29 +198,29 @@ func (c *meteredCall) call(args []ref.Val) ref.Val {
 	return types.NewErr("no such overload: %s", c.function)
 }
 
-// The prices of work, in the units of a [meter].
+// Prices of work, in the units of a [meter].
 const (
-	// priceNode is for a node of an expression, each time that it is evaluated.
+	// priceNode is the price of evaluating a node once.
 	priceNode = 20
-	// priceCall is for a call, priceItem for an element that a function looks at.
+	// priceCall is the price of a call; priceItem is the price of each element that a function
+	// reads.
 	priceCall = 50
 	priceItem = 150
-	// priceKey is for a key of a map that is walked in order.
+	// priceKey is the price of each key of a map that is iterated in order.
 	priceKey = 300
-	// priceQuoted is for a byte of what a function may refuse and then quotes, priceRune
-	// for one that it decodes, and priceCopy for one that it searches or copies.
-	// Comparing is compareBytes bytes a unit.
+	// priceQuoted is the price of a byte that a function may reject and quote, priceRune of a
+	// byte that it decodes, and priceCopy of a byte that it searches or copies. Comparing costs
+	// one unit for compareBytes bytes.
 	priceQuoted  = 40
 	priceRune    = 20
 	priceCopy    = 2
 	compareBytes = 8
-	// priceInstruction is for one of a regular expression that is computed.
+	// priceInstruction is the price of an instruction of a computed regular expression.
 	priceInstruction = 100
 )
 
-// priceOf returns the price of a call with these arguments, of which there is no
-// more than most to spend. What it does not know is as dear as the dearest
-// function that reads its arguments once.
+// priceOf returns the price of a call with these arguments; most is the remaining budget. An
+// unlisted function costs as much as the most expensive function that reads its arguments once.
 func priceOf(function string, args []ref.Val, most int64) int64 {
 	switch function {
 	case operators.Equals, operators.NotEquals:
@@ -250,7 +251,7 @@ func priceOf(function string, args []ref.Val, most int64) int64 {
 	return priceCall + priceAll(args, priceQuoted, most)
 }
 
-// priceAll is for a function that reads all that it is given.
+// priceAll is the price of a function that reads its arguments fully.
 func priceAll(args []ref.Val, eachByte, most int64) int64 {
 	sum := int64(0)
 	for _, arg := range args {
@@ -260,7 +261,7 @@ func priceAll(args []ref.Val, eachByte, most int64) int64 {
 	return sum
 }
 
-// priceEqual is for a comparison, which ends at the first size that differs.
+// priceEqual is the price of a comparison, which stops at the first difference in size.
 func priceEqual(a, b ref.Val, most int64) int64 {
 	if sizeIn(a) != sizeIn(b) {
 		return 0
@@ -268,7 +269,7 @@ func priceEqual(a, b ref.Val, most int64) int64 {
 	return valueSizeOf(a, most/priceItem).compared()
 }
 
-// sizeIn returns the size of a text, a list or a map, and -1 of what has none.
+// sizeIn returns the size of a text, list or map, and -1 for other values.
 func sizeIn(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:
@@ -282,8 +283,8 @@ func sizeIn(v ref.Val) int64 {
 	return -1
 }
 
-// priceIn is for a value in a list, or a key in a map. It walks the list only if it must:
-// elements that are not as long as a text are never compared with it.
+// priceIn is the price of `in` for a list or a map. It iterates over a list only if necessary:
+// a text is compared only with elements of its length.
 func priceIn(value, in ref.Val, most int64) int64 {
 	if _, ok := in.(traits.Mapper); ok {
 		return textBytes(value) / compareBytes
@@ -298,7 +299,7 @@ func priceIn(value, in ref.Val, most int64) int64 {
 	return valueSizeOf(in, most/priceItem).compared()
 }
 
-// priceReplace is for s.replace(old, new), by what it gives.
+// priceReplace is the price of s.replace(old, new), by the size of its result.
 func priceReplace(args []ref.Val) int64 {
 	n := countIn(args[0], args[1])
 	if len(args) > 3 {
@@ -309,7 +310,7 @@ func priceReplace(args []ref.Val) int64 {
 	return add(times(textBytes(args[0]), 2*priceCopy), times(times(n, textBytes(args[2])+1), 2*priceCopy))
 }
 
-// countIn counts where a text holds another: an empty one fits between any two
+// countIn counts the occurrences of part in text. An empty part matches between any two
 // characters.
 func countIn(text, part ref.Val) int64 {
 	s, _ := text.(types.String)
@@ -328,13 +329,13 @@ func priceJoin(args []ref.Val, most int64) int64 {
 	return add(times(l.items, priceItem), times(l.bytes, 2*priceCopy))
 }
 
-// priceSets is for functions that look each element of one list up in the other.
+// priceSets is the price of functions that look up each element of one list in the other.
 func priceSets(args []ref.Val, most int64) int64 {
 	a, b := valueSizeOf(args[0], most/priceItem), valueSizeOf(args[1], most/priceItem)
 	return add(times(a.compared(), max(1, sizeIn(args[1]))), times(b.compared(), max(1, sizeIn(args[0]))))
 }
 
-// textBytes returns the length of a text, and 0 for anything else.
+// textBytes returns the length of a text, and 0 for other values.
 func textBytes(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:
@@ -345,13 +346,13 @@ func textBytes(v ref.Val) int64 {
 	return 0
 }
 
-// load is how much there is in a value, however deep.
+// valueSize is the total size of a value, including nested values.
 type valueSize struct{ items, bytes int64 }
 
-// compared is the price of comparing all of it.
+// compared is the price of comparing the value.
 func (l valueSize) compared() int64 { return times(l.items, priceItem) + l.bytes/compareBytes }
 
-// loadOf counts what is in a value, up to most items.
+// valueSizeOf measures a value, up to most items.
 func valueSizeOf(v ref.Val, most int64) valueSize {
 	l := valueSize{}
 	l.add(v, most)
@@ -390,7 +391,7 @@ func (l *valueSize) addMap(m traits.Mapper, most int64) {
 	}
 }
 
-// add and times stop at more than any decision may spend.
+// add and times saturate above maxUnits.
 func add(a, b int64) int64 { return min(a, maxUnits+1) + min(b, maxUnits+1) }
 
 func times(a, b int64) int64 {
