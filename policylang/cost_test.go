@@ -51,10 +51,10 @@ func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
 	} {
 		p, diags := e.Compile(denying(expr), refund())
 		if p != nil || diags[0].Code != codeCost {
-			t.Errorf("%s is not refused for its cost: %v", expr, diags)
+			t.Errorf("%s is not rejected for its cost: %v", expr, diags)
 		}
 		if p, diags := e.Compile(denying(expr), smallRefund()); p == nil {
-			t.Errorf("%s is refused with bounds: %v", expr, diags)
+			t.Errorf("%s is rejected with bounds: %v", expr, diags)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestTypesInWords(t *testing.T) {
 	}
 }
 
-// cardSchema has members that need not be there; MAX stands for the bound of each.
+// cardSchema has optional members. MAX is replaced by the bound of each.
 const cardSchema = `{"type":"object","additionalProperties":false,"properties":{
 	"s":{"type":"string"MAX},"card":{"type":"string"MAX},
 	"tags":{"type":"array"ITEMS,"items":{"type":"string"MAX}},
@@ -91,7 +91,7 @@ func card(bounded bool) Tool {
 	return Tool{Name: "card", Schema: json.RawMessage(strings.NewReplacer("MAX", text, "ITEMS", items).Replace(cardSchema))}
 }
 
-// asPolicy makes a policy of a condition, and of a text one that has it for a reason.
+// asPolicy returns a policy with the expression as condition, or as reason if it is a text.
 func asPolicy(expr string) Source {
 	if reason, ok := strings.CutPrefix(expr, "reason: "); ok {
 		src := denying("args.?s.hasValue()")
@@ -102,7 +102,7 @@ func asPolicy(expr string) Source {
 	return denying(expr)
 }
 
-// TestOptionalValuesCostWhatTheyHold pairs expressions with those that ask has() instead.
+// Each expression with optional values costs as much as the same expression with has().
 func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
 	tests := map[string]string{
 		`reason: "a " + args.?card.orValue("none")`:                        `reason: "a " + (has(args.card) ? args.card : "none")`,
@@ -144,27 +144,27 @@ func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
 	loads := func(expr string, bounded bool) bool {
 		p, diags := e.Compile(asPolicy(expr), card(bounded))
 		if p == nil && diags[0].Code != codeCost {
-			t.Errorf("%s is not refused for its cost: %v", expr, diags)
+			t.Errorf("%s is not rejected for its cost: %v", expr, diags)
 		}
 		return p != nil
 	}
 	for expr, asked := range tests {
 		for _, form := range []string{expr, asked} {
 			if !loads(form, true) || !loads(form, false) {
-				t.Errorf("%s is refused", form)
+				t.Errorf("%s is rejected", form)
 			}
 		}
 	}
 	for expr, asked := range unbounded {
 		for _, form := range []string{expr, asked} {
 			if !loads(form, true) || loads(form, false) {
-				t.Errorf("%s is refused with bounds or loads without them", form)
+				t.Errorf("%s is rejected with bounds or compiles without them", form)
 			}
 		}
 	}
 }
 
-// TestNoExpressionCostsMoreThanItsEstimate compares with what CEL counts when it evaluates.
+// The estimate is compared with the cost that CEL counts during evaluation.
 func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: string(card(true).Schema)})
@@ -198,7 +198,7 @@ func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 			r := e.start(t.Context(), Input{Args: g.args(), Now: time.Unix(0, 0)})
 			_, details, _ := program.Eval(r)
 			if cost := details.ActualCost(); cost != nil && *cost > most {
-				t.Errorf("%s costs %d of at most %d", expr, *cost, most)
+				t.Errorf("%s costs %d, more than the estimate %d", expr, *cost, most)
 			}
 			e.stop(r)
 		}
@@ -208,7 +208,7 @@ func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 	}
 }
 
-// optionalGenerator writes random expressions with optional values, for the tool card.
+// optionalGenerator generates random expressions with optional values, for the tool of card.
 type optionalGenerator struct{ *rand.Rand }
 
 func (g optionalGenerator) pick(choices ...string) string { return choices[g.IntN(len(choices))] }
@@ -275,7 +275,7 @@ func (g optionalGenerator) list(depth int) string {
 	return fmt.Sprintf("[%s, %s].unwrapOpt()", g.optional(depth-1), g.optional(depth-1))
 }
 
-// args are arguments that are as large as the bounds allow, or not there.
+// args are arguments of the maximum size, or absent.
 func (g optionalGenerator) args() map[string]any {
 	text := strings.Repeat("a", 10)
 	args := map[string]any{}

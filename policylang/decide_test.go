@@ -16,7 +16,7 @@ import (
 
 func TestExpressionsMeanWhatTheySay(t *testing.T) {
 	tests := map[string]Outcome{
-		// Numbers.
+		// Numbers
 		"args.amount <= 5000":                          Allow,
 		"args.amount * 100 == 5000":                    Allow,
 		"100 * args.amount == 5000":                    Allow,
@@ -56,7 +56,7 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"math.greatest(args.amount, 5) == 50":          Allow,
 		"{'a': args.amount} == {'a': 50}":              Allow,
 
-		// Presence.
+		// Presence
 		"has(args.note)":                                     Deny,
 		"!has(args.note)":                                    Allow,
 		"has(args.amount)":                                   Allow,
@@ -73,14 +73,14 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"[1].exists(x, has(args.nope) && args.nope == x)":    Deny,
 		"args.?note.orValue('none') == 'none'":               Allow,
 
-		// Nulls.
+		// Nulls
 		"args.maybe == null":                        Allow,
 		"args.maybe == 'x'":                         Deny,
 		"agent.model == null && principal.id != ''": Allow,
 		"agent.model == 'x' || principal.id == 'a'": Deny,
 		"has(agent.model) || principal.id == 'a'":   Deny,
 
-		// Variables.
+		// Variables
 		"vars.stage == 'prod'":                                        Allow,
 		"'b.example' in vars.hosts":                                   Allow,
 		"principal.id == 'ada' && principal.kind == 'oauth'":          Allow,
@@ -117,14 +117,14 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"principal == principal && principal != null":                 Allow,
 		"type(args.cents) == int":                                     Allow,
 
-		// Time.
+		// Time
 		"now == timestamp('2026-03-01T22:30:00Z')":                        Allow,
 		"now.getHours() == 22 && now.getHours('Europe/Berlin') == 23":     Allow,
 		"now.getDayOfWeek('+02:00') == 1":                                 Allow,
 		"now.getDate('-23:00') == 28 && now.getMonth('-23:00') == 1":      Allow,
 		"now - duration('1h') < now && now.getMinutes('Asia/Kolkata')==0": Allow,
 
-		// What cannot be evaluated.
+		// Errors
 		"principal.claims.nope == 'x'":          Deny,
 		"!(principal.claims.nope == 'x')":       Deny,
 		"principal.scopes[7] == 'x'":            Deny,
@@ -195,7 +195,7 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 				t.Error(diff)
 			}
 			if d.Range.File != "policies.hcl" || d.Range.Start.Line != 3 {
-				t.Errorf("the decision stands at %v", d.Range)
+				t.Errorf("the range of the decision is %v", d.Range)
 			}
 		})
 	}
@@ -227,11 +227,11 @@ func TestWhenSaysWhichCallsAPolicyConcerns(t *testing.T) {
 	p := mustCompile(t, e, src)
 	in := refundInput()
 	if d := p.Decide(t.Context(), in); d.Outcome != Deny || d.Reason != "no" {
-		t.Errorf("a tool that writes: %+v", d)
+		t.Errorf("writing tool: %+v", d)
 	}
 	in.Tool.ReadOnly = true
 	if d := p.Decide(t.Context(), in); d.Outcome != NotConcerned || d.Reason != "" {
-		t.Errorf("a tool that reads: %+v", d)
+		t.Errorf("reading tool: %+v", d)
 	}
 }
 
@@ -318,12 +318,12 @@ func TestDecisionsDependOnTheInputAlone(t *testing.T) {
 	p := mustCompile(t, e, allowing("now.getFullYear() == 1999"))
 	in.Now = time.Date(1999, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600)).Add(time.Hour)
 	if d := p.Decide(t.Context(), in); d.Outcome != Allow {
-		t.Errorf("another clock: %+v", d)
+		t.Errorf("with another clock: %+v", d)
 	}
 }
 
-// TestAnApprovalIsWantedOrNot: what it needs and has not got denies, and before the
-// arguments are known it is sure of what they cannot change.
+// A missing approval denies. Before the arguments are known, Partial returns only certain
+// results.
 func TestAnApprovalIsWantedOrNot(t *testing.T) {
 	for _, test := range []struct {
 		when, approval   string
@@ -347,15 +347,15 @@ func TestAnApprovalIsWantedOrNot(t *testing.T) {
 		}
 		got := p.Decide(t.Context(), refundInput())
 		if partial := p.Partial(t.Context(), refundInput()).Outcome; got.Outcome != test.decided || partial != test.partial {
-			t.Errorf("%s: %v, before the arguments are known %v", test.approval, got.Outcome, partial)
+			t.Errorf("%s: got %v, partial %v", test.approval, got.Outcome, partial)
 		}
 		if got.Outcome == Consent && got.Reason != "It costs" {
-			t.Errorf("%s: for the reason %q", test.approval, got.Reason)
+			t.Errorf("%s: got reason %q", test.approval, got.Reason)
 		}
 	}
 }
 
-// TestAnApprovalThatIsNeverWantedIsLikelyNotMeant, and one that always is may be.
+// An approval that is never required is a warning; one that always is, is not.
 func TestAnApprovalThatIsNeverWantedIsLikelyNotMeant(t *testing.T) {
 	for approval, want := range map[string]int{"true": 0, "false": 1} {
 		if _, problems := newEnv(t).Compile(Source{Name: "p", Approval: inFile(approval), Reason: "It costs"}, refund()); len(problems) != want {
@@ -429,8 +429,7 @@ func TestResultsThatWouldBeLongToDecodeAreRefused(t *testing.T) {
 	}
 }
 
-// TestResult_numbersAreExact holds what a policy sees of a result against the digits that
-// the client is sent.
+// Policies see the same digits as the client.
 func TestResult_numbersAreExact(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"x":{}}}`)
 	for _, row := range []struct {
@@ -444,7 +443,7 @@ func TestResult_numbersAreExact(t *testing.T) {
 		{"result.n > 0.0", `{"n":1152921504606847000}`, Deny},
 		{"result.n < 0.0", `{"n":1152921504606847000}`, Allow},
 		{"result.n < 0.0", `{"n":1e300}`, Allow},
-		// What CEL cannot hold denies.
+		// Numbers that CEL cannot hold deny.
 		{"result.n < 0.0", `{"n":9007199254740993}`, Deny},
 		{"result.i < 0", `{"i":123456789012345678901}`, Deny},
 		{"result.x == 5", `{"x":123456789012345678901}`, Deny},

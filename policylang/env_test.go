@@ -31,7 +31,7 @@ func TestWithoutVariablesEveryVariableIsAMistake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, _ := e.Compile(denying("vars.stage == 'prod'"), refund()); p != nil {
-		t.Error("a variable that is not declared was accepted")
+		t.Error("an undeclared variable was accepted")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestWhatAnEnvRemembersIsBounded(t *testing.T) {
 	mustCompile(t, e, denying("args.amount > 3"))
 	mustCompile(t, e, denying("principal.id == 'x'"))
 	if len(e.scopes) != 1 || len(e.universal) != 1 {
-		t.Errorf("remembers %d schemas and %d policies", len(e.scopes), len(e.universal))
+		t.Errorf("%d schemas and %d policies are remembered", len(e.scopes), len(e.universal))
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAnOpenSchemaIsAskedInEachCall(t *testing.T) {
 	in := refundInput()
 	in.Args = map[string]any{"force": true}
 	if d := p.Decide(t.Context(), in); d.Outcome != Deny {
-		t.Errorf("an argument that the schema does not name slipped through: %v", d.Outcome)
+		t.Errorf("an argument outside of the schema was not denied: %v", d.Outcome)
 	}
 	in.Args = map[string]any{}
 	if d := p.Decide(t.Context(), in); d.Outcome != Allow {

@@ -80,7 +80,7 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			x, diags := e.CompileFrom(*inFile(tt.expr), json.RawMessage(tt.schema))
 			if x != nil || !diags.HasErrors() {
-				t.Fatal("it was accepted")
+				t.Fatal("no error")
 			}
 			if diff := cmp.Diff(tt.want, diags[0].Summary); diff != "" {
 				t.Error(diff)
@@ -122,7 +122,7 @@ func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
 	}
 }
 
-// keySource is a key as a limit in a file has it.
+// keySource returns the key of a limit.
 func keySource(expr string) KeySource {
 	return KeySource{Limit: "l", Text: *inFile(expr), Range: diag.Range{File: "limits.hcl"}}
 }
@@ -167,7 +167,7 @@ func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
 				t.Fatalf("%v, want %q", diags, test.want)
 			}
 			if notes := diags[0].Notes; len(notes) == 0 || notes[0].Message != `in limit "l"` {
-				t.Errorf("the notes are %v, and do not name the limit", notes)
+				t.Errorf("the notes do not name the limit: %v", notes)
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func TestAKeyCostsOneAllocation(t *testing.T) {
 	}
 	in := refundInput()
 	if got := testing.AllocsPerRun(200, func() { _, _ = k.Eval(t.Context(), in) }); got > 1 {
-		t.Errorf("a key allocates %v times", got)
+		t.Errorf("key: %v allocations", got)
 	}
 }
 
@@ -242,6 +242,6 @@ func TestReads(t *testing.T) {
 		}
 	}
 	if at, _ := Reads(*inFile("true && principal.id == 'a'"), "principal", "id"); at.End.Column-at.Start.Column != len("principal.id") {
-		t.Errorf("it is read at %v", at)
+		t.Errorf("got range %v", at)
 	}
 }

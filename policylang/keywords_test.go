@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// No validator takes a keyword in other letters for the keyword. A policy that
-// did would prune has() of an argument that callers can still send.
+// Validators match keywords by case. If policies did not, they would prune has() of an argument
+// that callers can still send.
 func TestKeywordsInOtherLettersAreNoKeywords(t *testing.T) {
 	env, err := policylang.NewEnv(nil, nil)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestPartialIsSureOfWhatItSays(t *testing.T) {
 		}
 		p, _ := e.Compile(src, smallRefund())
 		if p == nil {
-			continue // an ill-typed choice, or one that could take too long
+			continue // an ill-typed or too expensive choice
 		}
 		in := refundInput()
 		g.caller(&in)
@@ -36,13 +36,12 @@ func TestPartialIsSureOfWhatItSays(t *testing.T) {
 	t.Logf("%v", seen)
 	for _, o := range []Outcome{Deny, Allow, NotConcerned, Unknown} {
 		if seen[o] < 20 {
-			t.Errorf("the expressions hardly ever lead to %v: the test shows nothing", o)
+			t.Errorf("too few expressions lead to %v", o)
 		}
 	}
 }
 
-// checkPartial holds what Partial says against what Decide says of random
-// arguments.
+// checkPartial compares Partial with Decide for random arguments.
 func checkPartial(t *testing.T, p *Policy, src Source, in Input, g generator) Outcome {
 	t.Helper()
 	in.Args = map[string]any{"status": "must not be read"}
