@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestOrdinaryPoliciesNeedNoBoundsInTheSchema(t *testing.T) {
+func TestCost_ordinaryPolicies(t *testing.T) {
 	e := newEnv(t)
 	for _, expr := range []string{
 		"has(args.note) && args.note.contains('secret')",
@@ -38,7 +38,7 @@ func TestOrdinaryPoliciesNeedNoBoundsInTheSchema(t *testing.T) {
 	}
 }
 
-func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
+func TestCost_needsSchemaBound(t *testing.T) {
 	e := newEnv(t)
 	for _, expr := range []string{
 		"args.tags.all(a, args.tags.all(b, a != b))",
@@ -59,7 +59,7 @@ func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
 	}
 }
 
-func TestTypesInWords(t *testing.T) {
+func TestTypeWords(t *testing.T) {
 	tests := map[string]string{
 		"list(int)": "a list of integers", "map(string, list(string))": "a map", "map(string, string)": "a map of strings",
 		"wrapper(string)": "a string or null", "map": "a map", "list": "a list", "@object7": "an object", "": "an object",
@@ -103,7 +103,7 @@ func asPolicy(expr string) Source {
 }
 
 // Each expression with optional values costs as much as the same expression with has().
-func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
+func TestCost_optionalValues(t *testing.T) {
 	tests := map[string]string{
 		`reason: "a " + args.?card.orValue("none")`:                        `reason: "a " + (has(args.card) ? args.card : "none")`,
 		"args.?s.orValue('none').lowerAscii() == 'y'":                      "(has(args.s) ? args.s : 'none').lowerAscii() == 'y'",
@@ -165,7 +165,7 @@ func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
 }
 
 // The estimate is compared with the cost that CEL counts during evaluation.
-func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
+func TestCost_estimateIsUpperBound(t *testing.T) {
 	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: string(card(true).Schema)})
 	if err != nil {
@@ -289,7 +289,7 @@ func (g optionalGenerator) args() map[string]any {
 	return args
 }
 
-func TestAnIntegerStandsForANumberThatIsNotThere(t *testing.T) {
+func TestOptional_integerDefaultForNumber(t *testing.T) {
 	p := mustCompile(t, newEnv(t), denying("args.?quota.orValue(7) == 7.0 && args.?filters.?deep.optMap(d, 2.5).orValue(args.cents) == 700.0"))
 	in := refundInput()
 	delete(in.Args, "quota")

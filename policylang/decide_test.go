@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestExpressionsMeanWhatTheySay(t *testing.T) {
+func TestDecide_expressions(t *testing.T) {
 	tests := map[string]Outcome{
 		// Numbers
 		"args.amount <= 5000":                          Allow,
@@ -150,7 +150,7 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestAnErrorDeniesWhicheverWayThePolicyIsWritten(t *testing.T) {
+func TestDecide_errorDenies(t *testing.T) {
 	e := newEnv(t)
 	const broken = "principal.claims.nope == 'x'"
 	whenBroken := denying("false")
@@ -168,7 +168,7 @@ func TestAnErrorDeniesWhicheverWayThePolicyIsWritten(t *testing.T) {
 	}
 }
 
-func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
+func TestDecide_errorHasRangeAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.nope == 'x'":           `policy "p": policies.hcl:3:29: "nope" is absent`,
 		"principal.claims[args.filters.status]":  `policy "p": policies.hcl:3:28: a key is absent`,
@@ -220,7 +220,7 @@ func TestDecide_namesIntegerBeyondInt64(t *testing.T) {
 	}
 }
 
-func TestWhenSaysWhichCallsAPolicyConcerns(t *testing.T) {
+func TestDecide_when(t *testing.T) {
 	e := newEnv(t)
 	src := denying("true")
 	src.When = inFile("!tool.read_only")
@@ -235,7 +235,7 @@ func TestWhenSaysWhichCallsAPolicyConcerns(t *testing.T) {
 	}
 }
 
-func TestReasons(t *testing.T) {
+func TestDecide_reason(t *testing.T) {
 	tests := []struct {
 		name, expr, want string
 		failed           bool
@@ -265,7 +265,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func TestTheReasonOfAnAllowedCallIsNotEvaluated(t *testing.T) {
+func TestDecide_noReasonIfAllowed(t *testing.T) {
 	src := allowing("args.amount < 5000")
 	src.ReasonExpr = inFile("principal.claims.nope")
 	if d := mustCompile(t, newEnv(t), src).Decide(t.Context(), refundInput()); d.Outcome != Allow || d.Err != nil {
@@ -273,7 +273,7 @@ func TestTheReasonOfAnAllowedCallIsNotEvaluated(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextInterruptsLongLoops(t *testing.T) {
+func TestDecide_canceledContext(t *testing.T) {
 	p := mustCompile(t, newEnv(t), allowing("args.tags.all(t, t != 'x')"))
 	in := refundInput()
 	tags := make([]any, 1000)
@@ -292,7 +292,7 @@ func TestAnEndedContextInterruptsLongLoops(t *testing.T) {
 	}
 }
 
-func TestDecisionsDependOnTheInputAlone(t *testing.T) {
+func TestDecide_deterministic(t *testing.T) {
 	e := newEnv(t)
 	in := refundInput()
 	labels := map[string]any{}
@@ -324,7 +324,7 @@ func TestDecisionsDependOnTheInputAlone(t *testing.T) {
 
 // A missing approval denies. Before the arguments are known, Partial returns only certain
 // results.
-func TestAnApprovalIsWantedOrNot(t *testing.T) {
+func TestDecide_approval(t *testing.T) {
 	for _, test := range []struct {
 		when, approval   string
 		decided, partial Outcome
@@ -356,7 +356,7 @@ func TestAnApprovalIsWantedOrNot(t *testing.T) {
 }
 
 // An approval that is never required is a warning; one that always is, is not.
-func TestAnApprovalThatIsNeverWantedIsLikelyNotMeant(t *testing.T) {
+func TestLint_approvalNeverRequired(t *testing.T) {
 	for approval, want := range map[string]int{"true": 0, "false": 1} {
 		if _, problems := newEnv(t).Compile(Source{Name: "p", Approval: inFile(approval), Reason: "It costs"}, refund()); len(problems) != want {
 			t.Errorf("%s: %v", approval, problems)
@@ -370,7 +370,7 @@ func judging(expr string) Source {
 	return src
 }
 
-func TestOutputsWithADefaultMayBeLeftOut(t *testing.T) {
+func TestLint_outputWithDefault(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"tier":{"type":"string","default":"gold"}}}`)
 	tool := Tool{Name: "x", Schema: schema, Result: schema}
 	if _, diags := newEnv(t).Compile(denying("args.tier == 'internal'"), tool); len(diags) > 0 {
@@ -390,7 +390,7 @@ func summaries(diags diag.List) []string {
 	return all
 }
 
-func TestPoliciesAboutCallsAreToldWhereResultsAre(t *testing.T) {
+func TestCompile_resultInCallPolicy(t *testing.T) {
 	for _, root := range []string{"result", "content"} {
 		_, diags := newEnv(t).Compile(denying(root+" == 'x'"), refund())
 		if want := `a policy with on = "result" judges what a call returns`; len(diags) != 1 || diags[0].Detail != want {
@@ -399,14 +399,14 @@ func TestPoliciesAboutCallsAreToldWhereResultsAre(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutContentNameTheTool(t *testing.T) {
+func TestCompile_contentErrorNamesTool(t *testing.T) {
 	_, diags := newEnv(t).Compile(judging("content.nope == 1"), refund())
 	if len(diags) != 1 || len(diags[0].Notes) != 2 || !strings.Contains(diags[0].Notes[1].Message, `tool "refund"`) {
 		t.Errorf("got %+v", diags)
 	}
 }
 
-func TestResultsThatWouldBeLongToDecodeAreRefused(t *testing.T) {
+func TestResult_limits(t *testing.T) {
 	p, diags := newEnv(t).Compile(judging("result == 1 || content.size() > 1"), refund())
 	if p == nil {
 		t.Fatal(diags)

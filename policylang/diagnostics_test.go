@@ -153,7 +153,7 @@ func setText(t *testing.T, src *Source, name string, body diag.Text) {
 }
 
 // Arguments of prompts and variables of templates have no defaults.
-func TestOnlyAToolIsToldToGiveADefault(t *testing.T) {
+func TestLint_defaultAdviceOnlyForTools(t *testing.T) {
 	const text = "policy \"p\" {\n  deny = \"args.q == 'a'\"\n}\n"
 	schema := []byte(`{"type":"object","properties":{"q":{"type":"string"}}}`)
 	for kind, want := range map[string]string{

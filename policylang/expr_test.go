@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
+func TestCompileFrom_values(t *testing.T) {
 	tests := []struct {
 		name, expr, schema string
 		want               any
@@ -51,7 +51,7 @@ const fromSource = `an input cannot read "source"`
 
 const wholePrincipal = `an input cannot use all of "principal" as its value`
 
-func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
+func TestCompileFrom_wrongType(t *testing.T) {
 	tests := []struct{ name, expr, schema, want string }{
 		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, but this is an integer"},
 		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, but this is a list of strings"},
@@ -92,7 +92,7 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
+func TestCompileFrom_errorHasRangeAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.region":      `policies.hcl:3:29: "region" is absent`,
 		"dyn(now)":                     "policies.hcl:3:12: the value cannot be encoded as JSON",
@@ -127,7 +127,7 @@ func keySource(expr string) KeySource {
 	return KeySource{Limit: "l", Text: *inFile(expr), Range: diag.Range{File: "limits.hcl"}}
 }
 
-func TestKeysTellCallersApart(t *testing.T) {
+func TestKey_separatesCallers(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
 		{"principal.id", "ada"},
@@ -150,7 +150,7 @@ func TestKeysTellCallersApart(t *testing.T) {
 	}
 }
 
-func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
+func TestCompileKey_constantKey(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
 		{"args.cents", "key must be a string, but this is an integer"},
@@ -173,7 +173,7 @@ func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
 	}
 }
 
-func TestAKeyIsAskedForBeforeItIsRead(t *testing.T) {
+func TestCompileKey_optionalArgument(t *testing.T) {
 	tool := refund()
 	_, diags := newEnv(t).CompileKey(keySource("args.note"), &tool)
 	if want := "test for it first, as in has(args.note) ? args.note : ''"; len(diags) != 1 || !strings.HasPrefix(diags[0].Detail, want) {
@@ -181,7 +181,7 @@ func TestAKeyIsAskedForBeforeItIsRead(t *testing.T) {
 	}
 }
 
-func TestAKeyThatDoesNotFitAToolNamesIt(t *testing.T) {
+func TestCompileKey_errorNamesTool(t *testing.T) {
 	for expr, want := range map[string]string{
 		"args.unknown": "if only some tools take it, test first: has(args.unknown) ? args.unknown : ''",
 		"args.cents":   "convert it with string(...)",
@@ -197,7 +197,7 @@ func TestAKeyThatDoesNotFitAToolNamesIt(t *testing.T) {
 	}
 }
 
-func TestKeysThatCannotBeEvaluatedHoldNoValues(t *testing.T) {
+func TestKey_errorHasNoValues(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
 		{"principal.claims.region", `limit "l": policies.hcl:3:29: "region" is absent`},
@@ -216,7 +216,7 @@ func TestKeysThatCannotBeEvaluatedHoldNoValues(t *testing.T) {
 	}
 }
 
-func TestAKeyCostsOneAllocation(t *testing.T) {
+func TestKey_allocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools drop things under the race detector")
 	}

@@ -12,7 +12,7 @@ import (
 
 // Validators match keywords by case. If policies did not, they would prune has() of an argument
 // that callers can still send.
-func TestKeywordsInOtherLettersAreNoKeywords(t *testing.T) {
+func TestSchema_keywordsAreCaseSensitive(t *testing.T) {
 	env, err := policylang.NewEnv(nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func nestedRows(n int) map[string]any {
 	return map[string]any{"rows": []any{map[string]any{"tags": tags, "allowed": allowed}}}
 }
 
-func TestListsInListsHeedTheEndOfTheirCall(t *testing.T) {
+func TestDecide_nestedListsStopWithContext(t *testing.T) {
 	tool := Tool{Name: "x", Schema: json.RawMessage(nestedSchema), Result: json.RawMessage(nestedSchema)}
 	for _, root := range []string{"args", "result"} {
 		t.Run(root, func(t *testing.T) {
@@ -149,7 +149,7 @@ var sizedConstructs = []string{
 
 // Each construct reads data of increasing sizes. Constructs that the estimate rejects are
 // skipped.
-func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
+func TestMeter_boundsEachConstruct(t *testing.T) {
 	e := newEnv(t)
 	tool := Tool{Name: "x", Schema: json.RawMessage(sizedSchema)}
 	sizes := []int{100, 20_000}
@@ -258,7 +258,7 @@ func TestDecide_largestResult(t *testing.T) {
 
 // Each expression has the same result with and without a meter, with known and unknown
 // arguments.
-func TestMeteringChangesNoAnswer(t *testing.T) {
+func TestMeter_sameResult(t *testing.T) {
 	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: sizedSchema})
 	if err != nil {
@@ -362,7 +362,7 @@ func answerOf(program cel.Program, r *evaluation) string {
 }
 
 // Each growing function has a price, so that new functions of CEL are not free.
-func TestEveryCallThatGrowsHasAPrice(t *testing.T) {
+func TestPriceOf_growingCalls(t *testing.T) {
 	text, list := types.String(strings.Repeat("a", 1000)), newEnv(t).base.CELTypeAdapter().NativeToValue(make([]any, 1000))
 	for name := range newEnv(t).base.Functions() {
 		if price := priceOf(name, []ref.Val{text, text, text}, maxUnits); price < priceCall+1000/compareBytes {
@@ -375,7 +375,7 @@ func TestEveryCallThatGrowsHasAPrice(t *testing.T) {
 }
 
 // The searches are compared with a search at each position.
-func TestSearchesFindWhatCELsFind(t *testing.T) {
+func TestSearch_matchesCEL(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(n int) string {
 		var b strings.Builder
@@ -409,7 +409,7 @@ func TestSearchesFindWhatCELsFind(t *testing.T) {
 }
 
 // Each text is matched in one step and rune by rune.
-func TestLongTextsAreMatchedLikeShortOnes(t *testing.T) {
+func TestPattern_matchByRunes(t *testing.T) {
 	var m meter
 	for _, written := range []string{`^a+$`, `b$`, `\bword\b`, `(?s)a.*z`, `[^a]`, `\xff`, `é`, `^$`, `(?m)^x$`, `a{3,5}z|q`} {
 		p, err := newPattern(written)
@@ -425,7 +425,7 @@ func TestLongTextsAreMatchedLikeShortOnes(t *testing.T) {
 	}
 }
 
-func TestRegularExpressionsMayRepeatTheirParts(t *testing.T) {
+func TestPattern_repeatedParts(t *testing.T) {
 	e := newEnv(t)
 	in := refundInput()
 	in.Caller.Principal.ID, in.Args["status"] = "aaaa", "^a{3,5}$"

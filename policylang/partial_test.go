@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPartialIsSureOfWhatItSays(t *testing.T) {
+func TestPartial_matchesDecide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -79,7 +79,7 @@ func textOf(src Source) string {
 	return out
 }
 
-func TestPartialDeniesWhatNoArgumentsCouldSave(t *testing.T) {
+func TestPartial_outcomes(t *testing.T) {
 	tests := []struct {
 		name, when, allow, deny string
 		want                    Outcome
@@ -134,7 +134,7 @@ func TestPartialDeniesWhatNoArgumentsCouldSave(t *testing.T) {
 	}
 }
 
-func TestAReasonThatNeedsUnknownArgumentsIsTheGenericOne(t *testing.T) {
+func TestPartial_reasonWithUnknownArguments(t *testing.T) {
 	src := denying("principal.id == 'ada'")
 	src.Reason, src.ReasonExpr = "", inFile("'not for ' + args.status")
 	p := mustCompile(t, newEnv(t), src)
@@ -165,7 +165,7 @@ func TestUsesArgs(t *testing.T) {
 	}
 }
 
-func TestAPolicyReadsTheseParts(t *testing.T) {
+func TestPolicy_reads(t *testing.T) {
 	e := newEnv(t)
 	for expr, want := range map[string]Parts{
 		"args.amount > 3":                             PartArgs,
@@ -192,7 +192,7 @@ func TestAPolicyReadsTheseParts(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsSureOfWhatItDoesNotRead(t *testing.T) {
+func TestDecide_unknownParts(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct {
 		when, deny string
@@ -222,7 +222,7 @@ func TestAPolicyIsSureOfWhatItDoesNotRead(t *testing.T) {
 	}
 }
 
-func TestAReasonThatNeedsWhatIsNotKnownIsTheGenericOne(t *testing.T) {
+func TestDecide_reasonWithUnknownParts(t *testing.T) {
 	src := denying("true")
 	src.Reason, src.ReasonExpr = "", inFile("'not for ' + principal.id")
 	in := refundInput()

@@ -93,7 +93,7 @@ func doubling(n int) string {
 	return b.String() + strings.Repeat(")", n+1)
 }
 
-func TestEveryConstructOfAnySizeIsCompiledOrRefused(t *testing.T) {
+func TestCompile_constructSizes(t *testing.T) {
 	e, err := NewEnv(nil, nil)
 	if err != nil {
 		t.Fatal(err)
