@@ -131,7 +131,7 @@ func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item 
 }
 
 func (m *maker) key(name string) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Meaning))
+	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Semantic))
 }
 
 func (m *maker) prompt() {

@@ -259,7 +259,7 @@ func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]strin
 		if o.first {
 			names := make([]string, len(o.pinned))
 			for i, t := range o.pinned {
-				names[i] = u.Renamed(t.Name())
+				names[i] = u.LocalName(t.Name())
 			}
 			offers.First[u.Name] = names
 		}
@@ -341,7 +341,7 @@ func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bo
 	m.unknown(l, asked)
 	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
 	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.Renamed, items: m.items, left: m.left, problems: m.problems,
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.LocalName, items: m.items, left: m.left, problems: m.problems,
 		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
 	}
 }

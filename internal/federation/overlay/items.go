@@ -27,7 +27,7 @@ func needsTask(said members) bool {
 
 func (m *maker) tool(item *catalog.Item, said members) error {
 	name := said.text("name")
-	item.Name = m.block.Renamed(name)
+	item.Name = m.block.LocalName(name)
 	item.Address = item.Name
 	if err := named(item.Name); err != nil {
 		return err
@@ -199,7 +199,7 @@ func annotations(raw json.RawMessage) json.RawMessage {
 // prompt makes an item of a prompt (2026-07-28 server/prompts).
 func (m *maker) prompt(item *catalog.Item, said members) error {
 	name := said.text("name")
-	item.Name = m.block.Renamed(name)
+	item.Name = m.block.LocalName(name)
 	item.Address = item.Name
 	if err := named(item.Name); err != nil {
 		return err

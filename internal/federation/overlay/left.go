@@ -68,7 +68,7 @@ func (m *maker) leave(kind catalog.Kind, name, why string) {
 // out is leave without the warning. What it returns is good until the next one is left out.
 func (m *maker) out(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {
-		name = m.block.Renamed(name)
+		name = m.block.LocalName(name)
 	}
 	m.left = append(m.left, catalog.NewLeftOut(kind, name, m.block.Name, why))
 	return &m.left[len(m.left)-1]

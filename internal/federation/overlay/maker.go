@@ -135,7 +135,7 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		item.Settle()
 	}
 	at := address{kind, item.Address}
-	if m.taken[at] && m.block.Gives(item.Name) {
+	if m.taken[at] && m.block.HasAlias(item.Name) {
 		return said, errGiven
 	}
 	if m.taken[at] {
@@ -148,7 +148,7 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 // key hashes all that an item depends on.
 func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	h := sha256.New()
-	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.block.Meaning, len(entry))
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.block.Semantic, len(entry))
 	h.Write(entry)
 	h.Sum(key[:0])
 	return key
@@ -157,7 +157,7 @@ func (m *maker) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 func (m *maker) item(kind catalog.Kind, said members) *catalog.Item {
 	u := m.block
 	item := &catalog.Item{
-		Kind: kind, Upstream: u.Name, Where: u.RenamedAt(u.Rename[said.text("name")]),
+		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[said.text("name")]),
 		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
 		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputOf(u.Output)}, Concurrency: u.Concurrency},
 	}

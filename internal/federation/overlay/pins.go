@@ -181,7 +181,7 @@ func (p *pins) known(u *definition.Upstream) (names []catalog.ToolName) {
 	}
 	for _, t := range p.lock.Tools(u.Name) {
 		if u.Includes(t.Name()) {
-			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.Renamed(t.Name())})
+			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.LocalName(t.Name())})
 		}
 	}
 	return names

@@ -87,7 +87,7 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 		}
 	}()
 	return supervisor.Run(ctx, b.Supervisor, supervisor.Program{
-		Path: g.Real, Argv: append([]string{g.Path}, arguments...), Env: env, Dir: folder, MaxOutput: int(g.MaxOutput),
+		Path: g.ResolvedPath, Argv: append([]string{g.Path}, arguments...), Env: env, Dir: folder, MaxOutput: int(g.MaxOutput),
 	})
 }
 
@@ -146,7 +146,7 @@ func find(g grant.Exec) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fault(scripting.NotFound, "exec.%s: the program is not there", g.Name)
-	case err != nil || real != g.Real:
+	case err != nil || real != g.ResolvedPath:
 		return fault(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)

@@ -191,7 +191,7 @@ func explain(ctx context.Context, given string, err error) error {
 // [*scripting.HostError].
 func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File, name string, err error) {
 	q := &Request{Method: "open", given: given}
-	if q.Path, err = parsePath(given, g.Root, g.Real); err != nil {
+	if q.Path, err = parsePath(given, g.Root, g.ResolvedPath); err != nil {
 		return nil, "", err
 	}
 	root, err := openRoot(g)
@@ -214,4 +214,6 @@ func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File
 
 // CheckPath returns the path below the folder of a grant that is meant, and
 // refuses what [OpenFile] would refuse without a look at the disk.
-func CheckPath(g grant.FS, given string) (string, error) { return parsePath(given, g.Root, g.Real) }
+func CheckPath(g grant.FS, given string) (string, error) {
+	return parsePath(given, g.Root, g.ResolvedPath)
+}

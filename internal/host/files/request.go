@@ -43,7 +43,7 @@ func (f *Folder) Parse(method string, data []byte) (*Request, error) {
 	}
 	r := &Request{Method: method, given: in.Path, from: in.From, most: in.Max, end: in.Tail}
 	var err error
-	if r.Path, err = parsePath(in.Path, f.Grant.Root, f.Grant.Real); err != nil {
+	if r.Path, err = parsePath(in.Path, f.Grant.Root, f.Grant.ResolvedPath); err != nil {
 		return nil, err
 	}
 	if in.From < 0 || in.Max < 0 || in.Tail < 0 || in.Max > 0 && in.Tail > 0 {

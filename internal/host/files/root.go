@@ -25,10 +25,10 @@ type root struct {
 // and refuses it when a link has come to stand in the way since.
 func openRoot(g grant.FS) (*root, error) {
 	const away = "the root of the grant is not where it was when the tools were loaded"
-	if g.Real == "" {
+	if g.ResolvedPath == "" {
 		return nil, fault(scripting.NotFound, "", "the root of the grant does not exist")
 	}
-	info, err := os.Lstat(g.Real)
+	info, err := os.Lstat(g.ResolvedPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault(scripting.NotFound, "", "the root of the grant does not exist")
@@ -37,13 +37,13 @@ func openRoot(g grant.FS) (*root, error) {
 	case !info.IsDir():
 		return nil, fault(scripting.Denied, "", "the root of the grant is no folder, or a link")
 	}
-	opened, err := os.OpenRoot(g.Real)
+	opened, err := os.OpenRoot(g.ResolvedPath)
 	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(g.Real)
+	real, err := filepath.EvalSymlinks(g.ResolvedPath)
 	now, nowErr := opened.Stat(".")
-	if err != nil || nowErr != nil || real != g.Real || !os.SameFile(info, now) {
+	if err != nil || nowErr != nil || real != g.ResolvedPath || !os.SameFile(info, now) {
 		return nil, errors.Join(fault(scripting.Denied, "", away), opened.Close())
 	}
 	return &root{Root: opened, device: deviceOf(now)}, nil
@@ -189,7 +189,7 @@ type Folder struct {
 // Open returns the folder of a grant, of which nothing is used yet.
 func Open(g grant.FS) *Folder {
 	f := &Folder{Grant: g, maxEntries: 10_000}
-	f.maxFile, f.maxTotal = g.Bounds()
+	f.maxFile, f.maxTotal = g.Limits()
 	return f
 }
 

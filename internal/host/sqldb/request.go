@@ -60,10 +60,10 @@ func (d Database) Parse(method string, data []byte) (*Request, error) {
 		return nil, Fault(scripting.NotGranted, "", "databases have no such operation")
 	case method == "exec" && !d.Write:
 		return nil, Fault(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
-	case d.Chosen != (in.Path != nil) || method == "open" && !d.Chosen:
+	case d.PathFromCall != (in.Path != nil) || method == "open" && !d.PathFromCall:
 		return nil, Fault(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
 	}
-	if d.Chosen {
+	if d.PathFromCall {
 		if err := r.choose(d, *in.Path); err != nil || method == "open" {
 			return r, err
 		}
@@ -73,7 +73,7 @@ func (d Database) Parse(method string, data []byte) (*Request, error) {
 
 func (r *Request) choose(d Database, given string) (err error) {
 	r.given = given
-	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, Real: d.Real}, given); err != nil {
+	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, ResolvedPath: d.ResolvedPath}, given); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
@@ -181,7 +181,7 @@ func (r *Request) String() string {
 // afterwards.
 func readChosen(ctx context.Context, driver FileDriver, g grant.SQL, r *Request, a *Answer) error {
 	const busy = "another program is at work on the database (a -wal or -journal file holds changes); try again when it is done"
-	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, Real: g.Real}, r.given, busy, "-wal", "-journal")
+	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, ResolvedPath: g.ResolvedPath}, r.given, busy, "-wal", "-journal")
 	if err != nil {
 		return err
 	}

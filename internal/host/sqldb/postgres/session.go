@@ -119,7 +119,7 @@ func (s *session) do(ctx context.Context, text string) error {
 // ask sends the statement with its values, as one that can be no second, and reads
 // the rows. When there are too many it calls cancel, which ends the statement.
 func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *sqldb.Answer) error {
-	rows := s.ExecParams(ctx, r.Statement.Numbered(), texts(r.Values), nil, nil, nil)
+	rows := s.ExecParams(ctx, r.Statement.Positional(), texts(r.Values), nil, nil, nil)
 	err := s.read(rows, r, a)
 	if err != nil {
 		cancel()
