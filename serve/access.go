@@ -291,7 +291,7 @@ const agentContradicted = "agent.contradicted"
 
 // contradicted has it logged and written down who claims to be another agent than its
 // credential is bound to.
-func (a *access) contradicted(c mcp.Contradiction) {
+func (a *access) contradicted(c mcp.AgentMismatch) {
 	about := map[string]string{
 		"claimed": c.Caller.Agent.AgentID, "by": "claim",
 		"method": c.Method, "name": cut(c.Name), "trace_id": traceOf(c.Trace),

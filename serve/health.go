@@ -91,7 +91,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 // clients counts those who are connected, by transport: sessions are those of the
 // streamable one.
 func (f *Front) clients() []engine.Clients {
-	now := f.mcp.Census()
+	now := f.mcp.ClientCounts()
 	counted := []engine.Clients{{Transport: "streamable", Sessions: now.Sessions}}
 	for _, transport := range slices.Sorted(maps.Keys(now.Connections)) {
 		counted = append(counted, engine.Clients{Transport: transport, Connections: now.Connections[transport]})

@@ -91,7 +91,7 @@ func New(e *engine.Server, o Options) *Front {
 		Logger: e.Logger(),
 	})}
 	who := newAccess(e)
-	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
+	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.contradicted}), access: who}
 	e.CountClients(f.clients)
 	e.JudgeStatus(f.access.judge)
 	return f
@@ -165,7 +165,7 @@ func (f *Front) Status() engine.Status {
 // sessions that there are. Clients of revision 2026-07-28 have none over Streamable
 // HTTP and REST; elsewhere each connection is one.
 func (f *Front) Sessions() map[string]int {
-	now := f.mcp.Census()
+	now := f.mcp.ClientCounts()
 	sessions := map[string]int{"streamable": now.Sessions, "sse": 0, "websocket": 0, "stdio": 0}
 	for transport, n := range now.Connections {
 		sessions[transport] += n

@@ -22,8 +22,8 @@ func (*fixed) Info() mcp.Info                                                { r
 func (f *fixed) List(context.Context, call.Kind, identity.Caller) mcp.List   { return f.list }
 func (f *fixed) Call(context.Context, call.Request) (call.Result, *mcp.Task) { return f.response, nil }
 func (*fixed) Watch(func([]string)) func()                                   { return func() {} }
-func (*fixed) Follow(string) (leave func())                                  { return func() {} }
-func (*fixed) Serves(context.Context, identity.Caller, string) bool          { return true }
+func (*fixed) WatchResource(string) (leave func())                           { return func() {} }
+func (*fixed) CanRead(context.Context, identity.Caller, string) bool         { return true }
 func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Entry    { return nil }
 
 func newFixed(tb testing.TB, tools int) *mcp.Server {

@@ -12,7 +12,7 @@ import (
 type Conn struct {
 	// fixed at creation
 	server *Server
-	work   *work
+	work   *drainGroup
 	calls  inflight
 
 	// origin is that of the next message; only Receive touches it.
@@ -21,17 +21,17 @@ type Conn struct {
 
 // ErrCrowded says that there is no room for a frame until its client has read those
 // before it.
-var ErrCrowded = errors.New("there is no room for the message")
+var ErrQueueFull = errors.New("there is no room for the message")
 
 // Connect takes on a client. send sends one frame whole; it is called from many
 // goroutines. It returns an error when the client is gone, and [ErrCrowded] for a frame
 // that it has no room for: a short answer is sent then instead. [Conn.Close] must be
 // called in the end. Connect returns nil when the server is draining.
 func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return nil
 	}
-	c := &Conn{server: s, work: newWork()}
+	c := &Conn{server: s, work: newDrainGroup()}
 	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending, conn: c}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
@@ -82,7 +82,7 @@ func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
 	case f == nil:
 		return b
 	case b != nil:
-		c.turnAway(b)
+		c.rejectBatch(b)
 		b.served()
 	default:
 		c.answer(refuse(nil, f))
@@ -98,7 +98,7 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 		served = func() {}
 	}
 	if c.origin.session != nil {
-		c.origin.session.heard.Add(1)
+		c.origin.session.received.Add(1)
 	}
 	b, f := parse(text, c.server.options.Limits)
 	if f != nil {
@@ -106,7 +106,7 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 		return nil, f
 	}
 	b.served = served
-	if !c.work.begin() {
+	if !c.work.add() {
 		return b, draining()
 	}
 	o := c.origin
@@ -124,7 +124,7 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 		r := b.serve()
 		// Who has the answer to initialize hears of every change from then on.
 		if b.origin.session == nil && c.origin.session != nil {
-			defer c.follow(ctx, c.origin.session)()
+			defer c.startFeed(ctx, c.origin.session)()
 		}
 		c.answer(r)
 	}
@@ -138,7 +138,7 @@ func (c *Conn) Reject(reason string) {
 }
 
 // BelongsTo reports whether the client has proved to be the principal.
-func (c *Conn) BelongsTo(p identity.Principal) bool { return same(c.origin.peer.Principal, p) }
+func (c *Conn) BelongsTo(p identity.Principal) bool { return samePrincipal(c.origin.peer.Principal, p) }
 
 // End lets nothing new begin: no more will come, or the transport wants to stop.
 // The calls under way go on to their end.
@@ -163,10 +163,10 @@ func (c *Conn) Close() {
 }
 
 func (c *Conn) serve(b *batch) {
-	b.mayEndLate()
+	b.allowDetach()
 	var r Reply
 	defer func() {
-		if !b.left() {
+		if !b.detached() {
 			c.finish(b, r)
 		}
 	}()
@@ -181,16 +181,16 @@ func (c *Conn) finish(b *batch, r Reply) {
 }
 
 func (c *Conn) answer(r Reply) {
-	if !r.Frame.IsZero() && errors.Is(c.origin.emit(r.Frame), ErrCrowded) {
+	if !r.Frame.IsZero() && errors.Is(c.origin.emit(r.Frame), ErrQueueFull) {
 		// The transport that fails to send otherwise ends the connection.
-		_ = c.origin.emit(r.Crowded().Frame)
+		_ = c.origin.emit(r.WithoutRoom().Frame)
 	}
-	if r.Last {
+	if r.Final {
 		c.work.end()
 	}
 }
 
-func (c *Conn) turnAway(b *batch) {
+func (c *Conn) rejectBatch(b *batch) {
 	for i := range b.pending {
 		if m := &b.pending[i].message; !m.isResponse() && !m.isNotification() {
 			c.answer(refuse(m.id, draining()))
@@ -200,12 +200,12 @@ func (c *Conn) turnAway(b *batch) {
 
 // follow takes note of what changes for a legacy client, and tells it once tell
 // is called, until the connection ends.
-func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
-	if !c.work.begin() {
+func (c *Conn) startFeed(ctx context.Context, n *session) (tell func()) {
+	if !c.work.add() {
 		return func() {}
 	}
-	changes, b, send := c.server.changes, newBell(), c.origin.emit
-	n.feed.wake = b.ring
+	changes, b, send := c.server.notifier, newSignal(), c.origin.emit
+	n.feed.wake = b.notify
 	changes.listen(ctx, &n.feed, c.server.sessionCaller(c.origin.peer, n), everyKind, n.lastSeen())
 	return func() {
 		pulse := c.heartbeat(n)
@@ -214,7 +214,7 @@ func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
 			defer c.work.done()
 			defer pulse.stop()
 			defer changes.remove(&n.feed)
-			_ = changes.follow(ctx, &n.feed, b, c.work.ending, news.legacyFrames, send)
+			_ = changes.forward(ctx, &n.feed, b, c.work.ending, notices.legacyFrames, send)
 		}()
 	}
 }
@@ -223,10 +223,10 @@ func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
 // end, so that the transport closes the connection.
 func (c *Conn) heartbeat(n *session) *heartbeat {
 	return &heartbeat{
-		every: c.server.options.Ping, heard: &n.heard,
+		every: c.server.options.Ping, received: &n.received,
 		busy: func() bool { return c.calls.len() > 0 },
 		ping: func(f Frame) {
-			if c.work.begin() {
+			if c.work.add() {
 				defer c.work.done()
 				// The transport that fails to send ends the connection.
 				_ = c.origin.emit(f)

@@ -24,7 +24,7 @@ type Reply struct {
 	// Session is the id of the session that the message opened.
 	Session string
 	// Last says that the client wants nothing more.
-	Last bool
+	Final bool
 }
 
 func refuse(id []byte, f *fault) Reply {
@@ -33,10 +33,10 @@ func refuse(id []byte, f *fault) Reply {
 
 // Crowded returns what is to be sent in place of a reply that there is no room for, in
 // at most 2 KiB. It names the request, unless the reply is that to a batch.
-func (r Reply) Crowded() Reply {
+func (r Reply) WithoutRoom() Reply {
 	f := newFault(codeInternal, Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second")
 	refused := refuse(r.Frame.id(), f)
-	refused.Last = r.Last
+	refused.Final = r.Final
 	return refused
 }
 
@@ -60,11 +60,11 @@ func (p *pending) accept(ctx context.Context) Reply {
 		return refuse(p.id, p.bad)
 	case p.isResponse():
 		if o.session != nil {
-			o.session.outgoing.answered(&p.message)
+			o.session.serverRequests.deliver(&p.message)
 		}
 		return Reply{}
 	case p.isNotification():
-		p.server.notified(o, &p.message)
+		p.server.handleNotification(o, &p.message)
 		return Reply{}
 	}
 	if f := p.admit(); f != nil {
@@ -97,7 +97,7 @@ func (p *pending) reply(r *result, f *fault) Reply {
 		refused.RetryAfter = p.retryAfter
 		return refused
 	}
-	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Last: r.last}
+	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Final: r.final}
 }
 
 // accept accepts one message, or a batch in its order (2025-03-26 basic/index,
@@ -109,12 +109,12 @@ func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
 	b.origin = o
 	for i := range b.pending {
 		p := &b.pending[i]
-		if p.isOdd() && (b.isBatch || !o.mirrored) {
+		if p.hasBadParams() && (b.isBatch || !o.mirrored) {
 			continue
 		}
 		p.server, p.origin = s, &b.origin
 		if r := p.accept(ctx); !p.waits {
-			b.replied(i, r)
+			b.setReply(i, r)
 		}
 	}
 	return nil
@@ -135,22 +135,22 @@ func (c *request) refuse(f *fault) Reply {
 func (c *request) run(ctx context.Context) (r *result, f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, f = nil, c.panicked(p, debug.Stack())
+			r, f = nil, c.logPanic(p, debug.Stack())
 		}
 	}()
 	return c.handler.serve(ctx, c)
 }
 
 // panicked tells the operator of a panic, and returns what the client is told.
-func (c *request) panicked(cause any, stack []byte) *fault {
+func (c *request) logPanic(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.request, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+		"method", c.handler.name, "request_id", cmp.Or(c.requestID, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 
 // notified takes note of a notification. Those that are unknown or malformed
 // are ignored, as nobody waits for an answer.
-func (s *Server) notified(o *origin, m *message) {
+func (s *Server) handleNotification(o *origin, m *message) {
 	switch {
 	case m.method == "notifications/initialized" && o.session != nil:
 		o.session.ready.Store(true)

@@ -45,7 +45,7 @@ func NewTool(info ToolInfo) (*Entry, error) {
 	if info.Name == "" {
 		return nil, errors.New("a tool needs a name")
 	}
-	input, inputType, err := oneLine(info.InputSchema)
+	input, inputType, err := compactSchema(info.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
@@ -55,7 +55,7 @@ func NewTool(info ToolInfo) (*Entry, error) {
 	var output []byte
 	var outputType string
 	if info.OutputSchema != nil {
-		if output, outputType, err = oneLine(info.OutputSchema); err != nil {
+		if output, outputType, err = compactSchema(info.OutputSchema); err != nil {
 			return nil, fmt.Errorf("output schema: %w", err)
 		}
 	}
@@ -148,7 +148,7 @@ func (i *ToolInfo) capability(input, output []byte) []byte {
 
 // oneLine returns a JSON Schema object without line breaks, and its type when
 // it has one.
-func oneLine(schema []byte) (line []byte, typ string, err error) {
+func compactSchema(schema []byte) (line []byte, typ string, err error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, schema); err != nil {
 		return nil, "", err

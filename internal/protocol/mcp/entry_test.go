@@ -47,10 +47,10 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 // TestEmptyListsOfTwoKindsAreNotMixedUp makes sure that lists of the same hash
 // keep their own pages.
 func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
-	pages := newPages()
+	pages := newPageCache()
 	for k := range call.Kind(kinds) {
 		list := List{Hash: "none"}
-		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return pageOf(k, nil, modern) })
+		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return encodePage(k, nil, modern) })
 		if want := `"` + listMember(k) + `":[]`; string(page) != want {
 			t.Errorf("the page is %s, want %s", page, want)
 		}
@@ -106,7 +106,7 @@ func TestABatchIsNotToBeTriedAgain(t *testing.T) {
 }
 
 func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
-	p := newPages()
+	p := newPageCache()
 	encoded := 0
 	encode := func() []byte {
 		encoded++

@@ -22,23 +22,23 @@ type Exchange struct {
 	CloseStream func()
 	// Late ends the response when Exchange cannot return in time, and nil has the
 	// backend see to it that it always can.
-	Late Late
+	Detached DetachedResponse
 }
 
 // Late ends a response, with the reply, while the goroutine of
 // [Server.Exchange] is held, which then returns nothing of it.
-type Late interface{ Late(Reply) }
+type DetachedResponse interface{ Finish(Reply) }
 
 // Exchange serves a text: one message, or a batch. The headers of the peer
 // mirror the message. ctx ends when the client is gone. The text is not
 // changed, and not used any more afterwards.
 func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return refuse(nil, draining())
 	}
 	var b *batch
 	defer func() {
-		if b == nil || !b.left() {
+		if b == nil || !b.detached() {
 			s.work.done()
 		}
 	}()
@@ -46,7 +46,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if f != nil {
 		return refuse(nil, f)
 	}
-	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, detached: x.Detached, ending: s.work.ending}
 	if o.peer.Headers == nil {
 		o.peer.Headers = http.Header{}
 	}
@@ -57,7 +57,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	}
 	// A single request is held to the same by admit.
 	if first := &parsed.pending[0]; parsed.isBatch || first.isNotification() || first.isResponse() {
-		if r, ok := RefuseVersion(o.peer.Headers); !ok {
+		if r, ok := CheckVersion(o.peer.Headers); !ok {
 			return r
 		}
 		if o.lost() {
@@ -71,8 +71,8 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		return refuse(nil, f)
 	}
 	b = parsed
-	if o.late != nil {
-		b.mayEndLate()
+	if o.detached != nil {
+		b.allowDetach()
 	}
 	return b.serve()
 }
@@ -105,10 +105,10 @@ type batch struct {
 	replies []Reply // of what does not wait; nil where all does
 	served  func()  // called when the text is no longer needed, on a connection
 	// alone is the room of one message, which most texts hold.
-	alone [1]pending
+	single [1]pending
 }
 
-func (b *batch) replied(i int, r Reply) {
+func (b *batch) setReply(i int, r Reply) {
 	if b.replies == nil {
 		b.replies = make([]Reply, len(b.pending))
 	}
@@ -125,18 +125,18 @@ func (b *batch) slow() bool {
 }
 
 // mayEndLate has its one request answered late when it comes to that.
-func (b *batch) mayEndLate() {
+func (b *batch) allowDetach() {
 	if !b.isBatch {
-		b.pending[0].alone = b
+		b.pending[0].batch = b
 	}
 }
 
 // left reports whether its one request was answered late: then nobody has to
 // do with it any more.
-func (b *batch) left() bool { return !b.isBatch && b.pending[0].left }
+func (b *batch) detached() bool { return !b.isBatch && b.pending[0].detached }
 
 // answer answers its one request, while the goroutine that serves it is held.
-func (b *batch) answer(r *result, f *fault) {
+func (b *batch) answerDetached(r *result, f *fault) {
 	p := &b.pending[0]
 	reply := p.reply(r, f)
 	p.end()
@@ -145,7 +145,7 @@ func (b *batch) answer(r *result, f *fault) {
 		return
 	}
 	defer p.server.work.done()
-	b.origin.late.Late(reply)
+	b.origin.detached.Finish(reply)
 }
 
 // serve serves what is pending, all of it at once, and returns the one reply.
@@ -174,7 +174,7 @@ func (b *batch) join() Reply {
 	var joined Reply
 	text := []byte{'['}
 	for _, r := range b.replies {
-		joined.Last = joined.Last || r.Last
+		joined.Final = joined.Final || r.Final
 		if r.Frame.IsZero() {
 			continue
 		}

@@ -111,7 +111,7 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 		m := &parsed.pending[i].message
 		e := &call.RPCError{Code: codeInternal, Message: why}
 		switch {
-		case m.bad != nil && !m.isOdd():
+		case m.bad != nil && !m.hasBadParams():
 			e = &m.bad.RPCError
 		case m.isResponse() || m.isNotification():
 			continue

@@ -32,7 +32,7 @@ func canonical(name string) string {
 
 // mirrored returns the one value of a header. A header that is absent, or
 // there twice, mirrors nothing.
-func mirrored(h http.Header, name string) (value string, f *fault) {
+func singleHeader(h http.Header, name string) (value string, f *fault) {
 	switch values := h[name]; len(values) {
 	case 1:
 		return values[0], nil
@@ -44,7 +44,7 @@ func mirrored(h http.Header, name string) (value string, f *fault) {
 }
 
 func checkHeader(h http.Header, name, body string) *fault {
-	value, f := mirrored(h, name)
+	value, f := singleHeader(h, name)
 	if f != nil {
 		return f
 	}
@@ -55,8 +55,8 @@ func checkHeader(h http.Header, name, body string) *fault {
 }
 
 // decoded returns the one value of a header that may be encoded.
-func decoded(h http.Header, name string) (string, *fault) {
-	value, f := mirrored(h, name)
+func decodedHeader(h http.Header, name string) (string, *fault) {
+	value, f := singleHeader(h, name)
 	if f != nil {
 		return "", f
 	}
@@ -68,7 +68,7 @@ func decoded(h http.Header, name string) (string, *fault) {
 }
 
 func checkName(h http.Header, body []byte) *fault {
-	name, f := decoded(h, headerName)
+	name, f := decodedHeader(h, headerName)
 	if f == nil && name != string(body) {
 		f = mismatch("the header " + headerName + " does not match the body")
 	}
@@ -87,7 +87,7 @@ func (m *mirror) check(h http.Header, arguments []byte) *fault {
 		}
 		return nil
 	}
-	value, f := decoded(h, m.header)
+	value, f := decodedHeader(h, m.header)
 	if f == nil && !sameValue(value, body) {
 		f = mismatch("the header " + m.header + " does not match the body")
 	}
@@ -160,7 +160,7 @@ func findMirrors(schema []byte) ([]mirror, error) {
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, err
 	}
-	var found finder
+	var found mirrorFinder
 	if err := found.schema(root, nil, true); err != nil {
 		return nil, err
 	}
@@ -173,11 +173,11 @@ func findMirrors(schema []byte) ([]mirror, error) {
 	return found.mirrors, nil
 }
 
-type finder struct{ mirrors []mirror }
+type mirrorFinder struct{ mirrors []mirror }
 
 // schema looks through one schema. reachable says that it is the root, or that
 // only "properties" lead to it.
-func (f *finder) schema(value any, path []string, reachable bool) error {
+func (f *mirrorFinder) schema(value any, path []string, reachable bool) error {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return nil
@@ -197,7 +197,7 @@ func (f *finder) schema(value any, path []string, reachable bool) error {
 
 // keyword looks through the schemas below one keyword (JSON Schema 2020-12
 // core section 10); what is not a schema, such as an enum, is left alone.
-func (f *finder) keyword(keyword string, value any, path []string, reachable bool) error {
+func (f *mirrorFinder) keyword(keyword string, value any, path []string, reachable bool) error {
 	switch keyword {
 	case "properties":
 		return f.named(value, path, reachable)
@@ -217,7 +217,7 @@ func (f *finder) keyword(keyword string, value any, path []string, reachable boo
 	return nil
 }
 
-func (f *finder) named(value any, path []string, reachable bool) error {
+func (f *mirrorFinder) named(value any, path []string, reachable bool) error {
 	schemas, _ := value.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		if err := f.schema(schemas[name], append(slices.Clip(path), name), reachable); err != nil {
@@ -227,7 +227,7 @@ func (f *finder) named(value any, path []string, reachable bool) error {
 	return nil
 }
 
-func (f *finder) annotation(annotation, typ any, path []string, reachable bool) error {
+func (f *mirrorFinder) annotation(annotation, typ any, path []string, reachable bool) error {
 	name, ok := annotation.(string)
 	switch {
 	case !ok || !httpheader.IsToken(name):

@@ -149,7 +149,7 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 // TestABatchMayBringAnswers plays a revision that has batches.
 func TestABatchMayBringAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		defer conn.Close()

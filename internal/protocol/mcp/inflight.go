@@ -114,7 +114,7 @@ func (f *inflight) len() int {
 
 // work counts what is under way, so that an end can be announced to it and
 // awaited.
-type work struct {
+type drainGroup struct {
 	// ending is closed by end: what may take forever then comes to its end.
 	ending chan struct{}
 	// idle is closed once end was called and nothing is under way any more.
@@ -125,12 +125,12 @@ type work struct {
 	ended bool
 }
 
-func newWork() *work {
-	return &work{ending: make(chan struct{}), idle: make(chan struct{})}
+func newDrainGroup() *drainGroup {
+	return &drainGroup{ending: make(chan struct{}), idle: make(chan struct{})}
 }
 
 // begin counts one more; false means that nothing new may begin.
-func (w *work) begin() bool {
+func (w *drainGroup) add() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -141,15 +141,15 @@ func (w *work) begin() bool {
 }
 
 // done takes back one begin.
-func (w *work) done() {
+func (w *drainGroup) done() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.n--
-	w.settle()
+	w.closeIdle()
 }
 
 // end lets nothing new begin. It may be called more than once.
-func (w *work) end() {
+func (w *drainGroup) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -157,18 +157,18 @@ func (w *work) end() {
 	}
 	w.ended = true
 	close(w.ending)
-	w.settle()
+	w.closeIdle()
 }
 
 // settle closes idle when it is time. The caller holds mu.
-func (w *work) settle() {
+func (w *drainGroup) closeIdle() {
 	if w.ended && w.n == 0 {
 		close(w.idle)
 	}
 }
 
 // wait waits until nothing is under way, or for ctx.
-func (w *work) wait(ctx context.Context) error {
+func (w *drainGroup) wait(ctx context.Context) error {
 	select {
 	case <-w.idle:
 		return nil

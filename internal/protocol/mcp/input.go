@@ -11,7 +11,7 @@ import (
 )
 
 // askWait is how long a call waits that does not say how long.
-const askWait = 5 * time.Minute
+const defaultAskTimeout = 5 * time.Minute
 
 const (
 	methodElicit = "elicitation/create"
@@ -21,7 +21,7 @@ const (
 
 // needsOf returns the capabilities that the requests of an ask take. ok is false if a client
 // can not be asked one of them.
-func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
+func requiredBy(a *call.Ask) (needs call.Capabilities, ok bool) {
 	for _, r := range a.Requests {
 		switch r.Method {
 		case methodElicit:
@@ -83,22 +83,22 @@ func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 // converse has the backend carry out a request, and asks the client in between
 // as often as the call wants it: by requests of its own where the client is a
 // legacy one, and by the result where it is modern.
-func (c *request) converse(ctx context.Context, r *call.Request) (call.Result, *Task) {
+func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result, *Task) {
 	for {
 		response, task := c.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
 			return response, task
 		}
-		if response.Err = MayAsk(r, response.Ask); response.Err != nil || c.era == modern {
+		if response.Err = CheckAsk(r, response.Ask); response.Err != nil || c.era == modern {
 			return response, task
 		}
-		if c.emitter != nil {
-			c.emitter.out.settle()
+		if c.notifier != nil {
+			c.notifier.queue.flush()
 		}
 		state := response.Ask.State
 		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
 			if ctx.Err() != nil {
-				c.abandon(ctx, r, state, response.Err)
+				c.reportAbandoned(ctx, r, state, response.Err)
 			}
 			return response, task
 		}
@@ -107,15 +107,15 @@ func (c *request) converse(ctx context.Context, r *call.Request) (call.Result, *
 
 // abandon has the backend take note of a call that was cancelled while its client was
 // asked: it is not gone on with.
-func (c *request) abandon(ctx context.Context, r *call.Request, state string, why *call.Error) {
+func (c *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
 	r.Resume, r.Declined = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 
 // MayAsk makes sure that a client is asked for nothing that it has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
-func MayAsk(r *call.Request, a *call.Ask) *call.Error {
-	needs, ok := needsOf(a)
+func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
+	needs, ok := requiredBy(a)
 	if !ok || r.Argument != "" {
 		return &call.Error{Code: call.ExecutionError, Message: "the call asks for what no client can be asked"}
 	}
@@ -131,20 +131,20 @@ func MayAsk(r *call.Request, a *call.Ask) *call.Error {
 // ask sends requests to a legacy client, on the stream of its call, and waits
 // until all are answered. What is not answered in the end is cancelled.
 func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
-	out := &c.origin.session.outgoing
-	answers := make(chan clientAnswer, len(a.Requests))
+	out := &c.origin.session.serverRequests
+	answers := make(chan clientResponse, len(a.Requests))
 	ids, ok := out.add(a.Requests, answers)
 	if !ok {
 		return nil, &call.Error{Code: call.ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
 	}
-	defer func() { c.cancelAsked(out, ids) }()
+	defer func() { c.cancelUnanswered(out, ids) }()
 	for i, r := range a.Requests {
 		if c.origin.emit(requestFrame(ids[i], &r, c.origin.session.version)) != nil {
-			return nil, unanswered("the client is gone")
+			return nil, askError("the client is gone")
 		}
 	}
 	resume := &call.Resume{State: a.State, Responses: map[string]json.RawMessage{}, Refused: map[string]call.RPCError{}}
-	timer := time.NewTimer(waitOf(a))
+	timer := time.NewTimer(askTimeout(a))
 	defer timer.Stop()
 	for range a.Requests {
 		select {
@@ -155,26 +155,26 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 				resume.Refused[a.key] = *a.err
 			}
 		case <-timer.C:
-			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", waitOf(a))}
+			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", askTimeout(a))}
 		case <-ctx.Done():
-			return nil, unanswered("the call was cancelled while its client was asked")
+			return nil, askError("the call was cancelled while its client was asked")
 		case <-c.origin.ending:
-			return nil, unanswered("the server ends the connection before its client has answered; connect again and repeat the call")
+			return nil, askError("the server ends the connection before its client has answered; connect again and repeat the call")
 		}
 	}
 	return resume, nil
 }
 
-func waitOf(a *call.Ask) time.Duration {
+func askTimeout(a *call.Ask) time.Duration {
 	if a.Wait > 0 {
 		return a.Wait
 	}
-	return askWait
+	return defaultAskTimeout
 }
 
 // cancelAsked tells the client not to answer what is not answered yet
 // (2025-11-25 basic/utilities/cancellation).
-func (c *request) cancelAsked(out *outgoing, ids []string) {
+func (c *request) cancelUnanswered(out *serverRequests, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue
@@ -185,7 +185,7 @@ func (c *request) cancelAsked(out *outgoing, ids []string) {
 	}
 }
 
-func unanswered(message string) *call.Error {
+func askError(message string) *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: message}
 }
 

@@ -87,7 +87,7 @@ func (a *asked) outcome() string {
 
 func TestAnswersCountInTheSessionThatWasAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		mine, other := ask(t, s, t.Context(), "ask"), ask(t, s, t.Context(), "ask")
 		mine.answer(other.session, mine.id(0))
 		mine.answer("", mine.id(0))
@@ -105,7 +105,7 @@ func TestAnswersCountInTheSessionThatWasAsked(t *testing.T) {
 
 func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		run := tool.Run
 		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			response := run(ctx, r)
@@ -143,7 +143,7 @@ func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+				s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				a := ask(t, s, ctx, "ask")
@@ -158,7 +158,7 @@ func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
 }
 
 func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
-	s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+	s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 	peer := mcp.Peer{Principal: identity.Anonymous(), Headers: http.Header{}}
 	session := openSession(t.Context(), s, peer)
 	reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session})
@@ -169,7 +169,7 @@ func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
 
 func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
 			var requests []call.AskRequest
 			for i := range 65 {
@@ -189,7 +189,7 @@ func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
 // overtake what the call told before.
 func TestProgressComesBeforeTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		run := tool.Run
 		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			if r.Resume == nil {
@@ -218,7 +218,7 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 // not the one to sample with tools.
 func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 	for _, params := range []string{`{"messages":[],"maxTokens":1,"tools":[]}`, `{"messages":[],"maxTokens":1,"toolChoice":{"mode":"auto"}}`} {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
 			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{
 				{Key: "k", Method: "sampling/createMessage", Params: json.RawMessage(params)},
@@ -247,7 +247,7 @@ func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 // TestWhoAsksAsksForSomething: a call cannot send its client away with nothing
 // to do.
 func TestWhoAsksAsksForSomething(t *testing.T) {
-	tool := mcptest.Asking()[0]
+	tool := mcptest.InputTools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return call.Result{Ask: &call.Ask{State: "s"}} }
 	s, _ := newServer(t, mcp.Options{}, tool)
 	got := s.Exchange(t.Context(), request(1, "tools/call", `"name":"ask"`), exchange("tools/call", "ask")).Frame.String()

@@ -45,14 +45,14 @@ func shutdown(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session.id != "" {
 		c.server.sessions.remove(c.origin.session)
 	}
-	return &result{last: true}, nil
+	return &result{final: true}, nil
 }
 
 // implementation returns what the server says of itself as an Implementation
 // object. It is encoded once for as long as the backend says the same.
 func (s *Server) implementation() []byte {
 	info := s.backend.Info()
-	if known := s.described.Load(); known != nil && known.of(&info) {
+	if known := s.encodedInfo.Load(); known != nil && known.matches(&info) {
 		return known.json
 	}
 	b := appendText([]byte{'{'}, "name", info.Name)
@@ -64,19 +64,19 @@ func (s *Server) implementation() []byte {
 		b = appendText(b, "description", info.Description)
 	}
 	b = append(appendIcons(b, info.Icons), '}')
-	s.described.Store(&description{name: info.Name, version: info.Version, revision: info.Revision, json: b})
+	s.encodedInfo.Store(&encodedInfo{name: info.Name, version: info.Version, revision: info.Revision, json: b})
 	return b
 }
 
 // description is what the server says of itself, and its encoding.
-type description struct {
+type encodedInfo struct {
 	name, version, revision string
 	json                    []byte
 }
 
 // of reports whether the description is that of a server: what else it says of
 // itself changes with its revision.
-func (d *description) of(info *Info) bool {
+func (d *encodedInfo) matches(info *Info) bool {
 	return d.revision == info.Revision && d.name == info.Name && d.version == info.Version
 }
 

@@ -25,7 +25,7 @@ type List struct {
 }
 
 // pageOf encodes a page of a list.
-func pageOf(k call.Kind, entries []*Entry, e era) []byte {
+func encodePage(k call.Kind, entries []*Entry, e era) []byte {
 	size := len(`"":[]`) + len(listMember(k)) + len(entries)
 	for _, entry := range entries {
 		size += len(entry.listed(e))
@@ -58,7 +58,7 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	to := min(from+c.server.options.PageSize, len(list.Entries))
 	r := &result{revision: list.Revision}
 	r.members = c.server.pages.get(pageKey{k, list.Hash, c.era, from, to}, func() []byte {
-		return pageOf(k, list.Entries[from:to], c.era)
+		return encodePage(k, list.Entries[from:to], c.era)
 	})
 	if to < len(list.Entries) {
 		r.more = append(r.more, ',')
@@ -108,7 +108,7 @@ const (
 
 // pages keeps encoded pages of lists, so that a list which many clients ask
 // for is joined once.
-type pages struct {
+type pageCache struct {
 	mu    sync.Mutex
 	byKey map[pageKey][]byte
 	bytes int
@@ -123,11 +123,11 @@ type pageKey struct {
 	from, to int
 }
 
-func newPages() *pages { return &pages{byKey: map[pageKey][]byte{}} }
+func newPageCache() *pageCache { return &pageCache{byKey: map[pageKey][]byte{}} }
 
 // get returns the page, and has it encoded when it is not known. A page without
 // a hash is not kept.
-func (p *pages) get(key pageKey, encode func() []byte) []byte {
+func (p *pageCache) get(key pageKey, encode func() []byte) []byte {
 	p.mu.Lock()
 	page, ok := p.byKey[key]
 	p.mu.Unlock()
@@ -136,14 +136,14 @@ func (p *pages) get(key pageKey, encode func() []byte) []byte {
 	}
 	page = encode()
 	if key.hash != "" {
-		p.keep(key, page)
+		p.store(key, page)
 	}
 	return page
 }
 
 // keep adds a page. When there are too many, all others are forgotten: most of
 // them are of lists that are not served any more.
-func (p *pages) keep(key pageKey, page []byte) {
+func (p *pageCache) store(key pageKey, page []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bytes+len(page)+pageCost > pageBytes {

@@ -36,7 +36,7 @@ func (m *message) isNotification() bool { return len(m.id) == 0 }
 
 // isOdd reports whether the message is a notification in good order but for its
 // params. Who sent it waits for nothing.
-func (m *message) isOdd() bool { return m.bad != nil && m.isNotification() && m.method != "" }
+func (m *message) hasBadParams() bool { return m.bad != nil && m.isNotification() && m.method != "" }
 
 func (m *message) isResponse() bool { return m.method == "" }
 
@@ -45,12 +45,12 @@ func (m *message) isResponse() bool { return m.method == "" }
 // that of the text as a whole.
 func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 	if err := jsonguard.Check(text, limits); err != nil {
-		return nil, gateFault(err)
+		return nil, guardFault(err)
 	}
 	list, isBatch := jsontext.Elements(text)
 	if !isBatch {
 		b := &batch{}
-		b.pending = b.alone[:]
+		b.pending = b.single[:]
 		b.pending[0].parse(text)
 		return b, nil
 	}
@@ -76,7 +76,7 @@ func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 // gateFault maps a refusal of the gate: what breaks the grammar is a parse
 // error; what is over a limit, or read differently by different readers, is an
 // invalid request.
-func gateFault(err error) *fault {
+func guardFault(err error) *fault {
 	var refused *jsonguard.Error
 	if errors.As(err, &refused) {
 		switch refused.Kind {

@@ -9,10 +9,10 @@ import (
 // quick is how long a message may take so that the next one is served by who
 // has read it, too: what costs more gains more by another processor than the
 // wake-up of that costs.
-const quick = 100 * time.Microsecond
+const quickTime = 100 * time.Microsecond
 
 // patient is how long reading waits for a message that was expected to be quick.
-const patient = time.Millisecond
+const takeoverDelay = time.Millisecond
 
 // pump reads the messages of a connection and serves each in the goroutine that
 // has read it, which spares a call the start of another and two switches
@@ -40,7 +40,7 @@ type pump struct {
 // was received may still be under way.
 func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func(), more bool)) {
 	p := &pump{conn: c, ctx: ctx, next: next, done: make(chan struct{})}
-	p.watch = time.AfterFunc(time.Hour, p.look)
+	p.watch = time.AfterFunc(time.Hour, p.check)
 	p.watch.Stop()
 	// Not here: a call may hold the goroutine past its end.
 	go p.run()
@@ -60,12 +60,12 @@ func (p *pump) run() {
 		if b == nil {
 			continue
 		}
-		turn, apart := p.begin()
+		turn, apart := p.startInline()
 		if apart {
 			go p.serve(b)
 			continue
 		}
-		if !p.serveHere(b, turn) {
+		if !p.serveInline(b, turn) {
 			return
 		}
 	}
@@ -74,10 +74,10 @@ func (p *pump) run() {
 // serveHere serves a message in the goroutine that has read it, and reports
 // whether reading is still its matter. What a tool may do to the goroutine
 // (runtime.Goexit) does not end reading.
-func (p *pump) serveHere(b *batch, turn uint64) (reads bool) {
+func (p *pump) serveInline(b *batch, turn uint64) (reads bool) {
 	exits := true
 	defer func() {
-		if reads = p.end(turn); reads && exits {
+		if reads = p.endInline(turn); reads && exits {
 			go p.run()
 		}
 	}()
@@ -90,7 +90,7 @@ func (p *pump) serveHere(b *batch, turn uint64) (reads bool) {
 func (p *pump) serve(b *batch) {
 	began := time.Now()
 	p.conn.serve(b)
-	slow := time.Since(began) > quick
+	slow := time.Since(began) > quickTime
 	p.mu.Lock()
 	p.slow = slow
 	p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *pump) serve(b *batch) {
 
 // begin reports whether the message that was read is to be served apart from
 // reading. Otherwise reading rests until [pump.end], or until it is taken over.
-func (p *pump) begin() (turn uint64, apart bool) {
+func (p *pump) startInline() (turn uint64, apart bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.slow {
@@ -108,13 +108,13 @@ func (p *pump) begin() (turn uint64, apart bool) {
 	p.busy = true
 	if !p.armed {
 		p.armed, p.seen = true, p.turn
-		p.watch.Reset(patient)
+		p.watch.Reset(takeoverDelay)
 	}
 	return p.turn, false
 }
 
 // end reports whether reading is still the matter of who has served the turn.
-func (p *pump) end(turn uint64) bool {
+func (p *pump) endInline(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.busy || p.turn != turn {
@@ -127,7 +127,7 @@ func (p *pump) end(turn uint64) bool {
 // look takes reading over when one message has been under way since it last
 // looked, or since it was told to look. It is the function of watch, which rests
 // while there are no messages, so that it costs little under load too.
-func (p *pump) look() {
+func (p *pump) check() {
 	if p.overdue() {
 		p.run()
 	}
@@ -139,7 +139,7 @@ func (p *pump) overdue() bool {
 	switch {
 	case p.turn != p.seen:
 		p.seen = p.turn
-		p.watch.Reset(patient)
+		p.watch.Reset(takeoverDelay)
 		return false
 	case !p.busy:
 		p.armed = false

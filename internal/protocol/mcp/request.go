@@ -22,13 +22,13 @@ type request struct {
 	era     era
 	// left says that the call was answered while the backend holds its goroutine,
 	// and alone is the batch of which it is all, where it can be; nil otherwise.
-	left  bool
-	alone *batch
+	detached bool
+	batch    *batch
 	// emitter tells what comes before the result; nil when there is nothing to tell.
-	emitter *emitter
+	notifier *callNotifier
 	// request is its request_id, once somebody has asked who makes it: the same in all
 	// that is said of it.
-	request string
+	requestID string
 	// retryAfter is when a call that has failed may be tried again; 0 when that would
 	// not help.
 	retryAfter time.Duration
@@ -51,7 +51,7 @@ type result struct {
 	// session is the id of the session that was opened.
 	session string
 	// last says that the client wants nothing more after this result.
-	last bool
+	final bool
 }
 
 func (c *request) claim() (AgentClaim, *call.Error) {
@@ -79,14 +79,14 @@ func (c *request) caller() (identity.Caller, error) {
 	claim, refused := c.claim()
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
-		client, source.Session = c.origin.session.client, c.origin.session.mark
+		client, source.Session = c.origin.session.client, c.origin.session.publicID
 	}
-	claim.RequestID = cmp.Or(claim.RequestID, c.request)
+	claim.RequestID = cmp.Or(claim.RequestID, c.requestID)
 	agent, err := claim.Of(&c.origin.peer.Principal, client)
 	if refused != nil {
 		err = refused
 	}
-	c.request = agent.RequestID
+	c.requestID = agent.RequestID
 	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
 }
 
@@ -178,7 +178,7 @@ func (p *itemParams) set(name, value []byte) {
 
 // perform has the backend carry out a request of the client, and answers with
 // its outcome.
-func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
+func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
 	level, f := c.logLevel()
 	if f != nil {
 		return nil, f
@@ -200,21 +200,21 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	if r.Resume, f = c.resume(p); f != nil {
 		return nil, f
 	}
-	if c.emitter = c.emitterOf(ctx, r.Name, level); c.emitter != nil {
-		defer c.silence()
-		r.Emit, r.Debug = c.emitter, level == severityOf("debug")
+	if c.notifier = c.newNotifier(ctx, r.Name, level); c.notifier != nil {
+		defer c.stopNotifications()
+		r.Emit, r.Debug = c.notifier, level == severityOf("debug")
 	}
-	if c.alone != nil && r.Kind == call.Tools {
+	if c.batch != nil && r.Kind == call.Tools {
 		r.Late = c
 	}
-	response, task := c.converse(ctx, &r)
+	response, task := c.callBackend(ctx, &r)
 	switch {
 	case response.Left:
 		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
 	case task != nil:
-		return c.becameTask(&r, task, response.Revision)
+		return c.taskResult(&r, task, response.Revision)
 	case response.Ask != nil:
 		members := appendOptional(appendRequests(nil, response.Ask.Requests), "requestState", response.Ask.State)
 		return &result{resultType: "input_required", members: members, revision: response.Revision}, nil
@@ -223,21 +223,21 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 }
 
 // silence sees to it that nothing more precedes the answer.
-func (c *request) silence() {
-	if c.emitter != nil && !c.left {
-		c.emitter.stop(c.server.options.Logger)
+func (c *request) stopNotifications() {
+	if c.notifier != nil && !c.detached {
+		c.notifier.stop(c.server.options.Logger)
 	}
 }
 
 // Answer answers the call of a tool, which has failed, in the place of the
 // goroutine that the backend holds.
 func (c *request) Answer(response call.Result) {
-	c.silence()
-	c.left = true
+	c.stopNotifications()
+	c.detached = true
 	r := call.Request{Kind: call.Tools}
 	r.Name, _ = jsontext.Text(c.item.name)
 	r.Caller, _ = c.caller() // which was no error before
-	c.alone.answer(c.failed(&r, response.Err, response.Revision))
+	c.batch.answerDetached(c.failed(&r, response.Err, response.Revision))
 }
 
 // claimFault returns the fault that claims are refused with where no call is made yet.
@@ -248,8 +248,8 @@ func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())
 	}
-	if told := c.server.options.Contradicted; told != nil {
-		contradiction := Contradiction{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
+	if told := c.server.options.OnAgentMismatch; told != nil {
+		contradiction := AgentMismatch{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
 		if c.handler.nameOf != "uri" {
 			contradiction.Name = string(jsontext.Unquote(c.named()))
 		}

@@ -66,7 +66,7 @@ func (c *request) failure(r *call.Request, e *call.Error, revision string) (*res
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)
 	case e.Required != nil && c.era == modern:
-		return nil, lacking(e.Message, e.Required)
+		return nil, missingCapability(e.Message, e.Required)
 	case e.Code == call.ToolNotFound:
 		return nil, c.notFound(r, e)
 	case r.Kind != call.Tools:
@@ -88,7 +88,7 @@ func (c *request) failure(r *call.Request, e *call.Error, revision string) (*res
 
 // lacking is the fault of a modern call whose client lacks capabilities
 // (2026-07-28 schema, MissingRequiredClientCapabilityError).
-func lacking(message string, required []byte) *fault {
+func missingCapability(message string, required []byte) *fault {
 	data := append(appendValue([]byte{'{'}, "requiredCapabilities", required), '}')
 	return newFault(codeMissingCapability, Malformed, message).with(data)
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Contradicted is told who claims to be another agent than its credential is
 	// bound to; nil is nobody.
-	Contradicted func(Contradiction)
+	OnAgentMismatch func(AgentMismatch)
 	// Limits bound each message; zero members stand for those of [jsonguard.Client].
 	Limits jsonguard.Limits
 	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
@@ -49,7 +49,7 @@ type Options struct {
 	SessionIdle time.Duration
 	// Quiet is how long after a change of the tools clients are told of it,
 	// so that several changes are told at once; 0 stands for 20 ms.
-	Quiet time.Duration
+	Debounce time.Duration
 	// Ping is how long a legacy peer may be idle before it is pinged; 0 stands
 	// for 1 minute, and less than 0 for never. One that leaves two pings
 	// unanswered is given up.
@@ -69,8 +69,8 @@ func (o Options) withDefaults() Options {
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
 	}
-	if o.Quiet <= 0 {
-		o.Quiet = 20 * time.Millisecond
+	if o.Debounce <= 0 {
+		o.Debounce = 20 * time.Millisecond
 	}
 	if o.Ping == 0 {
 		o.Ping = time.Minute
@@ -86,13 +86,13 @@ type Server struct {
 	tasks    TaskBackend // nil when the backend has no tasks
 	options  Options
 	methods  map[string]*method
-	work     *work
+	work     *drainGroup
 	sessions *sessions
-	changes  *changes
-	pages    *pages
+	notifier *notifier
+	pages    *pageCache
 
 	// described is the last description that was encoded.
-	described atomic.Pointer[description]
+	encodedInfo atomic.Pointer[encodedInfo]
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
@@ -103,12 +103,12 @@ func New(b Backend, o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
 		backend: b, options: o,
-		work:  newWork(),
-		pages: newPages(),
+		work:  newDrainGroup(),
+		pages: newPageCache(),
 		conns: map[*Conn]struct{}{},
 	}
-	s.changes = watch(b, o.Quiet)
-	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
+	s.notifier = newNotifier(b, o.Debounce)
+	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.notifier.remove(&n.feed) })
 	s.tasks, _ = b.(TaskBackend)
 	s.methods = methodTable(s.tasks != nil)
 	return s
@@ -125,7 +125,7 @@ func (s *Server) Drain(ctx context.Context) error {
 		c.work.end()
 	}
 	s.mu.Unlock()
-	s.changes.stop()
+	s.notifier.stop()
 	return s.work.wait(ctx)
 }
 
@@ -167,7 +167,7 @@ type origin struct {
 	closeStream func()
 	// late ends the response of an exchange whose goroutine is held; nil where
 	// that cannot be.
-	late Late
+	detached DetachedResponse
 	// ending is closed when what may take forever is to end.
 	ending <-chan struct{}
 	// conn is the connection that is a session of its own; nil when the client
@@ -196,14 +196,14 @@ type Backend interface {
 	// Serves reports whether the URI names a resource that the caller may
 	// read, listed or not: only of such ones is a client told that they change.
 	// It is false of a URI that is too long to be kept for every client.
-	Serves(ctx context.Context, c identity.Caller, uri string) bool
+	CanRead(ctx context.Context, c identity.Caller, uri string) bool
 	// Watch calls fn after each published state, until stop is called, with
 	// the URIs of resources whose contents are others than before. fn must not
 	// block.
 	Watch(fn func(changed []string)) (stop func())
 	// Follow has fn of Watch be called when a resource that others keep has changed, as far
 	// as that can be known, until leave is called. Neither blocks.
-	Follow(uri string) (leave func())
+	WatchResource(uri string) (leave func())
 }
 
 // Info is what a server says of itself.
@@ -220,7 +220,7 @@ type Info struct {
 }
 
 // Census counts clients.
-type Census struct {
+type ClientCounts struct {
 	// Sessions are those of HTTP, which outlive their requests.
 	Sessions int
 	// Connections are sessions of their own, by the transports of their peers.
@@ -228,8 +228,8 @@ type Census struct {
 }
 
 // Census counts the clients that there are.
-func (s *Server) Census() Census {
-	now := Census{Sessions: s.sessions.len(), Connections: map[string]int{}}
+func (s *Server) ClientCounts() ClientCounts {
+	now := ClientCounts{Sessions: s.sessions.len(), Connections: map[string]int{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -240,7 +240,7 @@ func (s *Server) Census() Census {
 
 // Contradiction is a request whose caller claims to be another agent than the one that
 // its credential is bound to. It is refused.
-type Contradiction struct {
+type AgentMismatch struct {
 	// Caller is who sends it. Its agent is the one that is claimed.
 	Caller identity.Caller
 	// Method is that of MCP, and Name what the request is about, in the words of its

@@ -12,24 +12,24 @@ import (
 )
 
 // maxOutgoing bounds the requests that wait for one client at once.
-const maxOutgoing = 64
+const maxServerRequests = 64
 
 // outgoing are the requests to one legacy client that it has not answered yet.
 // Their ids cannot be guessed, and an answer counts in the session alone that
 // was asked: nobody answers for another.
-type outgoing struct {
+type serverRequests struct {
 	mu   sync.Mutex
-	byID map[string]waiting
+	byID map[string]pendingRequest
 }
 
 // waiting is one request that waits for its answer.
-type waiting struct {
+type pendingRequest struct {
 	key string
-	to  chan<- clientAnswer
+	to  chan<- clientResponse
 }
 
 // clientAnswer is the answer of a client: a result, or an error.
-type clientAnswer struct {
+type clientResponse struct {
 	key    string
 	result json.RawMessage
 	err    *call.RPCError
@@ -37,18 +37,18 @@ type clientAnswer struct {
 
 // add makes known that the requests are about to be sent, and returns an id
 // for each. to has room for all the answers. False means that there are too many.
-func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids []string, ok bool) {
+func (o *serverRequests) add(requests []call.AskRequest, to chan<- clientResponse) (ids []string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.byID)+len(requests) > maxOutgoing {
+	if len(o.byID)+len(requests) > maxServerRequests {
 		return nil, false
 	}
 	if o.byID == nil {
-		o.byID = map[string]waiting{}
+		o.byID = map[string]pendingRequest{}
 	}
 	for _, r := range requests {
 		id := rand.Text()
-		o.byID[id] = waiting{r.Key, to}
+		o.byID[id] = pendingRequest{r.Key, to}
 		ids = append(ids, id)
 	}
 	return ids, true
@@ -56,23 +56,23 @@ func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids 
 
 // answered passes on the answer of the client. One that nobody waits for is
 // ignored.
-func (o *outgoing) answered(m *message) {
+func (o *serverRequests) deliver(m *message) {
 	id, _ := jsontext.Text(m.id)
 	w, ok := o.take(id)
 	if !ok {
 		return
 	}
-	r := clientAnswer{key: w.key}
+	r := clientResponse{key: w.key}
 	if jsontext.IsObject(m.result) {
 		r.result = bytes.Clone(m.result)
 	} else {
-		r.err = answeredError(m.err)
+		r.err = clientError(m.err)
 	}
 	w.to <- r
 }
 
 // take returns what waits for the id, which nothing does from now on.
-func (o *outgoing) take(id string) (waiting, bool) {
+func (o *serverRequests) take(id string) (pendingRequest, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w, ok := o.byID[id]
@@ -81,16 +81,16 @@ func (o *outgoing) take(id string) (waiting, bool) {
 }
 
 // maxAnswerMessage bounds the message of a client's error, in bytes.
-const maxAnswerMessage = 1 << 10
+const maxErrorMessage = 1 << 10
 
 // answeredError reads the error of a client. An answer that is neither a result
 // nor an error is an error too.
-func answeredError(object []byte) *call.RPCError {
+func clientError(object []byte) *call.RPCError {
 	e := &call.RPCError{Code: codeInternal, Message: "the client's answer is no result"}
 	code, err := strconv.Atoi(string(jsontext.Get(object, "code")))
 	message, ok := jsontext.Text(jsontext.Get(object, "message"))
 	if err == nil && ok {
-		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxAnswerMessage)]), nil))
+		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxErrorMessage)]), nil))
 	}
 	return e
 }

@@ -15,7 +15,7 @@ import (
 type session struct {
 	// fixed at creation
 	id        string // empty on a connection, which is its own session
-	mark      string // tells it from all others, and opens nothing
+	publicID  string // tells it from all others, and opens nothing
 	principal identity.Principal
 	version   string
 	client    string // name/version
@@ -30,9 +30,9 @@ type session struct {
 	// 0 when it never asked.
 	logLevel atomic.Int32
 
-	outgoing outgoing
+	serverRequests serverRequests
 	// heard counts what the client has sent.
-	heard atomic.Uint64
+	received atomic.Uint64
 	// ready is set by notifications/initialized, which ends the handshake.
 	ready atomic.Bool
 	// feed is what the session is to be told.
@@ -44,14 +44,14 @@ type session struct {
 }
 
 func newSession(p identity.Principal, version, client string) *session {
-	s := &session{mark: rand.Text(), principal: p, version: version, client: client, ended: make(chan struct{})}
+	s := &session{publicID: rand.Text(), principal: p, version: version, client: client, ended: make(chan struct{})}
 	s.feed.wake = s.wake
 	return s
 }
 
 // same reports whether two principals are one, by credentials that are bound to
 // the same agent: what one has opened acts for that agent.
-func same(a, b identity.Principal) bool {
+func samePrincipal(a, b identity.Principal) bool {
 	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer && a.Agent == b.Agent
 }
 
@@ -79,7 +79,7 @@ const maxSessions = 10_000
 // sessions keeps the legacy sessions of HTTP, which outlive their requests.
 type sessions struct {
 	// fixed at creation
-	most int
+	max  int
 	idle time.Duration
 	// ended is called with each session that has ended; it must not block.
 	ended func(*session)
@@ -89,7 +89,7 @@ type sessions struct {
 	// order holds entries, the one used last in front.
 	order list.List
 	// held counts the sessions of each principal.
-	held map[holder]int
+	perHolder map[holder]int
 }
 
 // holder is a principal, whatever agents its credentials are bound to.
@@ -100,13 +100,13 @@ type holder struct {
 
 func holderOf(p identity.Principal) holder { return holder{p.Kind, p.Issuer, p.ID} }
 
-type entry struct {
+type sessionEntry struct {
 	session *session
 	used    time.Time
 }
 
 func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
-	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, held: map[holder]int{}}
+	return &sessions{max: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
 }
 
 // add keeps a session and gives it an id that cannot be guessed. It makes room
@@ -116,12 +116,12 @@ func (s *sessions) add(n *session) bool {
 	defer s.mu.Unlock()
 	s.expire()
 	of := holderOf(n.principal)
-	if s.order.Len() >= s.most && !s.evict(of) {
+	if s.order.Len() >= s.max && !s.evict(of) {
 		return false
 	}
-	s.held[of]++
+	s.perHolder[of]++
 	n.id = rand.Text()
-	s.byID[n.id] = s.order.PushFront(&entry{n, time.Now()})
+	s.byID[n.id] = s.order.PushFront(&sessionEntry{n, time.Now()})
 	return true
 }
 
@@ -130,12 +130,12 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 	defer s.mu.Unlock()
 	s.expire()
 	e := s.byID[id]
-	if e == nil || !same(e.Value.(*entry).session.principal, p) {
+	if e == nil || !samePrincipal(e.Value.(*sessionEntry).session.principal, p) {
 		return nil
 	}
 	s.touch(e)
-	n := e.Value.(*entry).session
-	n.heard.Add(1)
+	n := e.Value.(*sessionEntry).session
+	n.received.Add(1)
 	return n
 }
 
@@ -165,7 +165,7 @@ func (s *sessions) remove(n *session) {
 }
 
 func (s *sessions) touch(e *list.Element) {
-	e.Value.(*entry).used = time.Now()
+	e.Value.(*sessionEntry).used = time.Now()
 	s.order.MoveToFront(e)
 }
 
@@ -173,8 +173,8 @@ func (s *sessions) touch(e *list.Element) {
 // of the order move to its front, so that each is looked at once.
 func (s *sessions) expire() {
 	limit := time.Now().Add(-s.idle)
-	for e := s.order.Back(); e != nil && e.Value.(*entry).used.Before(limit); e = s.order.Back() {
-		if e.Value.(*entry).session.busy() {
+	for e := s.order.Back(); e != nil && e.Value.(*sessionEntry).used.Before(limit); e = s.order.Back() {
+		if e.Value.(*sessionEntry).session.busy() {
 			s.touch(e)
 			continue
 		}
@@ -186,15 +186,15 @@ func (s *sessions) expire() {
 // many ends none of others. Where that one's are all busy it gets no more, and for others
 // whichever session was idle longest makes room. False means that none has.
 func (s *sessions) evict(by holder) bool {
-	greedy, most := by, s.held[by]
-	for of, n := range s.held {
+	greedy, most := by, s.perHolder[by]
+	for of, n := range s.perHolder {
 		if n > most {
 			greedy, most = of, n
 		}
 	}
 	var longest *list.Element
 	for e := s.order.Back(); e != nil; e = e.Prev() {
-		n := e.Value.(*entry).session
+		n := e.Value.(*sessionEntry).session
 		if n.busy() {
 			continue
 		}
@@ -214,11 +214,11 @@ func (s *sessions) evict(by holder) bool {
 }
 
 func (s *sessions) drop(e *list.Element) {
-	n := s.order.Remove(e).(*entry).session
+	n := s.order.Remove(e).(*sessionEntry).session
 	delete(s.byID, n.id)
 	of := holderOf(n.principal)
-	if s.held[of]--; s.held[of] == 0 {
-		delete(s.held, of)
+	if s.perHolder[of]--; s.perHolder[of] == 0 {
+		delete(s.perHolder, of)
 	}
 	close(n.ended)
 	n.calls.cancelAll()

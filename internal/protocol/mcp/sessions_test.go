@@ -97,7 +97,7 @@ func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
 		t.Error("it was not the session idle longest that ended")
 	}
 	for i, n := range []*session{first, third} {
-		if !n.attach(&Stream{bell: newBell()}) {
+		if !n.attach(&Stream{wakeup: newSignal()}) {
 			t.Fatalf("session %d takes no stream", i)
 		}
 	}
@@ -123,7 +123,7 @@ func TestCallsEndWithTheirSession(t *testing.T) {
 
 func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
 	n := newSession(principal("a"), newestLegacy, "")
-	first, second := &Stream{bell: newBell()}, &Stream{bell: newBell()}
+	first, second := &Stream{wakeup: newSignal()}, &Stream{wakeup: newSignal()}
 	n.attach(first)
 	n.attach(second)
 	if n.isNewest(first) || !n.isNewest(second) {
@@ -134,9 +134,9 @@ func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
 		t.Error("the first stream did not take over")
 	}
 	for range maxStreams - 1 {
-		n.attach(&Stream{bell: newBell()})
+		n.attach(&Stream{wakeup: newSignal()})
 	}
-	if n.attach(&Stream{bell: newBell()}) {
+	if n.attach(&Stream{wakeup: newSignal()}) {
 		t.Error("there is no end to the streams of a session")
 	}
 }

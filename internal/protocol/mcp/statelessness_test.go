@@ -28,7 +28,7 @@ func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text st
 // capability said before on the same connection is not known to it.
 func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		b.PublishItems(mcptest.Items()...)
 		requests := []string{
 			string(request(11, "tools/list", "")), string(request(12, "resources/list", "")), string(request(13, "prompts/list", "")),
@@ -88,7 +88,7 @@ func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
 
 func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		var heard recorder
 		receive, end := connect(t, s, &heard)
 		const lists = `"notifications":{"toolsListChanged":true}`

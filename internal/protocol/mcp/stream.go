@@ -18,20 +18,20 @@ const maxStreams = 8
 // (2025-11-25 basic/transports, Listening for Messages from the Server). Of
 // several streams of a session the newest carries it.
 type Stream struct {
-	server  *Server
-	session *session
-	bell    bell
-	pulse   heartbeat
+	server    *Server
+	session   *session
+	wakeup    signal
+	heartbeat heartbeat
 
-	mu   sync.Mutex
-	ping []Frame // that is to be sent
-	lost bool    // the client does not answer pings
+	mu           sync.Mutex
+	pendingPing  []Frame // that is to be sent
+	unresponsive bool    // the client does not answer pings
 }
 
 // OpenStream opens a stream for the session of the peer. When the refusal is
 // not [Served], there is no stream. [Stream.Close] must be called in the end.
 func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Refusal) {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return nil, Unavailable
 	}
 	session := s.sessions.find(id, p.Principal)
@@ -39,23 +39,23 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 		s.work.done()
 		return nil, UnknownSession
 	}
-	st := &Stream{server: s, session: session, bell: newBell()}
+	st := &Stream{server: s, session: session, wakeup: newSignal()}
 	if !session.attach(st) {
 		s.work.done()
 		return nil, Unavailable
 	}
-	s.changes.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
-	st.pulse = heartbeat{
-		every: s.options.Ping, heard: &session.heard,
+	s.notifier.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
+	st.heartbeat = heartbeat{
+		every: s.options.Ping, received: &session.received,
 		busy: func() bool { return session.calls.len() > 0 },
-		ping: st.sendPing, lost: st.giveUp,
+		ping: st.sendPing, lost: st.terminate,
 	}
-	st.pulse.start()
+	st.heartbeat.start()
 	return st, Served
 }
 
 // Wake has a value when [Stream.Take] may have something.
-func (st *Stream) Wake() <-chan struct{} { return st.bell }
+func (st *Stream) Wake() <-chan struct{} { return st.wakeup }
 
 // Ended is closed when the session has ended. When [Server.Draining] is closed,
 // nothing more will come either.
@@ -65,35 +65,35 @@ func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
 // false when nobody reads it, since the client does not answer pings.
 func (st *Stream) Take() (frames []Frame, ok bool) {
 	if st.session.isNewest(st) {
-		frames = st.server.changes.take(&st.session.feed).legacyFrames()
+		frames = st.server.notifier.take(&st.session.feed).legacyFrames()
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	frames, st.ping = append(frames, st.ping...), nil
-	return frames, !st.lost
+	frames, st.pendingPing = append(frames, st.pendingPing...), nil
+	return frames, !st.unresponsive
 }
 
 // sendPing has a ping sent, in place of one that was not taken yet.
 func (st *Stream) sendPing(f Frame) {
 	st.mu.Lock()
-	st.ping = []Frame{f}
+	st.pendingPing = []Frame{f}
 	st.mu.Unlock()
-	st.bell.ring()
+	st.wakeup.notify()
 }
 
-func (st *Stream) giveUp() {
+func (st *Stream) terminate() {
 	st.server.options.Logger.Info("a client does not answer pings: its stream ends", "client", st.session.client)
 	st.mu.Lock()
-	st.lost = true
+	st.unresponsive = true
 	st.mu.Unlock()
-	st.bell.ring()
+	st.wakeup.notify()
 }
 
 // Close takes the stream off the session.
 func (st *Stream) Close() {
-	st.pulse.stop()
+	st.heartbeat.stop()
 	st.session.detach(st)
-	st.server.changes.mute(&st.session.feed)
+	st.server.notifier.unlisten(&st.session.feed)
 	st.server.work.done()
 }
 
@@ -105,7 +105,7 @@ func (s *session) attach(st *Stream) bool {
 		return false
 	}
 	s.streams = append(s.streams, st)
-	st.bell.ring()
+	st.wakeup.notify()
 	return true
 }
 
@@ -123,7 +123,7 @@ func (s *session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.streams); n > 0 {
-		s.streams[n-1].bell.ring()
+		s.streams[n-1].wakeup.notify()
 	}
 }
 
@@ -135,18 +135,18 @@ func (s *session) isNewest(st *Stream) bool {
 }
 
 // patientPings is how many pings a peer may leave unanswered.
-const patientPings = 2
+const maxMissedPings = 2
 
 // heartbeat pings a legacy peer while it is idle (2025-11-25
 // basic/utilities/ping), and gives up one that is silent after two pings. A
 // peer is not idle while it sends anything at all, or waits for an answer.
 type heartbeat struct {
 	// fixed at creation
-	every time.Duration
-	heard *atomic.Uint64 // counts what the peer has sent
-	busy  func() bool
-	ping  func(Frame)
-	lost  func()
+	every    time.Duration
+	received *atomic.Uint64 // counts what the peer has sent
+	busy     func() bool
+	ping     func(Frame)
+	lost     func()
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -160,9 +160,9 @@ type heartbeat struct {
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = h.heard.Load()
+	h.last = h.received.Load()
 	if h.every > 0 {
-		h.timer = time.AfterFunc(h.every, h.beat)
+		h.timer = time.AfterFunc(h.every, h.tick)
 	}
 }
 
@@ -177,8 +177,8 @@ func (h *heartbeat) stop() {
 }
 
 // beat looks at the peer once in an interval.
-func (h *heartbeat) beat() {
-	switch ping, lost := h.look(); {
+func (h *heartbeat) tick() {
+	switch ping, lost := h.checkInterval(); {
 	case lost:
 		h.lost()
 	case ping:
@@ -187,15 +187,15 @@ func (h *heartbeat) beat() {
 }
 
 // look judges the interval that ends now, and begins the next.
-func (h *heartbeat) look() (ping, lost bool) {
+func (h *heartbeat) checkInterval() (ping, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopped {
 		return false, false
 	}
-	if heard := h.heard.Load(); heard != h.last || h.busy() {
+	if heard := h.received.Load(); heard != h.last || h.busy() {
 		h.last, h.missed = heard, 0
-	} else if h.missed == patientPings {
+	} else if h.missed == maxMissedPings {
 		h.stopped = true
 		return false, true
 	} else {

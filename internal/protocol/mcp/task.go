@@ -114,13 +114,13 @@ const keyTasks = "io.modelcontextprotocol/tasks"
 // mayUseTasks makes sure that the client has declared the extension.
 func (c *request) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
-		return lacking("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
+		return missingCapability("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
 	}
 	return nil
 }
 
 // taskOf returns who asks, and the task that is meant.
-func (c *request) taskOf() (caller identity.Caller, id string, f *fault) {
+func (c *request) taskParams() (caller identity.Caller, id string, f *fault) {
 	if f = c.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
@@ -145,7 +145,7 @@ func taskFault(caller identity.Caller, e *call.Error) *fault {
 }
 
 func getTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -157,7 +157,7 @@ func getTask(ctx context.Context, c *request) (*result, *fault) {
 }
 
 func updateTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -176,7 +176,7 @@ func updateTask(ctx context.Context, c *request) (*result, *fault) {
 }
 
 func cancelTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -186,7 +186,7 @@ func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-func (c *request) becameTask(r *call.Request, task *Task, revision string) (*result, *fault) {
+func (c *request) taskResult(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &call.Error{
 			Code: call.ExecutionError, Message: "the call goes on as a task, which its client does not know",

@@ -110,7 +110,7 @@ func (c *request) admitLegacy() *fault {
 		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
 	if !(known && c.handler.early) && !c.origin.session.ready.Load() && !c.server.backend.Info().LenientLifecycle {
-		return newFault(codeInvalidRequest, Served, handshakeOpen)
+		return newFault(codeInvalidRequest, Served, errHandshakeOpen)
 	}
 	if !known {
 		return c.unknownMethod()
@@ -121,7 +121,7 @@ func (c *request) admitLegacy() *fault {
 // handshakeOpen is the error of a request that comes between initialize and
 // notifications/initialized. It is a request in good order otherwise: HTTP
 // carries the error with a success, so that clients show its message.
-const handshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
+const errHandshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
 
 func (c *request) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
@@ -130,7 +130,7 @@ func (c *request) unknownMethod() *fault {
 // RefuseVersion returns the reply to a text whose header names a revision that
 // is not served; ok is true when it names one that is, or none (2025-11-25
 // basic/transports, Protocol Version Header).
-func RefuseVersion(h http.Header) (r Reply, ok bool) {
+func CheckVersion(h http.Header) (r Reply, ok bool) {
 	asked := h.Get(headerVersion)
 	if asked == "" || slices.Contains(versions[:], asked) {
 		return Reply{}, true

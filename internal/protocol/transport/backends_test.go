@@ -37,7 +37,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newTaskBackend(b *mcptest.Backend) *taskBackend {
 	b.Publish(append(mcptest.Tools(), tool("task", taskOnly), tool("task_asks", taskOnly))...)
-	return &taskBackend{Backend: b, ask: mcptest.Asking()[0].Run, watcher: func(string) {}}
+	return &taskBackend{Backend: b, ask: mcptest.InputTools()[0].Run, watcher: func(string) {}}
 }
 
 // tool returns a tool without arguments.

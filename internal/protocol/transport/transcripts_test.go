@@ -66,7 +66,7 @@ func play(t *testing.T, kind string, dial func(*testing.T, *mcp.Server) link) {
 		t.Run(name, func(t *testing.T) {
 			p := player{t: t, kind: kind, backend: mcptest.New(mcptest.Tools()...)}
 			p.backend.SetItems(mcptest.Items()...)
-			p.server = mcp.New(p.serve(script), mcp.Options{Quiet: time.Millisecond, PageSize: 5})
+			p.server = mcp.New(p.serve(script), mcp.Options{Debounce: time.Millisecond, PageSize: 5})
 			p.link = dial(t, p.server)
 			p.update = *update && (kind == "http" || script.over == kind)
 			got := p.play(script)
@@ -112,7 +112,7 @@ func (p *player) play(script transcript) transcript {
 		case verb == "publish":
 			p.publish(name)
 		case verb == "touch":
-			p.backend.Touch(name)
+			p.backend.ChangeResources(name)
 		case verb == "finish":
 			p.tasks.finish(name, mcptest.Text("done"))
 		case verb == "break":
@@ -183,8 +183,8 @@ func (p *player) publish(name string) {
 	case "fewer":
 		p.backend.Publish(mcptest.Tools()[:2]...)
 	case "asking":
-		p.backend.Publish(append(mcptest.Tools(), mcptest.Asking()...)...)
-		p.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
+		p.backend.Publish(append(mcptest.Tools(), mcptest.InputTools()...)...)
+		p.backend.PublishItems(append(mcptest.Items(), mcptest.InputItems()...)...)
 	case "blocks":
 		p.backend.Publish(append(mcptest.Tools(), blockTools()...)...)
 		p.backend.PublishItems(append(mcptest.Items(), blockPrompt(p.t))...)

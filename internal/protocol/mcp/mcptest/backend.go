@@ -76,13 +76,13 @@ func (b *Backend) Publish(tools ...Tool) {
 		b.tools = append(b.tools, published{t, entry})
 	}
 	b.mu.Unlock()
-	b.Touch()
+	b.ChangeResources()
 }
 
 // PublishItems replaces all items of other kinds and tells the watchers.
 func (b *Backend) PublishItems(items ...Item) {
 	b.SetItems(items...)
-	b.Touch()
+	b.ChangeResources()
 }
 
 // SetItems replaces all items of other kinds in the present revision.
@@ -94,7 +94,7 @@ func (b *Backend) SetItems(items ...Item) {
 
 // Touch begins a revision in which the contents of the resources have changed,
 // and tells the watchers.
-func (b *Backend) Touch(uris ...string) {
+func (b *Backend) ChangeResources(uris ...string) {
 	b.mu.Lock()
 	b.revision++
 	var watchers []func([]string)
@@ -211,7 +211,7 @@ func (i *Item) answers(r call.Request) bool {
 }
 
 // Serves implements [mcp.Backend].
-func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
+func (b *Backend) CanRead(_ context.Context, c identity.Caller, uri string) bool {
 	run, _ := b.find(call.Request{Kind: call.Resources, Name: uri, Caller: c})
 	return run != nil
 }
@@ -231,6 +231,6 @@ func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 }
 
 // Follow implements [mcp.Backend]: nobody else keeps the resources.
-func (b *Backend) Follow(string) (leave func()) { return func() {} }
+func (b *Backend) WatchResource(string) (leave func()) { return func() {} }
 
 func revisionName(n int) string { return "rev-" + strconv.Itoa(n) }

@@ -18,7 +18,7 @@ type Expected struct {
 	Error, Ping bool
 	// Odd says that there is one only where each text is answered for itself,
 	// since nobody waits for it.
-	Odd bool
+	BadParams bool
 }
 
 var goodID = regexp.MustCompile(`^("|-?[0-9]+$)`)
@@ -44,9 +44,9 @@ func Expect(text []byte, passes bool) Expected {
 	case stringOf(m["jsonrpc"]) != "2.0", badID && !isResponse:
 		return Expected{Reply: true, ID: id, Error: true}
 	case isResponse:
-		return Expected{Reply: true, Error: true, Odd: true}
+		return Expected{Reply: true, Error: true, BadParams: true}
 	case stringOf(m["method"]) == "", !isParams(m["params"]):
-		return Expected{Reply: true, ID: id, Error: true, Odd: id == "" && stringOf(m["method"]) != ""}
+		return Expected{Reply: true, ID: id, Error: true, BadParams: id == "" && stringOf(m["method"]) != ""}
 	}
 	params := string(m["params"])
 	isPing := stringOf(m["method"]) == "ping" && (params == "" || params == "null" || params == "{}")
@@ -100,7 +100,7 @@ func (e Expected) Fits(r Reply) bool {
 
 // Hostile are texts to begin fuzzing with: those of every kind, torn, doubled,
 // and with what readers disagree on.
-func Hostile() []string {
+func FuzzSeeds() []string {
 	return []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, ` { "jsonrpc" : "2.0" , "id" : "a\u0062" , "m\u0065thod" : "ping" , "params" : null } `,
 		`{"jsonrpc":"2\u002e0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,

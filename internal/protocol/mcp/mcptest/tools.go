@@ -244,7 +244,7 @@ const (
 // Asking returns tools that ask their client: for a name; for a name, a text
 // and its roots at once; twice, one after the other; to go elsewhere; and for
 // what it cannot be asked. The state of each is "state of " and its name.
-func Asking() []Tool {
+func InputTools() []Tool {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	sample := call.AskRequest{Key: "capital", Method: "sampling/createMessage", Params: json.RawMessage(capital)}
 	roots := call.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
@@ -260,7 +260,7 @@ func Asking() []Tool {
 }
 
 // AskingItems returns a resource and a prompt that ask for a name.
-func AskingItems() []Item {
+func InputItems() []Item {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	tell := func(before, after string) Run {
 		return func(ctx context.Context, r call.Request) call.Result {

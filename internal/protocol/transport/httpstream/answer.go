@@ -293,7 +293,7 @@ func (a *Answer) within(r mcp.Reply) mcp.Reply {
 	if r.Frame.Len() <= httpguard.Buffered || a.outlet.Take(r.Frame.Len()) {
 		return r
 	}
-	return r.Crowded()
+	return r.WithoutRoom()
 }
 
 // plain answers without a stream. The caller holds mu.
@@ -327,12 +327,12 @@ func (a *Answer) plain(r mcp.Reply) {
 // LateFor returns what ends the response to r while its handler goes on. It is
 // nil where the response only ends with the handler: that of HTTP/2, and one
 // whose writer cannot give its connection away.
-func (a *Answer) LateFor(r *http.Request) mcp.Late {
+func (a *Answer) Detached(r *http.Request) mcp.DetachedResponse {
 	if r.ProtoMajor != 1 || !givesAway(a.w) {
 		return nil
 	}
 	a.body = r.Body
-	return (*late)(a)
+	return (*detachedResponse)(a)
 }
 
 // givesAway reports whether [http.ResponseController.Hijack] may succeed.
@@ -350,12 +350,12 @@ func givesAway(w http.ResponseWriter) bool {
 }
 
 // late is an answer whose handler goes on.
-type late Answer
+type detachedResponse Answer
 
 // Late is [Answer.Finish], and ends the connection, as nobody knows when the
 // handler will end, whether or not the client has read the answer. That of a
 // stream ends with the handler.
-func (l *late) Late(r mcp.Reply) {
+func (l *detachedResponse) Finish(r mcp.Reply) {
 	a := (*Answer)(l)
 	defer httpguard.Leave(a.body)
 	a.mu.Lock()

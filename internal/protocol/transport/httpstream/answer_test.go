@@ -77,7 +77,7 @@ func answers() Options {
 func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
 	ours, theirs := net.Pipe()
 	a := New(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
-	a.LateFor(httptest.NewRequest(http.MethodPost, "/", nil)).Late(mcp.Refuse(mcp.Served, "too late"))
+	a.Detached(httptest.NewRequest(http.MethodPost, "/", nil)).Finish(mcp.Refuse(mcp.Served, "too late"))
 	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the connection is open: %v", err)
 	}
@@ -99,7 +99,7 @@ func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
 		"a writer that gives nothing away":    {httptest.NewRecorder(), first, false},
 		"a writer around another of its kind": {struct{ http.ResponseWriter }{deaf{}}, first, false},
 	} {
-		if late := New(test.w, answers(), func() {}).LateFor(test.r); (late != nil) != test.late {
+		if late := New(test.w, answers(), func() {}).Detached(test.r); (late != nil) != test.late {
 			t.Errorf("%s: the answer may be %v", name, late)
 		}
 	}
@@ -122,7 +122,7 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 		if g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes no room")
 		}
-		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).LateFor(r).Late(mcp.Refuse(mcp.Served, "too late"))
+		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
 		if !g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes room still")
 		}

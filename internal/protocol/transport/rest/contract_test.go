@@ -174,8 +174,8 @@ func (f *fake) Info() mcp.Info                                                  
 func (f *fake) List(_ context.Context, _ call.Kind, c identity.Caller) mcp.List { return f.list(c) }
 func (f *fake) Watch(func([]string)) (stop func())                              { return func() {} }
 func (f *fake) Find(context.Context, identity.Caller, string) *mcp.Entry        { return nil }
-func (f *fake) Follow(string) (leave func())                                    { return func() {} }
-func (f *fake) Serves(context.Context, identity.Caller, string) bool            { return true }
+func (f *fake) WatchResource(string) (leave func())                             { return func() {} }
+func (f *fake) CanRead(context.Context, identity.Caller, string) bool           { return true }
 func (f *fake) Call(_ context.Context, r call.Request) (call.Result, *mcp.Task) {
 	f.got = r
 	if r.Declined != nil {

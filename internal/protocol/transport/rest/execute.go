@@ -66,7 +66,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	request.Caller = caller
 	response, _ := h.backend.Call(r.Context(), request)
 	if response.Err == nil && response.Ask != nil {
-		response.Err = mcp.MayAsk(&request, response.Ask)
+		response.Err = mcp.CheckAsk(&request, response.Ask)
 	}
 	if err := pass.Holds(); err != nil {
 		h.turnAway(w, r, err)

@@ -43,7 +43,7 @@ type Options struct {
 	Limits jsonguard.Limits
 	// Contradicted is told who claims to be another agent than its credential is bound
 	// to. Nil is nobody.
-	Contradicted func(mcp.Contradiction)
+	Contradicted func(mcp.AgentMismatch)
 	// Answers bounds the answers that wait for their clients to read them; nil stands
 	// for no bound.
 	Answers *httpguard.Budget
@@ -144,7 +144,7 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 	var err error
 	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {
 		if h.options.Contradicted != nil {
-			h.options.Contradicted(mcp.Contradiction{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
+			h.options.Contradicted(mcp.AgentMismatch{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
 		}
 		writeError(w, &call.Error{Code: call.PolicyDenied, Message: err.Error()})
 		return false

@@ -130,7 +130,7 @@ func (l *link) post(text string) (int, string) {
 // encoding/json says it deserves, in the response or on the stream, and the
 // ping is answered whatever it was.
 func FuzzMessages(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 	}
 	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
@@ -163,7 +163,7 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("the server said %q", said)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
-		if want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
+		if want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
 			t.Fatalf("the server said %q, want %+v", said, want)
 		}
 	})

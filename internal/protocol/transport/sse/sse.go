@@ -262,7 +262,7 @@ func newOutbox(h *httpguard.Hold, drop func()) *outbox {
 func (o *outbox) put(f mcp.Frame) error {
 	if !o.hold.Take(f.Len()) {
 		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
-			return mcp.ErrCrowded
+			return mcp.ErrQueueFull
 		}
 		o.drop()
 		return errGone

@@ -298,7 +298,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)
-			server := mcp.New(b, mcp.Options{Quiet: time.Millisecond})
+			server := mcp.New(b, mcp.Options{Debounce: time.Millisecond})
 			web := serve(t, server, sse.Options{})
 			changed, steps := make(chan struct{}, 10), make(chan float64, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // reply that encoding/json says it deserves, and the ping gets its own.
 func FuzzLines(f *testing.F) {
 	const limit = 4 << 10
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 		f.Add([]byte(text + "\r"))
 	}
@@ -48,7 +48,7 @@ func FuzzLines(f *testing.F) {
 		var want []mcptest.Expected
 		if len(line) > limit || len(bytes.TrimSpace(line)) > 0 {
 			passes := jsonguard.Check(line, jsonguard.Limits{Bytes: limit}) == nil
-			if e := mcptest.Expect(line, passes); e.Reply && !e.Odd {
+			if e := mcptest.Expect(line, passes); e.Reply && !e.BadParams {
 				want = append(want, e)
 			}
 		}
@@ -75,7 +75,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)
-			server := mcp.New(b, mcp.Options{Quiet: time.Millisecond})
+			server := mcp.New(b, mcp.Options{Debounce: time.Millisecond})
 			clientIn, serverOut := io.Pipe()
 			serverIn, clientOut := io.Pipe()
 			served := make(chan error, 1)

@@ -21,8 +21,8 @@ type instant struct{}
 func (instant) Info() mcp.Info                                            { return mcp.Info{Name: "instant", Version: "1"} }
 func (instant) List(context.Context, call.Kind, identity.Caller) mcp.List { return mcp.List{} }
 func (instant) Watch(func([]string)) func()                               { return func() {} }
-func (instant) Follow(string) (leave func())                              { return func() {} }
-func (instant) Serves(context.Context, identity.Caller, string) bool      { return true }
+func (instant) WatchResource(string) (leave func())                       { return func() {} }
+func (instant) CanRead(context.Context, identity.Caller, string) bool     { return true }
 func (instant) Find(context.Context, identity.Caller, string) *mcp.Entry  { return nil }
 func (instant) Call(context.Context, call.Request) (call.Result, *mcp.Task) {
 	return call.Result{Content: json.RawMessage(`[{"type":"text","text":"3"}]`), Structured: json.RawMessage(`{"sum":3}`)}, nil

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // FuzzPost posts a body with headers. The status and the reply are those that
 // encoding/json and mime say the request deserves.
 func FuzzPost(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text), "application/json", "application/json, text/event-stream", "", "")
 		f.Add([]byte(text), "application/json; charset=utf-8", "*/*", "2026-07-28", "x")
 		f.Add([]byte(text), "text/plain", "text/html;q=0", "newest", "y")
@@ -62,7 +62,7 @@ func FuzzPost(f *testing.F) {
 }
 
 func isServed(version string) bool {
-	_, ok := mcp.RefuseVersion(http.Header{"Mcp-Protocol-Version": {version}})
+	_, ok := mcp.CheckVersion(http.Header{"Mcp-Protocol-Version": {version}})
 	return ok
 }
 

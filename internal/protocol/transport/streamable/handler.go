@@ -128,7 +128,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
 	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
-	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
+	x := mcp.Exchange{Peer: caller.Peer, Session: id, Detached: a.Detached(r)}
 	if accepts.Events {
 		x.Emit = a.Send
 	}
@@ -156,7 +156,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // means that the answer was written. To a modern client, the endpoint takes
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
-	if no, ok := mcp.RefuseVersion(r.Header); !ok {
+	if no, ok := mcp.CheckVersion(r.Header); !ok {
 		httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(no)
 		return caller, "", false
 	}

@@ -38,7 +38,7 @@ func newSite(t *testing.T, o streamable.Options, tools ...mcptest.Tool) *site {
 		tools = mcptest.Tools()
 	}
 	b := mcptest.New(tools...)
-	s := mcp.New(b, mcp.Options{Quiet: time.Millisecond, Limits: jsonguard.Limits{Bytes: 1000}})
+	s := mcp.New(b, mcp.Options{Debounce: time.Millisecond, Limits: jsonguard.Limits{Bytes: 1000}})
 	web := httptest.NewServer(streamable.New(s, o))
 	t.Cleanup(func() {
 		web.CloseClientConnections()

@@ -19,8 +19,8 @@ import (
 func TestTheOfficialClientIsAsked(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
 		t.Run(version, func(t *testing.T) {
-			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
-			s.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
+			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
+			s.backend.PublishItems(append(mcptest.Items(), mcptest.InputItems()...)...)
 			updated := make(chan string, 10)
 			session := connect(t, s, version, updated)
 			defer session.Close()
@@ -106,7 +106,7 @@ func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan 
 	}
 	// A client subscribes, and opens its stream, on its own time.
 	for {
-		s.backend.Touch("test://readme")
+		s.backend.ChangeResources("test://readme")
 		select {
 		case uri := <-updated:
 			if uri != "test://readme" {

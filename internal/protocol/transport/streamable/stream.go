@@ -122,7 +122,7 @@ func (s *stream) finish(r mcp.Reply) {
 	defer s.mu.Unlock()
 	if s.opened && !r.Frame.IsZero() {
 		if c := s.carrier; c != nil && !c.hold.Take(cost(r.Frame)) && !c.hold.Lost() {
-			if r = r.Crowded(); !c.hold.Take(cost(r.Frame)) {
+			if r = r.WithoutRoom(); !c.hold.Take(cost(r.Frame)) {
 				c.drop()
 			}
 		}

@@ -257,7 +257,7 @@ func (c *client) send(f mcp.Frame) error {
 	n := f.Len()
 	if !c.unread.Take(n) {
 		if n > httpguard.Buffered && !c.unread.Lost() {
-			return mcp.ErrCrowded
+			return mcp.ErrQueueFull
 		}
 		httpguard.Abort(c.socket.NetConn())
 		return net.ErrClosed

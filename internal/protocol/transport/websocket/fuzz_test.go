@@ -37,7 +37,7 @@ func connect(t *testing.T, web *httptest.Server) *client.Conn {
 // gets the reply that encoding/json says it deserves, or ends the connection
 // with the code of what is no text.
 func FuzzMessages(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 	}
 	dial, served := onPipes(f, websocket.Options{})
@@ -75,7 +75,7 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("the server said %q", said)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
-		if utf8.Valid(text) && want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) {
+		if utf8.Valid(text) && want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) {
 			t.Fatalf("nothing fits %+v in %q", want, said)
 		}
 	})
@@ -84,7 +84,7 @@ func FuzzMessages(f *testing.F) {
 // FuzzFrames sends bytes in place of frames. The server says nothing but
 // messages, pongs and farewells, and the connection ends.
 func FuzzFrames(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(frame(whole|0x1, text)))
 		f.Add([]byte(frame(0x1, text) + frame(whole|pingFrame, "x") + frame(whole|continuation, text)))
 	}

@@ -47,9 +47,9 @@ func (h *hashes) Watch(fn func([]string)) func() {
 
 func (*hashes) Find(context.Context, identity.Caller, string) *Entry { return nil }
 
-func (*hashes) Follow(string) (leave func()) { return func() {} }
+func (*hashes) WatchResource(string) (leave func()) { return func() {} }
 
-func (*hashes) Serves(_ context.Context, c identity.Caller, uri string) bool {
+func (*hashes) CanRead(_ context.Context, c identity.Caller, uri string) bool {
 	return c.Agent.AgentID == "vip" || uri != "test://secret"
 }
 
@@ -61,32 +61,32 @@ func agent(id string) identity.Caller { return identity.Caller{Agent: identity.A
 // hearer is a feed and what it is a feed of.
 type hearer struct {
 	*feed
-	c    *changes
-	bell bell
+	c    *notifier
+	bell signal
 }
 
 // hear begins to listen for an agent that wants to hear of the lists, and
 // knows the list of tools that is given.
-func hear(t *testing.T, c *changes, id string, lists kindSet, seen string) *hearer {
-	b := newBell()
-	h := &hearer{&feed{wake: b.ring}, c, b}
+func hear(t *testing.T, c *notifier, id string, lists kindSet, seen string) *hearer {
+	b := newSignal()
+	h := &hearer{&feed{wake: b.notify}, c, b}
 	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{call.Tools: seen})
 	return h
 }
 
 // told returns what there is to tell since the last time.
-func (h *hearer) told() news {
+func (h *hearer) told() notices {
 	synctest.Wait()
 	select {
 	case <-h.bell:
 		return h.c.take(h.feed)
 	default:
-		return news{}
+		return notices{}
 	}
 }
 
 // uris returns the names of the topics.
-func (n news) uris() (names []string) {
+func (n notices) uris() (names []string) {
 	for _, t := range n.topics {
 		names = append(names, t.name)
 	}
@@ -102,7 +102,7 @@ const quiet = 20 * time.Millisecond
 func TestThoseAreToldWhoseListChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		everyone, vip := hear(t, c, "x", setOf(call.Tools), ""), hear(t, c, "vip", setOf(call.Tools), "")
 		h.set("vip", "2")
@@ -127,7 +127,7 @@ func TestThoseAreToldWhoseListChanged(t *testing.T) {
 func TestManyChangesAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		f := hear(t, c, "x", setOf(call.Tools), "")
 		for _, hash := range []string{"1", "2", "3", "4"} {
@@ -147,7 +147,7 @@ func TestManyChangesAreToldOnce(t *testing.T) {
 func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		feeds := make([]*hearer, 100)
 		for i := range feeds {
@@ -170,7 +170,7 @@ func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		if f := hear(t, c, "x", setOf(call.Tools), "1"); !told(f) {
 			t.Error("it was not told")
@@ -184,7 +184,7 @@ func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
 func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		f := hear(t, c, "x", setOf(call.Tools), "")
 		h.set("", "2")
 		c.stop()
@@ -200,7 +200,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(call.Prompts), "")
 		h.set("", "2")
@@ -217,7 +217,7 @@ func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
 func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		vip, other := hear(t, c, "vip", 0, ""), hear(t, c, "x", 0, "")
 		for _, l := range []*hearer{vip, other} {
@@ -245,7 +245,7 @@ func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
 }
 
 func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
-	c := watch(&hashes{}, quiet)
+	c := newNotifier(&hashes{}, quiet)
 	defer c.stop()
 	f := &feed{}
 	for i := range maxSubscriptions {
@@ -264,7 +264,7 @@ func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
 func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		wakes := 0
 		f := &feed{wake: func() { wakes++ }}
@@ -288,14 +288,14 @@ type followed struct {
 	log []string
 }
 
-func (f *followed) Follow(uri string) func() {
+func (f *followed) WatchResource(uri string) func() {
 	f.log = append(f.log, "follow "+uri)
 	return func() { f.log = append(f.log, "leave "+uri) }
 }
 
 func TestAResourceIsFollowedWhileAnybodyWantsToHearOfIt(t *testing.T) {
 	b := &followed{}
-	c := watch(b, quiet)
+	c := newNotifier(b, quiet)
 	defer c.stop()
 	first, second := &feed{wake: func() {}}, &feed{wake: func() {}}
 	note, other := topic{name: "test://note"}, topic{name: "test://other"}
