@@ -12,24 +12,23 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// emitter tells a client what a tool tells before its result, as far as the
-// client asked to hear it. It never waits for the client.
+// callNotifier sends the progress and log notifications of a call that the
+// client asked for. It never waits for the client.
 type callNotifier struct {
 	// fixed at creation
 	queue     *sendQueue
 	tool      string
 	requestID string // the request_id of the call
-	token     []byte // the client's progress token; nil when it gave none
+	token     []byte // the client's progress token; nil for none
 	level     int32  // the least severe level to send; 0 for none
-	canClose  bool   // whether the connection can be closed
+	canClose  bool   // whether the client can reconnect
 
 	mu   sync.Mutex
 	sent bool
 	last float64
 }
 
-// emitterOf returns the emitter of a call; nil when nothing of what the tool
-// tells would be sent.
+// newNotifier returns the notifier of a call; nil if it would send nothing.
 func (c *request) newNotifier(ctx context.Context, tool string, level int32) *callNotifier {
 	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
 		return nil
@@ -48,16 +47,16 @@ func (c *request) newNotifier(ctx context.Context, tool string, level int32) *ca
 	return e
 }
 
-// stop drops what comes too late: nothing may follow the answer. It returns
-// when the answer may be sent.
+// stop drops later notifications: nothing may follow the response. After it
+// returns, the response may be sent.
 func (e *callNotifier) stop(logger *slog.Logger) {
 	if dropped := e.queue.end(); dropped > 0 {
-		logger.Info("a client reads too slowly: messages of a call were dropped", "tool", e.tool, "dropped", dropped, "request_id", e.requestID)
+		logger.Info("drop notifications of slow client", "tool", e.tool, "dropped", dropped, "request_id", e.requestID)
 	}
 }
 
 // Progress sends notifications/progress (2026-07-28 basic/patterns/progress).
-// The value must grow with each, so that one which does not is dropped.
+// The value must increase; a value that does not is dropped.
 func (e *callNotifier) Progress(done float64, total *float64, message string) {
 	if len(e.token) == 0 || !finite(done) {
 		return
@@ -96,8 +95,8 @@ func (e *callNotifier) Log(level, message string, fields json.RawMessage) {
 	e.queue.put(notification("notifications/message", b))
 }
 
-// CloseStream closes the connection once what was told before is sent: no
-// message stands for it in the outbox.
+// CloseStream closes the connection after all earlier notifications are sent.
+// An empty frame represents it in the queue.
 func (e *callNotifier) CloseStream() {
 	if e.canClose {
 		e.queue.put(Frame{})
@@ -109,37 +108,37 @@ func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 func appendNumber(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'g', -1, 64) }
 
 const (
-	// maxWaiting and maxWaitingBytes bound what waits for a client that reads
-	// more slowly than a tool tells. What comes on top of it is dropped.
+	// maxQueued and maxQueuedBytes bound the notifications that wait for a slow
+	// client. Further ones are dropped.
 	maxQueued      = 1024
 	maxQueuedBytes = 256 << 10
-	// tailTime is how long what still waits when the call has ended may take:
-	// then the answer is the next that is sent.
+	// drainTimeout is the time for sending queued notifications after the call
+	// has ended. After it, the next frame is the response.
 	drainTimeout = 2 * time.Second
 )
 
-// outbox sends what a tool tells before its result, in order and apart from
-// the tool: putting something in never waits for the client. A goroutine runs
-// only while there is something to send.
+// sendQueue sends the notifications of a call in order, independently of the
+// call: put never waits for the client. A goroutine runs only while there is
+// something to send.
 type sendQueue struct {
 	// fixed at creation
-	ctx  context.Context // that of the request: when it ends, nobody reads any more
+	ctx  context.Context // context of the request; the client is gone when it ends
 	send func(Frame) error
 
 	mu      sync.Mutex
 	pending []Frame
-	bytes   int // of what waits
+	bytes   int // bytes in pending
 	dropped int
 	ended   bool
-	expired bool          // what waits is not worth the wait any more
-	idle    chan struct{} // closed when the goroutine has ended; nil when there is none
+	expired bool          // pending frames are to be dropped
+	idle    chan struct{} // closed when the goroutine ends; nil without one
 }
 
 func newSendQueue(ctx context.Context, send func(Frame) error) *sendQueue {
 	return &sendQueue{ctx: ctx, send: send}
 }
 
-// put has a frame sent, unless too much waits already or the outbox has ended.
+// put queues a frame, unless the queue is full or has ended.
 func (o *sendQueue) put(f Frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +157,7 @@ func (o *sendQueue) put(f Frame) {
 	}
 }
 
-// settle waits until what waits was sent, as long as the tail of a call may take.
+// flush waits until the queued frames are sent, for at most drainTimeout.
 func (o *sendQueue) flush() {
 	o.mu.Lock()
 	idle := o.idle
@@ -174,8 +173,8 @@ func (o *sendQueue) flush() {
 	}
 }
 
-// end takes no more frames, waits until those that wait were sent, and returns
-// how many were dropped. Nothing is sent after it.
+// end accepts no more frames, waits until the queued ones are sent, and returns
+// the number of dropped frames. Nothing is sent after it.
 func (o *sendQueue) end() (dropped int) {
 	o.mu.Lock()
 	o.ended = true
@@ -205,13 +204,13 @@ func (o *sendQueue) run(idle chan<- struct{}) {
 			return
 		}
 		if o.send(f) != nil {
-			// The failure shows again when the answer is sent, or ends the context.
+			// The error occurs again when the response is sent, or ends the context.
 			o.expire()
 		}
 	}
 }
 
-// next takes the frame to send next; false ends the goroutine.
+// next removes the next frame; false ends the goroutine.
 func (o *sendQueue) next() (Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

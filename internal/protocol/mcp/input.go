@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// askWait is how long a call waits that does not say how long.
+// defaultAskTimeout is how long a call waits for its client if it sets no time.
 const defaultAskTimeout = 5 * time.Minute
 
 const (
@@ -19,8 +19,8 @@ const (
 	methodRoots  = "roots/list"
 )
 
-// needsOf returns the capabilities that the requests of an ask take. ok is false if a client
-// can not be asked one of them.
+// requiredBy returns the client capabilities that the requests of an ask need.
+// ok is false if no client supports one of them.
 func requiredBy(a *call.Ask) (needs call.Capabilities, ok bool) {
 	for _, r := range a.Requests {
 		switch r.Method {
@@ -49,9 +49,9 @@ func isURL(r *call.AskRequest) bool {
 
 const keyElicitation = "elicitationId"
 
-// appendRequest appends the members of a request as a revision has them. The id
-// of an elicitation by URL exists in 2025-11-25 alone: there it must be, and is
-// that of the request when the call gives none.
+// appendRequest appends the members of a request in the form of the revision.
+// An elicitationId exists only in 2025-11-25: there URL mode requires it, and
+// it is the id of the request if the call sets none.
 func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	dst = appendText(dst, "method", r.Method)
 	if jsontext.IsNull(r.Params) {
@@ -80,9 +80,9 @@ func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	return append(dst, '}')
 }
 
-// converse has the backend carry out a request, and asks the client in between
-// as often as the call wants it: by requests of its own where the client is a
-// legacy one, and by the result where it is modern.
+// callBackend passes a request to the backend, and asks the client for input as
+// often as the call needs it: a legacy client by requests, a modern client by
+// the result.
 func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result, *Task) {
 	for {
 		response, task := c.server.backend.Call(ctx, *r)
@@ -105,14 +105,14 @@ func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result
 	}
 }
 
-// abandon has the backend take note of a call that was cancelled while its client was
-// asked: it is not gone on with.
+// reportAbandoned reports a cancelled call to the backend if its client was
+// being asked for input. The call does not continue.
 func (c *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
 	r.Resume, r.Declined = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 
-// MayAsk makes sure that a client is asked for nothing that it has not
+// CheckAsk rejects an ask that needs a capability that the client has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
 func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
 	needs, ok := requiredBy(a)
@@ -129,7 +129,7 @@ func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
 }
 
 // ask sends requests to a legacy client, on the stream of its call, and waits
-// until all are answered. What is not answered in the end is cancelled.
+// for all responses. It cancels the requests without a response.
 func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
 	out := &c.origin.session.serverRequests
 	answers := make(chan clientResponse, len(a.Requests))
@@ -172,14 +172,14 @@ func askTimeout(a *call.Ask) time.Duration {
 	return defaultAskTimeout
 }
 
-// cancelAsked tells the client not to answer what is not answered yet
+// cancelUnanswered cancels the requests that the client has not answered yet
 // (2025-11-25 basic/utilities/cancellation).
 func (c *request) cancelUnanswered(out *serverRequests, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue
 		}
-		// A client that is gone need not be told.
+		// Without a client there is nothing to cancel.
 		_ = c.origin.emit(notification("notifications/cancelled",
 			appendText(appendText(nil, "requestId", id), "reason", "the call has ended")))
 	}
@@ -195,8 +195,8 @@ func requestFrame(id string, r *call.AskRequest, version string) Frame {
 	return Frame{head: append(b, '}')}
 }
 
-// resume reads what a modern client answered to an Ask (2026-07-28
-// basic/patterns/mrtr); nil when it answered nothing.
+// resume reads the input responses of a modern client (2026-07-28
+// basic/patterns/mrtr); nil if there are none.
 func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	if c.era != modern || p.responses == nil && p.state == nil {
 		return nil, nil
@@ -204,7 +204,7 @@ func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	var r call.Resume
 	if p.state != nil {
 		var ok bool
-		// No state is empty, and none at all would begin the call anew.
+		// An empty state is invalid, and no state would start the call anew.
 		if r.State, ok = jsontext.Text(p.state); !ok || r.State == "" {
 			return nil, invalidParams("params.requestState must be a string that is not empty")
 		}

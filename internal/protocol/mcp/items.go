@@ -16,7 +16,7 @@ func callTool(ctx context.Context, c *request) (*result, *fault) {
 	return c.invoke(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
 }
 
-// checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
+// checkMirrors compares the Mcp-Param headers with the arguments (2026-07-28
 // basic/transports/streamable-http, Server Behavior for Custom Headers).
 func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
 	h := c.headers()

@@ -10,26 +10,26 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// changes tells feeds that what their callers may see has changed. It starts
-// no goroutine of its own: it works in that of a timer, once for all changes
-// that come within the quiet time.
+// notifier sends change notifications to feeds. It has no permanent goroutine:
+// it runs in the goroutine of a timer, once for all changes within the debounce
+// time.
 type notifier struct {
 	// fixed at creation
 	backend  Backend
 	debounce time.Duration
 	unwatch  func()
 
-	// looking is held while lists are looked at and compared, so that no
-	// listener is set back to an older one.
+	// compareMu is held while lists are read and compared, so that no listener is
+	// reset to an older list.
 	compareMu sync.Mutex
 
 	mu    sync.Mutex
-	feeds map[*feed]struct{} // those that hear of lists
-	// byTopic are those that hear of resources and tasks, touched the URIs of
-	// resources among these that have changed and were not told of yet.
+	feeds map[*feed]struct{} // feeds that are notified of lists
+	// byTopic are the feeds that are notified of resources and tasks. changedURIs
+	// are the changed resources among them that are not notified yet.
 	byTopic     map[topic]map[*feed]struct{}
 	changedURIs map[string]struct{}
-	// leave ends what was begun when the first feed wanted to hear of a resource, by URI.
+	// unwatchByURI ends the backend's watch of a resource, by URI.
 	unwatchByURI map[string]func()
 	timer        *time.Timer
 	pending      bool
@@ -50,8 +50,8 @@ func newNotifier(b Backend, quiet time.Duration) *notifier {
 	return c
 }
 
-// stop ends the watch and waits until no feed is being told. It may be called
-// more than once.
+// stop ends the watch and waits until no notification is in progress. It may be
+// called more than once.
 func (c *notifier) stop() {
 	c.mu.Lock()
 	first := !c.stopped
@@ -67,8 +67,8 @@ func (c *notifier) stop() {
 	c.running.Wait()
 }
 
-// changed is called by the backend after each published state, with the URIs
-// of resources whose contents are others now.
+// changed is called by the backend after each published state, with the URIs of
+// resources whose contents changed.
 func (c *notifier) changed(uris []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,8 +85,8 @@ func (c *notifier) changed(uris []string) {
 	c.timer = time.AfterFunc(c.debounce, c.flush)
 }
 
-// taskChanged is called by the backend after each change of a task, of which
-// those are told at once who want to hear of it.
+// taskChanged is called by the backend after each change of a task. It notifies
+// the feeds of the task at once.
 func (c *notifier) taskChanged(id string) {
 	t := topic{isTask: true, name: id}
 	for _, l := range c.listenersTo(t) {
@@ -94,15 +94,15 @@ func (c *notifier) taskChanged(id string) {
 	}
 }
 
-// tell looks at the lists of each listener anew, and tells of resources those
-// that may read them.
+// flush compares the lists of each listener again, and notifies changed
+// resources to the callers that may read them.
 func (c *notifier) flush() {
 	defer c.running.Done()
 	c.compareMu.Lock()
 	defer c.compareMu.Unlock()
 	listeners, touched := c.takeChanged()
-	// Each listener hears of all its lists at once: two kinds share a notification, which
-	// must not come twice for one change.
+	// Each listener is notified of all its lists at once: two kinds share one
+	// notification, which must not be sent twice for one change.
 	differ := make([]kindSet, len(listeners))
 	for k := range call.Kind(kinds) {
 		c.compareLists(k, listeners, differ)
@@ -119,15 +119,15 @@ func (c *notifier) flush() {
 	}
 }
 
-// listener is a feed with what it wants at the moment.
+// listener is a feed with its present caller and lists.
 type listener struct {
 	feed   *feed
 	caller identity.Caller
 	lists  kindSet
 }
 
-// look adds the kind to what differs for those listeners whose list of it is
-// another than the one they know. One that is not private is that of all.
+// compareLists adds the kind to differ for each listener whose list of it
+// changed. All callers share a list that is not private.
 func (c *notifier) compareLists(k call.Kind, listeners []listener, differ []kindSet) {
 	list := List{Private: true}
 	for i, l := range listeners {
@@ -143,7 +143,7 @@ func (c *notifier) compareLists(k call.Kind, listeners []listener, differ []kind
 	}
 }
 
-// begin lets the next change be seen, and returns what there is to look at.
+// takeChanged allows the next flush and returns what this one must compare.
 func (c *notifier) takeChanged() (listeners []listener, touched []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,8 +168,8 @@ func (c *notifier) listenersTo(t topic) (listeners []listener) {
 	return listeners
 }
 
-// compare reports whether a listener's list is another than the one it knows,
-// and has it know this one.
+// compare reports whether the listener's list differs from the last known one,
+// and stores it.
 func (c *notifier) compare(f *feed, k call.Kind, hash string) (differs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *notifier) compare(f *feed, k call.Kind, hash string) (differs bool) {
 	return known != "" && known != hash
 }
 
-// tellKinds tells a listener that its lists of the kinds have changed.
+// notifyLists notifies a listener that its lists of the kinds have changed.
 func (c *notifier) notifyLists(f *feed, differ kindSet) {
 	if differ == 0 {
 		return
@@ -189,7 +189,8 @@ func (c *notifier) notifyLists(f *feed, differ kindSet) {
 	f.wake()
 }
 
-// update tells a listener that a topic has changed, if it still wants to hear.
+// notifyTopic notifies a listener that a topic has changed, if it is still
+// subscribed.
 func (c *notifier) notifyTopic(f *feed, t topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,10 +201,10 @@ func (c *notifier) notifyTopic(f *feed, t topic) {
 	f.wake()
 }
 
-// listen begins to compare the lists that the caller sees with those the
-// listener knows: seen are the hashes of those its client was given last;
-// where one is empty, the listener knows the present list. A feed that listens
-// already begins anew; each listen is taken back by mute, or all by remove.
+// listen starts comparing the lists that the caller sees. seen are the hashes
+// of the lists that the client received last; an empty hash means the present
+// list. A feed that listens already starts again. unlisten undoes one listen;
+// remove undoes all.
 func (c *notifier) listen(ctx context.Context, f *feed, caller identity.Caller, lists kindSet, seen [kinds]string) {
 	c.mu.Lock()
 	f.caller, f.lists, f.hashes = caller, lists, seen
@@ -226,8 +227,9 @@ func (c *notifier) listen(ctx context.Context, f *feed, caller identity.Caller, 
 	})
 }
 
-// aside does something on a stack of its own: goroutines that wait for as long as
-// their clients stay keep the stack that they once had. It panics as do does.
+// onFreshStack calls do in a new goroutine and waits: a goroutine that lives as
+// long as its client would otherwise keep the grown stack. It panics if do
+// does.
 func onFreshStack(do func()) {
 	failed := make(chan any, 1)
 	go func() {
@@ -239,15 +241,14 @@ func onFreshStack(do func()) {
 	}
 }
 
-// identify tells whose feed it is, before anything is compared for it.
+// setCaller sets the caller of a feed before anything is compared for it.
 func (c *notifier) setCaller(f *feed, caller identity.Caller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f.caller = caller
 }
 
-// mute takes back one listen. What the feed is still to be told stays, and so
-// do the resources it wants to hear of.
+// unlisten undoes one listen. Pending notifications and subscriptions remain.
 func (c *notifier) unlisten(f *feed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +257,8 @@ func (c *notifier) unlisten(f *feed) {
 	}
 }
 
-// subscribe has a feed hear of a topic; false means that it hears of too many.
+// subscribe subscribes a feed to a topic. It returns false if the feed has too
+// many topics.
 func (c *notifier) subscribe(f *feed, t topic) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,14 +282,14 @@ func (c *notifier) subscribe(f *feed, t topic) bool {
 	return true
 }
 
-// unsubscribe takes back a subscribe; one that never was is as good as taken back.
+// unsubscribe undoes subscribe; without a subscription it does nothing.
 func (c *notifier) unsubscribe(f *feed, t topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unsubscribeLocked(f, t)
 }
 
-// forget is unsubscribe for those that hold mu.
+// unsubscribeLocked is unsubscribe for callers that hold mu.
 func (c *notifier) unsubscribeLocked(f *feed, t topic) {
 	delete(f.topics, t)
 	delete(c.byTopic[t], f)
@@ -313,7 +315,7 @@ func (c *notifier) remove(f *feed) {
 	}
 }
 
-// take returns what the feed is to be told, which it is then no more.
+// take returns the pending notifications of the feed and clears them.
 func (c *notifier) take(f *feed) (n notices) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,9 +323,9 @@ func (c *notifier) take(f *feed) (n notices) {
 	return n
 }
 
-// follow sends what the feed is told, as frames, at each ring, until over is
-// closed, and returns nil then. When ctx has ended or send fails, it returns
-// that error.
+// forward sends the pending notifications of the feed, as frames, at each
+// signal. It returns nil when over is closed, and an error when ctx ends or
+// send fails.
 func (c *notifier) forward(ctx context.Context, f *feed, b signal, over <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
 	for {
 		select {

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// listen acknowledges the subscription, sends what changes until the client
-// goes or the server drains, and then answers the request.
+// listen acknowledges the subscription, sends changes until the client
+// disconnects or the server drains, and then answers the request.
 func listen(ctx context.Context, c *request) (*result, *fault) {
 	w, f := c.filterOf(jsontext.Get(c.params, "notifications"))
 	if f != nil {
@@ -29,7 +29,8 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	defer changes.remove(feed)
 	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
 	w.restrict(ctx, c, feed, caller)
-	// What the client asked for, as far as the server has it and the caller may see it.
+	// The client's filter, without what the server lacks or the caller may not
+	// see.
 	if c.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))) != nil {
 		return nil, nil
 	}
@@ -54,14 +55,13 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	return &result{meta: appendValue(nil, keySubscriptionID, c.id)}, nil
 }
 
-// subscriptionMeta returns the member _meta that all of a subscription's
-// notifications carry.
+// subscriptionMeta returns the member _meta of a subscription's notifications.
 func (c *request) subscriptionMeta() []byte {
 	b := append([]byte{}, `"_meta":{`...)
 	return append(appendValue(b, keySubscriptionID, c.id), '}')
 }
 
-// filter is what a modern client subscribes to (2026-07-28
+// subscriptionFilter is what a modern client subscribes to (2026-07-28
 // basic/patterns/subscriptions, Notification Filter; SEP-2663, Task Status
 // Notifications).
 type subscriptionFilter struct {
@@ -69,7 +69,7 @@ type subscriptionFilter struct {
 	uris, tasks names
 }
 
-// listFilters returns the members of a filter that stand for lists, in wire order.
+// listFilters returns the members of a filter for lists, in wire order.
 func listFilters() [3]listFilter {
 	return [...]listFilter{
 		{"toolsListChanged", setOf(call.Tools)},
@@ -83,7 +83,8 @@ type listFilter struct {
 	kinds kindSet
 }
 
-// names are what a client named; given is true if the member exists, even if it is empty.
+// names is a list from a client; present is true if the member exists, even if
+// it is empty.
 type names struct {
 	list    []string
 	present bool
@@ -129,9 +130,9 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 	return n, invalidParams("params.notifications." + name + " must be a list of strings")
 }
 
-// agree has the feed hear of the topics that there are for the caller, and
-// leaves out the others. Of a task it hears at once how it is: it may have
-// ended by now.
+// restrict subscribes the feed to the topics that the caller may see, and
+// removes the others from the filter. It notifies the state of each task at
+// once, because the task may have ended by now.
 func (w *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, caller identity.Caller) {
 	changes := c.server.notifier
 	w.uris.list = slices.DeleteFunc(w.uris.list, func(uri string) bool {
@@ -148,7 +149,7 @@ func (w *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, 
 	})
 }
 
-// object returns the filter as the client wrote it.
+// object returns the filter in the form that clients send.
 func (w *subscriptionFilter) object() []byte {
 	b := []byte{'{'}
 	for _, list := range listFilters() {
@@ -167,7 +168,7 @@ func (n *names) appendTo(dst []byte, name string) []byte {
 	return appendTexts(dst, name, n.list)
 }
 
-// maxSubscriptions bounds the topics that one listener wants to hear of.
+// maxSubscriptions bounds the topics of one listener.
 const maxSubscriptions = 256
 
 // kindSet is a set of kinds.
@@ -184,41 +185,42 @@ func setOf(all ...call.Kind) (s kindSet) {
 	return s
 }
 
-// feed is one listener: a legacy session, or a subscription. What there is to
-// tell it stays with it until it is taken.
+// feed holds the pending notifications of one listener: a legacy session or a
+// subscription.
 type feed struct {
-	// wake is called when there is something to take. It must not block.
+	// wake is called when notifications are pending. It must not block.
 	wake func()
 
 	// guarded by changes.mu
 
 	caller identity.Caller
-	// lists are the kinds whose lists it wants to hear of, topics what else.
+	// lists are the kinds of subscribed lists; topics are the other
+	// subscriptions.
 	lists  kindSet
 	topics map[topic]struct{}
-	// hashes are those of the lists told of last; empty where none is known.
+	// hashes are the hashes of the last notified lists; empty if unknown.
 	hashes [kinds]string
-	// listening counts for how many streams lists are compared.
+	// listening is the number of streams for which lists are compared.
 	listening int
 	ended     bool
 	pending   notices
 }
 
-// topic is a resource, by its URI, or a task, by its id.
+// topic is a resource, by URI, or a task, by id.
 type topic struct {
 	isTask bool
 	name   string
 }
 
-// news is what a listener is to be told.
+// notices are the pending notifications of a listener.
 type notices struct {
 	lists  kindSet
 	topics []topic
 }
 
-// frames returns the notifications that tell the news. meta is the member
-// _meta of their params; empty for none. task makes the frame of a task; zero
-// when there is nothing to tell of it.
+// frames returns the notifications as frames. meta is the member _meta of their
+// params; empty for none. task returns the frame of a task; a zero frame is
+// skipped.
 func (n notices) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 	for _, list := range [...]struct {
 		of     kindSet
@@ -243,10 +245,10 @@ func (n notices) frames(meta []byte, task func(id string) Frame) (frames []Frame
 	return frames
 }
 
-// legacyFrames returns the notifications to a session, which hears of no tasks.
+// legacyFrames returns the notifications for a session, which has no tasks.
 func (n notices) legacyFrames() []Frame { return n.frames(nil, nil) }
 
-// bell wakes one goroutine, once for any number of rings.
+// signal wakes one goroutine, once for any number of calls of notify.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
@@ -258,7 +260,7 @@ func (b signal) notify() {
 	}
 }
 
-// subscribeResource has a legacy session hear of a resource (2025-11-25
+// subscribeResource subscribes a legacy session to a resource (2025-11-25
 // server/resources, Subscriptions).
 func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	uri, f := c.subscribedURI()
