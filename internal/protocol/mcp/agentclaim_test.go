@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestAgentsAreReadFromMessages(t *testing.T) {
+func TestClaimOf_message(t *testing.T) {
 	many := map[string]string{}
 	for i := range identity.MetadataEntries + 1 {
 		many[fmt.Sprint(i)] = ""
@@ -54,7 +54,7 @@ func TestAgentsAreReadFromMessages(t *testing.T) {
 	}
 }
 
-func TestAgentsAreReadFromHeaders(t *testing.T) {
+func TestAgentFromHeaders(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		header http.Header
@@ -76,7 +76,7 @@ func TestAgentsAreReadFromHeaders(t *testing.T) {
 	}
 }
 
-func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
+func TestClaimOf_mergesHeaders(t *testing.T) {
 	body := mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}
 	for _, test := range []struct {
 		name    string
@@ -106,7 +106,7 @@ func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
 	}
 }
 
-func TestAnAgentHasAnIDAndARequest(t *testing.T) {
+func TestAgentClaim_defaults(t *testing.T) {
 	a, b := new(mcp.AgentClaim).Agent(), new(mcp.AgentClaim).Agent()
 	if a.AgentID != identity.AnonymousAgent || len(a.Metadata) != 0 || a.Verified {
 		t.Errorf("the agent is %+v", a)

@@ -48,9 +48,9 @@ func newFixed(tb testing.TB, tools int) *mcp.Server {
 	return s
 }
 
-// TestACallStaysWithinItsBudgetOfAllocations covers everything between the
+// TestCall_allocations covers everything between the
 // transport and the backend, both ways.
-func TestACallStaysWithinItsBudgetOfAllocations(t *testing.T) {
+func TestCall_allocations(t *testing.T) {
 	s := newFixed(t, 1)
 	call, x := request(1, "tools/call", `"name":"tool_0","arguments":{"a":1,"b":2}`), exchange("tools/call", "tool_0")
 	const budget = 24
@@ -66,8 +66,8 @@ func TestACallStaysWithinItsBudgetOfAllocations(t *testing.T) {
 	}
 }
 
-// TestAListCostsTheSameHoweverLongItIs proves that pages are encoded once.
-func TestAListCostsTheSameHoweverLongItIs(t *testing.T) {
+// TestList_allocations proves that pages are encoded once.
+func TestList_allocations(t *testing.T) {
 	list, x := request(1, "tools/list", ""), exchange("tools/list", "")
 	cost := func(tools int) float64 {
 		s := newFixed(t, tools)
@@ -89,7 +89,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func BenchmarkListOfAThousandTools(b *testing.B) {
+func BenchmarkList_1000Tools(b *testing.B) {
 	s := newFixed(b, 1000)
 	list, x := request(1, "tools/list", ""), exchange("tools/list", "")
 	b.ReportAllocs()

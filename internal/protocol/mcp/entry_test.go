@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
+func TestNewEntry_invalid(t *testing.T) {
 	resource := func(change func(*EntryInfo)) error {
 		info := EntryInfo{Kind: call.Resources, Address: "test://a", Name: "a", Size: -1}
 		change(&info)
@@ -44,9 +44,9 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 	}
 }
 
-// TestEmptyListsOfTwoKindsAreNotMixedUp makes sure that lists of the same hash
+// TestPageCache_separatesKinds makes sure that lists of the same hash
 // keep their own pages.
-func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
+func TestPageCache_separatesKinds(t *testing.T) {
 	pages := newPageCache()
 	for k := range call.Kind(kinds) {
 		list := List{Hash: "none"}
@@ -57,8 +57,8 @@ func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
 	}
 }
 
-// TestWhatTheMessageTellsIsNotToldAgain: a model reads each violation once.
-func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
+// TestErrorText_noDuplicates: a model reads each violation once.
+func TestErrorText_noDuplicates(t *testing.T) {
 	violations := []call.Violation{{Path: "/name", Message: "is required"}, {Message: "must be an object"}}
 	for message, want := range map[string]string{
 		"wrong":                    "wrong\n/name: is required\n(arguments): must be an object",
@@ -71,8 +71,8 @@ func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsAsLongAsToldIsNotEarly: a limit frees up by the nanosecond.
-func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
+// TestErrorData_roundsRetryAfterUp: a limit frees up by the nanosecond.
+func TestErrorData_roundsRetryAfterUp(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		time.Nanosecond:               `"retry_after_ms":1}`,
 		time.Second:                   `"retry_after_ms":1000}`,
@@ -84,8 +84,8 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
-func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
+// TestTask_noRetryAfter as the call of the task could be.
+func TestTask_noRetryAfter(t *testing.T) {
 	failed := &call.Error{Code: call.ExecutionError, Message: "overloaded", RetryAfter: time.Second}
 	c := &request{era: modern}
 	_, members := (&Task{Response: &call.Result{Err: failed}}).outcome(c, identity.Caller{})
@@ -97,15 +97,15 @@ func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
 	}
 }
 
-// TestABatchIsNotToBeTriedAgain for one of its requests: others may have succeeded.
-func TestABatchIsNotToBeTriedAgain(t *testing.T) {
+// TestBatch_noRetryAfter for one of its requests: others may have succeeded.
+func TestBatch_noRetryAfter(t *testing.T) {
 	b := &batch{isBatch: true, replies: []Reply{{Frame: Frame{head: []byte("{}")}, RetryAfter: time.Second}}}
 	if joined := b.join(); joined.RetryAfter != 0 || joined.Frame.String() != "[{}]" {
 		t.Errorf("got %s, %s", joined.Frame, joined.RetryAfter)
 	}
 }
 
-func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
+func TestPageCache(t *testing.T) {
 	p := newPageCache()
 	encoded := 0
 	encode := func() []byte {
@@ -129,7 +129,7 @@ func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
 	}
 }
 
-func TestCursorsAreOfNoUseForAnotherList(t *testing.T) {
+func TestCursor_otherList(t *testing.T) {
 	cursor := cursorAt("list", 7)
 	if at, ok := readCursor("list", cursor); at != 7 || !ok {
 		t.Errorf("the cursor stands for %d, %v", at, ok)
@@ -141,7 +141,7 @@ func TestCursorsAreOfNoUseForAnotherList(t *testing.T) {
 	}
 }
 
-func TestAClientsNameIsFitForAnAgent(t *testing.T) {
+func TestClientName(t *testing.T) {
 	for info, want := range map[string]string{
 		`{"name":"n","version":"1"}`:          "n/1",
 		`{"name":"n"}`:                        "n",

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestHeaderValuesStandForWhatTheyEncode(t *testing.T) {
+func TestDecodeHeader(t *testing.T) {
 	for _, test := range []struct {
 		name, value, want string
 		ok                bool
@@ -36,7 +36,7 @@ func TestHeaderValuesStandForWhatTheyEncode(t *testing.T) {
 	}
 }
 
-func TestHeadersAreComparedWithTheBody(t *testing.T) {
+func TestSameValue(t *testing.T) {
 	for _, test := range []struct {
 		name, header, body string
 		want               bool
@@ -65,7 +65,7 @@ func TestHeadersAreComparedWithTheBody(t *testing.T) {
 	}
 }
 
-func TestAnnotatedArgumentsNeedTheirHeaders(t *testing.T) {
+func TestMirror_check(t *testing.T) {
 	mirrors, err := findMirrors([]byte(`{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},
 		"deep":{"type":"object","properties":{"level":{"type":"integer","x-mcp-header":"LEVEL"}}}}}`))
@@ -105,7 +105,7 @@ func TestAnnotatedArgumentsNeedTheirHeaders(t *testing.T) {
 	}
 }
 
-func TestAnnotationsThatClientsWouldRefuseAreRefused(t *testing.T) {
+func TestFindMirrors_invalid(t *testing.T) {
 	property := func(schema string) string { return `{"type":"object","properties":{"p":` + schema + `}}` }
 	for _, test := range []struct{ name, schema, want string }{
 		{"empty", property(`{"type":"string","x-mcp-header":""}`), "rest of a header's name"},
@@ -130,7 +130,7 @@ func TestAnnotationsThatClientsWouldRefuseAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatLooksLikeAnAnnotationIsNone(t *testing.T) {
+func TestFindMirrors_ignoresValues(t *testing.T) {
 	mirrors, err := findMirrors([]byte(`{"type":"object",
 		"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"Real"}},
 		"enum":[{"x-mcp-header":""}],"default":{"x-mcp-header":1}}`))

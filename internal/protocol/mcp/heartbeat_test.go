@@ -44,7 +44,7 @@ func isDone(c *mcp.Conn) bool {
 	}
 }
 
-func TestAnIdleClientIsPingedAndGivenUpAfterTwoMisses(t *testing.T) {
+func TestHeartbeat_idleClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -61,7 +61,7 @@ func TestAnIdleClientIsPingedAndGivenUpAfterTwoMisses(t *testing.T) {
 	})
 }
 
-func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
+func TestHeartbeat_activeClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -77,7 +77,7 @@ func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
 	})
 }
 
-func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
+func TestHeartbeat_runningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -93,7 +93,7 @@ func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
 	})
 }
 
-func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
+func TestHeartbeat_disabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		patient, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
@@ -110,7 +110,7 @@ func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
 	})
 }
 
-func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
+func TestStream_endsWithoutPingResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		peer := mcp.Peer{Principal: identity.Anonymous()}
@@ -146,8 +146,8 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 	})
 }
 
-// TestABatchMayBringAnswers plays a revision that has batches.
-func TestABatchMayBringAnswers(t *testing.T) {
+// TestBatch_responses plays a revision that has batches.
+func TestBatch_responses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		var heard recorder
@@ -186,8 +186,8 @@ func BenchmarkIdleSessions(b *testing.B) {
 	}
 }
 
-// TestAnIdleSessionIsSmall leaves the rest of 32 KiB to the connection.
-func TestAnIdleSessionIsSmall(t *testing.T) {
+// TestSession_idleSize leaves the rest of 32 KiB to the connection.
+func TestSession_idleSize(t *testing.T) {
 	if cost := idleCost(t, 1000, listening); cost > 8<<10 {
 		t.Errorf("an idle session costs %.0f bytes", cost)
 	}
@@ -231,9 +231,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// TestNotificationsAreNeverAnswered: on a connection, and in a batch, also one
+// TestNotification_noResponse: on a connection, and in a batch, also one
 // whose params are wrong is met with silence.
-func TestNotificationsAreNeverAnswered(t *testing.T) {
+func TestNotification_noResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
 		var heard recorder
@@ -256,8 +256,8 @@ func TestNotificationsAreNeverAnswered(t *testing.T) {
 	})
 }
 
-// TestANotificationThatIsRefusedIsToldOverHTTP: there the answer has a status.
-func TestANotificationThatIsRefusedIsToldOverHTTP(t *testing.T) {
+// TestNotification_rejectedOverHTTP: there the answer has a status.
+func TestNotification_rejectedOverHTTP(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	reply := s.Exchange(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x","params":[]}`), exchange("notifications/x", ""))
 	if got := reply.Frame.String(); reply.Refusal != mcp.Malformed || strings.Contains(got, `"id"`) {

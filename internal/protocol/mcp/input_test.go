@@ -85,7 +85,7 @@ func (a *asked) outcome() string {
 	}
 }
 
-func TestAnswersCountInTheSessionThatWasAsked(t *testing.T) {
+func TestAsk_responseOfOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		mine, other := ask(t, s, t.Context(), "ask"), ask(t, s, t.Context(), "ask")
@@ -103,7 +103,7 @@ func TestAnswersCountInTheSessionThatWasAsked(t *testing.T) {
 	})
 }
 
-func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
+func TestAsk_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.InputTools()[0]
 		run := tool.Run
@@ -128,7 +128,7 @@ func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
 	})
 }
 
-func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
+func TestAsk_connectionEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(a *asked, cancel func())
@@ -157,7 +157,7 @@ func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
 	}
 }
 
-func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
+func TestAsk_clientWithoutStream(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 	peer := mcp.Peer{Principal: identity.Anonymous(), Headers: http.Header{}}
 	session := openSession(t.Context(), s, peer)
@@ -167,7 +167,7 @@ func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
+func TestAsk_maxServerRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
@@ -185,9 +185,9 @@ func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
 	})
 }
 
-// TestProgressComesBeforeTheQuestion makes sure that a request does not
+// TestAsk_afterProgress makes sure that a request does not
 // overtake what the call told before.
-func TestProgressComesBeforeTheQuestion(t *testing.T) {
+func TestAsk_afterProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := mcptest.InputTools()[0]
 		run := tool.Run
@@ -214,9 +214,9 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 	})
 }
 
-// TestOnlyClientsThatSayThatTheyCanAreSentTools: the capability to sample is
+// TestAsk_samplingTools: the capability to sample is
 // not the one to sample with tools.
-func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
+func TestAsk_samplingTools(t *testing.T) {
 	for _, params := range []string{`{"messages":[],"maxTokens":1,"tools":[]}`, `{"messages":[],"maxTokens":1,"toolChoice":{"mode":"auto"}}`} {
 		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
@@ -244,9 +244,9 @@ func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 	}
 }
 
-// TestWhoAsksAsksForSomething: a call cannot send its client away with nothing
+// TestAsk_noRequests: a call cannot send its client away with nothing
 // to do.
-func TestWhoAsksAsksForSomething(t *testing.T) {
+func TestAsk_noRequests(t *testing.T) {
 	tool := mcptest.InputTools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return call.Result{Ask: &call.Ask{State: "s"}} }
 	s, _ := newServer(t, mcp.Options{}, tool)
@@ -256,9 +256,9 @@ func TestWhoAsksAsksForSomething(t *testing.T) {
 	}
 }
 
-// TestAllPagesOfAListHaveOneScope: what makes a list private stands on one page
+// TestList_cacheScope: what makes a list private stands on one page
 // and counts on all.
-func TestAllPagesOfAListHaveOneScope(t *testing.T) {
+func TestList_cacheScope(t *testing.T) {
 	hidden := mcptest.Tools()[4]
 	hidden.Visible = func(identity.Caller) bool { return true }
 	for scope, tools := range map[string][]mcptest.Tool{"public": mcptest.Tools()[:5], "private": append(mcptest.Tools()[:4], hidden)} {
@@ -282,9 +282,9 @@ func TestAllPagesOfAListHaveOneScope(t *testing.T) {
 	}
 }
 
-// TestACompletionTellsNothingOfWhatIsHidden: what the caller may not see is
+// TestComplete_hiddenPrompt: what the caller may not see is
 // completed as what there is not.
-func TestACompletionTellsNothingOfWhatIsHidden(t *testing.T) {
+func TestComplete_hiddenPrompt(t *testing.T) {
 	s, b := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	hidden := mcptest.Items()[6]
 	hidden.Visible = func(c identity.Caller) bool { return c.Agent.AgentID == "insider" }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-func TestMessagesAreReadStrictly(t *testing.T) {
+func TestParse_messages(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		code       int // of the fault; 0 for none
@@ -57,7 +57,7 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
+func TestParse_invalidText(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		code       int
@@ -160,7 +160,7 @@ func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string
 // _meta).
 var keyForm = regexp.MustCompile(`\A[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*/[a-zA-Z0-9](?:[a-zA-Z0-9._-]*[a-zA-Z0-9])?\z`)
 
-func TestTheKeysOfMetadataHaveTheFormOfKeys(t *testing.T) {
+func TestMeta_keySyntax(t *testing.T) {
 	for _, key := range []string{keyServerInfo, keySubscriptionID, keyTasks, keyAgent, keyError, keyRevision, keyTimeout} {
 		if !keyForm.MatchString(key) {
 			t.Errorf("%q is no key", key)
@@ -168,7 +168,7 @@ func TestTheKeysOfMetadataHaveTheFormOfKeys(t *testing.T) {
 	}
 }
 
-func TestRawValuesArePutOnOneLine(t *testing.T) {
+func TestAppendRaw_oneLine(t *testing.T) {
 	for value, want := range map[string]string{
 		"{\n \"a\": 1\r\n}": `{"a":1}`,
 		`{"a": "\n"}`:       `{"a": "\n"}`,
@@ -181,9 +181,9 @@ func TestRawValuesArePutOnOneLine(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesCostNoMoreThanTheirSize repeats and nests each construct;
+// TestParse_linearTime repeats and nests each construct;
 // time that grows faster than size would show as a test that does not end.
-func TestLargeMessagesCostNoMoreThanTheirSize(t *testing.T) {
+func TestParse_linearTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

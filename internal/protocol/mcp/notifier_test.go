@@ -99,7 +99,7 @@ func told(h *hearer) bool { return h.told().lists.has(call.Tools) }
 
 const quiet = 20 * time.Millisecond
 
-func TestThoseAreToldWhoseListChanged(t *testing.T) {
+func TestNotifier_changedListOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
 		c := newNotifier(h, quiet)
@@ -124,7 +124,7 @@ func TestThoseAreToldWhoseListChanged(t *testing.T) {
 	})
 }
 
-func TestManyChangesAreToldOnce(t *testing.T) {
+func TestNotifier_debounces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := newNotifier(h, quiet)
@@ -144,7 +144,7 @@ func TestManyChangesAreToldOnce(t *testing.T) {
 	})
 }
 
-func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
+func TestNotifier_sharedListReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := newNotifier(h, quiet)
@@ -167,7 +167,7 @@ func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 	})
 }
 
-func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
+func TestNotifier_olderList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
 		c := newNotifier(h, quiet)
@@ -181,7 +181,7 @@ func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
 	})
 }
 
-func TestNothingIsToldAfterTheEnd(t *testing.T) {
+func TestNotifier_stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
@@ -197,7 +197,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
+func TestNotifier_subscribedKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
@@ -214,7 +214,7 @@ func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
 	})
 }
 
-func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
+func TestNotifier_readableResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
@@ -244,7 +244,7 @@ func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
 	})
 }
 
-func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
+func TestNotifier_maxSubscriptions(t *testing.T) {
 	c := newNotifier(&hashes{}, quiet)
 	defer c.stop()
 	f := &feed{}
@@ -261,7 +261,7 @@ func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
 	}
 }
 
-func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
+func TestNotifier_mergesLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
@@ -293,7 +293,7 @@ func (f *followed) WatchResource(uri string) func() {
 	return func() { f.log = append(f.log, "leave "+uri) }
 }
 
-func TestAResourceIsFollowedWhileAnybodyWantsToHearOfIt(t *testing.T) {
+func TestNotifier_watchesSubscribedResources(t *testing.T) {
 	b := &followed{}
 	c := newNotifier(b, quiet)
 	defer c.stop()

@@ -45,7 +45,7 @@ func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.
 	return time.Since(start)
 }
 
-func TestCallsThatWaitDoSoAllAtOnce(t *testing.T) {
+func TestPump_slowCallsRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := pumped(t, 200, func(int) time.Duration { return time.Second })
 		if took > time.Second+10*time.Millisecond {
@@ -54,9 +54,9 @@ func TestCallsThatWaitDoSoAllAtOnce(t *testing.T) {
 	})
 }
 
-// TestAQuickCallWaitsForNoSlowOne: each slow call holds reading up once, for two
+// TestPump_quickCallsAmongSlowCalls: each slow call holds reading up once, for two
 // milliseconds at most, whatever was there before it.
-func TestAQuickCallWaitsForNoSlowOne(t *testing.T) {
+func TestPump_quickCallsAmongSlowCalls(t *testing.T) {
 	for every := 2; every < 6; every++ {
 		synctest.Test(t, func(t *testing.T) {
 			const calls = 120
@@ -73,8 +73,8 @@ func TestAQuickCallWaitsForNoSlowOne(t *testing.T) {
 	}
 }
 
-// TestWhoHasReadServesWhatIsQuick: no other goroutine is started for it.
-func TestWhoHasReadServesWhatIsQuick(t *testing.T) {
+// TestPump_servesQuickCallsInline: no other goroutine is started for it.
+func TestPump_servesQuickCallsInline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if took := pumped(t, 500, func(int) time.Duration { return 0 }); took != 0 {
 			t.Errorf("calls that take no time took %s", took)

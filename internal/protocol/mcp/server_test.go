@@ -72,7 +72,7 @@ func (r *recorder) all() []string {
 	return r.frames
 }
 
-func TestPagesJoinToTheWholeListAndEndWithIt(t *testing.T) {
+func TestList_pagination(t *testing.T) {
 	tools := mcptest.Tools()[:7]
 	s, b := newServer(t, mcp.Options{PageSize: 3}, tools...)
 	var names []string
@@ -115,7 +115,7 @@ func TestPagesJoinToTheWholeListAndEndWithIt(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithItsClient(t *testing.T) {
+func TestCall_clientDisconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -131,7 +131,7 @@ func TestACallEndsWithItsClient(t *testing.T) {
 	})
 }
 
-func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
+func TestDrain_waitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		slow := mcptest.Tools()[0]
@@ -187,7 +187,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 	})
 }
 
-func TestDrainGivesUpWithItsContext(t *testing.T) {
+func TestDrain_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		working, stop := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ func TestDrainGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-func TestASlowCallHoldsUpNothingElse(t *testing.T) {
+func TestConn_slowCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var heard recorder
@@ -225,7 +225,7 @@ func TestASlowCallHoldsUpNothingElse(t *testing.T) {
 	})
 }
 
-func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
+func TestConn_immediateCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var heard recorder
@@ -241,7 +241,7 @@ func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
 	})
 }
 
-func TestNothingFollowsTheResult(t *testing.T) {
+func TestCallNotifier_afterResult(t *testing.T) {
 	var late call.Emitter
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
@@ -261,7 +261,7 @@ func TestNothingFollowsTheResult(t *testing.T) {
 	}
 }
 
-func TestCallersSeeWhatTheyMaySee(t *testing.T) {
+func TestList_visibility(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	list := func(agent string) string {
 		x := exchange("tools/list", "")
@@ -275,9 +275,9 @@ func TestCallersSeeWhatTheyMaySee(t *testing.T) {
 	}
 }
 
-// TestTheBackendIsAskedForOneTool makes sure that a backend which can find a
+// TestCheckMirrors_findsOneTool makes sure that a backend which can find a
 // tool need not list all of them for the sake of a header.
-func TestTheBackendIsAskedForOneTool(t *testing.T) {
+func TestCheckMirrors_findsOneTool(t *testing.T) {
 	b := &finding{Backend: mcptest.New(mcptest.Tools()...)}
 	s := mcp.New(b, mcp.Options{})
 	defer func() { _ = s.Drain(t.Context()) }()
@@ -302,9 +302,9 @@ func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp
 	return b.Backend.Find(ctx, c, name)
 }
 
-// TestEveryMethodHasItsRequest: whoever adds a method says what a request of it is,
+// TestMethods_haveSampleRequests: whoever adds a method says what a request of it is,
 // and with that what is tested of all methods is tested of it.
-func TestEveryMethodHasItsRequest(t *testing.T) {
+func TestMethods_haveSampleRequests(t *testing.T) {
 	said := map[string][2]bool{}
 	for _, r := range mcptest.Requests() {
 		if _, twice := said[r.Method]; twice {
@@ -317,9 +317,9 @@ func TestEveryMethodHasItsRequest(t *testing.T) {
 	}
 }
 
-// TestReservedCodesKeepTheirMeaning: a script cannot have a modern client
+// TestScriptFault_reservedCodes: a script cannot have a modern client
 // believe that its headers are wrong, or meet a code that nobody has defined.
-func TestReservedCodesKeepTheirMeaning(t *testing.T) {
+func TestScriptFault_reservedCodes(t *testing.T) {
 	for _, test := range []struct {
 		code          int
 		data          string

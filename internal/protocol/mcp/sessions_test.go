@@ -36,7 +36,7 @@ func isOver(n *session) bool {
 	}
 }
 
-func TestSessionsBelongToTheirPrincipal(t *testing.T) {
+func TestSessions_principal(t *testing.T) {
 	s := newSessions(10, time.Hour, func(*session) {})
 	n := open(t, s, "alice")
 	if s.find(n.id, principal("alice")) != n {
@@ -60,7 +60,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	}
 }
 
-func TestSessionsEndWhenIdle(t *testing.T) {
+func TestSessions_expire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(10, time.Hour, func(*session) {})
 		idle, used, busy := open(t, s, "a"), open(t, s, "a"), open(t, s, "a")
@@ -88,7 +88,7 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 	})
 }
 
-func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
+func TestSessions_evictsLongestIdle(t *testing.T) {
 	s := newSessions(2, time.Hour, func(*session) {})
 	first, second := open(t, s, "a"), open(t, s, "a")
 	s.find(first.id, principal("a"))
@@ -106,7 +106,7 @@ func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
 	}
 }
 
-func TestCallsEndWithTheirSession(t *testing.T) {
+func TestSessions_removeCancelsCalls(t *testing.T) {
 	s := newSessions(2, time.Hour, func(*session) {})
 	n := open(t, s, "a")
 	ctx, end, f := n.calls.add(context.Background(), []byte("1"))
@@ -121,7 +121,7 @@ func TestCallsEndWithTheirSession(t *testing.T) {
 	}
 }
 
-func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
+func TestSession_newestStream(t *testing.T) {
 	n := newSession(principal("a"), newestLegacy, "")
 	first, second := &Stream{wakeup: newSignal()}, &Stream{wakeup: newSignal()}
 	n.attach(first)
@@ -141,7 +141,7 @@ func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
 	}
 }
 
-func TestRequestsAreCancelledByID(t *testing.T) {
+func TestInflight_cancelByID(t *testing.T) {
 	for _, test := range []struct {
 		name, id, cancelled string
 		want                bool
@@ -168,7 +168,7 @@ func TestRequestsAreCancelledByID(t *testing.T) {
 	}
 }
 
-func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
+func TestInflight_max(t *testing.T) {
 	var calls inflight
 	for i := range maxInflight {
 		_, end, f := calls.add(context.Background(), appendNumber(nil, float64(i)))
@@ -182,8 +182,8 @@ func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
 	}
 }
 
-// TestWhoOpensManySessionsEndsNoneOfOthers: those that are idle longest are its own.
-func TestWhoOpensManySessionsEndsNoneOfOthers(t *testing.T) {
+// TestSessions_evictsOwnSession: those that are idle longest are its own.
+func TestSessions_evictsOwnSession(t *testing.T) {
 	s := newSessions(10, time.Hour, func(*session) {})
 	first, second := open(t, s, "alice"), open(t, s, "bob")
 	oldest := open(t, s, "mallory")
@@ -204,8 +204,8 @@ func TestWhoOpensManySessionsEndsNoneOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhoseManySessionsAreBusyGetsNoMore, and others still do.
-func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
+// TestSessions_allBusy, and others still do.
+func TestSessions_allBusy(t *testing.T) {
 	s := newSessions(5, time.Hour, func(*session) {})
 	idle := open(t, s, "alice")
 	for range 4 {
@@ -222,9 +222,9 @@ func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARequestIsNoneOfTheNextWithItsID: a request that was left ends
+// TestInflight_endOnce: a request that was left ends
 // once for its client, and once for the goroutine that it held.
-func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
+func TestInflight_endOnce(t *testing.T) {
 	var calls inflight
 	id := []byte(`1`)
 	first, end, f := calls.add(t.Context(), id)

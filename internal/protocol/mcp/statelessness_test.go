@@ -24,9 +24,9 @@ func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text st
 	return receive, func() { conn.End(); conn.Close() }
 }
 
-// TestAModernRequestRestsOnNothingBefore: what a handshake, a log level or a
+// TestModern_stateless: what a handshake, a log level or a
 // capability said before on the same connection is not known to it.
-func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
+func TestModern_stateless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		b.PublishItems(mcptest.Items()...)
@@ -58,9 +58,9 @@ func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
 	})
 }
 
-// TestWhatACallTellsStaysOnItsStream: neither a subscription nor another call
+// TestModern_notificationsStayOnStream: neither a subscription nor another call
 // hears what a call tells.
-func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
+func TestModern_notificationsStayOnStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var listening, calling, silent recorder
@@ -86,7 +86,7 @@ func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
 	})
 }
 
-func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
+func TestModern_serverCancelsSubscriptionsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		var heard recorder
@@ -119,7 +119,7 @@ func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
 
 // The calls of one session are marked alike, those of no two, and the mark is
 // not the id, which would open the session.
-func TestCallsAreMarkedWithTheirSession(t *testing.T) {
+func TestSession_publicID(t *testing.T) {
 	marks := make(chan string, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
@@ -163,7 +163,7 @@ func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 	}
 }
 
-func TestEachRevisionIsAnsweredByItself(t *testing.T) {
+func TestInitialize_revision(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	for asked, want := range map[string]string{
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
@@ -177,8 +177,8 @@ func TestEachRevisionIsAnsweredByItself(t *testing.T) {
 	}
 }
 
-// TestTheIDOfASessionIsVisibleASCII: it travels in a header, and cannot be guessed.
-func TestTheIDOfASessionIsVisibleASCII(t *testing.T) {
+// TestSession_idCharacters: it travels in a header, and cannot be guessed.
+func TestSession_idCharacters(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	known := map[string]bool{}
 	for range 100 {

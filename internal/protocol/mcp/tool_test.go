@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestACapabilityHasAllMembersOfTheRFC(t *testing.T) {
+func TestEntry_capability(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		info mcp.ToolInfo
@@ -44,7 +44,7 @@ func TestACapabilityHasAllMembersOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestAToolThatCannotBeListedIsAnError(t *testing.T) {
+func TestNewTool_invalid(t *testing.T) {
 	object := json.RawMessage(`{"type":"object"}`)
 	for _, test := range []struct {
 		name string

@@ -34,7 +34,7 @@ func chatty(n int, ended chan<- struct{}) mcptest.Tool {
 const callChatty = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"chatty","_meta":{"progressToken":1,` +
 	`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}`
 
-func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+func TestCallNotifier_dropsForSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ended, reads := make(chan struct{}), make(chan struct{})
@@ -73,7 +73,7 @@ func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestAClientThatReadsSlowlyGetsTheAnswerSoonAfterTheCall(t *testing.T) {
+func TestCallNotifier_drainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
 		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
@@ -93,7 +93,7 @@ func TestAClientThatReadsSlowlyGetsTheAnswerSoonAfterTheCall(t *testing.T) {
 	})
 }
 
-func TestNothingMoreIsSentToAClientThatCancelled(t *testing.T) {
+func TestCallNotifier_cancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, reads := make(chan struct{}), make(chan struct{})
 		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
