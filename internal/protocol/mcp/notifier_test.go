@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hashes is a backend that lists nothing but hashes: that of the agent, if it
-// has one, or else that of everyone.
+// hashes is a backend whose lists have only a hash: the hash for the agent, or
+// else the hash for everyone.
 type hashes struct {
 	mu      sync.Mutex
 	byAgent map[string]string
@@ -58,15 +58,15 @@ func (*hashes) Call(context.Context, call.Request) (r call.Result, t *Task) { re
 
 func agent(id string) identity.Caller { return identity.Caller{Agent: identity.Agent{AgentID: id}} }
 
-// hearer is a feed and what it is a feed of.
+// hearer is a feed with the agent that it belongs to.
 type hearer struct {
 	*feed
 	c    *notifier
 	bell signal
 }
 
-// hear begins to listen for an agent that wants to hear of the lists, and
-// knows the list of tools that is given.
+// hear starts listening for an agent's lists of the kinds. seen is the hash of
+// the last known list of tools.
 func hear(t *testing.T, c *notifier, id string, lists kindSet, seen string) *hearer {
 	b := newSignal()
 	h := &hearer{&feed{wake: b.notify}, c, b}
@@ -74,7 +74,7 @@ func hear(t *testing.T, c *notifier, id string, lists kindSet, seen string) *hea
 	return h
 }
 
-// told returns what there is to tell since the last time.
+// told returns the notices since the last call.
 func (h *hearer) told() notices {
 	synctest.Wait()
 	select {
@@ -93,8 +93,8 @@ func (n notices) uris() (names []string) {
 	return names
 }
 
-// told reports whether the feed was told of a change of the tools since the
-// last time.
+// told reports whether the feed was notified of a change of the tools since the
+// last call.
 func told(h *hearer) bool { return h.told().lists.has(call.Tools) }
 
 const quiet = 20 * time.Millisecond
@@ -108,18 +108,18 @@ func TestNotifier_changedListOnly(t *testing.T) {
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if !told(vip) || told(everyone) {
-			t.Error("a change for one was not told to that one alone")
+			t.Error("the change was not notified to the affected listener alone")
 		}
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if told(vip) || told(everyone) {
-			t.Error("what is no change was told")
+			t.Error("an unchanged list was notified")
 		}
 		c.remove(vip.feed)
 		h.set("vip", "3")
 		time.Sleep(quiet)
 		if told(vip) {
-			t.Error("one that listens no more was told")
+			t.Error("a listener was notified after unlisten")
 		}
 	})
 }
@@ -136,10 +136,10 @@ func TestNotifier_debounces(t *testing.T) {
 		}
 		time.Sleep(quiet)
 		if !told(f) || told(f) {
-			t.Error("the changes were not told once")
+			t.Error("the changes were not notified exactly once")
 		}
 		if h.lists > 3 {
-			t.Errorf("the list was looked at %d times", h.lists)
+			t.Errorf("the list was read %d times", h.lists)
 		}
 	})
 }
@@ -158,11 +158,11 @@ func TestNotifier_sharedListReadOnce(t *testing.T) {
 		time.Sleep(quiet)
 		for _, f := range feeds {
 			if !told(f) {
-				t.Fatal("a feed was not told")
+				t.Fatal("a feed was not notified")
 			}
 		}
 		if h.lists != 1 {
-			t.Errorf("the list was looked at %d times", h.lists)
+			t.Errorf("the list was read %d times", h.lists)
 		}
 	})
 }
@@ -173,10 +173,10 @@ func TestNotifier_olderList(t *testing.T) {
 		c := newNotifier(h, quiet)
 		defer c.stop()
 		if f := hear(t, c, "x", setOf(call.Tools), "1"); !told(f) {
-			t.Error("it was not told")
+			t.Error("the listener with an older list was not notified")
 		}
 		if f := hear(t, c, "x", setOf(call.Tools), "2"); told(f) {
-			t.Error("one that knows the list was told")
+			t.Error("the listener with the present list was notified")
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestNotifier_stopped(t *testing.T) {
 		h.set("", "3")
 		time.Sleep(2 * quiet)
 		if told(f) {
-			t.Error("it was told")
+			t.Error("notified after stop")
 		}
 	})
 }
@@ -206,10 +206,10 @@ func TestNotifier_subscribedKinds(t *testing.T) {
 		h.set("", "2")
 		time.Sleep(quiet)
 		if got := all.told().lists; got != everyKind {
-			t.Errorf("the one that wants all heard of %b", got)
+			t.Errorf("the listener to all kinds got %b", got)
 		}
 		if got := prompts.told().lists; got != setOf(call.Prompts) {
-			t.Errorf("the one that wants prompts heard of %b", got)
+			t.Errorf("the listener to prompts got %b", got)
 		}
 	})
 }
@@ -229,17 +229,17 @@ func TestNotifier_readableResources(t *testing.T) {
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
 		if got := vip.told().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
-			t.Errorf("the one that may read both heard of %q", got)
+			t.Errorf("the caller that may read both got %q", got)
 		}
 		if got := other.told().uris(); !slices.Equal(got, []string{"test://a"}) {
-			t.Errorf("the other heard of %q", got)
+			t.Errorf("the other caller got %q", got)
 		}
 		c.unsubscribe(vip.feed, topic{name: "test://a"})
 		c.remove(other.feed)
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
 		if len(vip.told().uris())+len(other.told().uris()) > 0 || len(c.byTopic) != 1 {
-			t.Error("one that listens no more was told")
+			t.Error("a listener was notified after unsubscribe")
 		}
 	})
 }
@@ -250,14 +250,14 @@ func TestNotifier_maxSubscriptions(t *testing.T) {
 	f := &feed{}
 	for i := range maxSubscriptions {
 		if !c.subscribe(f, topic{name: strconv.Itoa(i)}) {
-			t.Fatalf("subscription %d was refused", i)
+			t.Fatalf("subscription %d was rejected", i)
 		}
 	}
 	if !c.subscribe(f, topic{name: "0"}) || c.subscribe(f, topic{name: "more"}) {
-		t.Error("the bound is another")
+		t.Error("one subscription over the limit was accepted")
 	}
 	if c.remove(f); len(c.byTopic) > 0 || !c.subscribe(f, topic{name: "late"}) || len(c.byTopic) > 0 {
-		t.Error("an ended feed is kept")
+		t.Error("an ended feed is stored")
 	}
 }
 
@@ -273,16 +273,16 @@ func TestNotifier_mergesLists(t *testing.T) {
 		time.Sleep(quiet)
 		synctest.Wait()
 		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 1 {
-			t.Errorf("it was woken %d times and told of the lists %b; want once, and both", wakes, got)
+			t.Errorf("woken %d times for the lists %b; want once, for both", wakes, got)
 		}
 		c.listen(t.Context(), f, agent("x"), setOf(call.Resources, call.Templates), [kinds]string{call.Resources: "1", call.Templates: "1"})
 		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 2 {
-			t.Errorf("one that came back was woken %d times and told of the lists %b; want once more, and both", wakes, got)
+			t.Errorf("the returning listener was woken %d times for the lists %b; want once more, for both", wakes, got)
 		}
 	})
 }
 
-// followed is a backend that notes what it is asked to follow.
+// followed is a backend that records the watched resources.
 type followed struct {
 	hashes
 	log []string
@@ -308,7 +308,7 @@ func TestNotifier_watchesSubscribedResources(t *testing.T) {
 	c.unsubscribe(first, note)
 	c.remove(second)
 	c.subscribe(first, note)
-	slices.Sort(b.log[2:4]) // a feed forgets in any order
+	slices.Sort(b.log[2:4]) // a feed removes its topics in any order
 	want := []string{"follow test://note", "follow test://other", "leave test://note", "leave test://other", "follow test://note"}
 	if !slices.Equal(b.log, want) {
 		t.Errorf("got %q, want %q", b.log, want)

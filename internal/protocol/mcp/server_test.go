@@ -22,7 +22,7 @@ import (
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// exchange returns what comes with a modern message over HTTP.
+// exchange returns the exchange of a modern HTTP request.
 func exchange(method, name string) mcp.Exchange {
 	h := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method}}
 	if name != "" {
@@ -47,13 +47,13 @@ func newServer(t *testing.T, o mcp.Options, tools ...mcptest.Tool) (*mcp.Server,
 			t.Error(err)
 		}
 		if n := b.Watchers(); n != 0 {
-			t.Errorf("%d watchers are left", n)
+			t.Errorf("%d watchers remain", n)
 		}
 	})
 	return s, b
 }
 
-// recorder keeps the frames that are sent to it.
+// recorder records the frames that are sent to it.
 type recorder struct {
 	mu     sync.Mutex
 	frames []string
@@ -111,7 +111,7 @@ func TestList_pagination(t *testing.T) {
 	b.Publish(tools[1:]...)
 	reply := s.Exchange(t.Context(), request(9, "tools/list", fmt.Sprintf(`"cursor":%q`, cursor)), exchange("tools/list", ""))
 	if !strings.Contains(reply.Frame.String(), `"code":-32602`) {
-		t.Errorf("the cursor of another list was answered with %s", reply.Frame)
+		t.Errorf("reply to the cursor of another list: %s", reply.Frame)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestCall_clientDisconnects(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if reply := <-done; !strings.Contains(reply.Frame.String(), "TIMEOUT") {
-			t.Errorf("the reply is %s", reply.Frame)
+			t.Errorf("reply = %s", reply.Frame)
 		}
 	})
 }
@@ -156,17 +156,17 @@ func TestDrain_waitsForCalls(t *testing.T) {
 		synctest.Wait()
 		refused := s.Exchange(t.Context(), request(4, "tools/list", ""), exchange("tools/list", ""))
 		if refused.Refusal != mcp.Unavailable {
-			t.Errorf("a new request was answered with %s", refused.Frame)
+			t.Errorf("reply to a new request: %s", refused.Frame)
 		}
 		conn.Receive(t.Context(), request(5, "tools/list", ""), nil)
 		if s.Connect(mcp.Peer{}, heard.send) != nil {
-			t.Error("a new client was taken on")
+			t.Error("a new client was accepted")
 		}
 		select {
 		case <-conn.Done():
-			t.Error("the connection is done though a call is under way")
+			t.Error("the connection is done while a call is running")
 		case err := <-drained:
-			t.Errorf("drained though calls are under way: %v", err)
+			t.Errorf("drained while calls are running: %v", err)
 		default:
 		}
 
@@ -177,7 +177,7 @@ func TestDrain_waitsForCalls(t *testing.T) {
 			t.Error(err)
 		}
 		if reply := <-answered; !strings.Contains(reply.Frame.String(), "finished") {
-			t.Errorf("the call under way was answered with %s", reply.Frame)
+			t.Errorf("reply to the running call: %s", reply.Frame)
 		}
 		for i, want := range []string{`acknowledged`, `"requestId":2`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
 			if got := heard.all(); i >= len(got) || !strings.Contains(got[i], want) {
@@ -200,7 +200,7 @@ func TestDrain_contextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the error is %v", err)
+			t.Errorf("error = %v", err)
 		}
 		stop()
 		<-done
@@ -218,7 +218,7 @@ func TestConn_slowCall(t *testing.T) {
 		conn.Receive(ctx, request(3, "tools/call", `"name":"hello"`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 2 || !strings.Contains(got[0], `"id":2`) || !strings.Contains(got[1], `"id":3`) {
-			t.Errorf("the answers are %q", got)
+			t.Errorf("replies = %q", got)
 		}
 		cancel()
 		conn.Close()
@@ -236,7 +236,7 @@ func TestConn_immediateCancellation(t *testing.T) {
 		}
 		conn.Close()
 		if got := heard.all(); len(got) != 0 {
-			t.Errorf("cancelled calls were answered: %q", got)
+			t.Errorf("cancelled calls have responses: %q", got)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestCallNotifier_afterResult(t *testing.T) {
 	late.Progress(1, nil, "")
 	late.Log("info", "too late", nil)
 	if got := heard.all(); len(got) != 0 {
-		t.Errorf("it was sent: %q", got)
+		t.Errorf("sent after the result: %q", got)
 	}
 }
 
@@ -275,8 +275,8 @@ func TestList_visibility(t *testing.T) {
 	}
 }
 
-// TestCheckMirrors_findsOneTool makes sure that a backend which can find a
-// tool need not list all of them for the sake of a header.
+// TestCheckMirrors_findsOneTool checks that the backend need not list all tools
+// to check a header.
 func TestCheckMirrors_findsOneTool(t *testing.T) {
 	b := &finding{Backend: mcptest.New(mcptest.Tools()...)}
 	s := mcp.New(b, mcp.Options{})
@@ -302,8 +302,8 @@ func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp
 	return b.Backend.Find(ctx, c, name)
 }
 
-// TestMethods_haveSampleRequests: whoever adds a method says what a request of it is,
-// and with that what is tested of all methods is tested of it.
+// TestMethods_haveSampleRequests makes sure that tests over all methods cover a
+// new method.
 func TestMethods_haveSampleRequests(t *testing.T) {
 	said := map[string][2]bool{}
 	for _, r := range mcptest.Requests() {
@@ -317,8 +317,8 @@ func TestMethods_haveSampleRequests(t *testing.T) {
 	}
 }
 
-// TestScriptFault_reservedCodes: a script cannot have a modern client
-// believe that its headers are wrong, or meet a code that nobody has defined.
+// TestScriptFault_reservedCodes: a script cannot report wrong headers to a
+// modern client, or use an undefined reserved code.
 func TestScriptFault_reservedCodes(t *testing.T) {
 	for _, test := range []struct {
 		code          int

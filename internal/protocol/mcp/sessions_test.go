@@ -22,7 +22,7 @@ func open(t *testing.T, s *sessions, p string) *session {
 	t.Helper()
 	n := newSession(principal(p), newestLegacy, "")
 	if !s.add(n) {
-		t.Fatal("there is no room for the session")
+		t.Fatal("the session was rejected")
 	}
 	return n
 }
@@ -43,20 +43,20 @@ func TestSessions_principal(t *testing.T) {
 		t.Error("the session is not found by its principal")
 	}
 	if s.find(n.id, principal("bob")) != nil {
-		t.Error("the session is found by another principal")
+		t.Error("another principal found the session")
 	}
 	other := principal("alice")
 	other.Issuer = "https://elsewhere"
 	if s.find(n.id, other) != nil {
-		t.Error("the session is found by a principal of another issuer")
+		t.Error("a principal of another issuer found the session")
 	}
 	bound := principal("alice")
 	bound.Agent = "bot"
 	if s.find(n.id, bound) != nil {
-		t.Error("the session is found by a credential that is bound to an agent")
+		t.Error("a credential bound to an agent found the session")
 	}
 	if s.find("made up", principal("alice")) != nil {
-		t.Error("a session is found that there is not")
+		t.Error("an unknown session was found")
 	}
 }
 
@@ -72,18 +72,18 @@ func TestSessions_expire(t *testing.T) {
 		s.find(used.id, principal("a"))
 		time.Sleep(40 * time.Minute)
 		if s.find(idle.id, principal("a")) != nil || !isOver(idle) {
-			t.Error("the idle session lives on")
+			t.Error("the idle session did not end")
 		}
 		if s.find(used.id, principal("a")) == nil || isOver(used) {
-			t.Error("the session that was used has ended")
+			t.Error("the used session ended")
 		}
 		if isOver(busy) {
-			t.Error("the session with a call under way has ended")
+			t.Error("the session with a running call ended")
 		}
 		end()
 		time.Sleep(2 * time.Hour)
 		if s.find(busy.id, principal("a")) != nil {
-			t.Error("the session lives on though its call has ended")
+			t.Error("the session did not end after its call")
 		}
 	})
 }
@@ -94,15 +94,15 @@ func TestSessions_evictsLongestIdle(t *testing.T) {
 	s.find(first.id, principal("a"))
 	third := open(t, s, "a")
 	if !isOver(second) || isOver(first) || isOver(third) {
-		t.Error("it was not the session idle longest that ended")
+		t.Error("the evicted session was not idle longest")
 	}
 	for i, n := range []*session{first, third} {
 		if !n.attach(&Stream{wakeup: newSignal()}) {
-			t.Fatalf("session %d takes no stream", i)
+			t.Fatalf("session %d accepts no stream", i)
 		}
 	}
 	if s.add(newSession(principal("a"), newestLegacy, "")) {
-		t.Error("there was room though all sessions are busy")
+		t.Error("a session was added while all are busy")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestSessions_removeCancelsCalls(t *testing.T) {
 	s.remove(n)
 	s.remove(n)
 	if context.Cause(ctx) != ErrSessionEnded {
-		t.Errorf("the call goes on: %v", context.Cause(ctx))
+		t.Errorf("the call was not cancelled: %v", context.Cause(ctx))
 	}
 }
 
@@ -127,7 +127,7 @@ func TestSession_newestStream(t *testing.T) {
 	n.attach(first)
 	n.attach(second)
 	if n.isNewest(first) || !n.isNewest(second) {
-		t.Error("it is not the second stream")
+		t.Error("the newest stream is not the second")
 	}
 	n.detach(second)
 	if !n.isNewest(first) {
@@ -137,7 +137,7 @@ func TestSession_newestStream(t *testing.T) {
 		n.attach(&Stream{wakeup: newSignal()})
 	}
 	if n.attach(&Stream{wakeup: newSignal()}) {
-		t.Error("there is no end to the streams of a session")
+		t.Error("a session accepts too many streams")
 	}
 }
 
@@ -146,12 +146,12 @@ func TestInflight_cancelByID(t *testing.T) {
 		name, id, cancelled string
 		want                bool
 	}{
-		{"the same number", `1`, `1`, true},
-		{"the same text", `"a"`, `"a"`, true},
-		{"the same text, escaped", `"\u0061"`, `"a"`, true},
-		{"a number is no text", `1`, `"1"`, false},
-		{"a text is no number", `"1"`, `1`, false},
-		{"a quote alone", `"\""`, `""`, false},
+		{"same number", `1`, `1`, true},
+		{"same text", `"a"`, `"a"`, true},
+		{"escaped text", `"\u0061"`, `"a"`, true},
+		{"number and text", `1`, `"1"`, false},
+		{"text and number", `"1"`, `1`, false},
+		{"single quote", `"\""`, `""`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var calls inflight
@@ -178,11 +178,11 @@ func TestInflight_max(t *testing.T) {
 		defer end()
 	}
 	if _, _, f := calls.add(context.Background(), []byte("-1")); f == nil || f.refusal != Unavailable {
-		t.Errorf("the fault is %v", f)
+		t.Errorf("fault = %v", f)
 	}
 }
 
-// TestSessions_evictsOwnSession: those that are idle longest are its own.
+// TestSessions_evictsOwnSession: the evicted sessions are the principal's own.
 func TestSessions_evictsOwnSession(t *testing.T) {
 	s := newSessions(10, time.Hour, func(*session) {})
 	first, second := open(t, s, "alice"), open(t, s, "bob")
@@ -190,21 +190,22 @@ func TestSessions_evictsOwnSession(t *testing.T) {
 	bound := newSession(principal("mallory"), newestLegacy, "")
 	bound.principal.Agent = "bot"
 	if !s.add(bound) {
-		t.Fatal("there is no room")
+		t.Fatal("the session was rejected")
 	}
 	for range 20 {
 		open(t, s, "mallory")
 	}
 	if isOver(first) || isOver(second) || !isOver(oldest) || !isOver(bound) {
-		t.Error("who has few sessions has lost one, or who has many keeps what it used longest ago")
+		t.Error("a session of the small holder ended, or the oldest one of the large holder did not")
 	}
 	third := open(t, s, "carol")
 	if isOver(first) || isOver(second) || isOver(third) || s.len() != 10 {
-		t.Errorf("of %d sessions those of others made room for carol's", s.len())
+		t.Errorf("with %d sessions, a session of another principal was evicted for carol", s.len())
 	}
 }
 
-// TestSessions_allBusy, and others still do.
+// TestSessions_allBusy: the principal gets no more sessions; other principals
+// do.
 func TestSessions_allBusy(t *testing.T) {
 	s := newSessions(5, time.Hour, func(*session) {})
 	idle := open(t, s, "alice")
@@ -214,16 +215,17 @@ func TestSessions_allBusy(t *testing.T) {
 		}
 	}
 	if s.add(newSession(principal("mallory"), newestLegacy, "")) || isOver(idle) {
-		t.Error("who has most sessions, all busy, got another")
+		t.Error("the principal with most sessions, all busy, got another")
 	}
 	open(t, s, "bob")
 	if !isOver(idle) || s.len() != 5 {
-		t.Error("the session that is idle did not make room for another principal's")
+		t.Error("the idle session was not evicted for another principal")
 	}
 }
 
-// TestInflight_endOnce: a request that was left ends
-// once for its client, and once for the goroutine that it held.
+// TestInflight_endOnce: the end function of a detached request runs twice, once
+// for its client and once for its goroutine. It must not end a later request
+// with the same id.
 func TestInflight_endOnce(t *testing.T) {
 	var calls inflight
 	id := []byte(`1`)
@@ -232,7 +234,7 @@ func TestInflight_endOnce(t *testing.T) {
 		t.Fatal(f)
 	}
 	if _, _, f := calls.add(t.Context(), id); f == nil {
-		t.Error("two requests with one id are under way")
+		t.Error("two requests with one id are running")
 	}
 	end()
 	second, _, f := calls.add(t.Context(), id)
@@ -246,6 +248,6 @@ func TestInflight_endOnce(t *testing.T) {
 	calls.cancel(id, []byte(`"enough"`))
 	cause := context.Cause(second)
 	if c, ok := errors.AsType[*Cancelled](cause); !ok || c.Reason != "enough" || strings.Contains(cause.Error(), "enough") {
-		t.Errorf("the second cannot be cancelled: %v", cause)
+		t.Errorf("the second request was not cancelled: %v", cause)
 	}
 }
