@@ -126,7 +126,7 @@ func (a *access) judge(status engine.Status) engine.Status {
 
 // barred returns the blocks whose files of keys cannot be read as they are now.
 func (a *access) barred(blocks []engine.Auth) (found diag.List) {
-	wrong := a.roster.Wrong()
+	wrong := a.roster.KeyFileErrors()
 	for _, b := range blocks {
 		if b.Keys != nil && wrong[b.Keys.File] != nil {
 			found = append(found, notApplied(b, wrong[b.Keys.File].Error()))

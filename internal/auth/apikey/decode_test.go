@@ -38,7 +38,7 @@ func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
 		{"nested", strings.Repeat("[", 100_000), "line 1: read JSON: "},
 	} {
 		_, err := Decode([]byte(row.text))
-		var broken *BrokenError
+		var broken *FileError
 		switch {
 		case !errors.As(err, &broken):
 			t.Errorf("%s: %v", row.name, err)
@@ -52,7 +52,7 @@ func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
 
 func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
 	k, other := New(), New()
-	ring := newRing([]Record{NewRecord(k, known()), NewRecord(other, known())})
+	ring := newKeySet([]Record{NewRecord(k, known()), NewRecord(other, known())})
 	revoked := ring.Records()[0]
 	revoked.Revoked = noon
 	text, err := encodeAll([]Record{revoked})
@@ -60,7 +60,7 @@ func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Decode(append(text, "half a li"...))
-	var broken *BrokenError
+	var broken *FileError
 	if !errors.As(err, &broken) {
 		t.Fatal(err)
 	}

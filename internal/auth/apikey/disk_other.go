@@ -18,12 +18,12 @@ func checkOwner(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// lockPatience is how long a change waits for another.
-const lockPatience = 10 * time.Second
+// lockTimeout is how long a change waits for another.
+const lockTimeout = 10 * time.Second
 
 // lock waits until nobody else has made the lock file.
 func lock(path string) (unlock func(), err error) {
-	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(lockTimeout); ; time.Sleep(10 * time.Millisecond) {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err == nil {
 			_ = f.Close()
@@ -35,5 +35,5 @@ func lock(path string) (unlock func(), err error) {
 	}
 }
 
-// giveAway does nothing: who owns a file is for the access list of its folder.
-func giveAway(*os.File, string) error { return nil }
+// chownLikeTarget does nothing: who owns a file is for the access list of its folder.
+func chownLikeTarget(*os.File, string) error { return nil }

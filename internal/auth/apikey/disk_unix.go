@@ -55,7 +55,7 @@ func openLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := giveAway(f, strings.TrimSuffix(path, lockSuffix)); err != nil {
+	if err := chownLikeTarget(f, strings.TrimSuffix(path, lockSuffix)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -64,7 +64,7 @@ func openLock(path string) (*os.File, error) {
 // giveAway gives a file that root has just made to whom the file in that place belongs,
 // or the folder where there is none: the server that reads it is hardly root. What was
 // there before must not be given away, as it may be a second name of anything.
-func giveAway(made *os.File, path string) error {
+func chownLikeTarget(made *os.File, path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

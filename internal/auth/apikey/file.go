@@ -27,21 +27,21 @@ const (
 )
 
 // BrokenError says that a file of keys has mistakes.
-type BrokenError struct {
+type FileError struct {
 	// Revoked are the ids that the readable lines revoke.
 	Revoked []string
-	mistake error
+	err     error
 }
 
 // Error names the first mistake, by its line.
-func (e *BrokenError) Error() string { return e.mistake.Error() }
+func (e *FileError) Error() string { return e.err.Error() }
 
 // Unwrap returns the first mistake.
-func (e *BrokenError) Unwrap() error { return e.mistake }
+func (e *FileError) Unwrap() error { return e.err }
 
 // Load reads a file of keys. A file that others may read or write is refused; one
 // with mistakes is a [*BrokenError].
-func Load(path string) (*Ring, error) {
+func Load(path string) (*KeySet, error) {
 	text, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
@@ -89,8 +89,8 @@ func read(path string) ([]byte, error) {
 }
 
 // Decode reads records, one a line. Mistakes are a [*BrokenError].
-func Decode(text []byte) (*Ring, error) {
-	var broken BrokenError
+func Decode(text []byte) (*KeySet, error) {
+	var broken FileError
 	var records []Record
 	seen := map[string]bool{}
 	number := 0
@@ -104,8 +104,8 @@ func Decode(text []byte) (*Ring, error) {
 		if err == nil && seen[r.ID] {
 			err = errors.New("the id is that of a line above; remove one of the two")
 		}
-		if err != nil && broken.mistake == nil {
-			broken.mistake = fmt.Errorf("line %d: %w", number, err)
+		if err != nil && broken.err == nil {
+			broken.err = fmt.Errorf("line %d: %w", number, err)
 		}
 		if !r.Revoked.IsZero() {
 			broken.Revoked = append(broken.Revoked, r.ID)
@@ -113,10 +113,10 @@ func Decode(text []byte) (*Ring, error) {
 		seen[r.ID] = true
 		records = append(records, r)
 	}
-	if broken.mistake != nil {
+	if broken.err != nil {
 		return nil, &broken
 	}
-	return newRing(records), nil
+	return newKeySet(records), nil
 }
 
 // decodeRecord reads one line. The record is what could be read of it where there
@@ -154,7 +154,7 @@ func encodeAll(records []Record) ([]byte, error) {
 // what the record says beside that; Created must be set.
 func Add(path string, known Record) (Key, error) {
 	k := New()
-	err := change(path, func(records []Record) ([]Record, error) {
+	err := editFile(path, func(records []Record) ([]Record, error) {
 		r := NewRecord(k, known)
 		if err := r.check(); err != nil {
 			return nil, err
@@ -173,7 +173,7 @@ func Revoke(path, id string, now time.Time) (revoked Record, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return Record{}, fmt.Errorf("revoke key: %w", err)
 	}
-	err = change(path, func(records []Record) ([]Record, error) {
+	err = editFile(path, func(records []Record) ([]Record, error) {
 		for i := range records {
 			r := &records[i]
 			if r.ID != id {
@@ -198,7 +198,7 @@ const lockSuffix = ".lock"
 
 // change replaces a file by what edit makes of its records. Nobody else changes
 // it meanwhile, and no reader ever sees a part of it.
-func change(path string, edit func([]Record) ([]Record, error)) error {
+func editFile(path string, edit func([]Record) ([]Record, error)) error {
 	// A link stays one, and its target is replaced.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -211,7 +211,7 @@ func change(path string, edit func([]Record) ([]Record, error)) error {
 	ring, err := Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		ring = &Ring{}
+		ring = &KeySet{}
 	case err != nil:
 		return err
 	}
@@ -223,7 +223,7 @@ func change(path string, edit func([]Record) ([]Record, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return giveAway(f, path) }); err != nil {
+	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return chownLikeTarget(f, path) }); err != nil {
 		return fmt.Errorf("write keys: %w", err)
 	}
 	return nil
@@ -238,54 +238,54 @@ var (
 )
 
 // Ring are the records of a file. It is immutable, and the zero Ring has none.
-type Ring struct {
+type KeySet struct {
 	records []Record
-	keys    map[string]*held
+	keys    map[string]*keyEntry
 }
 
 // held is a record with what is made of it once.
-type held struct {
+type keyEntry struct {
 	Record
 	principal identity.Principal
 }
 
 // nobody is what a key of unknown id is compared with, so that the answer takes
 // the same time.
-var nobody = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
+var dummyRecord = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
 
-func newRing(records []Record) *Ring {
-	r := &Ring{records: records, keys: make(map[string]*held, len(records))}
+func newKeySet(records []Record) *KeySet {
+	r := &KeySet{records: records, keys: make(map[string]*keyEntry, len(records))}
 	for _, record := range records {
-		r.keys[record.ID] = &held{record, record.who()}
+		r.keys[record.ID] = &keyEntry{record, record.asPrincipal()}
 	}
 	return r
 }
 
 // Check returns whose a key is: [ErrUnknown], [ErrRevoked] or [ErrExpired]
 // otherwise. What it returns is shared, and not to be changed.
-func (r *Ring) Check(k Key, now time.Time) (identity.Principal, error) {
+func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
 	h, known := r.keys[k.ID]
 	if !known {
-		nobody.opens(k.secret)
+		dummyRecord.verify(k.secret)
 		return identity.Principal{}, ErrUnknown
 	}
-	if !h.opens(k.secret) {
+	if !h.verify(k.secret) {
 		return identity.Principal{}, ErrUnknown
 	}
-	if err := h.ended(now); err != nil {
+	if err := h.checkValid(now); err != nil {
 		return identity.Principal{}, err
 	}
 	return h.principal, nil
 }
 
 // Records returns a copy of the records, in the order of the file.
-func (r *Ring) Records() []Record { return slices.Clone(r.records) }
+func (r *KeySet) Records() []Record { return slices.Clone(r.records) }
 
 // Since returns the records of keys that prove something now and did not in a ring of
 // before, and of those that did and were revoked or taken out, in the order of the files.
 // When a key expires is known from its record.
-func (r *Ring) Since(before *Ring) (added, revoked []Record) {
-	missing := func(all, from *Ring) (missing []Record) {
+func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
+	missing := func(all, from *KeySet) (missing []Record) {
 		for _, record := range all.records {
 			other, known := from.keys[record.ID]
 			if record.Revoked.IsZero() && (!known || !other.Revoked.IsZero()) {
@@ -299,12 +299,12 @@ func (r *Ring) Since(before *Ring) (added, revoked []Record) {
 
 // Without returns the ring with some keys revoked. Ids that it does not have
 // mean nothing.
-func (r *Ring) Without(revoked []string, now time.Time) *Ring {
+func (r *KeySet) Without(revoked []string, now time.Time) *KeySet {
 	records := r.Records()
 	for i := range records {
 		if slices.Contains(revoked, records[i].ID) && records[i].Revoked.IsZero() {
 			records[i].Revoked = now
 		}
 	}
-	return newRing(records)
+	return newKeySet(records)
 }

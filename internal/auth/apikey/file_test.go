@@ -28,7 +28,7 @@ func add(t *testing.T, path string, r Record) Key {
 	return k
 }
 
-func load(t *testing.T, path string) *Ring {
+func load(t *testing.T, path string) *KeySet {
 	t.Helper()
 	ring, err := Load(path)
 	if err != nil {

@@ -112,7 +112,7 @@ func decode(b []byte, text string) bool {
 }
 
 // Text returns the key with its secret, for the one who is to hold it.
-func (k Key) Text() string { return Prefix + k.ID + "_" + k.secret }
+func (k Key) Plaintext() string { return Prefix + k.ID + "_" + k.secret }
 
 // String returns the key without its secret.
 func (k Key) String() string { return Prefix + k.ID + "_…" }
@@ -171,13 +171,13 @@ func hash(salt []byte, secret string) [sha256.Size]byte {
 
 // opens reports whether a secret is that of the record, in the same time for
 // every secret.
-func (r *Record) opens(secret string) bool {
+func (r *Record) verify(secret string) bool {
 	sum := hash(r.Salt, secret)
 	return subtle.ConstantTimeCompare(sum[:], r.Hash) == 1
 }
 
 // ended returns why the key proves nothing any more, or nil.
-func (r *Record) ended(now time.Time) error {
+func (r *Record) checkValid(now time.Time) error {
 	switch {
 	case !r.Revoked.IsZero():
 		return ErrRevoked
@@ -188,7 +188,7 @@ func (r *Record) ended(now time.Time) error {
 }
 
 // who returns the principal of the key.
-func (r *Record) who() identity.Principal {
+func (r *Record) asPrincipal() identity.Principal {
 	return identity.Principal{
 		ID: r.Principal, Kind: identity.KindKey, Agent: r.Agent,
 		Scopes: append([]string{}, r.Scopes...), Groups: append([]string{}, r.Groups...),

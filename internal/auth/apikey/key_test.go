@@ -9,12 +9,12 @@ import (
 
 func TestAKeyIsReadBackAsItWasWritten(t *testing.T) {
 	k := New()
-	got, err := Parse(k.Text())
+	got, err := Parse(k.Plaintext())
 	if err != nil || got != k {
 		t.Errorf("Parse(%v) = %v, %v", k, got, err)
 	}
-	if len(k.Text()) != keyLen {
-		t.Errorf("the key has %d characters, want %d", len(k.Text()), keyLen)
+	if len(k.Plaintext()) != keyLen {
+		t.Errorf("the key has %d characters, want %d", len(k.Plaintext()), keyLen)
 	}
 }
 
@@ -29,7 +29,7 @@ func TestAKeyPrintsWithoutItsSecret(t *testing.T) {
 
 // TestEveryChangeOfOneCharacterIsSeen is what the checksum is for.
 func TestEveryChangeOfOneCharacterIsSeen(t *testing.T) {
-	text := New().Text()
+	text := New().Plaintext()
 	for i := range len(text) {
 		for _, c := range []byte("ab2_M\n\x00") {
 			changed := text[:i] + string(c) + text[i+1:]
@@ -41,7 +41,7 @@ func TestEveryChangeOfOneCharacterIsSeen(t *testing.T) {
 }
 
 func TestParseReadsNothingButKeys(t *testing.T) {
-	text := New().Text()
+	text := New().Plaintext()
 	for _, bad := range []string{
 		"", "mcpd_", "mcpd__", text[1:], text + "a", text[:len(text)-1], " " + text, strings.ToUpper(text),
 		strings.Replace(text, "_", "-", 1), text + "\n", strings.Repeat("a", len(text)), strings.Repeat("_", len(text)),
@@ -53,10 +53,10 @@ func TestParseReadsNothingButKeys(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(New().Text())
+	f.Add(New().Plaintext())
 	f.Add("mcpd_aaaaaaaaaaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
 	f.Fuzz(func(t *testing.T, text string) {
-		if k, err := Parse(text); err == nil && k.Text() != text {
+		if k, err := Parse(text); err == nil && k.Plaintext() != text {
 			t.Errorf("a key has two texts")
 		}
 	})

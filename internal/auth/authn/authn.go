@@ -70,7 +70,7 @@ func Anonymous() Authenticator {
 // Local returns the principal of the operating-system user who holds the other
 // end of stdio or types the command line. The id is the name, or the uid when
 // the name is not known; the claims hold both. Neither given, the id is "local".
-func Local(uid, name string) identity.Principal {
+func LocalPrincipal(uid, name string) identity.Principal {
 	p := identity.Anonymous()
 	p.Kind = identity.KindLocal
 	p.ID = "local"
@@ -87,7 +87,7 @@ func Local(uid, name string) identity.Principal {
 // Check returns why methods could not be applied now, as the [Roster.Apply] of a program
 // with extensions/oidc would. It reads the files of keys, and asks no identity provider.
 func Check(o Options) error {
-	b := &building{roster: NewRoster(RosterOptions{Protocol: unasked{}}), files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+	b := &setBuilder{registry: NewRegistry(RegistryOptions{Protocol: noProtocol{}}), files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if _, err := b.build(o); err != nil {
 		return fmt.Errorf("check methods of authentication: %w", err)
 	}
@@ -95,7 +95,7 @@ func Check(o Options) error {
 }
 
 // unasked is a protocol that nothing is read with.
-type unasked struct{ idp.Protocol }
+type noProtocol struct{ idp.Protocol }
 
 // Options say how callers may prove who they are. Zero Options let nobody in.
 type Options struct {
@@ -107,7 +107,7 @@ type Options struct {
 	Anonymous bool
 	// Open lets everybody in as anonymous, and looks at no credential: it is what a
 	// server without methods is, and stands beside none.
-	Open bool
+	AllowAll bool
 }
 
 // KeyOptions let the holders of API keys in.

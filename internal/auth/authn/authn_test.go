@@ -39,15 +39,15 @@ func TestTheLocalPrincipalIsTheUserOfTheSystem(t *testing.T) {
 	}
 	for _, r := range rows {
 		r.want.Kind, r.want.Scopes, r.want.Groups = identity.KindLocal, []string{}, []string{}
-		if diff := cmp.Diff(r.want, Local(r.uid, r.name)); diff != "" {
+		if diff := cmp.Diff(r.want, LocalPrincipal(r.uid, r.name)); diff != "" {
 			t.Errorf("uid %q, name %q (-want +got):\n%s", r.uid, r.name, diff)
 		}
 	}
 }
 
 func TestPrincipalsDoNotShareTheirClaims(t *testing.T) {
-	Local("1000", "ada").Claims["admin"] = true
-	if _, shared := Local("1000", "ada").Claims["admin"]; shared {
+	LocalPrincipal("1000", "ada").Claims["admin"] = true
+	if _, shared := LocalPrincipal("1000", "ada").Claims["admin"]; shared {
 		t.Error("a claim of one principal is seen in another")
 	}
 }

@@ -23,20 +23,20 @@ import (
 // nothing once they are older than keysKept: a provider that is down for that long
 // may have withdrawn them.
 const (
-	keysFresh = 10 * time.Minute
-	keysStale = time.Hour
-	keysKept  = 24 * time.Hour
+	jwksFresh  = 10 * time.Minute
+	jwksStale  = time.Hour
+	jwksMaxAge = 24 * time.Hour
 )
 
 const (
 	// fetchTime bounds the time of a request to a provider.
-	fetchTime = 10 * time.Second
+	fetchTimeout = 10 * time.Second
 	// fetchPause is how long nobody asks again after an answer: strangers can name
 	// keys that are not known at will.
-	fetchPause = 10 * time.Second
+	minFetchInterval = 10 * time.Second
 	// fetchRetry and fetchRetryMost are how long nobody asks after a failure, the
 	// first and the longest.
-	fetchRetry, fetchRetryMost = time.Second, time.Minute
+	minFetchRetry, maxFetchRetry = time.Second, time.Minute
 )
 
 // issuer is an identity provider, by the keys that it signs with.
@@ -49,19 +49,19 @@ type issuer struct {
 	now        func() time.Time
 	log        *slog.Logger
 
-	keys    atomic.Pointer[keySet] // nil before the first were read
-	fetches sync.WaitGroup
+	keys     atomic.Pointer[keySet] // nil before the first were read
+	fetchers sync.WaitGroup
 
 	// Guarded by mu.
 	mu       sync.Mutex
-	flight   *flight // nil while nothing is fetched
+	inFlight *jwksFetch // nil while nothing is fetched
 	next     time.Time
 	failures int
 	closed   bool
 }
 
 // flight is one reading of the keys, for which all wait who need it.
-type flight struct {
+type jwksFetch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	// Before done is closed, its runner's; after, everybody's.
@@ -73,11 +73,11 @@ type flight struct {
 func (i *issuer) close() {
 	i.mu.Lock()
 	i.closed = true
-	if i.flight != nil {
-		i.flight.cancel()
+	if i.inFlight != nil {
+		i.inFlight.cancel()
 	}
 	i.mu.Unlock()
-	i.fetches.Wait()
+	i.fetchers.Wait()
 }
 
 // verifier returns what checks signatures by a key. [errAlgorithm] and [errKey]
@@ -87,22 +87,22 @@ func (i *issuer) verifier(ctx context.Context, name idp.KeyName) (idp.Verifier, 
 		return nil, errAlgorithm
 	}
 	now := i.now()
-	set, age := i.known(now)
+	set, age := i.current(now)
 	var down error
 	switch {
-	case age > keysStale:
-		down = i.renew(ctx, now)
-		if set, age = i.known(i.now()); age > keysKept {
+	case age > jwksStale:
+		down = i.refresh(ctx, now)
+		if set, age = i.current(i.now()); age > jwksMaxAge {
 			return nil, cmp.Or(down, error(&unavailableError{}))
 		}
-	case age > keysFresh:
+	case age > jwksFresh:
 		i.fetch(now)
 	}
 	if v := set.keys[name]; v != nil {
 		return v, nil
 	}
 	if down == nil {
-		down = i.renew(ctx, now)
+		down = i.refresh(ctx, now)
 	}
 	if v := i.keys.Load().keys[name]; v != nil {
 		return v, nil
@@ -124,7 +124,7 @@ func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) err
 	if verifier.Verify(ctx, token) == nil {
 		return nil
 	}
-	if i.renew(ctx, i.now()) != nil {
+	if i.refresh(ctx, i.now()) != nil {
 		return errSignature
 	}
 	now := i.keys.Load().keys[name]
@@ -144,17 +144,17 @@ type keySet struct {
 }
 
 // known returns the keys and their age, which is above all bounds for none.
-func (i *issuer) known(now time.Time) (*keySet, time.Duration) {
+func (i *issuer) current(now time.Time) (*keySet, time.Duration) {
 	set := i.keys.Load()
 	if set == nil {
-		return nil, keysKept + 1
+		return nil, jwksMaxAge + 1
 	}
 	return set, now.Sub(set.read)
 }
 
 // renew waits until the keys have been read again. It returns nil without that
 // when they have just been.
-func (i *issuer) renew(ctx context.Context, now time.Time) error {
+func (i *issuer) refresh(ctx context.Context, now time.Time) error {
 	f, wait, failed := i.fetch(now)
 	if f == nil {
 		if failed {
@@ -175,19 +175,19 @@ func (i *issuer) renew(ctx context.Context, now time.Time) error {
 
 // fetch has the keys read, or returns the reading that is under way. It returns
 // none while it is too early, and then how long, and whether for a failure.
-func (i *issuer) fetch(now time.Time) (f *flight, wait time.Duration, failed bool) {
+func (i *issuer) fetch(now time.Time) (f *jwksFetch, wait time.Duration, failed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.flight != nil || i.closed || now.Before(i.next) {
-		return i.flight, i.next.Sub(now), i.closed || i.failures > 0
+	if i.inFlight != nil || i.closed || now.Before(i.next) {
+		return i.inFlight, i.next.Sub(now), i.closed || i.failures > 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
-	f = &flight{cancel: cancel, done: make(chan struct{})}
-	i.flight = f
-	i.fetches.Go(func() {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	f = &jwksFetch{cancel: cancel, done: make(chan struct{})}
+	i.inFlight = f
+	i.fetchers.Go(func() {
 		defer cancel()
 		set, err := i.readSafely(ctx)
-		i.land(f, set, err)
+		i.publish(f, set, err)
 	})
 	return f, 0, false
 }
@@ -237,10 +237,10 @@ func (i *issuer) get(ctx context.Context, url string) ([]byte, error) {
 }
 
 // land publishes what was read.
-func (i *issuer) land(f *flight, set *keySet, err error) {
+func (i *issuer) publish(f *jwksFetch, set *keySet, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now, wait := i.now(), fetchPause
+	now, wait := i.now(), minFetchInterval
 	switch {
 	case err == nil:
 		set.read = now
@@ -250,7 +250,7 @@ func (i *issuer) land(f *flight, set *keySet, err error) {
 		}
 		i.failures = 0
 	default:
-		wait = min(fetchRetry<<min(i.failures, 6), fetchRetryMost)
+		wait = min(minFetchRetry<<min(i.failures, 6), maxFetchRetry)
 		if i.failures++; i.failures == 1 && !i.closed {
 			i.log.Warn("an identity provider does not answer; what is known of its keys goes on for a day",
 				slog.String("issuer", i.url), slog.String("error", err.Error()))
@@ -258,12 +258,12 @@ func (i *issuer) land(f *flight, set *keySet, err error) {
 	}
 	i.next = now.Add(wait)
 	f.err, f.wait = err, wait
-	i.flight = nil
+	i.inFlight = nil
 	close(f.done)
 }
 
 // documents lets JSON documents through alone; see [documentsOnly].
-type documents struct{ inner http.RoundTripper }
+type jsonTransport struct{ inner http.RoundTripper }
 
 // maxDocument bounds a document of a provider in bytes.
 const maxDocument = 1 << 20
@@ -272,7 +272,7 @@ const maxDocument = 1 << 20
 var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
 // RoundTrip sends a request, and reads the whole answer.
-func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := d.inner.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -300,11 +300,11 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 // documentsOnly returns a client whose answers are JSON documents of a bounded
 // size that have passed the gate, with status 200: whatever else comes is an error
 // that repeats nothing of it.
-func documentsOnly(c *http.Client) *http.Client {
+func jsonClient(c *http.Client) *http.Client {
 	only := *c
-	only.Transport = documents{c.Transport}
+	only.Transport = jsonTransport{c.Transport}
 	if c.Transport == nil {
-		only.Transport = documents{http.DefaultTransport}
+		only.Transport = jsonTransport{http.DefaultTransport}
 	}
 	return &only
 }

@@ -18,7 +18,7 @@ func (s *site) tokensOnly() {
 	s.t.Helper()
 	s.apply(Options{Tokens: []TokenOptions{s.tokens()}})
 	for _, i := range s.roster.issuers {
-		i.fetches.Wait()
+		i.fetchers.Wait()
 	}
 }
 
@@ -26,7 +26,7 @@ func (s *site) tokensOnly() {
 func (s *site) status(token string) int {
 	s.t.Helper()
 	_, err := s.roster.Authenticate(bearing(token))
-	var refusal *Refusal
+	var refusal *AuthError
 	switch {
 	case err == nil:
 		return http.StatusOK
@@ -50,14 +50,14 @@ func TestKeysMayBeRotated(t *testing.T) {
 	next := idptest.NewKey("two", "ES256")
 	old, fresh := s.token(nil), idptest.Sign(next, nil, s.claims(nil))
 	s.want("a key that is not published yet", fresh, 401)
-	s.clock.pass(fetchPause)
+	s.clock.pass(minFetchInterval)
 	s.provider.Rotate(s.key, next)
 	s.want("a new key", fresh, 200)
 	s.want("the old key beside it", old, 200)
-	s.clock.pass(fetchPause)
+	s.clock.pass(minFetchInterval)
 	s.provider.Rotate(next)
 	s.want("a withdrawn key, as long as nobody has asked", old, 200)
-	s.clock.pass(keysStale)
+	s.clock.pass(jwksStale)
 	old, fresh = s.token(nil), idptest.Sign(next, nil, s.claims(nil))
 	s.want("a withdrawn key, an hour later", old, 401)
 	s.want("the new key", fresh, 200)
@@ -79,15 +79,15 @@ func TestAKeyMayBeReplacedUnderItsName(t *testing.T) {
 		s.tokensOnly()
 		s.want("the first key", sign(first), 200)
 		s.want("the second key, which is not published yet", sign(second), 401)
-		s.clock.pass(fetchPause)
+		s.clock.pass(minFetchInterval)
 		s.provider.Rotate(second)
 		s.want("the second key", sign(second), 200)
 		s.want("the first key, which is withdrawn", sign(first), 401)
-		asked := s.provider.Asked(idptest.KeysPath)
+		asked := s.provider.Requests(idptest.KeysPath)
 		for range 100 {
 			s.want("a withdrawn key", sign(first), 401)
 		}
-		if more := s.provider.Asked(idptest.KeysPath) - asked; more > 0 {
+		if more := s.provider.Requests(idptest.KeysPath) - asked; more > 0 {
 			t.Errorf("the provider was asked %d times more", more)
 		}
 	}
@@ -97,50 +97,50 @@ func TestStrangersCannotHaveTheProviderAskedAtWill(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	for range 100 {
-		s.want("an unknown key", idptest.Sign(s.key.Named("x"), nil, s.claims(nil)), 401)
+		s.want("an unknown key", idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)), 401)
 	}
-	if n := s.provider.Asked(idptest.KeysPath); n != 1 {
+	if n := s.provider.Requests(idptest.KeysPath); n != 1 {
 		t.Errorf("the provider was asked %d times", n)
 	}
-	s.clock.pass(fetchPause)
+	s.clock.pass(minFetchInterval)
 	var all sync.WaitGroup
 	for range 20 {
-		all.Go(func() { _, _ = s.roster.Authenticate(bearing(idptest.Sign(s.key.Named("x"), nil, s.claims(nil)))) })
+		all.Go(func() { _, _ = s.roster.Authenticate(bearing(idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)))) })
 	}
 	all.Wait()
-	if n := s.provider.Asked(idptest.KeysPath); n != 2 {
+	if n := s.provider.Requests(idptest.KeysPath); n != 2 {
 		t.Errorf("the provider was asked %d times", n)
 	}
 }
 
 func TestAProviderThatIsDownAtTheStartOnlyDelaysItsTokens(t *testing.T) {
 	s := newSite(t)
-	s.provider.Answer(idptest.Down)
+	s.provider.SetHandler(idptest.Down)
 	s.apply(s.options())
 	for _, i := range s.roster.issuers {
-		i.fetches.Wait()
+		i.fetchers.Wait()
 	}
 	_, err := s.roster.Authenticate(bearing(s.token(nil)))
 	h := http.Header{}
-	status, _ := Door{}.Refuse(h, request(), err)
+	status, _ := Middleware{}.Reject(h, request(), err)
 	if status != 503 || h.Get("Retry-After") != "1" || h.Get("WWW-Authenticate") != "" {
 		t.Errorf("status %d with %v", status, h)
 	}
 	s.want("a token for another", s.token(map[string]any{"aud": "x"}), 401)
-	s.provider.Answer(nil)
+	s.provider.SetHandler(nil)
 	s.want("before it is time to ask again", s.token(nil), 503)
-	s.clock.pass(fetchRetry)
+	s.clock.pass(minFetchRetry)
 	s.want("after it", s.token(nil), 200)
 }
 
 func TestAProviderThatIsDownIsAskedLessAndLess(t *testing.T) {
 	s := newSite(t)
-	s.provider.Answer(idptest.Down)
+	s.provider.SetHandler(idptest.Down)
 	s.tokensOnly()
 	for n, wait := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		s.clock.pass(wait*time.Second - 1)
 		s.want("just before", s.token(nil), 503)
-		if asked := s.provider.Asked(idptest.ConfigurationPath); asked != n+1 {
+		if asked := s.provider.Requests(idptest.ConfigurationPath); asked != n+1 {
 			t.Fatalf("it was asked %d times, want %d", asked, n+1)
 		}
 		s.clock.pass(1)
@@ -151,14 +151,14 @@ func TestAProviderThatIsDownIsAskedLessAndLess(t *testing.T) {
 func TestKnownKeysGoOnForADayWhileTheirProviderIsDown(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
-	s.provider.Answer(idptest.Down)
-	s.clock.pass(keysKept)
+	s.provider.SetHandler(idptest.Down)
+	s.clock.pass(jwksMaxAge)
 	s.want("a known key after a day", s.token(nil), 200)
-	s.want("an unknown key", idptest.Sign(s.key.Named("x"), nil, s.claims(nil)), 503)
+	s.want("an unknown key", idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)), 503)
 	s.clock.pass(time.Second)
 	s.want("a known key after more", s.token(nil), 503)
-	s.provider.Answer(nil)
-	s.clock.pass(fetchRetryMost)
+	s.provider.SetHandler(nil)
+	s.clock.pass(maxFetchRetry)
 	s.want("a provider that is back", s.token(nil), 200)
 }
 
@@ -179,10 +179,10 @@ func TestGarbageFromAProviderChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			s.tokensOnly()
-			s.provider.Answer(idptest.Says(strings.ReplaceAll(text, "ISSUER", s.provider.Issuer())))
-			s.clock.pass(keysStale + 1)
+			s.provider.SetHandler(idptest.RespondWith(strings.ReplaceAll(text, "ISSUER", s.provider.Issuer())))
+			s.clock.pass(jwksStale + 1)
 			s.want("a known key", s.token(nil), 200)
-			s.want("an unknown key", idptest.Sign(s.key.Named("x"), nil, s.claims(nil)), 503)
+			s.want("an unknown key", idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)), 503)
 		})
 	}
 }
@@ -191,14 +191,14 @@ func TestAProviderThatIsSlowHoldsOnlyWhoNeedsIt(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	asked, answer := make(chan struct{}), make(chan struct{})
-	s.provider.Answer(func(w http.ResponseWriter, r *http.Request) {
+	s.provider.SetHandler(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-answer
 		idptest.Down(w, r)
 	})
-	s.clock.pass(fetchPause)
+	s.clock.pass(minFetchInterval)
 	held := make(chan int)
-	go func() { held <- s.status(idptest.Sign(s.key.Named("x"), nil, s.claims(nil))) }()
+	go func() { held <- s.status(idptest.Sign(s.key.WithID("x"), nil, s.claims(nil))) }()
 	<-asked
 	s.want("a known key meanwhile", s.token(nil), 200)
 	close(answer)
@@ -210,7 +210,7 @@ func TestAProviderThatIsSlowHoldsOnlyWhoNeedsIt(t *testing.T) {
 func TestARosterThatClosesEndsWhatIsFetched(t *testing.T) {
 	s := newSite(t)
 	asked := make(chan struct{})
-	s.provider.Answer(func(_ http.ResponseWriter, r *http.Request) {
+	s.provider.SetHandler(func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-r.Context().Done()
 	})

@@ -40,7 +40,7 @@ type cell struct {
 	reason    error
 }
 
-func (c cell) check(t *testing.T, r *Roster) {
+func (c cell) check(t *testing.T, r *Registry) {
 	t.Helper()
 	p, err := r.Authenticate(c.request)
 	if c.status == 0 {
@@ -53,7 +53,7 @@ func (c cell) check(t *testing.T, r *Roster) {
 		t.Fatalf("FALSE ACCEPT as %q", p.ID)
 	}
 	h := http.Header{}
-	status, _ := Door{}.Refuse(h, c.request, err)
+	status, _ := Middleware{}.Reject(h, c.request, err)
 	if diff := cmp.Diff([]any{c.status, c.told}, []any{status, h.Get("WWW-Authenticate")}); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -87,19 +87,19 @@ func (s *site) keyCells() []cell {
 	k, bound := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{Agent: "bot"})
 	past := s.apiKey(apikey.Record{Expires: s.clock.now().Add(-time.Second)})
 	revoked := s.apiKey(apikey.Record{Revoked: s.clock.now()})
-	text := k.Text()
+	text := k.Plaintext()
 	return []cell{
 		{name: "a key", request: bearing(text), id: "ci"},
 		{name: "a key in a header of its own", request: request("X-API-Key", text), id: "ci"},
-		{name: "a key that is bound", request: bearing(bound.Text()), id: "ci", agent: "bot"},
-		{name: "nothing", request: request(), status: 401, told: toldAbsent, reason: errAbsent},
-		{name: "a key that has expired", request: bearing(past.Text()), status: 401, told: toldInvalid, reason: apikey.ErrExpired},
-		{name: "a key that was revoked", request: bearing(revoked.Text()), status: 401, told: toldInvalid, reason: apikey.ErrRevoked},
-		{name: "a key that nobody made", request: bearing(apikey.New().Text()), status: 401, told: toldInvalid, reason: errBadAPIKeys},
+		{name: "a key that is bound", request: bearing(bound.Plaintext()), id: "ci", agent: "bot"},
+		{name: "nothing", request: request(), status: 401, told: toldAbsent, reason: errNoCredential},
+		{name: "a key that has expired", request: bearing(past.Plaintext()), status: 401, told: toldInvalid, reason: apikey.ErrExpired},
+		{name: "a key that was revoked", request: bearing(revoked.Plaintext()), status: 401, told: toldInvalid, reason: apikey.ErrRevoked},
+		{name: "a key that nobody made", request: bearing(apikey.New().Plaintext()), status: 401, told: toldInvalid, reason: errUnknownKey},
 		{name: "a key with a typing error", request: bearing(text[:len(text)-1] + "0"), status: 401, told: toldInvalid, reason: apikey.ErrMalformed},
 		{name: "an id without its secret", request: bearing("mcpd_" + k.ID + "_"), status: 401, told: toldInvalid, reason: apikey.ErrMalformed},
 		{name: "a key in the URL", request: httptest.NewRequest(http.MethodGet, "/mcp?access_token="+text+"&api_key="+text, nil), status: 401, told: toldAbsent},
-		{name: "two headers", request: request("Authorization", "Bearer "+text, "X-API-Key", text), status: 400, told: toldRepeated, reason: errSeveral},
+		{name: "two headers", request: request("Authorization", "Bearer "+text, "X-API-Key", text), status: 400, told: toldRepeated, reason: errMultipleCredentials},
 		{name: "two values", request: request("Authorization", "Bearer "+text, "Authorization", "Bearer "+text), status: 400, told: toldRepeated},
 		{name: "two keys", request: request("X-API-Key", text, "X-API-Key", text), status: 400, told: toldRepeated},
 		{name: "two in one", request: request("Authorization", "Bearer "+text+", Bearer "+text), status: 401, told: toldInvalid, reason: errMalformed},
@@ -133,9 +133,9 @@ func (s *site) tokenCells() []cell {
 		invalid("expired", map[string]any{"exp": now - 60}, errExpired),
 		invalid("no expiry", map[string]any{"exp": nil}, errExpired),
 		invalid("an expiry in words", map[string]any{"exp": "2999"}, errExpired),
-		invalid("not yet valid", map[string]any{"nbf": now + 61}, errEarly),
-		invalid("issued later", map[string]any{"iat": now + 61}, errEarly),
-		invalid("a beginning in words", map[string]any{"nbf": "0"}, errEarly),
+		invalid("not yet valid", map[string]any{"nbf": now + 61}, errNotYetValid),
+		invalid("issued later", map[string]any{"iat": now + 61}, errNotYetValid),
+		invalid("a beginning in words", map[string]any{"nbf": "0"}, errNotYetValid),
 		invalid("another audience", map[string]any{"aud": "https://other.example.com"}, errAudience),
 		invalid("an audience that begins alike", map[string]any{"aud": audience + "/"}, errAudience),
 		invalid("no audience", map[string]any{"aud": nil}, errAudience),
@@ -143,9 +143,9 @@ func (s *site) tokenCells() []cell {
 		invalid("an issuer that ends in a slash", map[string]any{"iss": s.provider.Issuer() + "/"}, errIssuer),
 		invalid("no issuer", map[string]any{"iss": nil}, errIssuer),
 		invalid("a subject that is no text", map[string]any{"sub": 1}, errSignature),
-		invalid("bound to a key that nobody showed", map[string]any{"cnf": map[string]any{"jkt": "x"}}, errHolder),
+		invalid("bound to a key that nobody showed", map[string]any{"cnf": map[string]any{"jkt": "x"}}, errCertBinding),
 		{name: "a stranger's key under the same id", request: bearing(idptest.Sign(stranger, nil, s.claims(nil))), status: 401, told: toldInvalid, reason: errSignature},
-		{name: "an unknown key", request: bearing(idptest.Sign(stranger.Named("two"), nil, s.claims(nil))), status: 401, told: toldInvalid, reason: errKey},
+		{name: "an unknown key", request: bearing(idptest.Sign(stranger.WithID("two"), nil, s.claims(nil))), status: 401, told: toldInvalid, reason: errKey},
 		{name: "other claims", request: bearing(head + "." + other + "." + signature), status: 401, told: toldInvalid, reason: errSignature},
 		{name: "no signature", request: bearing(head + "." + payload + "."), status: 401, told: toldInvalid, reason: errNotJWT},
 		{name: "four parts", request: bearing(good + ".x"), status: 401, told: toldInvalid, reason: errNotJWT},
@@ -162,14 +162,14 @@ func (s *site) algorithmCells() []cell {
 	var cells []cell
 	for name, r := range map[string]*http.Request{
 		"the public key as a secret":        sign(s.key.Confused(), nil),
-		"HS256 signed by RSA":               sign(s.key.As("HS256"), nil),
-		"no algorithm, and a signature":     sign(s.key.As("none"), nil),
-		"no algorithm, in capitals":         sign(s.key.As("NONE"), nil),
-		"an algorithm that is not allowed":  sign(s.key.As("RS512"), nil),
+		"HS256 signed by RSA":               sign(s.key.WithAlgorithm("HS256"), nil),
+		"no algorithm, and a signature":     sign(s.key.WithAlgorithm("none"), nil),
+		"no algorithm, in capitals":         sign(s.key.WithAlgorithm("NONE"), nil),
+		"an algorithm that is not allowed":  sign(s.key.WithAlgorithm("RS512"), nil),
 		"no member alg":                     sign(s.key, map[string]any{"alg": nil}),
 		"an algorithm in two cases":         sign(s.key, map[string]any{"alg": "none", "ALG": "RS256"}),
-		"the algorithm of another key":      sign(s.key.As("ES256"), nil),
-		"another padding":                   sign(s.key.As("PS256"), nil),
+		"the algorithm of another key":      sign(s.key.WithAlgorithm("ES256"), nil),
+		"another padding":                   sign(s.key.WithAlgorithm("PS256"), nil),
 		"an extension":                      sign(s.key, map[string]any{"crit": []string{"b64"}, "b64": false}),
 		"another type":                      sign(s.key, map[string]any{"typ": "dpop+jwt"}),
 		"a type that is none":               sign(s.key, map[string]any{"typ": 1}),
@@ -223,9 +223,9 @@ func (s *site) certificateCells() []cell {
 		{name: "a certificate", request: showing(request(), named), id: "spiffe://fleet/a", agent: "spiffe://fleet/a"},
 		{name: "a certificate of another name", request: showing(request(), stranger), status: 401, told: toldInvalid, reason: errCertificateName},
 		{name: "a certificate that has expired", request: showing(request(), &late), status: 401, told: toldInvalid, reason: errCertificateTime},
-		{name: "a certificate that nobody verified", request: unverified, status: 401, told: toldAbsent, reason: errAbsent},
+		{name: "a certificate that nobody verified", request: unverified, status: 401, told: toldAbsent, reason: errNoCredential},
 		{name: "a user of the socket", request: from(request(), 1000), id: "1000"},
-		{name: "another user of the socket", request: from(request(), 1001), status: 401, told: toldAbsent, reason: errAbsent},
+		{name: "another user of the socket", request: from(request(), 1001), status: 401, told: toldAbsent, reason: errNoCredential},
 	}
 }
 
@@ -234,15 +234,15 @@ func (s *site) mixedCells() []cell {
 	k, bound, same := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{Agent: "bot"}), s.apiKey(apikey.Record{Agent: "spiffe://fleet/a"})
 	foreign := certtest.New(s.t).Issue(s.t, "x", "spiffe://other/a").Leaf
 	return []cell{
-		{name: "a key with a certificate", request: showing(bearing(k.Text()), leaf), id: "ci", agent: "spiffe://fleet/a"},
-		{name: "a key with the certificate of its agent", request: showing(bearing(same.Text()), leaf), id: "ci", agent: "spiffe://fleet/a"},
-		{name: "a key with the certificate of another agent", request: showing(bearing(bound.Text()), leaf), status: 403, reason: errTwoAgents},
-		{name: "a bad key with a good certificate", request: showing(bearing(apikey.New().Text()), leaf), status: 401, told: toldInvalid},
+		{name: "a key with a certificate", request: showing(bearing(k.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
+		{name: "a key with the certificate of its agent", request: showing(bearing(same.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
+		{name: "a key with the certificate of another agent", request: showing(bearing(bound.Plaintext()), leaf), status: 403, reason: errAgentConflict},
+		{name: "a bad key with a good certificate", request: showing(bearing(apikey.New().Plaintext()), leaf), status: 401, told: toldInvalid},
 		{name: "a bad token with a good certificate", request: showing(bearing(s.token(map[string]any{"aud": "x"})), leaf), status: 401, told: toldInvalid},
-		{name: "a good key with a bad certificate", request: showing(bearing(k.Text()), foreign), status: 401, told: toldInvalid},
-		{name: "a bad key of a good user", request: from(bearing(apikey.New().Text()), 1000), status: 401, told: toldInvalid},
-		{name: "a key of a user who may not enter", request: from(bearing(k.Text()), 1001), id: "ci"},
+		{name: "a good key with a bad certificate", request: showing(bearing(k.Plaintext()), foreign), status: 401, told: toldInvalid},
+		{name: "a bad key of a good user", request: from(bearing(apikey.New().Plaintext()), 1000), status: 401, told: toldInvalid},
+		{name: "a key of a user who may not enter", request: from(bearing(k.Plaintext()), 1001), id: "ci"},
 		{name: "a token on a socket", request: from(bearing(s.token(nil)), 1000), id: "ada"},
-		{name: "two headers with a certificate", request: showing(request("Authorization", "Bearer "+k.Text(), "X-API-Key", k.Text()), leaf), status: 400, told: toldRepeated},
+		{name: "two headers with a certificate", request: showing(request("Authorization", "Bearer "+k.Plaintext(), "X-API-Key", k.Plaintext()), leaf), status: 400, told: toldRepeated},
 	}
 }

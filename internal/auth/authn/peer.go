@@ -40,7 +40,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 // withPeerOf returns a context that carries nothing but who sent what the other belongs
 // to: what is known of the socket and of the client certificate.
-func withPeerOf(ctx context.Context) context.Context {
+func peerContext(ctx context.Context) context.Context {
 	kept := context.Background()
 	for _, key := range []any{peerKey{}, chainKey{}} {
 		if known := ctx.Value(key); known != nil {
@@ -51,7 +51,7 @@ func withPeerOf(ctx context.Context) context.Context {
 }
 
 // user returns the principal of a peer that one of the methods lets in.
-func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
+func peerPrincipal(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
 	if len(methods) == 0 {
 		return identity.Principal{}, false
 	}
@@ -59,7 +59,7 @@ func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool)
 	if !ok || !slices.ContainsFunc(methods, func(o PeerOptions) bool { return slices.Contains(o.UIDs, p.UID) || slices.Contains(o.GIDs, p.GID) }) {
 		return identity.Principal{}, false
 	}
-	who := Local(strconv.FormatUint(uint64(p.UID), 10), "")
+	who := LocalPrincipal(strconv.FormatUint(uint64(p.UID), 10), "")
 	who.Claims["gid"] = strconv.FormatUint(uint64(p.GID), 10)
 	who.Claims["pid"] = strconv.FormatInt(int64(p.PID), 10)
 	return who, true
@@ -67,42 +67,42 @@ func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool)
 
 // passAge is how old what is known of a pass may be: whoever may not enter any more
 // is known so much later at most.
-const passAge = 500 * time.Millisecond
+const recheckInterval = 500 * time.Millisecond
 
 // ErrLapsed says that who has once entered may not do so any more. It is to be told
 // to the client as it is.
-var ErrLapsed = errors.New("the credential that the connection was opened with is not accepted any more")
+var ErrAccessRevoked = errors.New("the credential that the connection was opened with is not accepted any more")
 
 // Pass is what whoever has entered goes by. While a body is on its way or a
 // connection is open, a key may be revoked, a token expire, and a method be taken
 // away or demanded. It is safe for concurrent use; the nil Pass always holds.
-type Pass struct {
+type Access struct {
 	// Fixed at creation.
-	door Door
+	middleware Middleware
 	// asked is what the request was judged by, and nothing else of it; nil where that
 	// was nothing.
-	asked *http.Request
+	request *http.Request
 	// who has entered; nil for who nothing was proved about.
-	who *identity.Principal
+	principal *identity.Principal
 
-	looked atomic.Int64 // when the request was judged last, in nanoseconds
-	lapsed atomic.Bool
+	checkedAt atomic.Int64 // when the request was judged last, in nanoseconds
+	revoked   atomic.Bool
 }
 
 // newPass returns the pass of a request that has just been let in.
-func newPass(d Door, r *http.Request, p *identity.Principal) *Pass {
-	pass := &Pass{door: d}
+func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
+	pass := &Access{middleware: d}
 	if p.Kind != identity.KindAnonymous {
 		who := *p
-		pass.who, pass.asked = &who, proofOf(r)
+		pass.principal, pass.request = &who, credentialRequest(r)
 	}
-	pass.looked.Store(time.Now().UnixNano())
+	pass.checkedAt.Store(time.Now().UnixNano())
 	return pass
 }
 
 // proofOf returns what proves who sent a request: its credential and its connection. The
 // id of the request is for the log.
-func proofOf(r *http.Request) *http.Request {
+func credentialRequest(r *http.Request) *http.Request {
 	h := http.Header{}
 	for _, name := range append(credentialHeaders[:], httpheader.RequestID) {
 		if values := r.Header[name]; values != nil {
@@ -110,56 +110,56 @@ func proofOf(r *http.Request) *http.Request {
 		}
 	}
 	asked := &http.Request{Header: h, TLS: r.TLS, RemoteAddr: r.RemoteAddr}
-	return asked.WithContext(withPeerOf(r.Context()))
+	return asked.WithContext(peerContext(r.Context()))
 }
 
 // Holds returns [ErrLapsed] when the request would not be let in any more, or as
 // somebody else. That is looked at again at most every half a second, by one of those
 // who ask.
-func (p *Pass) Holds() error {
+func (p *Access) Check() error {
 	if p == nil {
 		return nil
 	}
-	now, last := time.Now().UnixNano(), p.looked.Load()
-	if age := now - last; (age >= int64(passAge) || age < 0) && p.looked.CompareAndSwap(last, now) {
-		p.look()
+	now, last := time.Now().UnixNano(), p.checkedAt.Load()
+	if age := now - last; (age >= int64(recheckInterval) || age < 0) && p.checkedAt.CompareAndSwap(last, now) {
+		p.recheck()
 	}
-	if p.lapsed.Load() {
-		return ErrLapsed
+	if p.revoked.Load() {
+		return ErrAccessRevoked
 	}
 	return nil
 }
 
 // look judges the request again. The log is told once.
-func (p *Pass) look() {
-	asked := p.asked
+func (p *Access) recheck() {
+	asked := p.request
 	if asked == nil {
 		asked = &http.Request{Header: http.Header{}}
 	}
-	err := p.judge(asked)
-	if !p.lapsed.Swap(err != nil) && err != nil {
-		p.door.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+	err := p.authenticate(asked)
+	if !p.revoked.Swap(err != nil) && err != nil {
+		p.middleware.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
 	}
 }
 
 // judge returns why the request would not be let in as before. What panics below it, in
 // whatever goroutine has asked, lets nobody in.
-func (p *Pass) judge(asked *http.Request) (err error) {
+func (p *Access) authenticate(asked *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	who, err := p.door.Authenticate(asked)
-	if err == nil && !p.is(&who) {
+	who, err := p.middleware.Authenticator(asked)
+	if err == nil && !p.isSame(&who) {
 		err = errors.New("it proves somebody else now")
 	}
 	return err
 }
 
-func (p *Pass) is(now *identity.Principal) bool {
-	if p.who == nil {
+func (p *Access) isSame(now *identity.Principal) bool {
+	if p.principal == nil {
 		return now.Kind == identity.KindAnonymous
 	}
-	return reflect.DeepEqual(p.who, now)
+	return reflect.DeepEqual(p.principal, now)
 }

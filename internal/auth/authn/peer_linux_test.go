@@ -27,7 +27,7 @@ func (w wrapping) Accept() (net.Conn, error) {
 }
 
 // socket serves a roster on a socket, and returns a client of it.
-func socket(t *testing.T, r *Roster) *http.Client {
+func socket(t *testing.T, r *Registry) *http.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -55,7 +55,7 @@ func socket(t *testing.T, r *Roster) *http.Client {
 
 func TestTheSystemSaysWhoHoldsTheOtherEndOfASocket(t *testing.T) {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
-	r := NewRoster(RosterOptions{})
+	r := NewRegistry(RegistryOptions{})
 	t.Cleanup(r.Close)
 	client := socket(t, r)
 	let := "local " + strconv.Itoa(os.Getuid()) + " " + strconv.Itoa(os.Getpid())

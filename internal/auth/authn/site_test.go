@@ -36,7 +36,7 @@ func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
 type site struct {
 	t        testing.TB
 	clock    *clock
-	roster   *Roster
+	roster   *Registry
 	file     string
 	provider *idptest.Provider
 	key      *idptest.Key
@@ -46,7 +46,7 @@ type site struct {
 func newSite(t testing.TB) *site {
 	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
 	s.provider = idptest.New(t, s.key)
-	s.roster = NewRoster(RosterOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, Keys: func(e KeyEvent) { s.told = append(s.told, e) }})
+	s.roster = NewRegistry(RegistryOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, OnKeyEvent: func(e KeyEvent) { s.told = append(s.told, e) }})
 	t.Cleanup(s.roster.Close)
 	s.apiKey(apikey.Record{})
 	return s

@@ -10,7 +10,7 @@ import (
 )
 
 func FuzzCredential(f *testing.F) {
-	for _, text := range []string{"Bearer x", "bearer  x==", "Bearer", "Bearer a b", "Basic x", "Bearer " + apikey.New().Text()} {
+	for _, text := range []string{"Bearer x", "bearer  x==", "Bearer", "Bearer a b", "Basic x", "Bearer " + apikey.New().Plaintext()} {
 		f.Add(text, "")
 		f.Add("", text)
 	}
@@ -63,7 +63,7 @@ func TestATokenOfEverySizeAndDepthIsRefused(t *testing.T) {
 	}
 }
 
-func benchmark(b *testing.B, r *Roster, req *http.Request) {
+func benchmark(b *testing.B, r *Registry, req *http.Request) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Authenticate(req); err != nil {
@@ -76,7 +76,7 @@ func BenchmarkAKey(b *testing.B) {
 	s := newSite(b)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
-	benchmark(b, s.roster, bearing(k.Text()))
+	benchmark(b, s.roster, bearing(k.Plaintext()))
 }
 
 func BenchmarkAToken(b *testing.B) {
@@ -101,7 +101,7 @@ func TestTheWorkOfAProofIsBounded(t *testing.T) {
 		name string
 		r    *http.Request
 		most float64
-	}{{"a key", bearing(k.Text()), 0}, {"a token", bearing(token), 250}} {
+	}{{"a key", bearing(k.Plaintext()), 0}, {"a token", bearing(token), 250}} {
 		if n := testing.AllocsPerRun(100, func() {
 			if _, err := s.roster.Authenticate(row.r); err != nil {
 				t.Fatal(err)

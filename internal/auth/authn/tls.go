@@ -33,7 +33,7 @@ type TLSOptions struct {
 // authorityAge is how old what is known of the files may be when a request comes in on a
 // connection with a client certificate: one whose authority was taken out is refused that
 // much later at most.
-const authorityAge = 500 * time.Millisecond
+const caMaxAge = 500 * time.Millisecond
 
 // TLS has a listener speak TLS 1.3 and HTTP/1.1. The files are looked at with every
 // handshake, and read again when one has changed; where they are wrong, what was read
@@ -62,7 +62,7 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 		return nil, fmt.Errorf("read TLS files: %w", err)
 	}
 	f.current.Store(c)
-	f.looked.Store(o.Now().UnixNano())
+	f.checkedAt.Store(o.Now().UnixNano())
 	outer := c.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() }
 	return &TLS{f, outer}, nil
@@ -72,13 +72,13 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 type tlsFiles struct {
 	TLSOptions // fixed at creation
 
-	current atomic.Pointer[tls.Config]
-	looked  atomic.Int64 // when, in nanoseconds
+	current   atomic.Pointer[tls.Config]
+	checkedAt atomic.Int64 // when, in nanoseconds
 
 	// Guarded by mu, which whoever looks at the files holds.
-	mu   sync.Mutex
-	seen [3]fs.FileInfo
-	told string
+	mu         sync.Mutex
+	seen       [3]fs.FileInfo
+	lastLogged string
 }
 
 var errServerExpired = errors.New("the server's certificate has expired")
@@ -96,9 +96,9 @@ func (f *tlsFiles) config() (*tls.Config, error) {
 }
 
 // authorities returns those of client certificates, as they were a moment ago at most.
-func (f *tlsFiles) authorities() *x509.CertPool {
+func (f *tlsFiles) clientCAs() *x509.CertPool {
 	now := f.Now()
-	if age := now.UnixNano() - f.looked.Load(); age >= int64(authorityAge) || age < 0 {
+	if age := now.UnixNano() - f.checkedAt.Load(); age >= int64(caMaxAge) || age < 0 {
 		f.refresh(now)
 	}
 	return f.current.Load().ClientCAs
@@ -110,15 +110,15 @@ func (f *tlsFiles) refresh(now time.Time) {
 		return
 	}
 	defer f.mu.Unlock()
-	f.look(now)
-	f.looked.Store(now.UnixNano())
+	f.reload(now)
+	f.checkedAt.Store(now.UnixNano())
 }
 
 // look reads the files again if one has changed. The caller holds mu.
-func (f *tlsFiles) look(now time.Time) {
+func (f *tlsFiles) reload(now time.Time) {
 	seen, same := f.stat(), true
 	for i := range seen {
-		same = same && (unchanged(f.seen[i], seen[i], now) || f.seen[i] == nil && seen[i] == nil)
+		same = same && (sameFile(f.seen[i], seen[i], now) || f.seen[i] == nil && seen[i] == nil)
 	}
 	if same {
 		f.expire(now)
@@ -128,12 +128,12 @@ func (f *tlsFiles) look(now time.Time) {
 	c, err := f.load()
 	switch {
 	case err != nil:
-		f.tell("the TLS files cannot be read: what was read before goes on", err)
+		f.logOnce("the TLS files cannot be read: what was read before goes on", err)
 	case sameTLS(c, f.current.Load()):
-		f.told = ""
+		f.lastLogged = ""
 	default:
 		f.current.Store(c)
-		f.told = ""
+		f.lastLogged = ""
 		f.Logger.Info("the TLS files have changed: handshakes use them from now on")
 	}
 	f.expire(now)
@@ -141,15 +141,15 @@ func (f *tlsFiles) look(now time.Time) {
 
 func (f *tlsFiles) expire(now time.Time) {
 	if now.After(f.current.Load().Certificates[0].Leaf.NotAfter) {
-		f.tell("no client can connect: replace the certificate", errServerExpired)
+		f.logOnce("no client can connect: replace the certificate", errServerExpired)
 	}
 }
 
 // tell logs an error once.
-func (f *tlsFiles) tell(message string, err error) {
-	if err.Error() != f.told {
-		f.told = err.Error()
-		f.Logger.Error(message, slog.String("error", f.told))
+func (f *tlsFiles) logOnce(message string, err error) {
+	if err.Error() != f.lastLogged {
+		f.lastLogged = err.Error()
+		f.Logger.Error(message, slog.String("error", f.lastLogged))
 	}
 }
 

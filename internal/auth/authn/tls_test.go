@@ -30,13 +30,13 @@ type front struct {
 	log    strings.Builder
 	site   *httptest.Server
 	ca     *certtest.Authority
-	pass   atomic.Pointer[Pass] // of the last request that was let in
+	pass   atomic.Pointer[Access] // of the last request that was let in
 }
 
-func newFront(t *testing.T, r *Roster) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
+func newFront(t *testing.T, r *Registry) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
 
 // newFrontAt is newFront at an address of a network.
-func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
+func newFrontAt(t *testing.T, r *Registry, network, address string) *front {
 	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: certtest.New(t)}
 	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
 	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
@@ -52,7 +52,7 @@ func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
 		t.Fatal(err)
 	}
 	f.site = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		p, _, pass, err := Door{Authenticate: r.Authenticate}.Enter(req)
+		p, _, pass, err := Middleware{Authenticator: r.Authenticate}.Authenticate(req)
 		if err == nil {
 			f.pass.Store(pass)
 		}
@@ -119,8 +119,8 @@ func TestEveryConnectionShowsItsCertificate(t *testing.T) {
 	}
 }
 
-func certificates(t *testing.T) *Roster {
-	r := NewRoster(RosterOptions{})
+func certificates(t *testing.T) *Registry {
+	r := NewRegistry(RegistryOptions{})
 	t.Cleanup(r.Close)
 	if err := r.Apply(Options{Certificates: []CertificateOptions{{}}}); err != nil {
 		t.Fatal(err)
@@ -243,13 +243,13 @@ func endsWithAuthority(t *testing.T, f *front) {
 		}
 	}
 	trust := func(authorities ...*certtest.Authority) {
-		f.clock.pass(authorityAge)
+		f.clock.pass(caMaxAge)
 		var certs []*x509.Certificate
 		for _, a := range authorities {
 			certs = append(certs, a.Cert)
 		}
 		certtest.Write(t, f.path("ca.pem"), certs...)
-		f.clock.pass(authorityAge)
+		f.clock.pass(caMaxAge)
 	}
 	old := open(before.Issue(t, "a"))
 	if status := old(); status != 200 {
@@ -265,7 +265,7 @@ func endsWithAuthority(t *testing.T, f *front) {
 	if one, other := old(), fresh(); one != 401 || other != 200 {
 		t.Errorf("without its authority the status is %d, and that of the other %d", one, other)
 	}
-	if pass.look(); !pass.lapsed.Load() {
+	if pass.recheck(); !pass.revoked.Load() {
 		t.Error("what was begun on the connection goes on")
 	}
 	if status := old(); status != 401 {
@@ -291,11 +291,11 @@ func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
 	late := *leaf
 	late.NotAfter = begun.Add(time.Hour)
 	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.Cert}}}}).
-		WithContext(context.WithValue(t.Context(), chainKey{}, &chain{files: f}))
-	if err := vouched(r); err != nil {
+		WithContext(context.WithValue(t.Context(), chainKey{}, &certChain{files: f}))
+	if err := verifyClientCert(r); err != nil {
 		t.Fatal(err)
 	}
-	if now = begun.Add(2 * time.Minute); vouched(r) == nil {
+	if now = begun.Add(2 * time.Minute); verifyClientCert(r) == nil {
 		t.Error("an authority that has expired vouches")
 	}
 }
@@ -304,12 +304,12 @@ func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
 // and a client certificate then.
 func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
 	type other struct{}
-	user, vouching := peercred.Cred{UID: 7}, &chain{}
+	user, vouching := peercred.Cred{UID: 7}, &certChain{}
 	ctx := t.Context()
 	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
 		ctx = context.WithValue(ctx, key, value)
 	}
-	kept := proofOf(request().WithContext(ctx)).Context()
+	kept := credentialRequest(request().WithContext(ctx)).Context()
 	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
 		t.Errorf("of the connection %v, %v and %v are kept", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
 	}

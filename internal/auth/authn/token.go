@@ -19,18 +19,18 @@ import (
 )
 
 var (
-	errNotJWT    = errors.New("the token is no signed JWT")
-	errType      = errors.New("the token is of a type that is no access token")
-	errCritical  = errors.New("the token demands extensions that are not known")
-	errIssuer    = errors.New("no method takes tokens of the issuer")
-	errAudience  = errors.New("the token is meant for another audience")
-	errExpired   = errors.New("the token has expired, or has no time of expiry")
-	errEarly     = errors.New("the token is not valid yet")
-	errAlgorithm = errors.New("the token is signed by an algorithm that is not allowed")
-	errKey       = errors.New("the token is signed by a key that the issuer does not publish")
-	errSignature = errors.New("the signature of the token is wrong, or a registered claim has not its type")
-	errHolder    = errors.New("the token is bound to a key that the caller has not shown")
-	errSubject   = errors.New("a claim that the method reads is missing or has not its type")
+	errNotJWT      = errors.New("the token is no signed JWT")
+	errType        = errors.New("the token is of a type that is no access token")
+	errCritical    = errors.New("the token demands extensions that are not known")
+	errIssuer      = errors.New("no method takes tokens of the issuer")
+	errAudience    = errors.New("the token is meant for another audience")
+	errExpired     = errors.New("the token has expired, or has no time of expiry")
+	errNotYetValid = errors.New("the token is not valid yet")
+	errAlgorithm   = errors.New("the token is signed by an algorithm that is not allowed")
+	errKey         = errors.New("the token is signed by a key that the issuer does not publish")
+	errSignature   = errors.New("the signature of the token is wrong, or a registered claim has not its type")
+	errCertBinding = errors.New("the token is bound to a key that the caller has not shown")
+	errSubject     = errors.New("a claim that the method reads is missing or has not its type")
 )
 
 // tokenMethod takes the tokens of one issuer for one audience.
@@ -38,7 +38,7 @@ type tokenMethod struct {
 	TokenOptions
 	issuer *issuer
 	// lacking is what a token is refused with that lacks a required scope.
-	lacking *scopeError
+	insufficientScope *scopeError
 }
 
 // jwt is a token taken apart (RFC 7519). Nothing in it is proved.
@@ -70,7 +70,7 @@ func parseJWT(text string) (jwt, error) {
 	return t, nil
 }
 
-func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
+func (s *methodSet) token(r *http.Request, text string) (identity.Principal, error) {
 	if len(s.tokens) == 0 {
 		return identity.Principal{}, errNoTokens
 	}
@@ -81,7 +81,7 @@ func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
 	if err := t.checkHeader(); err != nil {
 		return identity.Principal{}, err
 	}
-	if err := t.checkHolder(leafOf(r.TLS)); err != nil {
+	if err := t.checkCertBinding(leafOf(r.TLS)); err != nil {
 		return identity.Principal{}, err
 	}
 	err = errIssuer
@@ -102,7 +102,7 @@ func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
 
 // check returns whom a token of the issuer proves. now is in seconds.
 func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Principal, error) {
-	if !t.meantFor(m.Audience) {
+	if !t.hasAudience(m.Audience) {
 		return identity.Principal{}, errAudience
 	}
 	if err := t.checkTimes(now, int64(m.Skew.Seconds())); err != nil {
@@ -119,7 +119,7 @@ func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Pri
 	}
 	for _, scope := range m.RequiredScopes {
 		if !slices.Contains(p.Scopes, scope) {
-			return identity.Principal{}, m.lacking
+			return identity.Principal{}, m.insufficientScope
 		}
 	}
 	return p, nil
@@ -145,7 +145,7 @@ func (t jwt) checkHeader() error {
 }
 
 // meantFor reports whether the audience of a token names one (RFC 7519 section 4.1.3).
-func (t jwt) meantFor(audience string) bool {
+func (t jwt) hasAudience(audience string) bool {
 	switch aud := t.claims["aud"].(type) {
 	case string:
 		return aud == audience
@@ -170,7 +170,7 @@ func (t jwt) checkTimes(now, skew int64) error {
 		claim, present := t.claims[name]
 		begin, ok := claim.(float64)
 		if present && (!ok || begin > float64(now+skew)) {
-			return errEarly
+			return errNotYetValid
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, erro
 	if !ok {
 		return identity.Principal{}, errSubject
 	}
-	groups, ok := words(claim(claims, m.Groups))
+	groups, ok := stringList(claim(claims, m.Groups))
 	if !ok {
 		return identity.Principal{}, errSubject
 	}
@@ -241,11 +241,11 @@ func (m *tokenMethod) scopesOf(claims map[string]any) (scopes []string, ok bool)
 	if text, isText := found.(string); isText {
 		return append([]string{}, strings.Fields(text)...), true
 	}
-	return words(found)
+	return stringList(found)
 }
 
 // words returns a claim that is a list of texts, one of them, or not there.
-func words(claim any) (list []string, ok bool) {
+func stringList(claim any) (list []string, ok bool) {
 	list = []string{}
 	switch claim := claim.(type) {
 	case nil:
@@ -291,7 +291,7 @@ func isID(text string) bool {
 
 // checkHolder refuses a token that is bound to a key (RFC 7800), unless it is
 // that of the client certificate of the connection (RFC 8705 section 3.1).
-func (t jwt) checkHolder(leaf *x509.Certificate) error {
+func (t jwt) checkCertBinding(leaf *x509.Certificate) error {
 	bound, present := t.claims["cnf"]
 	if !present {
 		return nil
@@ -299,11 +299,11 @@ func (t jwt) checkHolder(leaf *x509.Certificate) error {
 	cnf, _ := bound.(map[string]any)
 	thumbprint, ok := cnf["x5t#S256"].(string)
 	if !ok || leaf == nil || len(cnf) != 1 {
-		return errHolder
+		return errCertBinding
 	}
 	sum := sha256.Sum256(leaf.Raw)
 	if base64.RawURLEncoding.EncodeToString(sum[:]) != thumbprint {
-		return errHolder
+		return errCertBinding
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ func Revoked(t testing.TB) (key, path string) {
 	if _, err = apikey.Revoke(path, k.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	return k.Text(), path
+	return k.Plaintext(), path
 }
 
 // Unknown returns a key that is well formed and in no file.
-func Unknown() string { return apikey.New().Text() }
+func Unknown() string { return apikey.New().Plaintext() }
 
 // Valid returns a key of each principal, and the path of the file of keys that says so.
 func Valid(t testing.TB, principals ...string) (keys map[string]string, path string) {
@@ -36,7 +36,7 @@ func Valid(t testing.TB, principals ...string) (keys map[string]string, path str
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys[p] = k.Text()
+		keys[p] = k.Plaintext()
 	}
 	return keys, path
 }

@@ -31,10 +31,10 @@ type Provider struct {
 	server *httptest.Server // fixed at creation
 
 	// Guarded by mu.
-	mu     sync.Mutex
-	keys   []*Key
-	answer http.HandlerFunc
-	asked  map[string]int
+	mu       sync.Mutex
+	keys     []*Key
+	handler  http.HandlerFunc
+	requests map[string]int
 }
 
 // The paths that a provider answers.
@@ -45,7 +45,7 @@ const (
 
 // New returns a provider that publishes some keys until the test ends.
 func New(t testing.TB, keys ...*Key) *Provider {
-	p := &Provider{keys: keys, asked: map[string]int{}}
+	p := &Provider{keys: keys, requests: map[string]int{}}
 	p.server = httptest.NewServer(p)
 	t.Cleanup(p.server.Close)
 	return p
@@ -65,32 +65,32 @@ func (p *Provider) Rotate(keys ...*Key) {
 }
 
 // Answer has the provider answer otherwise; nil has it answer as it should.
-func (p *Provider) Answer(otherwise http.HandlerFunc) {
+func (p *Provider) SetHandler(otherwise http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer = otherwise
+	p.handler = otherwise
 }
 
 // Down answers like a provider that is down, behind something that is not.
 func Down(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 
 // Says returns what answers every request with a text.
-func Says(text string) http.HandlerFunc {
+func RespondWith(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
 }
 
 // Asked returns how often a path was asked for.
-func (p *Provider) Asked(path string) int {
+func (p *Provider) Requests(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked[path]
+	return p.requests[path]
 }
 
 // ServeHTTP answers one request.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	p.asked[r.URL.Path]++
-	answer, keys := p.answer, p.keys
+	p.requests[r.URL.Path]++
+	answer, keys := p.handler, p.keys
 	p.mu.Unlock()
 	switch {
 	case answer != nil:
@@ -144,14 +144,14 @@ func (k *Key) Confused() *Key {
 func (k *Key) None() *Key { return &Key{ID: k.ID, Algorithm: "none"} }
 
 // As returns a key of the same id that says to be of another algorithm.
-func (k *Key) As(algorithm string) *Key {
+func (k *Key) WithAlgorithm(algorithm string) *Key {
 	other := *k
 	other.Algorithm = algorithm
 	return &other
 }
 
 // Named returns the same key under another id.
-func (k *Key) Named(id string) *Key {
+func (k *Key) WithID(id string) *Key {
 	other := *k
 	other.ID = id
 	return &other

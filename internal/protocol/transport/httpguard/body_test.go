@@ -15,7 +15,7 @@ import (
 // TestLinger_clientThatWritesFirst sends a body that is refused, all of it before it reads:
 // it gets the answer, and not a reset connection.
 func TestLinger_clientThatWritesFirst(t *testing.T) {
-	s := serve(t, Options{}, Caps{})
+	s := serve(t, Options{}, ConnLimits{})
 	body := strings.Repeat(" ", 5_000_000)
 	const chunk = 100_000
 	for name, sent := range map[string]struct {
@@ -144,7 +144,7 @@ func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnSt
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(Limit(l, Caps{}))
+		_ = s.Serve(LimitListener(l, ConnLimits{}))
 	}()
 	return client, func() {
 		close(l.conns)

@@ -16,17 +16,17 @@ const (
 	DefaultBudget = 256 << 20
 	// smallHold is how many bytes a client may hold from the whole budget, whatever
 	// the others hold.
-	smallHold = 64 << 10
+	smallHoldBytes = 64 << 10
 	// progressBytes is what counts as progress: a hold of which fewer bytes have
 	// moved since its last progress is as slow as if none had. With slowTime, that
 	// is a rate of 4 KiB/s.
 	progressBytes = 32 << 10
 	// slowTime is how long a body may make no progress.
-	slowTime = 8 * time.Second
+	progressTimeout = 8 * time.Second
 )
 
 // ErrCrowded says that the budget has no room for a message. Another try may succeed.
-var ErrCrowded = errors.New("the messages under way are too large together")
+var ErrOverBudget = errors.New("the messages under way are too large together")
 
 // Budget bounds what all clients hold together, in bytes or in connections, and
 // divides it among them. A client may hold as much as stays free beside it. Parts of
@@ -41,12 +41,12 @@ var ErrCrowded = errors.New("the messages under way are too large together")
 // progress for longest is cut. It is safe for concurrent use.
 type Budget struct {
 	// fixed at creation
-	size, small int64
-	trims       bool // return memory to the system after a flood
+	size, small   int64
+	returnsMemory bool // return memory to the system after a flood
 
 	mu       sync.Mutex
 	used     int64
-	dying    int64 // held by holds that were cut, until their owners give them back
+	revoked  int64 // held by holds that were cut, until their owners give them back
 	accounts map[workqueue.Client]*account
 	spare    *account // for the next client, so that lone calls allocate nothing
 	peak     int64    // of used, since memory was last returned
@@ -66,7 +66,7 @@ func NewBudget(size int64) *Budget {
 	if size <= 0 {
 		size = DefaultBudget
 	}
-	return &Budget{size: size, small: min(smallHold, size/16), trims: true, accounts: map[workqueue.Client]*account{}}
+	return &Budget{size: size, small: min(smallHoldBytes, size/16), returnsMemory: true, accounts: map[workqueue.Client]*account{}}
 }
 
 // Owner is who has a hold.
@@ -74,7 +74,7 @@ type Owner interface {
 	// Cut makes the owner give up soon, as its hold was cut in favour of another client.
 	// It must not block, nor use the budget. It is not called any more once Give or Pin
 	// has returned.
-	Cut()
+	Abort()
 }
 
 // Hold returns the hold of a client, which holds nothing yet. One with a nil owner is
@@ -91,9 +91,9 @@ type Hold struct {
 	budget *Budget
 	client workqueue.Client
 
-	mark  atomic.Int64 // when it has made progress last, in nanoseconds; 0 before it began
-	moved atomic.Int64 // bytes since then
-	lost  atomic.Bool  // it was cut
+	lastProgress atomic.Int64 // when it has made progress last, in nanoseconds; 0 before it began
+	moved        atomic.Int64 // bytes since then
+	lost         atomic.Bool  // it was cut
 
 	// guarded by budget.mu
 	owner      Owner // nil when the hold cannot be cut
@@ -114,7 +114,7 @@ func (h *Hold) Take(n int) bool {
 	if n == 0 || h.lost.Load() {
 		return !h.lost.Load()
 	}
-	held, first := b.holding(h)
+	held, first := b.heldBy(h)
 	for !b.fits(h, held, int64(n), first) {
 		if !b.reclaim(held + int64(n)) {
 			return false
@@ -126,7 +126,7 @@ func (h *Hold) Take(n int) bool {
 
 // holding returns what the client of a hold holds, and whether that is this hold alone.
 // mu is held.
-func (b *Budget) holding(h *Hold) (held int64, first bool) {
+func (b *Budget) heldBy(h *Hold) (held int64, first bool) {
 	a := b.accounts[h.client]
 	if a == nil {
 		return 0, true
@@ -154,7 +154,7 @@ func (b *Budget) fits(h *Hold, held, n int64, first bool) bool {
 // means that there is none, or that too much was cut already which is not given back
 // yet. mu is held.
 func (b *Budget) reclaim(above int64) bool {
-	if b.dying > b.size/8 {
+	if b.revoked > b.size/8 {
 		return false
 	}
 	var slowest *Hold
@@ -172,9 +172,9 @@ func (b *Budget) reclaim(above int64) bool {
 	n, owner := slowest.n, slowest.owner
 	b.drop(slowest)
 	slowest.n, slowest.owner = n, nil
-	b.dying += n
+	b.revoked += n
 	slowest.lost.Store(true)
-	owner.Cut()
+	owner.Abort()
 	return true
 }
 
@@ -182,7 +182,7 @@ func (b *Budget) reclaim(above int64) bool {
 // when none can be.
 func (a *account) slowest() (slowest *Hold) {
 	for h := a.holds; h != nil; h = h.next {
-		if h.owner != nil && (slowest == nil || h.mark.Load() < slowest.mark.Load()) {
+		if h.owner != nil && (slowest == nil || h.lastProgress.Load() < slowest.lastProgress.Load()) {
 			slowest = h
 		}
 	}
@@ -206,7 +206,7 @@ func (b *Budget) add(h *Hold, n int64) {
 		}
 		a.holds = h
 		h.moved.Store(0)
-		h.mark.Store(time.Now().UnixNano())
+		h.lastProgress.Store(time.Now().UnixNano())
 	}
 	h.n += n
 	h.account.held += n
@@ -247,7 +247,7 @@ func (h *Hold) Release(n int) {
 	defer b.mu.Unlock()
 	switch give := min(int64(n), h.n); {
 	case h.lost.Load():
-		b.dying -= give
+		b.revoked -= give
 		h.n -= give
 	case give == h.n:
 		b.drop(h)
@@ -256,11 +256,11 @@ func (h *Hold) Release(n int) {
 		h.account.held -= give
 		b.used -= give
 	}
-	b.trim()
+	b.scheduleTrim()
 }
 
 // Give gives everything back. The hold is not cut any more.
-func (h *Hold) Give() {
+func (h *Hold) ReleaseAll() {
 	if h == nil || h.budget == nil {
 		return
 	}
@@ -268,12 +268,12 @@ func (h *Hold) Give() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h.owner = nil; h.lost.Load() {
-		b.dying -= h.n
+		b.revoked -= h.n
 		h.n = 0
 	} else {
 		b.drop(h)
 	}
-	b.trim()
+	b.scheduleTrim()
 }
 
 // Pin keeps the hold from being cut from now on, until it is given back. False means
@@ -292,33 +292,33 @@ func (h *Hold) Pin() bool {
 func (h *Hold) Lost() bool { return h != nil && h.lost.Load() }
 
 // begin starts the time in which the hold must make progress, unless it has begun.
-func (h *Hold) begin() {
-	if h.mark.Load() == 0 {
-		h.mark.CompareAndSwap(0, time.Now().UnixNano())
+func (h *Hold) start() {
+	if h.lastProgress.Load() == 0 {
+		h.lastProgress.CompareAndSwap(0, time.Now().UnixNano())
 	}
 }
 
 // Move notes that n bytes were received or sent, and reports whether that makes
 // progress.
-func (h *Hold) Move(n int) bool {
+func (h *Hold) Progress(n int) bool {
 	if h == nil || h.moved.Add(int64(n)) < progressBytes {
 		return false
 	}
 	h.moved.Store(0)
-	h.mark.Store(time.Now().UnixNano())
+	h.lastProgress.Store(time.Now().UnixNano())
 	return true
 }
 
 // Due returns until when the hold of what is being received must make progress again, or
 // the sender is too slow.
-func (h *Hold) Due() time.Time {
-	h.begin()
-	return time.Unix(0, h.mark.Load()).Add(slowTime)
+func (h *Hold) Deadline() time.Time {
+	h.start()
+	return time.Unix(0, h.lastProgress.Load()).Add(progressTimeout)
 }
 
 // stalled returns for how long the hold has made no progress; 0 before it began.
 func (h *Hold) stalled(now time.Time) time.Duration {
-	mark := h.mark.Load()
+	mark := h.lastProgress.Load()
 	if mark == 0 {
 		return 0
 	}
@@ -337,9 +337,9 @@ type heldReader struct {
 func (r *heldReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if !r.hold.Take(n) || r.hold.Lost() {
-		return 0, ErrCrowded
+		return 0, ErrOverBudget
 	}
-	r.hold.Move(n)
+	r.hold.Progress(n)
 	return n, err
 }
 
@@ -348,17 +348,17 @@ const (
 	// the goroutines of the flood have ended by then.
 	trimDelay = 5 * time.Second
 	// trimPause is how often that is done at most: it collects garbage.
-	trimPause = 30 * time.Second
+	trimInterval = 30 * time.Second
 )
 
 // trim arranges for memory to be returned to the system once a flood is over. The runtime
 // would keep it for long, as without calls nothing collects garbage. mu is held.
-func (b *Budget) trim() {
-	if !b.trims || b.trimming || b.peak < b.size/4 || b.used+b.dying > b.size/16 {
+func (b *Budget) scheduleTrim() {
+	if !b.returnsMemory || b.trimming || b.peak < b.size/4 || b.used+b.revoked > b.size/16 {
 		return
 	}
 	b.trimming = true
-	time.AfterFunc(max(trimDelay, time.Until(b.trimmed.Add(trimPause))), func() {
+	time.AfterFunc(max(trimDelay, time.Until(b.trimmed.Add(trimInterval))), func() {
 		debug.FreeOSMemory()
 		b.mu.Lock()
 		defer b.mu.Unlock()

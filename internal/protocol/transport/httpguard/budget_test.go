@@ -33,11 +33,11 @@ func principal(id string) workqueue.Client {
 
 // owner counts how often its hold is cut.
 type owner struct {
-	hold *Hold
-	cuts int
+	hold   *Hold
+	aborts int
 }
 
-func (o *owner) Cut() { o.cuts++ }
+func (o *owner) Abort() { o.aborts++ }
 
 // holdOf returns a hold that can be cut, of n bytes; nil when there is no room for them.
 func holdOf(b *Budget, c workqueue.Client, n int) *owner {
@@ -128,13 +128,13 @@ func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
 	}
 	slow := largest.holds.next
 	for h := largest.holds; h != nil; h = h.next {
-		h.mark.Store(2)
+		h.lastProgress.Store(2)
 	}
-	slow.mark.Store(1)
+	slow.lastProgress.Store(1)
 	for !slow.Lost() {
 		for _, o := range all {
 			if o.hold.Lost() && o.hold != slow {
-				o.hold.Give()
+				o.hold.ReleaseAll()
 			}
 		}
 		ann := holdOf(b, principal("ann"), 4*mib)
@@ -148,11 +148,11 @@ func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
 	}
 	cuts := 0
 	for _, o := range all {
-		cuts += o.cuts
-		o.hold.Give()
+		cuts += o.aborts
+		o.hold.ReleaseAll()
 	}
-	if cuts == 0 || b.dying != 0 || b.used != 0 {
-		t.Errorf("%d cuts, and %d bytes are held, %d are dying", cuts, b.used, b.dying)
+	if cuts == 0 || b.revoked != 0 || b.used != 0 {
+		t.Errorf("%d cuts, and %d bytes are held, %d are dying", cuts, b.used, b.revoked)
 	}
 }
 
@@ -168,8 +168,8 @@ func TestBudget_equalsAreNotCut(t *testing.T) {
 		t.Errorf("ann holds %d bytes and bob %d", held, bob)
 	}
 	for _, o := range ann {
-		if o.cuts > 1 {
-			t.Errorf("a hold was cut %d times", o.cuts)
+		if o.aborts > 1 {
+			t.Errorf("a hold was cut %d times", o.aborts)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestBudget_boundsHold(t *testing.T) {
 				holds[i].hold.Release(random.IntN(64 << 10))
 				continue
 			}
-			holds[i].hold.Give()
+			holds[i].hold.ReleaseAll()
 			holds[i] = holds[len(holds)-1]
 			holds = holds[:len(holds)-1]
 			continue
@@ -198,15 +198,15 @@ func TestBudget_boundsHold(t *testing.T) {
 		if o := holdOf(b, c, 1+random.IntN(mib)); o != nil {
 			holds = append(holds, o)
 		}
-		if b.used > b.size || b.dying > b.size/8+mib || b.used < 0 || b.dying < 0 {
-			t.Fatalf("%d bytes are held, %d are dying", b.used, b.dying)
+		if b.used > b.size || b.revoked > b.size/8+mib || b.used < 0 || b.revoked < 0 {
+			t.Fatalf("%d bytes are held, %d are dying", b.used, b.revoked)
 		}
 	}
 	for _, o := range holds {
-		o.hold.Give()
+		o.hold.ReleaseAll()
 	}
-	if b.used != 0 || b.dying != 0 || len(b.accounts) != 0 {
-		t.Errorf("%d bytes are held in the end, %d are dying, of %d clients", b.used, b.dying, len(b.accounts))
+	if b.used != 0 || b.revoked != 0 || len(b.accounts) != 0 {
+		t.Errorf("%d bytes are held in the end, %d are dying, of %d clients", b.used, b.revoked, len(b.accounts))
 	}
 }
 
@@ -215,7 +215,7 @@ func TestBudget_aLoneCallAllocatesNothing(t *testing.T) {
 	h := b.Hold(principal("ann"), nil)
 	if n := testing.AllocsPerRun(100, func() {
 		h.Take(100)
-		h.Give()
+		h.ReleaseAll()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -239,7 +239,7 @@ func TestClients_areAddressesOrNetworks(t *testing.T) {
 		if got := ClientOf(a, &nobody) == ClientOf(b, &nobody); got != row.same {
 			t.Errorf("%s and %s are the same client: %v", row.a, row.b, got)
 		}
-		if row.b != "@" && clientOn(from(t, row.a)) != ClientOf(a, &nobody) {
+		if row.b != "@" && clientOfConn(from(t, row.a)) != ClientOf(a, &nobody) {
 			t.Errorf("%s is another client as a connection", row.a)
 		}
 	}
@@ -254,7 +254,7 @@ func TestClients_areAddressesOrNetworks(t *testing.T) {
 // bound gets no room until the first is done.
 func TestBodies_shareOneBudget(t *testing.T) {
 	h := newGate(t, Options{Bodies: 16}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrCrowded) {
+		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrOverBudget) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -309,7 +309,7 @@ func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
 		}
 		runtime.KeepAlive(flood)
 		for _, h := range holds {
-			h.Give()
+			h.ReleaseAll()
 		}
 		holds, flood = nil, nil
 		time.Sleep(2 * trimDelay)

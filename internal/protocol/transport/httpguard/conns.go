@@ -18,12 +18,12 @@ import (
 
 // The defaults of [Caps].
 const (
-	DefaultTotal         = 4096
-	DefaultIdlePerClient = 1024
+	DefaultMaxConns         = 4096
+	DefaultMaxIdlePerClient = 1024
 )
 
 // Caps bound the connections that are open at once. 0 means the default.
-type Caps struct {
+type ConnLimits struct {
 	// Total bounds all connections. A sixteenth is for those that are not in use.
 	Total int
 	// IdlePerClient bounds the connections of one client that are not in use. A client is
@@ -32,10 +32,10 @@ type Caps struct {
 }
 
 // smallUse is how many connections a client may have in use whatever the others use.
-const smallUse = 16
+const smallShare = 16
 
 // writeTime is how long a write may take where nobody has set a deadline.
-const writeTime = 30 * time.Second
+const defaultWriteTimeout = 30 * time.Second
 
 // Limit returns a listener that bounds its connections, and on whose connections no
 // write takes for ever: what has no deadline of its own gets 30 s. They have a NetConn
@@ -46,35 +46,35 @@ const writeTime = 30 * time.Second
 // not in use: where there are too many, that of the largest holder is closed which has
 // been idle for longest. How many a client may use at once, a [Budget] says. The server
 // must have been prepared by [Guard].
-func Limit(l net.Listener, c Caps) net.Listener {
+func LimitListener(l net.Listener, c ConnLimits) net.Listener {
 	if c.Total <= 0 {
-		c.Total = DefaultTotal
+		c.Total = DefaultMaxConns
 	}
 	if c.IdlePerClient <= 0 {
-		c.IdlePerClient = DefaultIdlePerClient
+		c.IdlePerClient = DefaultMaxIdlePerClient
 	}
 	used := max(int64(c.Total-c.Total/16), 1)
-	return &limited{
-		Listener: l, caps: c, waiting: map[workqueue.Client]*list.List{},
-		inUse: &Budget{size: used, small: min(smallUse, max(used/16, 1)), accounts: map[workqueue.Client]*account{}},
+	return &limitListener{
+		Listener: l, limits: c, idle: map[workqueue.Client]*list.List{},
+		inUse: &Budget{size: used, small: min(smallShare, max(used/16, 1)), accounts: map[workqueue.Client]*account{}},
 	}
 }
 
-type limited struct {
+type limitListener struct {
 	net.Listener
-	caps  Caps
-	inUse *Budget
+	limits ConnLimits
+	inUse  *Budget
 
 	mu    sync.Mutex
 	total int
 	// waiting holds the connections that are not in use, those that have waited for
 	// longest first.
-	waiting map[workqueue.Client]*list.List
+	idle map[workqueue.Client]*list.List
 }
 
 // Accept returns the next connection. Where the system has no file descriptor for it, one
 // that is not in use is closed, so that the next try may succeed.
-func (l *limited) Accept() (net.Conn, error) {
+func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
@@ -86,7 +86,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if conn := l.enter(c); conn != nil {
+		if conn := l.admit(c); conn != nil {
 			return conn, nil
 		}
 		_ = c.Close()
@@ -94,19 +94,19 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // enter counts a connection. It returns nil when all others are in use.
-func (l *limited) enter(c net.Conn) *counted {
-	conn := &counted{Conn: c, listener: l, client: clientOn(c), using: Hold{budget: l.inUse}}
+func (l *limitListener) admit(c net.Conn) *limitedConn {
+	conn := &limitedConn{Conn: c, listener: l, client: clientOfConn(c), hold: Hold{budget: l.inUse}}
 	l.mu.Lock()
-	var evicted []*counted
-	if l.total >= l.caps.Total {
+	var evicted []*limitedConn
+	if l.total >= l.limits.Total {
 		evicted = l.evict()
 	}
-	if l.total >= l.caps.Total {
+	if l.total >= l.limits.Total {
 		l.mu.Unlock()
 		return nil
 	}
 	l.total++
-	evicted = append(evicted, l.wait(conn)...)
+	evicted = append(evicted, l.addIdle(conn)...)
 	l.mu.Unlock()
 	closeAll(evicted)
 	return conn
@@ -114,62 +114,62 @@ func (l *limited) enter(c net.Conn) *counted {
 
 // evict takes out the connection of the largest holder that has waited for longest, which
 // is to be closed; none where all are in use. mu is held.
-func (l *limited) evict() []*counted {
-	var longest *counted
+func (l *limitListener) evict() []*limitedConn {
+	var longest *limitedConn
 	most := 0
-	for _, of := range l.waiting {
-		first := of.Front().Value.(*counted)
-		if of.Len() > most || of.Len() == most && first.since.Before(longest.since) {
+	for _, of := range l.idle {
+		first := of.Front().Value.(*limitedConn)
+		if of.Len() > most || of.Len() == most && first.idleSince.Before(longest.idleSince) {
 			longest, most = first, of.Len()
 		}
 	}
 	if longest == nil {
 		return nil
 	}
-	l.forget(longest)
-	return []*counted{longest}
+	l.uncount(longest)
+	return []*limitedConn{longest}
 }
 
 // wait notes that a connection is not in use from now on. It returns those that are to
 // be closed, as their client has too many. mu is held.
-func (l *limited) wait(c *counted) (evicted []*counted) {
-	of := l.waiting[c.client]
+func (l *limitListener) addIdle(c *limitedConn) (evicted []*limitedConn) {
+	of := l.idle[c.client]
 	if of == nil {
 		of = list.New()
-		l.waiting[c.client] = of
+		l.idle[c.client] = of
 	}
-	c.since = time.Now()
-	c.place = of.PushBack(c)
-	if of.Len() > l.caps.IdlePerClient {
-		first := of.Front().Value.(*counted)
-		l.forget(first)
+	c.idleSince = time.Now()
+	c.idleElement = of.PushBack(c)
+	if of.Len() > l.limits.IdlePerClient {
+		first := of.Front().Value.(*limitedConn)
+		l.uncount(first)
 		evicted = append(evicted, first)
 	}
 	return evicted
 }
 
 // unwait takes a connection off those that are not in use. mu is held.
-func (l *limited) unwait(c *counted) {
-	if c.place == nil {
+func (l *limitListener) removeIdle(c *limitedConn) {
+	if c.idleElement == nil {
 		return
 	}
-	of := l.waiting[c.client]
-	if of.Remove(c.place); of.Len() == 0 {
-		delete(l.waiting, c.client)
+	of := l.idle[c.client]
+	if of.Remove(c.idleElement); of.Len() == 0 {
+		delete(l.idle, c.client)
 	}
-	c.place = nil
+	c.idleElement = nil
 }
 
 // forget does not count a connection any more. mu is held.
-func (l *limited) forget(c *counted) {
-	if !c.gone {
-		c.gone = true
+func (l *limitListener) uncount(c *limitedConn) {
+	if !c.uncounted {
+		c.uncounted = true
 		l.total--
 	}
-	l.unwait(c)
+	l.removeIdle(c)
 }
 
-func closeAll(conns []*counted) {
+func closeAll(conns []*limitedConn) {
 	for _, c := range conns {
 		// Not the connection of TLS above it, which would say goodbye first.
 		_ = c.Conn.Close()
@@ -177,67 +177,67 @@ func closeAll(conns []*counted) {
 }
 
 // counted is a connection that counts until it is closed.
-type counted struct {
+type limitedConn struct {
 	net.Conn
-	listener *limited
+	listener *limitListener
 	// timed says that whoever writes has set a deadline.
-	timed atomic.Bool
+	hasDeadline atomic.Bool
 
 	// guarded by listener.mu
-	client workqueue.Client
-	place  *list.Element // among those not in use; nil for one in use or gone
-	since  time.Time     // when it was last not in use any more
-	gone   bool
+	client      workqueue.Client
+	idleElement *list.Element // among those not in use; nil for one in use or gone
+	idleSince   time.Time     // when it was last not in use any more
+	uncounted   bool
 
-	using Hold // of the client that uses it
+	hold Hold // of the client that uses it
 }
 
 // use notes that the connection is in use for a client from now on. False means that the
 // client uses too many.
-func (c *counted) use(by workqueue.Client) bool {
+func (c *limitedConn) startUse(by workqueue.Client) bool {
 	l := c.listener
-	c.using.Give()
-	c.using.client = by
-	if !c.using.Take(1) {
+	c.hold.ReleaseAll()
+	c.hold.client = by
+	if !c.hold.Take(1) {
 		return false
 	}
 	l.mu.Lock()
-	l.unwait(c)
+	l.removeIdle(c)
 	c.client = by
-	gone := c.gone
+	gone := c.uncounted
 	l.mu.Unlock()
 	if gone {
-		c.using.Give()
+		c.hold.ReleaseAll()
 	}
 	return true
 }
 
 // rest notes that the connection is not in use any more.
-func (c *counted) rest() {
-	c.using.Give()
+func (c *limitedConn) endUse() {
+	c.hold.ReleaseAll()
 	l := c.listener
 	l.mu.Lock()
-	var evicted []*counted
-	if l.unwait(c); !c.gone {
-		evicted = l.wait(c)
+	var evicted []*limitedConn
+	if l.removeIdle(c); !c.uncounted {
+		evicted = l.addIdle(c)
 	}
 	l.mu.Unlock()
 	closeAll(evicted)
 }
 
 // leave does not count the connection any more.
-func (c *counted) leave() {
+func (c *limitedConn) uncount() {
 	l := c.listener
 	l.mu.Lock()
-	l.forget(c)
+	l.uncount(c)
 	l.mu.Unlock()
-	c.using.Give()
+	c.hold.ReleaseAll()
 }
 
 // Write writes within the deadline that is set, or within writeTime.
-func (c *counted) Write(p []byte) (int, error) {
-	if !c.timed.Load() {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+func (c *limitedConn) Write(p []byte) (int, error) {
+	if !c.hasDeadline.Load() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(defaultWriteTimeout)); err != nil {
 			return 0, err
 		}
 	}
@@ -246,25 +246,25 @@ func (c *counted) Write(p []byte) (int, error) {
 
 // SetWriteDeadline sets the deadline for writes; the zero time gives each its
 // writeTime again.
-func (c *counted) SetWriteDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+func (c *limitedConn) SetWriteDeadline(t time.Time) error {
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetWriteDeadline(t)
 }
 
 // SetDeadline sets the deadlines for reads and writes.
-func (c *counted) SetDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+func (c *limitedConn) SetDeadline(t time.Time) error {
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetDeadline(t)
 }
 
 // Close closes the connection.
-func (c *counted) Close() error {
-	defer c.leave()
+func (c *limitedConn) Close() error {
+	defer c.uncount()
 	return c.Conn.Close()
 }
 
 // NetConn returns the connection itself.
-func (c *counted) NetConn() net.Conn { return c.Conn }
+func (c *limitedConn) NetConn() net.Conn { return c.Conn }
 
 // Abort closes a connection at once, and all that is below it, without waiting for a
 // write on it.
@@ -283,10 +283,10 @@ func Abort(c net.Conn) {
 type connKey struct{}
 
 // countedOf returns the connection of a listener of ours below another one; nil for none.
-func countedOf(c net.Conn) *counted {
+func limitedConnOf(c net.Conn) *limitedConn {
 	for {
 		switch inner := c.(type) {
-		case *counted:
+		case *limitedConn:
 			return inner
 		case interface{ NetConn() net.Conn }:
 			c = inner.NetConn()
@@ -297,10 +297,10 @@ func countedOf(c net.Conn) *counted {
 }
 
 // follow has a server tell when its connections are in use, and its requests carry them.
-func follow(s *http.Server) {
+func trackConns(s *http.Server) {
 	outer, changed := s.ConnContext, s.ConnState
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if conn := countedOf(c); conn != nil {
+		if conn := limitedConnOf(c); conn != nil {
 			ctx = context.WithValue(ctx, connKey{}, conn)
 		}
 		if outer == nil {
@@ -309,8 +309,8 @@ func follow(s *http.Server) {
 		return outer(ctx, c)
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if conn := countedOf(c); conn != nil && state == http.StateIdle {
-			conn.rest()
+		if conn := limitedConnOf(c); conn != nil && state == http.StateIdle {
+			conn.endUse()
 		}
 		if changed != nil {
 			changed(c, state)
@@ -326,7 +326,7 @@ func ClientOf(r *http.Request, p *identity.Principal) workqueue.Client {
 }
 
 // clientOn returns the client of a connection of which nothing is proved yet.
-func clientOn(c net.Conn) workqueue.Client {
+func clientOfConn(c net.Conn) workqueue.Client {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return workqueue.Client{}
@@ -340,12 +340,12 @@ const TooManyInUse = "this client has too many requests and streams open; try ag
 // Enter counts a request, and its connection, for the client that has sent it as the
 // principal, from now until it has been served. False means that the client has too many
 // requests and streams open. It must be called before the body is read.
-func Enter(r *http.Request, p *identity.Principal) (workqueue.Client, bool) {
+func Admit(r *http.Request, p *identity.Principal) (workqueue.Client, bool) {
 	c := ClientOf(r, p)
-	if body, ok := r.Body.(*boundBody); ok {
+	if body, ok := r.Body.(*limitedBody); ok {
 		body.hold.client = c
 	}
-	if conn, ok := r.Context().Value(connKey{}).(*counted); ok && !conn.use(c) {
+	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok && !conn.startUse(c) {
 		return c, false
 	}
 	return c, true

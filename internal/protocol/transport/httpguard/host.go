@@ -11,14 +11,14 @@ import (
 )
 
 // listener is the end of a connection that is ours.
-type listener struct {
+type localEndpoint struct {
 	port int        // 0 where there are no ports, as on a Unix socket
 	ip   netip.Addr // invalid where there is none
 	tls  bool
 }
 
-func listenerOf(r *http.Request) listener {
-	l := listener{tls: r.TLS != nil}
+func localEndpointOf(r *http.Request) localEndpoint {
+	l := localEndpoint{tls: r.TLS != nil}
 	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		l.port = tcp.Port
 		l.ip = tcp.AddrPort().Addr().Unmap()
@@ -27,7 +27,7 @@ func listenerOf(r *http.Request) listener {
 }
 
 // ownPort reports whether a port, or "" for the default one, is the listener's.
-func (l listener) ownPort(port string) bool {
+func (l localEndpoint) ownPort(port string) bool {
 	switch {
 	case l.port == 0:
 		return true
@@ -41,7 +41,7 @@ func (l listener) ownPort(port string) bool {
 }
 
 // isLoopback reports whether a name means this machine to every resolver.
-func (l listener) isLoopback(name string) bool {
+func (l localEndpoint) isLoopback(name string) bool {
 	switch name {
 	case "localhost", "127.0.0.1", "::1":
 		return true
@@ -77,7 +77,7 @@ func (h *hosts) allow(entry string) error {
 }
 
 // cover reports whether a request may carry this Host (RFC 9110 section 7.2).
-func (h hosts) cover(host string, here listener) bool {
+func (h hosts) matches(host string, here localEndpoint) bool {
 	host = strings.ToLower(host)
 	if _, ok := h.exact[host]; ok {
 		return true
@@ -133,7 +133,7 @@ func isName(s string) bool {
 
 // isOrigin reports whether a serialized origin (RFC 6454 section 6.2) is the
 // listener's own, by a loopback name.
-func (l listener) isOrigin(origin string) bool {
+func (l localEndpoint) isOrigin(origin string) bool {
 	scheme := "http://"
 	if l.tls {
 		scheme = "https://"

@@ -17,8 +17,8 @@ import (
 
 // The bounds that [Guard] sets.
 const (
-	headerTime     = 10 * time.Second
-	idleTime       = 2 * time.Minute
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
 
@@ -46,10 +46,10 @@ func CheckListen(address string, insecure bool) error {
 // has the server pass "OPTIONS *" to its handler, and so to the gate, instead
 // of answering by itself, and tell a listener that [Limit] has made which of its
 // connections are in use.
-func Guard(s *http.Server) {
-	follow(s)
-	s.ReadHeaderTimeout = headerTime
-	s.IdleTimeout = idleTime
+func ConfigureServer(s *http.Server) {
+	trackConns(s)
+	s.ReadHeaderTimeout = headerTimeout
+	s.IdleTimeout = idleTimeout
 	s.MaxHeaderBytes = maxHeaderBytes
 	s.DisableGeneralOptionsHandler = true
 }
@@ -59,9 +59,9 @@ const (
 	socketScheme = "unix:"
 	// longestSocket is how long the path of a socket may be in bytes, on
 	// every system: it is made in a folder beside its place.
-	longestSocket = 80
+	maxSocketPath = 80
 	// answerTime is how long a server that has the socket may take to answer.
-	answerTime = time.Second
+	probeTimeout = time.Second
 )
 
 // SocketPath returns the path in an address "unix:PATH"; false when the address
@@ -74,9 +74,9 @@ func SocketPath(address string) (path string, ok bool) {
 // The modes of a socket: who may connect.
 const (
 	// OwnSocket is for the user alone who runs the server.
-	OwnSocket fs.FileMode = 0o600
+	SocketModeOwner fs.FileMode = 0o600
 	// SharedSocket is for all users of the machine, whom somebody else must tell apart.
-	SharedSocket fs.FileMode = 0o666
+	SocketModeShared fs.FileMode = 0o666
 )
 
 // Listen listens at "host:port" or "unix:PATH", on a socket of the mode. One on which nobody answers is replaced, and ours
@@ -96,11 +96,11 @@ func Listen(address string, mode fs.FileMode) (net.Listener, error) {
 // ListenSocket listens on a socket at a path, as [Listen] does. The error of one
 // on which somebody answers is [syscall.EADDRINUSE].
 func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
-	path = onDisk(path)
-	if len(path) > longestSocket {
-		return nil, fmt.Errorf("the path of a socket has at most %d bytes", longestSocket)
+	path = filesystemPath(path)
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of a socket has at most %d bytes", maxSocketPath)
 	}
-	if err := checkVacant(path); err != nil {
+	if err := checkSocketFree(path); err != nil {
 		return nil, err
 	}
 	// It takes its place once nobody else can use it any more: whoever looks
@@ -131,7 +131,7 @@ func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
 }
 
 // onDisk returns a path that is none of a socket without a file.
-func onDisk(path string) string {
+func filesystemPath(path string) string {
 	if strings.HasPrefix(path, "@") {
 		return "./" + path
 	}
@@ -140,7 +140,7 @@ func onDisk(path string) string {
 
 // CheckVacant returns why [Listen] would not have an address now. The error of one that
 // somebody has is [syscall.EADDRINUSE].
-func CheckVacant(address string) error {
+func CheckAddressFree(address string) error {
 	path, ok := SocketPath(address)
 	if !ok {
 		l, err := net.Listen("tcp", address)
@@ -149,7 +149,7 @@ func CheckVacant(address string) error {
 		}
 		return l.Close()
 	}
-	if err := checkVacant(onDisk(path)); err != nil {
+	if err := checkSocketFree(filesystemPath(path)); err != nil {
 		return fmt.Errorf("listen on %q: %w", address, err)
 	}
 	return nil
@@ -157,7 +157,7 @@ func CheckVacant(address string) error {
 
 // checkVacant returns why no socket can be made at a path: because something
 // else is there, or somebody answers.
-func checkVacant(path string) error {
+func checkSocketFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -167,7 +167,7 @@ func checkVacant(path string) error {
 	case info.Mode()&fs.ModeSocket == 0:
 		return errors.New("there is something that is no socket")
 	}
-	conn, err := net.DialTimeout("unix", path, answerTime)
+	conn, err := net.DialTimeout("unix", path, probeTimeout)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil

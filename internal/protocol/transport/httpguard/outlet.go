@@ -25,19 +25,19 @@ type Outlet struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
-	within  time.Duration
+	timeout time.Duration
 	hold    Hold
 
-	stopped atomic.Bool
-	timed   bool // a deadline is set
-	left    int  // bytes that may be written before the next deadline
+	aborted     atomic.Bool
+	deadlineSet bool // a deadline is set
+	remaining   int  // bytes that may be written before the next deadline
 }
 
 // NewOutlet returns the outlet of a response to a client, which takes its room from the
 // budget; nil stands for no bound. within is the time that the client has for one piece.
 // [Outlet.End] must be called in the end.
 func NewOutlet(w http.ResponseWriter, b *Budget, c workqueue.Client, within time.Duration) *Outlet {
-	o := &Outlet{w: w, control: *http.NewResponseController(w), within: within, hold: Hold{budget: b, client: c}}
+	o := &Outlet{w: w, control: *http.NewResponseController(w), timeout: within, hold: Hold{budget: b, client: c}}
 	o.hold.owner = o
 	return o
 }
@@ -50,10 +50,10 @@ func (o *Outlet) Take(n int) bool { return o.hold.Take(n) }
 func (o *Outlet) Release(n int) { o.hold.Release(n) }
 
 // Renew gives the client its time again, for the next piece.
-func (o *Outlet) Renew() {
-	o.timed, o.left = true, pieceBytes
-	_ = o.control.SetWriteDeadline(time.Now().Add(o.within))
-	if o.stopped.Load() {
+func (o *Outlet) RenewDeadline() {
+	o.deadlineSet, o.remaining = true, pieceBytes
+	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
+	if o.aborted.Load() {
 		o.expire()
 	}
 }
@@ -61,17 +61,17 @@ func (o *Outlet) Renew() {
 // Write writes p, each piece of it within its time.
 func (o *Outlet) Write(p []byte) (written int, err error) {
 	for {
-		if o.stopped.Load() {
+		if o.aborted.Load() {
 			return written, os.ErrDeadlineExceeded
 		}
-		if o.left <= 0 {
-			o.Renew()
+		if o.remaining <= 0 {
+			o.RenewDeadline()
 		}
-		piece := p[written:min(written+o.left, len(p))]
+		piece := p[written:min(written+o.remaining, len(p))]
 		n, err := o.w.Write(piece)
 		written += n
-		o.left -= n
-		o.hold.Move(n)
+		o.remaining -= n
+		o.hold.Progress(n)
 		if err != nil || written == len(p) {
 			return written, err
 		}
@@ -83,8 +83,8 @@ func (o *Outlet) Flush() error { return o.control.Flush() }
 
 // Cut has writing fail from now on, so that the connection ends. It does not wait, and
 // must not be called any more once the outlet has ended.
-func (o *Outlet) Cut() {
-	o.stopped.Store(true)
+func (o *Outlet) Abort() {
+	o.aborted.Store(true)
 	o.expire()
 }
 
@@ -92,9 +92,9 @@ func (o *Outlet) expire() { _ = o.control.SetWriteDeadline(time.Unix(1, 0)) }
 
 // End gives back all room. The connection may carry other responses, which have times of
 // their own.
-func (o *Outlet) End() {
-	o.hold.Give()
-	if o.timed && !o.stopped.Load() {
+func (o *Outlet) Close() {
+	o.hold.ReleaseAll()
+	if o.deadlineSet && !o.aborted.Load() {
 		_ = o.control.SetWriteDeadline(time.Time{})
 	}
 }

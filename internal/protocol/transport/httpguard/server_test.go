@@ -19,7 +19,7 @@ import (
 
 // serve runs the gate in a real server that answers 418, or what reading the
 // body makes of it.
-func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
+func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
@@ -35,9 +35,9 @@ func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
 			w.WriteHeader(passed)
 		}
 	})))
-	Guard(s.Config)
+	ConfigureServer(s.Config)
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	s.Listener = Limit(s.Listener, caps)
+	s.Listener = LimitListener(s.Listener, caps)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
@@ -89,7 +89,7 @@ func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
 		{"a body in chunks that grows too large", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
 		{"headers without end", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
 	}
-	s := serve(t, Options{MaxBody: 100}, Caps{})
+	s := serve(t, Options{MaxBody: 100}, ConnLimits{})
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			if got := raw(t, s, r.text); got != r.want {
@@ -102,7 +102,7 @@ func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
 // TestNothingIsReadBehindABodyInChunks: what a proxy would take for a part of
 // the body, by its Content-Length, must not be a request of its own.
 func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
-	s := serve(t, Options{}, Caps{})
+	s := serve(t, Options{}, ConnLimits{})
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
 }
 
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
-	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusRequestTimeout {
 		t.Errorf("status %d", got)
@@ -129,7 +129,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 }
 
 func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
-	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: evil.com\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusForbidden {
 		t.Errorf("status %d", got)
@@ -147,7 +147,7 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				gone <- true
-			case <-time.After(5 * DefaultBodyTime):
+			case <-time.After(5 * DefaultBodyTimeout):
 				gone <- false
 			}
 		})), nil)
@@ -167,10 +167,10 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 func TestConnections_newOnesGetIn(t *testing.T) {
 	rows := []struct {
 		name string
-		caps Caps
+		caps ConnLimits
 	}{
-		{"in total", Caps{Total: 3, IdlePerClient: 100}},
-		{"per client", Caps{Total: 100, IdlePerClient: 3}},
+		{"in total", ConnLimits{Total: 3, IdlePerClient: 100}},
+		{"per client", ConnLimits{Total: 100, IdlePerClient: 3}},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -195,20 +195,20 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 // TestConnections_largestHolderYields has one address hold most connections, and another
 // a few older ones.
 func TestConnections_largestHolderYields(t *testing.T) {
-	l := Limit(nil, Caps{Total: 64, IdlePerClient: 60}).(*limited)
-	var few, many []*counted
+	l := LimitListener(nil, ConnLimits{Total: 64, IdlePerClient: 60}).(*limitListener)
+	var few, many []*limitedConn
 	for range 4 {
-		few = append(few, l.enter(from(t, "10.0.0.1:1")))
+		few = append(few, l.admit(from(t, "10.0.0.1:1")))
 	}
 	for range 100 {
-		many = append(many, l.enter(from(t, "10.0.0.2:1")))
+		many = append(many, l.admit(from(t, "10.0.0.2:1")))
 	}
 	for i, c := range few {
-		if c.gone {
+		if c.uncounted {
 			t.Errorf("connection %d of the other address was closed", i)
 		}
 	}
-	if !many[0].gone || many[99].gone || l.total != 64 {
+	if !many[0].uncounted || many[99].uncounted || l.total != 64 {
 		t.Errorf("%d connections are open", l.total)
 	}
 }
@@ -223,29 +223,29 @@ func (exhausted) Accept() (net.Conn, error) {
 // TestConnections_withoutDescriptors has the system refuse a connection: an idle one is
 // closed, and none that is in use.
 func TestConnections_withoutDescriptors(t *testing.T) {
-	l := Limit(exhausted{}, Caps{}).(*limited)
-	used, idle := l.enter(from(t, "10.0.0.1:1")), l.enter(from(t, "10.0.0.2:1"))
-	used.use(at("10.0.0.1"))
+	l := LimitListener(exhausted{}, ConnLimits{}).(*limitListener)
+	used, idle := l.admit(from(t, "10.0.0.1:1")), l.admit(from(t, "10.0.0.2:1"))
+	used.startUse(at("10.0.0.1"))
 	for range 2 {
 		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
 			t.Fatal(err)
 		}
 	}
-	if !idle.gone || used.gone {
-		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.gone, used.gone)
+	if !idle.uncounted || used.uncounted {
+		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.uncounted, used.uncounted)
 	}
 }
 
 // TestConnections_inUseHaveAShare has one client use all connections that it gets.
 func TestConnections_inUseHaveAShare(t *testing.T) {
-	l := Limit(nil, Caps{}).(*limited)
-	var used []*counted
+	l := LimitListener(nil, ConnLimits{}).(*limitListener)
+	var used []*limitedConn
 	for range 2000 {
-		c := l.enter(from(t, "10.0.0.1:1"))
+		c := l.admit(from(t, "10.0.0.1:1"))
 		if c == nil {
 			t.Fatal("a connection did not get in")
 		}
-		if c.use(at("10.0.0.1")) {
+		if c.startUse(at("10.0.0.1")) {
 			used = append(used, c)
 		}
 	}
@@ -253,21 +253,21 @@ func TestConnections_inUseHaveAShare(t *testing.T) {
 		t.Errorf("one address uses %d connections", n)
 	}
 	for i := range 100 {
-		c := l.enter(from(t, "10.0.0.1:1"))
-		if c == nil || !c.use(principal("ann")) {
+		c := l.admit(from(t, "10.0.0.1:1"))
+		if c == nil || !c.startUse(principal("ann")) {
 			t.Fatalf("connection %d of a principal behind that address is not served", i)
 		}
 	}
 	for i := range 100 {
-		c := l.enter(from(t, "10.0.0.2:1"))
-		if c == nil || !c.use(at("10.0.0.2")) {
+		c := l.admit(from(t, "10.0.0.2:1"))
+		if c == nil || !c.startUse(at("10.0.0.2")) {
 			t.Fatalf("connection %d of another address is not served", i)
 		}
 	}
 	for _, c := range used[:300] {
-		c.rest()
+		c.endUse()
 	}
-	if c := l.enter(from(t, "10.0.0.1:1")); !used[0].use(at("10.0.0.1")) || c == nil {
+	if c := l.admit(from(t, "10.0.0.1:1")); !used[0].startUse(at("10.0.0.1")) || c == nil {
 		t.Error("a connection that was given back is not served")
 	}
 }
@@ -275,18 +275,18 @@ func TestConnections_inUseHaveAShare(t *testing.T) {
 // TestConnections_manyAddressesLeaveSomeForPrincipals has 4,000 addresses use two
 // connections each.
 func TestConnections_manyAddressesLeaveSomeForPrincipals(t *testing.T) {
-	l := Limit(nil, Caps{}).(*limited)
+	l := LimitListener(nil, ConnLimits{}).(*limitListener)
 	for i := range 4000 {
 		address := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
 		for range 2 {
-			if c := l.enter(from(t, address+":1")); c != nil {
-				c.use(at(address))
+			if c := l.admit(from(t, address+":1")); c != nil {
+				c.startUse(at(address))
 			}
 		}
 	}
 	for i := range 10 {
-		c := l.enter(from(t, "10.1.0.1:1"))
-		if c == nil || !c.use(principal("ann")) {
+		c := l.admit(from(t, "10.1.0.1:1"))
+		if c == nil || !c.startUse(principal("ann")) {
 			t.Fatalf("connection %d of a principal is not served", i)
 		}
 	}
@@ -315,16 +315,16 @@ func answers(c net.Conn) bool {
 }
 
 func TestConnections_countOnce(t *testing.T) {
-	l := Limit(nil, Caps{Total: 1}).(*limited)
+	l := LimitListener(nil, ConnLimits{Total: 1}).(*limitListener)
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	c := l.enter(here)
-	if !c.use(principal("ann")) || c.NetConn() != here || l.enter(here) != nil {
+	c := l.admit(here)
+	if !c.startUse(principal("ann")) || c.NetConn() != here || l.admit(here) != nil {
 		t.Error("the cap does not hold")
 	}
 	_ = c.Close()
 	_ = c.Close()
-	if l.enter(here) == nil || l.total != 1 || l.inUse.used != 0 {
+	if l.admit(here) == nil || l.total != 1 || l.inUse.used != 0 {
 		t.Errorf("the count is %d after the end, and %d are in use", l.total, l.inUse.used)
 	}
 }

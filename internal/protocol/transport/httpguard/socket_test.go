@@ -24,7 +24,7 @@ func newSocket(t *testing.T) (address, path string) {
 
 func TestASocketIsForItsUserAlone(t *testing.T) {
 	address, path := newSocket(t)
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +68,11 @@ func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
 
 func TestNothingElseIsReplacedByASocket(t *testing.T) {
 	address, path := newSocket(t)
-	first, err := Listen(address, OwnSocket)
+	first, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(address, OwnSocket); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := Listen(address, SocketModeOwner); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("beside a server that answers: %v", err)
 	}
 	conn, err := net.Dial("unix", path)
@@ -88,7 +88,7 @@ func TestNothingElseIsReplacedByASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	if _, err := Listen(address, OwnSocket); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("beside a file: %v", err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "precious" {
@@ -103,7 +103,7 @@ func TestPathsThatCannotBeListenedOnAreTold(t *testing.T) {
 		"unix:/" + strings.Repeat("x", 100):      "at most 80 bytes",
 		"unix:" + strings.Repeat("y/", 40) + "s": "at most 80 bytes",
 	} {
-		if _, err := Listen(address, OwnSocket); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
+		if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestPathsThatCannotBeListenedOnAreTold(t *testing.T) {
 
 func TestOnASocketAnyLocalHostIsOurs(t *testing.T) {
 	address, path := newSocket(t)
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOnASocketAnyLocalHostIsOurs(t *testing.T) {
 		w.WriteHeader(passed)
 	}))}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(Limit(l, Caps{})) }()
+	go func() { ended <- server.Serve(LimitListener(l, ConnLimits{})) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", path)
 	}}}

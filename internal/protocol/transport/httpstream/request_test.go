@@ -16,11 +16,11 @@ import (
 )
 
 func TestTheDoorSaysHowToRefuse(t *testing.T) {
-	door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
-		return identity.Principal{}, &authn.Refusal{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
+	door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.AuthError{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
 	}}
 	w := httptest.NewRecorder()
-	_, in := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+	_, in := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
 		t.Errorf("let in: %v, status %d, challenge %q", in, w.Code, challenge)
 	}
@@ -29,14 +29,14 @@ func TestTheDoorSaysHowToRefuse(t *testing.T) {
 func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		caller, _ := Enter(w, r, door)
+		caller, _ := Authenticate(w, r, door)
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
-		if Holds(w, r, door, caller.Pass) || w.Code != http.StatusUnauthorized {
+		if CheckAccess(w, r, door, caller.Access) || w.Code != http.StatusUnauthorized {
 			t.Errorf("the status is %d", w.Code)
 		}
 	})
@@ -47,18 +47,18 @@ func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
 func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if revoked.Load() {
 				return identity.Principal{}, errors.New("the key was revoked")
 			}
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 		var ended atomic.Int64
-		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Pass: caller.Pass}
-		a := New(w, o, func() { ended.Add(1) })
-		a.Begin()
+		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Access: caller.Access}
+		a := NewResponse(w, o, func() { ended.Add(1) })
+		a.Start()
 		revoked.Store(true)
 		time.Sleep(16 * time.Second)
 		a.Finish(mcp.Reply{})
@@ -71,12 +71,12 @@ func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
 func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
-		a := New(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Pass: caller.Pass}, func() {})
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		a := NewResponse(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Access: caller.Access}, func() {})
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
 		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))

@@ -91,7 +91,7 @@ func TestTheListIsThatOfTheCaller(t *testing.T) {
 }
 
 func TestFewPagesAreKept(t *testing.T) {
-	var j joined
+	var j pageCache
 	info := mcp.Info{Name: "s"}
 	for i := range 10 * maxPages {
 		hash := fmt.Sprint(i)

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
+func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" || !httpguard.IsJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
@@ -40,8 +40,8 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 		refuse(w, status, err.Error())
 		return
 	}
-	if err := pass.Holds(); err != nil {
-		h.turnAway(w, r, err)
+	if err := pass.Check(); err != nil {
+		h.writeAuthError(w, r, err)
 		return
 	}
 	sent, err := decode(text)
@@ -49,7 +49,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 		writeError(w, err)
 		return
 	}
-	can, resume, err := sent.asked()
+	can, resume, err := sent.inputs()
 	if err != nil {
 		writeError(w, err)
 		return
@@ -68,8 +68,8 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	if response.Err == nil && response.Ask != nil {
 		response.Err = mcp.CheckAsk(&request, response.Ask)
 	}
-	if err := pass.Holds(); err != nil {
-		h.turnAway(w, r, err)
+	if err := pass.Check(); err != nil {
+		h.writeAuthError(w, r, err)
 		return
 	}
 	switch {
@@ -98,7 +98,7 @@ type body struct {
 func decode(raw []byte) (body, *call.Error) {
 	object, ok := jsontext.Members(raw)
 	if !ok {
-		return body{}, bad("body", "must be an object")
+		return body{}, invalidInput("body", "must be an object")
 	}
 	var c body
 	hasTool := false
@@ -110,58 +110,58 @@ func decode(raw []byte) (body, *call.Error) {
 		switch string(name) {
 		case "tool":
 			if c.tool, hasTool = jsontext.Text(value); !hasTool {
-				return body{}, bad("tool", "must be a string")
+				return body{}, invalidInput("tool", "must be a string")
 			}
 		case "arguments":
-			c.arguments = orNil(value)
+			c.arguments = nonNull(value)
 		case "agent":
-			c.agent = orNil(value)
+			c.agent = nonNull(value)
 		case "can":
-			c.can = orNil(value)
+			c.can = nonNull(value)
 		case "state":
-			c.state = orNil(value)
+			c.state = nonNull(value)
 		case "answers":
-			c.answers = orNil(value)
+			c.answers = nonNull(value)
 		default:
-			return body{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
+			return body{}, invalidInput("body", "has an unknown member; it takes tool, arguments and agent")
 		}
 	}
 	if !hasTool {
-		return body{}, bad("tool", "is required")
+		return body{}, invalidInput("tool", "is required")
 	}
 	return c, nil
 }
 
-func orNil(value []byte) json.RawMessage {
+func nonNull(value []byte) json.RawMessage {
 	if jsontext.IsNull(value) {
 		return nil
 	}
 	return value
 }
 
-func bad(path, rule string) *call.Error {
+func invalidInput(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }
 
 // asked reads what the client says that it can be asked, and what it has answered; nil when
 // that is nothing.
-func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Error) {
+func (c *body) inputs() (can call.Capabilities, resume *call.Resume, err *call.Error) {
 	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
 		return can, nil, err
 	}
 	resume = &call.Resume{}
 	if resume.State, _ = jsontext.Text(c.state); resume.State == "" {
-		return can, nil, bad("state", "must be a string that is not empty")
+		return can, nil, invalidInput("state", "must be a string that is not empty")
 	}
 	if c.answers == nil {
 		return can, resume, nil
 	}
 	if json.Unmarshal(c.answers, &resume.Responses) != nil {
-		return can, nil, bad("answers", "must be an object")
+		return can, nil, invalidInput("answers", "must be an object")
 	}
 	for _, answer := range resume.Responses {
 		if answer[0] != '{' {
-			return can, nil, bad("answers", "must hold objects")
+			return can, nil, invalidInput("answers", "must hold objects")
 		}
 	}
 	return can, resume, nil
@@ -170,7 +170,7 @@ func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Er
 func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error) {
 	var kinds []string
 	if list != nil && json.Unmarshal(list, &kinds) != nil {
-		return can, bad("can", "must be a list of strings")
+		return can, invalidInput("can", "must be a list of strings")
 	}
 	can.NoApproval = len(kinds) > 0
 	for _, kind := range kinds {
@@ -186,7 +186,7 @@ func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error)
 		case "roots":
 			can.Roots = true
 		default:
-			return can, bad("can", "holds an unknown word; it takes approval, form, url, sample and roots")
+			return can, invalidInput("can", "holds an unknown word; it takes approval, form, url, sample and roots")
 		}
 	}
 	return can, nil

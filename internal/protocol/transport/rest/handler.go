@@ -37,16 +37,16 @@ const (
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	authn.Door
+	authn.Middleware
 	// Limits bound the body of a request. Zero fields stand for those of
 	// [jsonguard.Client].
 	Limits jsonguard.Limits
 	// Contradicted is told who claims to be another agent than its credential is bound
 	// to. Nil is nobody.
-	Contradicted func(mcp.AgentMismatch)
+	OnAgentMismatch func(mcp.AgentMismatch)
 	// Answers bounds the answers that wait for their clients to read them; nil stands
 	// for no bound.
-	Answers *httpguard.Budget
+	Unread *httpguard.Budget
 }
 
 // methods are those of MCP that the paths stand for.
@@ -55,7 +55,7 @@ var methods = map[string]string{CapabilitiesPath: "tools/list", ExecutePath: "to
 type handler struct {
 	backend mcp.Backend
 	options Options
-	joined  joined
+	pages   pageCache
 }
 
 // New returns a handler for both paths, to which it must be mounted.
@@ -68,12 +68,12 @@ func New(b mcp.Backend, o Options) http.Handler {
 
 // ServeHTTP serves one request.
 func (h *handler) ServeHTTP(to http.ResponseWriter, r *http.Request) {
-	w := &responder{ResponseWriter: to, held: h.options.Answers}
+	w := &responder{ResponseWriter: to, budget: h.options.Unread}
 	claim, err := mcp.AgentFromHeaders(r.Header)
 	if err != nil {
 		claim = mcp.AgentClaim{} // an id that is no id is not repeated
 	}
-	headers := headers{AgentClaim: claim, id: claim.Agent().RequestID, refused: err}
+	headers := claimHeaders{AgentClaim: claim, id: claim.Agent().RequestID, refused: err}
 	setHeader(w, headerRequestID, headers.id)
 	switch r.URL.Path {
 	case CapabilitiesPath:
@@ -90,7 +90,7 @@ func (h *handler) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 }
 
 // headers are what those of a request claim of its agent.
-type headers struct {
+type claimHeaders struct {
 	mcp.AgentClaim
 	id string // of the request, which they claim or was made for it
 	// refused is why they claim nothing, as what they say is no claim; nil otherwise.
@@ -116,13 +116,13 @@ func allow(w *responder, r *http.Request, methods ...string) bool {
 
 // caller returns who sent a request with the headers; false means that the answer was
 // written.
-func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ identity.Caller, _ *authn.Pass, ok bool) {
-	principal, source, pass, err := h.options.Enter(r)
+func (h *handler) caller(w *responder, r *http.Request, headers *claimHeaders) (_ identity.Caller, _ *authn.Access, ok bool) {
+	principal, source, pass, err := h.options.Authenticate(r)
 	if err != nil {
-		h.turnAway(w, r, err)
+		h.writeAuthError(w, r, err)
 		return identity.Caller{}, nil, false
 	}
-	if w.client, ok = httpguard.Enter(r, &principal); !ok {
+	if w.client, ok = httpguard.Admit(r, &principal); !ok {
 		writeError(w, &call.Error{Code: call.ExecutionError, Message: httpguard.TooManyInUse, Overloaded: true, RetryAfter: time.Second})
 		return identity.Caller{}, nil, false
 	}
@@ -131,8 +131,8 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ ide
 	return caller, pass, bound
 }
 
-func (h *handler) turnAway(w *responder, r *http.Request, err error) {
-	status, message := h.options.Refuse(w.Header(), r, err)
+func (h *handler) writeAuthError(w *responder, r *http.Request, err error) {
+	status, message := h.options.Reject(w.Header(), r, err)
 	write(w, status, encodeError(call.PolicyDenied, message, nil, ""))
 }
 
@@ -143,8 +143,8 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 	claim.RequestID = cmp.Or(claim.RequestID, id)
 	var err error
 	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {
-		if h.options.Contradicted != nil {
-			h.options.Contradicted(mcp.AgentMismatch{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
+		if h.options.OnAgentMismatch != nil {
+			h.options.OnAgentMismatch(mcp.AgentMismatch{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
 		}
 		writeError(w, &call.Error{Code: call.PolicyDenied, Message: err.Error()})
 		return false
@@ -152,7 +152,7 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 	return true
 }
 
-func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) {
+func (h *handler) capabilities(w *responder, r *http.Request, headers *claimHeaders) {
 	caller, _, ok := h.caller(w, r, headers)
 	if !ok {
 		return
@@ -162,7 +162,7 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 		return
 	}
 	list := h.backend.List(r.Context(), call.Tools, caller)
-	page := h.joined.page(h.backend.Info(), list)
+	page := h.pages.page(h.backend.Info(), list)
 	setHeader(w, "Etag", page.etag)
 	// Anyone may keep a copy, and must ask each time whether it still holds.
 	cache := "no-cache"
@@ -204,13 +204,13 @@ type pageKey struct{ server, version, hash string }
 const maxPages = 16
 
 // joined caches pages. The zero value is empty.
-type joined struct {
+type pageCache struct {
 	mu    sync.Mutex
 	pages map[pageKey]page
 }
 
 // page returns the page of a list, joined of its entries once per hash.
-func (j *joined) page(info mcp.Info, list mcp.List) page {
+func (j *pageCache) page(info mcp.Info, list mcp.List) page {
 	key := pageKey{info.Name, info.Version, list.Hash}
 	j.mu.Lock()
 	defer j.mu.Unlock()

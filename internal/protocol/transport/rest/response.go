@@ -19,12 +19,12 @@ import (
 const headerRequestID = "X-Request-Id"
 
 // writeTime is how long a client may take to receive 64 KiB of an answer.
-const writeTime = 30 * time.Second
+const writeTimeout = 30 * time.Second
 
 // responder writes the response to one request.
 type responder struct {
 	http.ResponseWriter
-	held   *httpguard.Budget // answers that their clients have yet to read; nil for no bound
+	budget *httpguard.Budget // answers that their clients have yet to read; nil for no bound
 	client workqueue.Client  // whom it counts for, once that is known
 }
 
@@ -96,7 +96,7 @@ func encodeError(code call.Code, message string, details json.RawMessage, trace 
 func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
 
 // lost is what a client is told whose answer finds no room.
-var lost = call.Error{
+var errNoRoom = call.Error{
 	Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Second,
 	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
 }
@@ -110,15 +110,15 @@ func write(w *responder, status int, pieces ...[]byte) {
 	}
 	var to io.Writer = w
 	if size > httpguard.Buffered {
-		outlet := httpguard.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
-		defer outlet.End()
+		outlet := httpguard.NewOutlet(w.ResponseWriter, w.budget, w.client, writeTimeout)
+		defer outlet.Close()
 		if !outlet.Take(size) {
 			delete(w.Header(), "Etag")
 			delete(w.Header(), "Cache-Control")
-			writeError(w, &lost)
+			writeError(w, &errNoRoom)
 			return
 		}
-		outlet.Renew()
+		outlet.RenewDeadline()
 		to = outlet
 	}
 	setHeader(w, "Content-Type", "application/json")

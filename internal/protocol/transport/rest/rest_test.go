@@ -196,7 +196,7 @@ func TestErrorsAndTheirStatus(t *testing.T) {
 
 func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
 	f := customers(t).answers("1")
-	h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+	h := New(f, Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, errors.New("the key of canary has expired")
 	}}})
 	for _, r := range []*http.Request{
@@ -224,7 +224,7 @@ func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := customers(t).answers("1")
 		asked := 0
-		h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		h := New(f, Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if asked++; asked > 1 {
 				return identity.Principal{}, errors.New("the key was revoked")
 			}
@@ -241,8 +241,8 @@ func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
 }
 
 func TestTheDoorSaysHowToRefuse(t *testing.T) {
-	h := New(customers(t), Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
-		return identity.Principal{}, &authn.Refusal{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
+	h := New(customers(t), Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.AuthError{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
 	}}})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", CapabilitiesPath, nil))
@@ -255,9 +255,9 @@ func TestTheDoorSaysHowToRefuse(t *testing.T) {
 func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
 	f := customers(t).answers("1")
 	p, s := identity.Principal{ID: "ci", Kind: "key"}, identity.Source{IP: "::1", Listener: "127.0.0.1:8080"}
-	h := New(f, Options{Door: authn.Door{
-		Authenticate: func(*http.Request) (identity.Principal, error) { return p, nil },
-		Source:       func(*http.Request) identity.Source { return s },
+	h := New(f, Options{Middleware: authn.Middleware{
+		Authenticator: func(*http.Request) (identity.Principal, error) { return p, nil },
+		Source:        func(*http.Request) identity.Source { return s },
 	}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a","agent":{"agent_id":"root"}}`))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
@@ -276,7 +276,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		{errors.New("connection reset"), 400},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), 400},
 		{timeout{}, 408},
-		{httpguard.ErrCrowded, 503},
+		{httpguard.ErrOverBudget, 503},
 	}
 	for _, row := range rows {
 		r := httptest.NewRequest("POST", ExecutePath, io.MultiReader(strings.NewReader(`{"tool"`), iotest.ErrReader(row.err)))

@@ -155,7 +155,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
-	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Answers: httpguard.NewBudget(100_000)}}, tool)
+	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	l := open(t, web)
 	l.post(callText)
 	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`) {

@@ -28,7 +28,7 @@ import (
 
 // Options adjust the handlers. The zero value serves everyone as anonymous.
 type Options struct {
-	authn.Door
+	authn.Middleware
 	// Messages is the path that clients send their messages to, below the one
 	// that the handlers are mounted on; empty stands for "/messages".
 	Messages string
@@ -55,19 +55,19 @@ func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
 		return
 	}
-	if !httpstream.AcceptOf(r).Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.ParseAccept(r).Events {
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
-		httpstream.Refuse(w, http.StatusBadRequest, err.Error())
+		httpstream.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	caller.Peer.Transport = "sse"
@@ -78,19 +78,19 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	if !httpstream.Judge(w, r) {
+	if !httpstream.CheckContentType(w, r) {
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	ids := r.URL.Query()[sessionParameter]
 	if len(ids) != 1 {
-		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
 		return
 	}
 	found, _ := h.clients.Load(ids[0])
@@ -100,12 +100,12 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
-	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+	if !ok || !httpstream.CheckAccess(w, r, h.options.Middleware, caller.Access) {
 		return
 	}
-	served := httpguard.Keep(r)
-	if reply, ok := c.deliver(r.Context(), delivery{sender: caller.Peer, text: text, served: served}); ok {
-		httpstream.New(w, h.bounds(r, caller), func() {}).Finish(reply)
+	served := httpguard.RetainBody(r)
+	if reply, ok := c.deliver(r.Context(), inboundMessage{sender: caller.Peer, text: text, served: served}); ok {
+		httpstream.NewResponse(w, h.bounds(r, caller), func() {}).Finish(reply)
 		return
 	}
 	served()
@@ -113,15 +113,15 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 }
 
 func unknownSession(w http.ResponseWriter) {
-	httpstream.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
+	httpstream.WriteError(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
 // bounds returns the options of a response. The outbox of the stream, not the response,
 // takes room for what waits.
 func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
 	b := h.options.Bounds
-	b.Answers = nil
-	return b.For("sse", r, c)
+	b.Unread = nil
+	return b.Options("sse", r, c)
 }
 
 // sessionParameter is what a client repeats in the URL of each message.
@@ -131,12 +131,12 @@ const sessionParameter = "sessionId"
 type client struct {
 	// fixed at creation
 	conn  *mcp.Conn
-	texts chan delivery
+	inbox chan inboundMessage
 	gone  chan struct{} // closed when no text is taken any more
 }
 
 // delivery is a text that a request has brought.
-type delivery struct {
+type inboundMessage struct {
 	sender mcp.Peer
 	text   []byte
 	// served is called once the text is not used any more.
@@ -149,29 +149,29 @@ type delivery struct {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := httpstream.New(w, h.bounds(r, caller), cancel)
-	waiting := newOutbox(h.options.Answers.Hold(caller.Client, answer), func() {
-		answer.Cut()
+	answer := httpstream.NewResponse(w, h.bounds(r, caller), cancel)
+	waiting := newSendQueue(h.options.Unread.Hold(caller.Client, answer), func() {
+		answer.Abort()
 		cancel()
 	})
-	defer waiting.hold.Give()
+	defer waiting.hold.ReleaseAll()
 	conn := h.server.Connect(caller.Peer, waiting.put)
 	if conn == nil {
 		answer.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
 		return
 	}
-	c := &client{conn: conn, texts: make(chan delivery), gone: make(chan struct{})}
+	c := &client{conn: conn, inbox: make(chan inboundMessage), gone: make(chan struct{})}
 	id := rand.Text()
 	h.clients.Store(id, c)
 	var writer sync.WaitGroup
-	if answer.Endpoint(h.endpoint(r, id)) == nil {
+	if answer.SendEndpoint(h.endpoint(r, id)) == nil {
 		writer.Go(func() { h.write(answer, waiting) })
 		c.receive(ctx)
 	}
 	h.clients.Delete(id)
 	close(c.gone)
 	if ctx.Err() != nil {
-		waiting.abandon()
+		waiting.discard()
 	}
 	conn.Close()
 	waiting.end()
@@ -191,14 +191,14 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 
 // write writes what waits until there will be no more. A client that does not
 // take it is dropped.
-func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
+func (h *handler) write(answer *httpstream.Response, waiting *sendQueue) {
 	for {
 		f, ok := waiting.next()
 		if !ok {
 			return
 		}
 		if err := answer.Send(f); err != nil {
-			waiting.abandon()
+			waiting.discard()
 			return
 		}
 	}
@@ -207,7 +207,7 @@ func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
 func (c *client) receive(ctx context.Context) {
 	for {
 		select {
-		case d := <-c.texts:
+		case d := <-c.inbox:
 			d.reply <- c.conn.Deliver(ctx, d.sender, d.text, d.served)
 		case <-c.conn.Done():
 			return
@@ -219,11 +219,11 @@ func (c *client) receive(ctx context.Context) {
 
 // deliver has a text taken in, and returns why it was not; false when the
 // client is gone. ctx is that of the request which has brought the text.
-func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
+func (c *client) deliver(ctx context.Context, d inboundMessage) (mcp.Reply, bool) {
 	reply := make(chan mcp.Reply, 1)
 	d.reply = reply
 	select {
-	case c.texts <- d:
+	case c.inbox <- d:
 		return <-reply, true
 	case <-c.gone:
 	case <-ctx.Done():
@@ -233,13 +233,13 @@ func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
 
 // maxBehind is how many bytes may wait for a client before what else there is
 // to send waits for it too.
-const maxBehind = 256 << 10
+const maxUnsentBytes = 256 << 10
 
 // outbox holds what is to be sent, so that a request which brings a message
 // need not wait until its answer has gone out on the stream.
-type outbox struct {
-	hold *httpguard.Hold // of what waits, and of what waits to be put in
-	drop func()          // ends the connection
+type sendQueue struct {
+	hold  *httpguard.Hold // of what waits, and of what waits to be put in
+	abort func()          // ends the connection
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -249,32 +249,32 @@ type outbox struct {
 	ended   bool
 }
 
-var errGone = errors.New("the client is gone")
+var errClientGone = errors.New("the client is gone")
 
-func newOutbox(h *httpguard.Hold, drop func()) *outbox {
-	o := &outbox{hold: h, drop: drop}
+func newSendQueue(h *httpguard.Hold, drop func()) *sendQueue {
+	o := &sendQueue{hold: h, abort: drop}
 	o.changed.L = &o.mu
 	return o
 }
 
 // put adds a frame. It waits for a client that is far behind. A frame that there is no
 // room for is refused, but where a short one finds none either, the client is dropped.
-func (o *outbox) put(f mcp.Frame) error {
+func (o *sendQueue) put(f mcp.Frame) error {
 	if !o.hold.Take(f.Len()) {
 		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
 			return mcp.ErrQueueFull
 		}
-		o.drop()
-		return errGone
+		o.abort()
+		return errClientGone
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.bytes > maxBehind && !o.ended {
+	for o.bytes > maxUnsentBytes && !o.ended {
 		o.changed.Wait()
 	}
 	if o.ended {
 		o.hold.Release(f.Len())
-		return errGone
+		return errClientGone
 	}
 	o.frames = append(o.frames, f)
 	o.bytes += f.Len()
@@ -284,7 +284,7 @@ func (o *outbox) put(f mcp.Frame) error {
 
 // next returns the frame to send once the one before it was sent. False means
 // that there will be no more.
-func (o *outbox) next() (mcp.Frame, bool) {
+func (o *sendQueue) next() (mcp.Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes -= o.sending
@@ -304,7 +304,7 @@ func (o *outbox) next() (mcp.Frame, bool) {
 }
 
 // end takes no more frames; what waits is still sent.
-func (o *outbox) end() {
+func (o *sendQueue) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
@@ -312,7 +312,7 @@ func (o *outbox) end() {
 }
 
 // abandon takes no more frames, and forgets what waits.
-func (o *outbox) abandon() {
+func (o *sendQueue) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended, o.frames = true, nil

@@ -129,7 +129,7 @@ func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
 }
 
 func TestASessionBelongsToItsPrincipal(t *testing.T) {
-	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	web, _ := newSite(t, sse.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
 			return p, errors.New("who is it?")
@@ -164,7 +164,7 @@ func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
 	}
-	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	web, _ := newSite(t, sse.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		p.ID, p.Scopes = "alice", strings.Fields(r.Header.Get("X-Scopes"))
 		return p, nil

@@ -60,7 +60,7 @@ func TestRefuse_waitsForABoundedTime(t *testing.T) {
 		in, other := io.Pipe()
 		defer other.Close()
 		began := time.Now()
-		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(began) != firstRequest {
+		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(began) != firstRequestTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		_ = in.Close()

@@ -28,13 +28,13 @@ import (
 var ErrDraining = errors.New("the server is shutting down")
 
 // errCut is returned when calls were cancelled that outlived the input for too long.
-var errCut = errors.New("calls did not end in time and were cut off")
+var errCancelled = errors.New("calls did not end in time and were cut off")
 
 // errStuck is returned when the client stopped reading and everything had to end.
-var errStuck = errors.New("the client does not take what is written to it")
+var errClientStalled = errors.New("the client does not take what is written to it")
 
 // patience is how long calls that were cancelled may take to end.
-const patience = 5 * time.Second
+const cancelTimeout = 5 * time.Second
 
 // Serve serves one client until in ends, the client asks for shutdown, or the
 // server drains; what is under way then comes to its end before Serve returns.
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 		return ErrDraining
 	}
 	read := make(chan error, 1)
-	go receive(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
+	go readLoop(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
 
 	var err error
 	select {
@@ -62,10 +62,10 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	case <-ctx.Done():
 	}
 	conn.End()
-	err = errors.Join(err, outlast(ctx, conn, grace))
+	err = errors.Join(err, drain(ctx, conn, grace))
 	cancel()
-	if !settled(ctx, conn) {
-		return errors.Join(err, w.failure(), errStuck)
+	if !waitIdle(ctx, conn) {
+		return errors.Join(err, w.failure(), errClientStalled)
 	}
 	conn.Close()
 	w.close()
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 }
 
 // outlast waits until nothing is under way, as long as ctx and grace allow.
-func outlast(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
+func drain(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
 	overdue := time.NewTimer(grace)
 	defer overdue.Stop()
 	select {
@@ -85,12 +85,12 @@ func outlast(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
 	case <-ctx.Done():
 		return nil
 	case <-overdue.C:
-		return errCut
+		return errCancelled
 	}
 }
 
 // settled waits until nothing is under way; once ctx has ended, not for ever.
-func settled(ctx context.Context, conn *mcp.Conn) bool {
+func waitIdle(ctx context.Context, conn *mcp.Conn) bool {
 	select {
 	case <-conn.Done():
 		return true
@@ -99,7 +99,7 @@ func settled(ctx context.Context, conn *mcp.Conn) bool {
 	select {
 	case <-conn.Done():
 		return true
-	case <-time.After(patience):
+	case <-time.After(cancelTimeout):
 		return false
 	}
 }
@@ -107,7 +107,7 @@ func settled(ctx context.Context, conn *mcp.Conn) bool {
 // receive hands the lines of in, up to the limit in bytes, to the connection,
 // and calls ended at their end. That of in is no error, and neither is one that
 // comes once everything is over.
-func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
+func readLoop(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	var err error // that came with the last line
 	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
@@ -208,10 +208,10 @@ func (w *writer) failure() error {
 
 const (
 	// firstRequest is how long a client may take to send its first request.
-	firstRequest = 10 * time.Second
+	firstRequestTimeout = 10 * time.Second
 	// nextRequest is how long it may take to send another one, such as the initialize
 	// of a client that has tried server/discover before.
-	nextRequest = 2 * time.Second
+	nextRequestTimeout = 2 * time.Second
 )
 
 // Refuse answers the first requests of a client for a server that could not start: each
@@ -238,7 +238,7 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			}
 		}
 	}()
-	patience := time.NewTimer(firstRequest)
+	patience := time.NewTimer(firstRequestTimeout)
 	defer patience.Stop()
 	for {
 		select {
@@ -256,7 +256,7 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			if initialized {
 				return nil
 			}
-			patience.Reset(nextRequest)
+			patience.Reset(nextRequestTimeout)
 		case <-patience.C:
 			return errors.New("the client sends no request")
 		case <-ctx.Done():

@@ -30,7 +30,7 @@ func TestAnswers_withoutRoom(t *testing.T) {
 		}
 		return mcptest.Text(strings.Repeat("x", 100_000))
 	}
-	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Answers: httpguard.NewBudget(100_000)}}, tool)
+	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	session := s.begin("2025-11-25")
 	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`
 	r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`, jsonType, session)

@@ -29,29 +29,29 @@ import (
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	authn.Door
+	authn.Middleware
 	httpstream.Bounds
 	// Resume is how long a call waits for a client that has lost the stream
 	// of its answer to come back; 0 stands for 1 minute.
-	Resume time.Duration
+	ResumeTimeout time.Duration
 	// Retry is how long clients are told to wait before they come back; 0
 	// stands for 1 s.
-	Retry time.Duration
+	RetryDelay time.Duration
 	// Keep is how long the events of a stream are kept on which nothing
 	// happens; 0 stands for 5 minutes.
-	Keep time.Duration
+	EventRetention time.Duration
 }
 
 func (o Options) withDefaults() Options {
 	o.Bounds = o.Bounds.WithDefaults()
-	if o.Resume <= 0 {
-		o.Resume = time.Minute
+	if o.ResumeTimeout <= 0 {
+		o.ResumeTimeout = time.Minute
 	}
-	if o.Retry <= 0 {
-		o.Retry = time.Second
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = time.Second
 	}
-	if o.Keep <= 0 {
-		o.Keep = 5 * time.Minute
+	if o.EventRetention <= 0 {
+		o.EventRetention = 5 * time.Minute
 	}
 	return o
 }
@@ -65,20 +65,20 @@ const (
 type handler struct {
 	server  *mcp.Server
 	options Options
-	events  *events
+	events  *eventStore
 }
 
 // New returns the handler of the MCP endpoint. It belongs behind a gate, which
 // bounds the time that a body takes to arrive.
 func New(s *mcp.Server, o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{server: s, options: o, events: newEvents(o.Keep)}
+	return &handler{server: s, options: o, events: newEventStore(o.EventRetention)}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, name := range [...]string{headerSession, headerVersion} {
 		if len(r.Header[name]) > 1 {
-			httpstream.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			httpstream.WriteError(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 			return
 		}
 	}
@@ -91,27 +91,27 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.delete(w, r)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
 	}
 }
 
 // post serves one message (2026-07-28 basic/transports/streamable-http,
 // Sending Messages).
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
-	accepts := httpstream.AcceptOf(r)
+	accepts := httpstream.ParseAccept(r)
 	if !accepts.JSON && !accepts.Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
 		return
 	}
-	if !httpstream.Judge(w, r) {
+	if !httpstream.CheckContentType(w, r) {
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
-	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+	if !ok || !httpstream.CheckAccess(w, r, h.options.Middleware, caller.Access) {
 		return
 	}
 	id := r.Header.Get(headerSession)
@@ -127,7 +127,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	// The context ends with the connection, and with what its client has entered by.
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
+	a := httpstream.NewResponse(w, h.options.Options("http", r, caller), func() { ctx.Cancel(nil) })
 	x := mcp.Exchange{Peer: caller.Peer, Session: id, Detached: a.Detached(r)}
 	if accepts.Events {
 		x.Emit = a.Send
@@ -145,7 +145,7 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.server.EndSession(caller.Peer, id) {
-		httpstream.Refuse(w, http.StatusNotFound, "unknown session")
+		httpstream.WriteError(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	h.events.drop(id)
@@ -157,19 +157,19 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 // POST alone.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
 	if no, ok := mcp.CheckVersion(r.Header); !ok {
-		httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(no)
+		httpstream.NewResponse(w, h.options.Options("http", r, &httpstream.Caller{}), func() {}).Finish(no)
 		return caller, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {
 		w.Header().Set("Allow", http.MethodPost)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
 		return caller, "", false
 	}
-	if caller, ok = httpstream.Enter(w, r, h.options.Door); !ok {
+	if caller, ok = httpstream.Authenticate(w, r, h.options.Middleware); !ok {
 		return caller, "", false
 	}
 	if id = r.Header.Get(headerSession); id == "" {
-		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the header "+headerSession)
 		return caller, "", false
 	}
 	return caller, id, true
@@ -177,7 +177,7 @@ func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *htt
 
 // primingVersion is the revision from which on a stream begins with an event
 // that has no data; clients of older ones would take it for a broken message.
-const primingVersion = "2025-11-25"
+const retryEventVersion = "2025-11-25"
 
 const headerLastEvent = "Last-Event-Id"
 
@@ -188,25 +188,25 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	s := h.newStream("p", x.Session, version, cancel)
 	x.Emit = s.send
-	if s.primes {
+	if s.sendsRetry {
 		x.CloseStream = s.close
 	}
-	c := h.newCarrier(w, r, caller, s, 0)
-	give := httpguard.Keep(r)
+	c := h.newStreamConn(w, r, caller, s, 0)
+	give := httpguard.RetainBody(r)
 	go func() {
 		defer cancel()
 		reply := h.server.Exchange(ctx, text, x)
 		give()
 		s.finish(reply)
 	}()
-	c.carry(nil)
+	c.serve(nil)
 }
 
 // get opens the stream of a legacy session, or resumes one (2025-11-25
 // basic/transports, Listening for Messages from the Server).
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	if !httpstream.AcceptOf(r).Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.ParseAccept(r).Events {
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
 	caller, id, ok := h.sessionOf(w, r)
@@ -215,22 +215,22 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	version, ok := h.server.SessionVersion(caller.Peer, id)
 	if !ok {
-		h.turnAway(w, r, mcp.UnknownSession)
+		h.writeRefusal(w, r, mcp.UnknownSession)
 		return
 	}
 	last := r.Header.Get(headerLastEvent)
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
-		c := h.newCarrier(w, r, caller, s, after)
+		c := h.newStreamConn(w, r, caller, s, after)
 		if c == nil {
-			httpstream.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			httpstream.WriteError(w, http.StatusBadRequest, "the events after this one are not kept any more")
 			return
 		}
 		c.open()
-		c.carry(nil)
+		c.serve(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
-		httpstream.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+		httpstream.WriteError(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
 		h.listen(w, r, caller, id, version, s, after)
 	}
@@ -243,21 +243,21 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, id, version string, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, id)
 	if refusal != mcp.Served {
-		h.turnAway(w, r, refusal)
+		h.writeRefusal(w, r, refusal)
 		return
 	}
 	defer source.Close()
-	var c *carrier
+	var c *streamConn
 	if s != nil {
-		c = h.newCarrier(w, r, caller, s, after)
+		c = h.newStreamConn(w, r, caller, s, after)
 	}
 	if c == nil {
-		c = h.newCarrier(w, r, caller, h.newStream("g", id, version, func() {}), 0)
+		c = h.newStreamConn(w, r, caller, h.newStream("g", id, version, func() {}), 0)
 	}
 	c.open()
-	c.carry(source)
+	c.serve(source)
 }
 
-func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+func (h *handler) writeRefusal(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
+	httpstream.NewResponse(w, h.options.Options("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

@@ -107,7 +107,7 @@ func callText(tool string) (text string, header []string) {
 }
 
 func TestSessionsBelongToTheirPrincipal(t *testing.T) {
-	s := newSite(t, streamable.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	s := newSite(t, streamable.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
 			return p, errors.New("who is it?")

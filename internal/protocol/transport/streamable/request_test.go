@@ -78,7 +78,7 @@ func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
 
 func TestABodyForWhichThereIsNoRoomMayComeAgain(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	r := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(httpguard.ErrCrowded))
+	r := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(httpguard.ErrOverBudget))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.web.Config.Handler.ServeHTTP(w, r)
@@ -106,7 +106,7 @@ func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
 
 func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	door, err := httpguard.New(httpguard.Options{BodyTime: 10 * time.Millisecond})
+	door, err := httpguard.New(httpguard.Options{BodyTimeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestAStreamIsResumedAfterItsConnectionWasLost(t *testing.T) {
 
 func TestACallEndsWhenNobodyComesBackForIt(t *testing.T) {
 	tool, running, ended := waiting()
-	s := newSite(t, streamable.Options{Resume: time.Millisecond}, tool)
+	s := newSite(t, streamable.Options{ResumeTimeout: time.Millisecond}, tool)
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
 	next := reader(t, s.do(ctx, "POST", progressing, jsonType, session))

@@ -125,7 +125,7 @@ func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan 
 func TestTheOfficialClientComesBack(t *testing.T) {
 	tool, goOn := closing()
 	close(goOn)
-	s := newSite(t, streamable.Options{Retry: time.Millisecond}, tool)
+	s := newSite(t, streamable.Options{RetryDelay: time.Millisecond}, tool)
 	session := connect(t, s, "2025-11-25", nil)
 	defer session.Close()
 	got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "hello"})

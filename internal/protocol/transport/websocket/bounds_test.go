@@ -112,7 +112,7 @@ func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
 func TestAnswers_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
-	web, _ := newSite(t, websocket.Options{Answers: httpguard.NewBudget(100_000)}, tool)
+	web, _ := newSite(t, websocket.Options{Unread: httpguard.NewBudget(100_000)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()
 	for _, step := range []struct{ send, want string }{

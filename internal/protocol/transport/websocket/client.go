@@ -21,11 +21,11 @@ import (
 
 // client is one connection.
 type client struct {
-	socket  *websocket.Conn
-	options Options
-	pass    *authn.Pass
-	counts  workqueue.Client // whom messages count for
-	unread  *httpguard.Hold  // of what the client has yet to read
+	socket     *websocket.Conn
+	options    Options
+	access     *authn.Access
+	workClient workqueue.Client // whom messages count for
+	unread     *httpguard.Hold  // of what the client has yet to read
 
 	closing atomic.Bool // no more time is given
 	partial bool        // a message has begun; only who reads touches it
@@ -35,12 +35,12 @@ type client struct {
 }
 
 // farewell is how long a client has to answer a close frame.
-const farewell = time.Second
+const closeTimeout = time.Second
 
 // serve serves the client until it goes, asks for shutdown, or the server drains.
 // A panic costs no more than the connection, as one in a handler of net/http.
 func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
-	defer c.unread.Give()
+	defer c.unread.ReleaseAll()
 	defer c.socket.Close()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -54,18 +54,18 @@ func (c *client) serve(ctx context.Context, s *mcp.Server, peer mcp.Peer) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
-	keeper.Go(func() { c.keep(ctx, conn, s.Draining()) })
+	keeper.Go(func() { c.pingLoop(ctx, conn, s.Draining()) })
 	c.receive(ctx, conn, cancel)
 	conn.Close()
 	keeper.Wait()
-	c.linger()
+	c.drainInput()
 }
 
 // linger reads what still comes for a moment: closing a connection with bytes
 // unread would reset it, and the client might not see why it was closed.
-func (c *client) linger() {
+func (c *client) drainInput() {
 	if !c.closing.Swap(true) {
-		_ = c.socket.SetReadDeadline(time.Now().Add(farewell))
+		_ = c.socket.SetReadDeadline(time.Now().Add(closeTimeout))
 	}
 	_, _ = io.Copy(io.Discard, c.socket.NetConn())
 }
@@ -73,36 +73,36 @@ func (c *client) linger() {
 // receive hands messages to the connection until there are no more, and then
 // calls ended.
 func (c *client) receive(ctx context.Context, conn *mcp.Conn, ended func()) {
-	c.alive()
+	c.extendReadDeadline()
 	c.socket.SetPongHandler(func(string) error {
-		c.alive()
+		c.extendReadDeadline()
 		return nil
 	})
 	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
-		m := &message{client: c}
-		m.hold = c.options.Messages.Hold(c.counts, m)
+		m := &inboundMessage{client: c}
+		m.hold = c.options.Messages.Hold(c.workClient, m)
 		text, err := c.read(m.hold)
 		if err == nil && !m.hold.Pin() {
-			err = httpguard.ErrCrowded
+			err = httpguard.ErrOverBudget
 		}
 		if err != nil {
-			m.hold.Give()
+			m.hold.ReleaseAll()
 			c.reject(err)
 			ended()
 			return nil, nil, false
 		}
-		return text, m.hold.Give, true
+		return text, m.hold.ReleaseAll, true
 	})
 }
 
 // message is one that the client sends.
-type message struct {
+type inboundMessage struct {
 	client *client
 	hold   *httpguard.Hold
 }
 
 // Cut has reading the message fail.
-func (m *message) Cut() { _ = m.client.socket.SetReadDeadline(time.Unix(1, 0)) }
+func (m *inboundMessage) Abort() { _ = m.client.socket.SetReadDeadline(time.Unix(1, 0)) }
 
 // The messages that end the connection.
 var (
@@ -120,40 +120,40 @@ func (c *client) read(hold *httpguard.Hold) ([]byte, error) {
 		return nil, errBinary
 	}
 	c.partial = true
-	text, err := io.ReadAll(hold.Reader(&paced{r, c, hold, time.Now().Add(c.options.ReadTimeout)}))
+	text, err := io.ReadAll(hold.Reader(&pacedReader{r, c, hold, time.Now().Add(c.options.ReadTimeout)}))
 	if err != nil {
 		if hold.Lost() {
-			return nil, httpguard.ErrCrowded
+			return nil, httpguard.ErrOverBudget
 		}
 		return nil, err
 	}
 	c.partial = false
-	c.alive()
+	c.extendReadDeadline()
 	if !utf8.Valid(text) {
 		return nil, errUTF8
 	}
-	if err := c.pass.Holds(); err != nil {
+	if err := c.access.Check(); err != nil {
 		return nil, err
 	}
 	return text, nil
 }
 
 // paced reads a message until its time is up, or until it makes no progress.
-type paced struct {
+type pacedReader struct {
 	io.Reader
 	client *client
 	hold   *httpguard.Hold
 	until  time.Time
 }
 
-func (p *paced) Read(b []byte) (int, error) {
-	next := p.hold.Due()
+func (p *pacedReader) Read(b []byte) (int, error) {
+	next := p.hold.Deadline()
 	if p.until.Before(next) {
 		next = p.until
 	}
 	p.client.extend(time.Until(next))
 	if p.hold.Lost() {
-		return 0, httpguard.ErrCrowded
+		return 0, httpguard.ErrOverBudget
 	}
 	return p.Reader.Read(b)
 }
@@ -168,9 +168,9 @@ func (c *client) reject(err error) {
 		c.close(websocket.CloseUnsupportedData, err.Error())
 	case errors.Is(err, errUTF8):
 		c.close(websocket.CloseInvalidFramePayloadData, err.Error())
-	case errors.Is(err, authn.ErrLapsed):
+	case errors.Is(err, authn.ErrAccessRevoked):
 		c.close(websocket.ClosePolicyViolation, err.Error())
-	case errors.Is(err, httpguard.ErrCrowded):
+	case errors.Is(err, httpguard.ErrOverBudget):
 		c.close(websocket.CloseTryAgainLater, "there is no room for the message; try again in a second")
 	case isTimeout(err) && c.partial:
 		c.close(websocket.ClosePolicyViolation, "the message took too long")
@@ -189,7 +189,7 @@ func isTimeout(err error) bool {
 
 // alive gives the client time until it must be heard of again. In the middle of
 // a message it must send the rest of it.
-func (c *client) alive() {
+func (c *client) extendReadDeadline() {
 	if !c.partial {
 		c.extend(2 * c.options.Ping)
 	}
@@ -202,12 +202,12 @@ func (c *client) extend(by time.Duration) {
 	}
 	_ = c.socket.SetReadDeadline(time.Now().Add(by))
 	if c.closing.Load() {
-		_ = c.socket.SetReadDeadline(time.Now().Add(farewell))
+		_ = c.socket.SetReadDeadline(time.Now().Add(closeTimeout))
 	}
 }
 
 // keep pings the client, and says farewell to it when the connection is to be closed.
-func (c *client) keep(ctx context.Context, conn *mcp.Conn, draining <-chan struct{}) {
+func (c *client) pingLoop(ctx context.Context, conn *mcp.Conn, draining <-chan struct{}) {
 	pings := time.NewTicker(c.options.Ping)
 	defer pings.Stop()
 	for {
@@ -215,10 +215,10 @@ func (c *client) keep(ctx context.Context, conn *mcp.Conn, draining <-chan struc
 		case <-ctx.Done():
 			return
 		case <-conn.Done():
-			c.sayFarewell(draining)
+			c.sendClose(draining)
 			return
 		case <-pings.C:
-			if err := c.pass.Holds(); err != nil {
+			if err := c.access.Check(); err != nil {
 				c.close(websocket.ClosePolicyViolation, err.Error())
 				return
 			}
@@ -232,7 +232,7 @@ func (c *client) keep(ctx context.Context, conn *mcp.Conn, draining <-chan struc
 
 // sayFarewell tells a client that asked for the end from one that the server
 // leaves (RFC 6455 section 7.4.1).
-func (c *client) sayFarewell(draining <-chan struct{}) {
+func (c *client) sendClose(draining <-chan struct{}) {
 	select {
 	case <-draining:
 		c.close(websocket.CloseGoingAway, "the server is shutting down")
@@ -242,13 +242,13 @@ func (c *client) sayFarewell(draining <-chan struct{}) {
 }
 
 // piece is how much of a message a client must take within the write timeout, in bytes.
-const piece = 64 << 10
+const frameSize = 64 << 10
 
 // reader is the client as the one who has yet to read what is sent.
-type reader client
+type unreadOwner client
 
 // Cut ends the connection: half a message cannot be followed by another.
-func (r *reader) Cut() { httpguard.Abort(r.socket.NetConn()) }
+func (r *unreadOwner) Abort() { httpguard.Abort(r.socket.NetConn()) }
 
 // send writes one message within its time. A client that does not take it is
 // dropped: half a message cannot be followed by another. A message that there is no room
@@ -268,7 +268,7 @@ func (c *client) send(f mcp.Frame) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.err = c.pass.Holds(); c.err != nil {
+	if c.err = c.access.Check(); c.err != nil {
 		c.close(websocket.ClosePolicyViolation, c.err.Error())
 		return c.err
 	}
@@ -284,33 +284,35 @@ func (c *client) send(f mcp.Frame) error {
 
 // write writes a message, a long one in pieces with a time for each. mu is held.
 func (c *client) write(f mcp.Frame) error {
-	c.renew()
+	c.renewWriteDeadline()
 	w, err := c.socket.NextWriter(websocket.TextMessage)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteTo(&pieces{w, c})
+	_, err = f.WriteTo(&frameWriter{w, c})
 	return errors.Join(err, w.Close())
 }
 
 // renew gives the client its time for what is written next.
-func (c *client) renew() { _ = c.socket.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout)) }
+func (c *client) renewWriteDeadline() {
+	_ = c.socket.SetWriteDeadline(time.Now().Add(c.options.WriteTimeout))
+}
 
 // pieces writes a message in frames.
-type pieces struct {
+type frameWriter struct {
 	io.Writer
 	client *client
 }
 
-func (p *pieces) Write(b []byte) (written int, err error) {
+func (p *frameWriter) Write(b []byte) (written int, err error) {
 	for written < len(b) {
-		n, err := p.Writer.Write(b[written:min(written+piece, len(b))])
+		n, err := p.Writer.Write(b[written:min(written+frameSize, len(b))])
 		written += n
 		if err != nil {
 			return written, err
 		}
-		if p.client.unread.Move(n) {
-			p.client.renew()
+		if p.client.unread.Progress(n) {
+			p.client.renewWriteDeadline()
 		}
 	}
 	return written, nil
@@ -320,7 +322,7 @@ func (p *pieces) Write(b []byte) (written int, err error) {
 func (c *client) close(code int, reason string) {
 	c.closing.Store(true)
 	_ = c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
-	_ = c.socket.SetReadDeadline(time.Now().Add(farewell))
+	_ = c.socket.SetReadDeadline(time.Now().Add(closeTimeout))
 }
 
 func (c *client) control(kind int, data []byte) error {

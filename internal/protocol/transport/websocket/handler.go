@@ -32,7 +32,7 @@ const subprotocol = "mcp"
 
 // Options adjust the handler. The zero value serves everyone as anonymous.
 type Options struct {
-	authn.Door
+	authn.Middleware
 	// Ping is how often the client is pinged; 0 stands for 25 s. A client
 	// that is silent for twice as long is gone.
 	Ping time.Duration
@@ -44,7 +44,7 @@ type Options struct {
 	ReadTimeout time.Duration
 	// Messages bounds the messages of clients under way, and Answers those that wait for
 	// their clients to read them. Nil stands for no bound.
-	Messages, Answers *httpguard.Budget
+	Messages, Unread *httpguard.Budget
 	// Logger is told of clients that are dropped; nil drops it.
 	Logger *slog.Logger
 }
@@ -91,9 +91,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
 		return
 	}
-	principal, source, pass, err := h.options.Enter(r)
+	principal, source, pass, err := h.options.Authenticate(r)
 	if err != nil {
-		status, message := h.options.Refuse(w.Header(), r, err)
+		status, message := h.options.Reject(w.Header(), r, err)
 		http.Error(w, message, status)
 		return
 	}
@@ -101,7 +101,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	counts, ok := httpguard.Enter(r, &principal)
+	counts, ok := httpguard.Admit(r, &principal)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
@@ -120,8 +120,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
-	c := &client{socket: socket, options: h.options, pass: pass, counts: counts}
-	c.unread = h.options.Answers.Hold(counts, (*reader)(c))
+	c := &client{socket: socket, options: h.options, access: pass, workClient: counts}
+	c.unread = h.options.Unread.Hold(counts, (*unreadOwner)(c))
 	// The handler returns, so that an idle connection does not hold on to what
 	// net/http has for a request, its stack above all.
 	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header, Transport: "websocket"})

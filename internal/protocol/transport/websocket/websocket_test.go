@@ -36,12 +36,12 @@ func newSite(t *testing.T, o websocket.Options, tools ...mcptest.Tool) (*httptes
 }
 
 func TestHandshakesAreJudged(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	web, _ := newSite(t, websocket.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		if r.Header.Get("X-User") == "nobody" {
 			return identity.Principal{}, errors.New("nobody")
 		}
 		if r.Header.Get("X-User") == "somebody" {
-			return identity.Principal{}, &authn.Refusal{Status: http.StatusServiceUnavailable}
+			return identity.Principal{}, &authn.AuthError{Status: http.StatusServiceUnavailable}
 		}
 		return identity.Anonymous(), nil
 	}}})

@@ -18,15 +18,15 @@ import (
 // Roster knows who may enter, by methods that are replaced while requests come
 // in. A request is judged by the methods of one moment. Its methods may be used
 // together; [Roster.Close] must come last.
-type Roster struct {
+type Registry struct {
 	// Fixed at creation.
-	protocol idp.Protocol
-	client   *http.Client
-	now      func() time.Time
-	log      *slog.Logger
-	keys     func(KeyEvent)
+	protocol   idp.Protocol
+	client     *http.Client
+	now        func() time.Time
+	log        *slog.Logger
+	onKeyEvent func(KeyEvent)
 
-	set atomic.Pointer[set]
+	set atomic.Pointer[methodSet]
 
 	// Guarded by mu, which whoever replaces the set holds.
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ type Roster struct {
 
 // RosterOptions are what a [Roster] has of the outside world. Zero fields stand
 // for what the names say.
-type RosterOptions struct {
+type RegistryOptions struct {
 	// Protocol reads what identity providers publish. Nil is a program without
 	// extensions/oidc: then [Roster.Apply] takes no tokens.
 	Protocol idp.Protocol
@@ -50,15 +50,15 @@ type RosterOptions struct {
 	Logger *slog.Logger
 	// Keys is told of keys that the files in force have more or less than they had,
 	// after that counts. Nil is nobody.
-	Keys func(KeyEvent)
+	OnKeyEvent func(KeyEvent)
 }
 
 // NewRoster returns a roster that lets nobody in until [Roster.Apply].
-func NewRoster(o RosterOptions) *Roster {
-	r := &Roster{protocol: o.Protocol, client: o.Client, now: o.Now, log: o.Logger, keys: o.Keys, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+func NewRegistry(o RegistryOptions) *Registry {
+	r := &Registry{protocol: o.Protocol, client: o.Client, now: o.Now, log: o.Logger, onKeyEvent: o.OnKeyEvent, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if r.client == nil {
 		r.client = &http.Client{
-			Timeout:       fetchTime,
+			Timeout:       fetchTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
@@ -68,30 +68,30 @@ func NewRoster(o RosterOptions) *Roster {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if r.keys == nil {
-		r.keys = func(KeyEvent) {}
+	if r.onKeyEvent == nil {
+		r.onKeyEvent = func(KeyEvent) {}
 	}
-	empty := &set{now: r.now}
-	empty.challenges()
+	empty := &methodSet{now: r.now}
+	empty.setChallenges()
 	r.set.Store(empty)
 	return r
 }
 
 // Authenticate is the [Authenticator] of the roster. Its errors are [*Refusal].
-func (r *Roster) Authenticate(req *http.Request) (identity.Principal, error) {
+func (r *Registry) Authenticate(req *http.Request) (identity.Principal, error) {
 	return r.set.Load().authenticate(req)
 }
 
 // Apply replaces the methods, or none of them when it fails. What is wrong is
 // told at once. Files of keys are read; a provider that does not answer is no
 // failure, as its tokens are refused until it does.
-func (r *Roster) Apply(o Options) error {
+func (r *Registry) Apply(o Options) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return errors.New("apply methods of authentication: the roster is closed")
 	}
-	next := &building{roster: r, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+	next := &setBuilder{registry: r, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	s, err := next.build(o)
 	if err != nil {
 		return fmt.Errorf("apply methods of authentication: %w", err)
@@ -113,12 +113,12 @@ func (r *Roster) Apply(o Options) error {
 
 // Wrong returns by its path what is wrong with each file of keys that cannot be read as
 // it is now, or has a mistake.
-func (r *Roster) Wrong() map[string]error {
+func (r *Registry) KeyFileErrors() map[string]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wrong := map[string]error{}
 	for path, file := range r.files {
-		if err := file.mistake(); err != nil {
+		if err := file.err(); err != nil {
 			wrong[path] = err
 		}
 	}
@@ -126,12 +126,12 @@ func (r *Roster) Wrong() map[string]error {
 }
 
 // Close ends what is under way, and lets nobody in from then on.
-func (r *Roster) Close() {
+func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	empty := &set{now: r.now}
-	empty.challenges()
+	empty := &methodSet{now: r.now}
+	empty.setChallenges()
 	r.set.Store(empty)
 	for _, i := range r.issuers {
 		i.close()
@@ -143,14 +143,14 @@ func (r *Roster) Close() {
 var errNoProtocol = errors.New("this program cannot check tokens: import github.com/mcpd/mcpd/extensions/oidc into it, and put its New() into engine.Options.Extensions")
 
 // building is a set in the making, with what outlives the old one.
-type building struct {
-	roster  *Roster
-	files   map[string]*keyFile
-	issuers map[string]*issuer
+type setBuilder struct {
+	registry *Registry
+	files    map[string]*keyFile
+	issuers  map[string]*issuer
 }
 
-func (b *building) build(o Options) (*set, error) {
-	s := &set{peers: slices.Clone(o.Peers), anonymous: o.Anonymous, open: o.Open, now: b.roster.now}
+func (b *setBuilder) build(o Options) (*methodSet, error) {
+	s := &methodSet{peers: slices.Clone(o.Peers), anonymous: o.Anonymous, allowAll: o.AllowAll, now: b.registry.now}
 	var wrong []error
 	for _, k := range o.Keys {
 		file, err := b.file(k.File)
@@ -169,7 +169,7 @@ func (b *building) build(o Options) (*set, error) {
 	}
 	for _, t := range o.Tokens {
 		t, err := t.withDefaults()
-		if err == nil && b.roster.protocol == nil {
+		if err == nil && b.registry.protocol == nil {
 			err = errNoProtocol
 		}
 		if err != nil {
@@ -181,23 +181,23 @@ func (b *building) build(o Options) (*set, error) {
 	if len(o.Peers) > 0 && !peercred.Supported {
 		wrong = append(wrong, errors.New("the users of a socket are not known on this system; remove the methods that name them"))
 	}
-	if o.Open && (o.Anonymous || len(o.Keys)+len(o.Tokens)+len(o.Certificates)+len(o.Peers) > 0) {
+	if o.AllowAll && (o.Anonymous || len(o.Keys)+len(o.Tokens)+len(o.Certificates)+len(o.Peers) > 0) {
 		wrong = append(wrong, errors.New("a server that is open has no methods"))
 	}
-	wrong = append(wrong, s.describe())
-	s.challenges()
+	wrong = append(wrong, s.setMetadata())
+	s.setChallenges()
 	return s, errors.Join(wrong...)
 }
 
 // file returns a file of keys, as it is known already or as it is now.
-func (b *building) file(path string) (*keyFile, error) {
+func (b *setBuilder) file(path string) (*keyFile, error) {
 	if known := b.files[path]; known != nil {
 		return known, nil
 	}
-	known := b.roster.files[path]
+	known := b.registry.files[path]
 	if known == nil {
 		var err error
-		if known, err = newKeyFile(path, b.roster.now, b.roster.log, b.roster.keys); err != nil {
+		if known, err = newKeyFile(path, b.registry.now, b.registry.log, b.registry.onKeyEvent); err != nil {
 			return nil, err
 		}
 	}
@@ -206,12 +206,12 @@ func (b *building) file(path string) (*keyFile, error) {
 }
 
 // issuer returns a provider, as it is known already or new.
-func (b *building) issuer(t TokenOptions) *issuer {
+func (b *setBuilder) issuer(t TokenOptions) *issuer {
 	key := fmt.Sprintf("%q %q", t.Issuer, t.Algorithms)
 	if b.issuers[key] == nil {
-		if b.issuers[key] = b.roster.issuers[key]; b.issuers[key] == nil {
-			r := b.roster
-			b.issuers[key] = &issuer{url: t.Issuer, algorithms: t.Algorithms, protocol: r.protocol, client: documentsOnly(r.client), now: r.now, log: r.log}
+		if b.issuers[key] = b.registry.issuers[key]; b.issuers[key] == nil {
+			r := b.registry
+			b.issuers[key] = &issuer{url: t.Issuer, algorithms: t.Algorithms, protocol: r.protocol, client: jsonClient(r.client), now: r.now, log: r.log}
 		}
 	}
 	return b.issuers[key]

@@ -22,9 +22,9 @@ func (t *turnstile) authenticate(r *http.Request) (identity.Principal, error) {
 	return t.who, t.err
 }
 
-func entered(t *testing.T, s *turnstile) *Pass {
+func entered(t *testing.T, s *turnstile) *Access {
 	t.Helper()
-	_, _, pass, err := Door{Authenticate: s.authenticate}.Enter(request("Authorization", "Bearer x", "Accept", "*/*"))
+	_, _, pass, err := Middleware{Authenticator: s.authenticate}.Authenticate(request("Authorization", "Bearer x", "Accept", "*/*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,17 +47,17 @@ func TestAPassHoldsAsLongAsItsRequestWouldBeLetIn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &turnstile{who: keyHolder()}
 				pass := entered(t, s)
-				time.Sleep(passAge)
-				if err := pass.Holds(); err != nil {
+				time.Sleep(recheckInterval)
+				if err := pass.Check(); err != nil {
 					t.Fatalf("nothing has changed: %v", err)
 				}
 				change(s)
-				if err := pass.Holds(); err != nil || len(s.asked) != 2 {
+				if err := pass.Check(); err != nil || len(s.asked) != 2 {
 					t.Errorf("it was looked at %d times, want 2: %v", len(s.asked), err)
 				}
-				time.Sleep(passAge)
+				time.Sleep(recheckInterval)
 				for range 2 {
-					if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+					if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
 						t.Errorf("it holds: %v", err)
 					}
 				}
@@ -75,8 +75,8 @@ func TestAPassKeepsWhatProvesAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turnstile{who: keyHolder()}
 		pass := entered(t, s)
-		time.Sleep(passAge)
-		if err := pass.Holds(); err != nil {
+		time.Sleep(recheckInterval)
+		if err := pass.Check(); err != nil {
 			t.Fatal(err)
 		}
 		first, again := s.asked[0], s.asked[1]
@@ -93,21 +93,21 @@ func TestWhoIsAnonymousStaysAsLongAsAnybodyMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turnstile{who: identity.Anonymous()}
 		pass := entered(t, s)
-		time.Sleep(passAge)
-		if err := pass.Holds(); err != nil {
+		time.Sleep(recheckInterval)
+		if err := pass.Check(); err != nil {
 			t.Errorf("nothing has changed: %v", err)
 		}
-		s.err = errAbsent
-		time.Sleep(passAge)
-		if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+		s.err = errNoCredential
+		time.Sleep(recheckInterval)
+		if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
 			t.Errorf("it holds once a credential is needed: %v", err)
 		}
 	})
 }
 
 func TestWithoutAnAuthenticatorEveryPassHolds(t *testing.T) {
-	_, _, pass, err := Door{}.Enter(request())
-	if pass != nil || err != nil || pass.Holds() != nil {
+	_, _, pass, err := Middleware{}.Authenticate(request())
+	if pass != nil || err != nil || pass.Check() != nil {
 		t.Errorf("the pass is %v, %v", pass, err)
 	}
 }
@@ -115,17 +115,17 @@ func TestWithoutAnAuthenticatorEveryPassHolds(t *testing.T) {
 func TestAPanicLetsNobodyIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		_, _, pass, err := Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		_, _, pass, err := Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if calls++; calls > 1 {
 				panic("x")
 			}
 			return keyHolder(), nil
-		}}.Enter(request())
+		}}.Authenticate(request())
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(passAge)
-		if err := pass.Holds(); !errors.Is(err, ErrLapsed) {
+		time.Sleep(recheckInterval)
+		if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
 			t.Errorf("it holds: %v", err)
 		}
 	})

@@ -15,21 +15,21 @@ import (
 )
 
 var (
-	errAbsent     = errors.New("the request has no credential, and anonymous callers are not let in")
-	errNoKeys     = errors.New("the request has an API key, and none are taken")
-	errNoTokens   = errors.New("the request has a token, and none are taken")
-	errTwoAgents  = errors.New("the credential of the request and that of the connection are bound to different agents")
-	errBadAPIKeys = errors.New("no file of keys knows the key")
+	errNoCredential  = errors.New("the request has no credential, and anonymous callers are not let in")
+	errNoKeys        = errors.New("the request has an API key, and none are taken")
+	errNoTokens      = errors.New("the request has a token, and none are taken")
+	errAgentConflict = errors.New("the credential of the request and that of the connection are bound to different agents")
+	errUnknownKey    = errors.New("no file of keys knows the key")
 )
 
 // set are the methods by which callers prove who they are. It is immutable.
-type set struct {
+type methodSet struct {
 	keys         []*keyFile
 	tokens       []*tokenMethod
 	certificates []certificateMethod
 	peers        []PeerOptions
 	anonymous    bool
-	open         bool
+	allowAll     bool
 	now          func() time.Time
 	// resource is the URL of this server, empty when it has none that clients
 	// could ask tokens for.
@@ -37,27 +37,27 @@ type set struct {
 	metadata []byte
 	// challenge is what a caller without a credential is told, and refused what
 	// one with a bad credential is: both empty where no header could help.
-	challenge, refused, repeated string
+	challenge, invalidChallenge, repeatedChallenge string
 }
 
 // authenticate is the [Authenticator] of the set. Its errors are [*Refusal].
-func (s *set) authenticate(r *http.Request) (identity.Principal, error) {
-	if s.open {
+func (s *methodSet) authenticate(r *http.Request) (identity.Principal, error) {
+	if s.allowAll {
 		return identity.Anonymous(), nil
 	}
-	return s.prove(r)
+	return s.authenticateMethods(r)
 }
 
 // prove is authenticate for a server that is not open. It is apart from it since open
 // streams keep the stack that this takes.
-func (s *set) prove(r *http.Request) (identity.Principal, error) {
+func (s *methodSet) authenticateMethods(r *http.Request) (identity.Principal, error) {
 	c, err := credentialOf(r.Header)
 	if err != nil {
-		return identity.Principal{}, s.refuse(err)
+		return identity.Principal{}, s.newAuthError(err)
 	}
-	connection, proved, err := s.connection(r)
+	connection, proved, err := s.authenticateConn(r)
 	if err != nil {
-		return identity.Principal{}, s.refuse(err)
+		return identity.Principal{}, s.newAuthError(err)
 	}
 	if c.kind == noCredential {
 		switch {
@@ -66,32 +66,32 @@ func (s *set) prove(r *http.Request) (identity.Principal, error) {
 		case s.anonymous:
 			return identity.Anonymous(), nil
 		}
-		return identity.Principal{}, s.refuse(errAbsent)
+		return identity.Principal{}, s.newAuthError(errNoCredential)
 	}
-	p, err := s.check(r, c)
+	p, err := s.checkCredential(r, c)
 	if err == nil {
-		p, err = bind(p, connection.Agent)
+		p, err = bindAgent(p, connection.Agent)
 	}
 	if err != nil {
-		return identity.Principal{}, s.refuse(err)
+		return identity.Principal{}, s.newAuthError(err)
 	}
 	return p, nil
 }
 
 // connection returns who the connection of a request proves, if anybody.
-func (s *set) connection(r *http.Request) (_ identity.Principal, proved bool, err error) {
+func (s *methodSet) authenticateConn(r *http.Request) (_ identity.Principal, proved bool, err error) {
 	if leaf := leafOf(r.TLS); leaf != nil && len(s.certificates) > 0 {
-		if err := vouched(r); err != nil {
+		if err := verifyClientCert(r); err != nil {
 			return identity.Principal{}, false, err
 		}
 		p, err := principalOf(leaf, s.certificates, s.now())
 		return p, err == nil, err
 	}
-	p, proved := user(r.Context(), s.peers)
+	p, proved := peerPrincipal(r.Context(), s.peers)
 	return p, proved, nil
 }
 
-func (s *set) check(r *http.Request, c credential) (identity.Principal, error) {
+func (s *methodSet) checkCredential(r *http.Request, c credential) (identity.Principal, error) {
 	if c.kind == tokenCredential {
 		return s.token(r, c.text)
 	}
@@ -102,7 +102,7 @@ func (s *set) check(r *http.Request, c credential) (identity.Principal, error) {
 	if err != nil {
 		return identity.Principal{}, err
 	}
-	why := errBadAPIKeys
+	why := errUnknownKey
 	for _, file := range s.keys {
 		p, err := file.check(k)
 		if err == nil {
@@ -117,32 +117,32 @@ func (s *set) check(r *http.Request, c credential) (identity.Principal, error) {
 
 // bind binds a principal to the agent of its connection, which must be its own
 // when it has one.
-func bind(p identity.Principal, agent string) (identity.Principal, error) {
+func bindAgent(p identity.Principal, agent string) (identity.Principal, error) {
 	if agent == "" || agent == p.Agent {
 		return p, nil
 	}
 	if p.Agent != "" {
-		return identity.Principal{}, &conflictError{p, agent}
+		return identity.Principal{}, &agentConflictError{p, agent}
 	}
 	p.Agent = agent
 	return p, nil
 }
 
 // refuse says what to answer to a request that proves nobody, or not enough.
-func (s *set) refuse(err error) *Refusal {
-	r := &Refusal{Status: http.StatusUnauthorized, Challenge: s.refused, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
+func (s *methodSet) newAuthError(err error) *AuthError {
+	r := &AuthError{Status: http.StatusUnauthorized, Challenge: s.invalidChallenge, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
 	var unavailable *unavailableError
 	var scope *scopeError
 	switch {
-	case errors.Is(err, errSeveral):
-		r.Status, r.Challenge = http.StatusBadRequest, s.repeated
-	case errors.Is(err, errTwoAgents):
+	case errors.Is(err, errMultipleCredentials):
+		r.Status, r.Challenge = http.StatusBadRequest, s.repeatedChallenge
+	case errors.Is(err, errAgentConflict):
 		r.Status, r.Challenge = http.StatusForbidden, ""
 	case errors.As(err, &scope):
 		r.Status, r.Challenge = http.StatusForbidden, scope.challenge
 	case errors.As(err, &unavailable):
 		r.Status, r.Challenge, r.RetryAfter = http.StatusServiceUnavailable, "", max(unavailable.wait, time.Second)
-	case errors.Is(err, errAbsent), errors.Is(err, errScheme):
+	case errors.Is(err, errNoCredential), errors.Is(err, errScheme):
 		r.Challenge = s.challenge
 	}
 	return r
@@ -150,18 +150,18 @@ func (s *set) refuse(err error) *Refusal {
 
 // challenges fills in what callers are told. The scopes are those that every
 // token needs.
-func (s *set) challenges() {
+func (s *methodSet) setChallenges() {
 	if len(s.keys) == 0 && len(s.tokens) == 0 {
 		// RFC 9110 section 15.5.2 has every 401 name a scheme, and none would help.
 		// Bearer is named nevertheless: clients know it, and get the 401 that they expect.
-		s.challenge, s.refused, s.repeated = bearer, bearer, bearer
+		s.challenge, s.invalidChallenge, s.repeatedChallenge = bearer, bearer, bearer
 		return
 	}
-	s.challenge = s.challengeOf("", s.scopes())
-	s.refused = s.challengeOf("invalid_token", s.scopes())
-	s.repeated = s.challengeOf("invalid_request", nil)
+	s.challenge = s.challengeHeader("", s.scopes())
+	s.invalidChallenge = s.challengeHeader("invalid_token", s.scopes())
+	s.repeatedChallenge = s.challengeHeader("invalid_request", nil)
 	for _, t := range s.tokens {
-		t.lacking = &scopeError{challenge: s.challengeOf("insufficient_scope", t.RequiredScopes)}
+		t.insufficientScope = &scopeError{challenge: s.challengeHeader("insufficient_scope", t.RequiredScopes)}
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *set) challenges() {
 const bearer = `Bearer realm="mcpd"`
 
 // challengeOf writes a challenge (RFC 6750 section 3).
-func (s *set) challengeOf(code string, scopes []string) string {
+func (s *methodSet) challengeHeader(code string, scopes []string) string {
 	text := bearer
 	if code != "" {
 		text += `, error="` + code + `"`
@@ -187,9 +187,9 @@ func (s *set) challengeOf(code string, scopes []string) string {
 const maxCredential = 16 << 10
 
 var (
-	errSeveral   = errors.New("the request has more than one credential")
-	errScheme    = errors.New("the scheme of the Authorization header is not Bearer")
-	errMalformed = errors.New("the credential is malformed")
+	errMultipleCredentials = errors.New("the request has more than one credential")
+	errScheme              = errors.New("the scheme of the Authorization header is not Bearer")
+	errMalformed           = errors.New("the credential is malformed")
 )
 
 // credentialKind tells what a credential looks like.
@@ -217,7 +217,7 @@ func credentialOf(h http.Header) (credential, error) {
 		return credential{}, nil
 	case 1:
 	default:
-		return credential{}, errSeveral
+		return credential{}, errMultipleCredentials
 	}
 	if len(keys) == 1 {
 		if !isToken68(keys[0]) {
@@ -273,7 +273,7 @@ func metadataURL(resource string) string {
 func metadataPath(u *url.URL) string { return MetadataPath + strings.TrimSuffix(u.Path, "/") }
 
 // describe fills in the resource that tokens are for, and its metadata.
-func (s *set) describe() error {
+func (s *methodSet) setMetadata() error {
 	for _, t := range s.tokens {
 		if s.resource != "" && t.Resource != "" && t.Resource != s.resource {
 			return errors.New("two methods name different resources; a server is one: write the same for both")
@@ -304,7 +304,7 @@ func (s *set) describe() error {
 	return nil
 }
 
-func (s *set) scopes() []string {
+func (s *methodSet) scopes() []string {
 	var all []string
 	for _, t := range s.tokens {
 		for _, scope := range t.RequiredScopes {
@@ -318,12 +318,12 @@ func (s *set) scopes() []string {
 
 // Metadata returns the metadata of this server as a protected resource (RFC 9728
 // section 2), as JSON. It is nil where no tokens are taken, or no resource is known.
-func (r *Roster) Metadata() []byte { return r.set.Load().metadata }
+func (r *Registry) Metadata() []byte { return r.set.Load().metadata }
 
 // ServeMetadata answers with [Roster.Metadata] at [MetadataPath], and below it at
 // the path of the resource; with 404 elsewhere and where there is none. Nobody has
 // to prove anything to read it.
-func (r *Roster) ServeMetadata(w http.ResponseWriter, req *http.Request) {
+func (r *Registry) ServeMetadata(w http.ResponseWriter, req *http.Request) {
 	s := r.set.Load()
 	u, err := url.Parse(s.resource)
 	if err != nil || s.metadata == nil || req.URL.Path != MetadataPath && req.URL.Path != metadataPath(u) {

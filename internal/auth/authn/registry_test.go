@@ -21,7 +21,7 @@ import (
 )
 
 func TestARosterLetsNobodyInBeforeItKnowsHow(t *testing.T) {
-	r := NewRoster(RosterOptions{})
+	r := NewRegistry(RegistryOptions{})
 	defer r.Close()
 	if _, err := r.Authenticate(request()); err == nil {
 		t.Error("somebody is let in")
@@ -38,7 +38,7 @@ func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
 		t.Errorf("without a credential: %v, %v", p, err)
 	}
 	for name, r := range map[string]*http.Request{
-		"a bad key":   bearing(apikey.New().Text()),
+		"a bad key":   bearing(apikey.New().Plaintext()),
 		"a bad token": bearing(s.token(map[string]any{"aud": "x"})),
 		"no token":    bearing("x"),
 		"a scheme":    request("Authorization", "Basic eDp5"),
@@ -52,14 +52,14 @@ func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
 
 func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
 	s := newSite(t)
-	s.apply(Options{Open: true})
+	s.apply(Options{AllowAll: true})
 	for name, r := range map[string]*http.Request{"nothing": request(), "a header": bearing("x"), "two": request("X-API-Key", "a", "Authorization", "b")} {
 		if p, err := s.roster.Authenticate(r); err != nil || p.Kind != identity.KindAnonymous {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
 	o := s.options()
-	o.Open = true
+	o.AllowAll = true
 	if err := s.roster.Apply(o); err == nil {
 		t.Error("an open server has methods")
 	}
@@ -71,18 +71,18 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
-	s.want("before", k.Text(), 200)
+	s.want("before", k.Plaintext(), 200)
 	if _, err := apikey.Revoke(s.file, k.ID, s.clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.pass(time.Second)
-	s.want("a second later", k.Text(), 401)
+	s.want("a second later", k.Plaintext(), 401)
 	added := s.apiKey(apikey.Record{})
 	s.clock.pass(time.Second)
-	s.want("a new key", added.Text(), 200)
+	s.want("a new key", added.Plaintext(), 200)
 	s.write("")
 	s.clock.pass(time.Second)
-	s.want("a key that was taken out", added.Text(), 401)
+	s.want("a key that was taken out", added.Plaintext(), 401)
 	all := s.told
 	if len(all) != 4 { // the site has a key of its own
 		t.Fatalf("told is %+v", all)
@@ -114,10 +114,10 @@ func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.clock.pass(time.Hour)
-		if wrong := s.roster.Wrong()[s.file]; (wrong != nil) != r.wrong {
+		if wrong := s.roster.KeyFileErrors()[s.file]; (wrong != nil) != r.wrong {
 			t.Errorf("mode %v: what is wrong is %v", r.mode, wrong)
 		}
-		s.want(r.mode.String(), k.Text(), r.want)
+		s.want(r.mode.String(), k.Plaintext(), r.want)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.clock.pass(time.Second)
-	s.want("a revoked key", revoked.Text(), 401)
+	s.want("a revoked key", revoked.Plaintext(), 401)
 	if _, err := apikey.Revoke(s.file, last.ID, s.clock.now()); err != nil {
 		t.Fatal(err)
 	}
@@ -151,15 +151,15 @@ func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
 		s.write(string(good) + "x")
 		test.spoil()
 		s.clock.pass(time.Second)
-		s.want(name+": a good key", k.Text(), test.want)
-		s.want(name+": a revoked key", revoked.Text(), 401)
+		s.want(name+": a good key", k.Plaintext(), test.want)
+		s.want(name+": a revoked key", revoked.Plaintext(), 401)
 		s.apply(s.options())
-		s.want(name+": a revoked key after a reload", revoked.Text(), 401)
+		s.want(name+": a revoked key after a reload", revoked.Plaintext(), 401)
 	}
 	_ = os.Remove(s.file)
 	s.write(string(good) + "{")
 	s.clock.pass(time.Second)
-	s.want("what the readable lines revoke", last.Text(), 401)
+	s.want("what the readable lines revoke", last.Plaintext(), 401)
 	// Whatever became of the file, two keys were revoked, and told of once.
 	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.told, want) {
 		t.Errorf("told is %+v, want %+v", s.told, want)
@@ -195,7 +195,7 @@ tokens of "https://idp.example.com": the skew is more than a minute`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	s.want("a key of before", k.Text(), 200)
+	s.want("a key of before", k.Plaintext(), 200)
 }
 
 func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
@@ -206,7 +206,7 @@ func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
 	o.Tokens[0].RequiredScopes = []string{"crm:read"}
 	s.apply(o)
 	s.want("a token after a reload", s.token(nil), 200)
-	if n := s.provider.Asked(idptest.KeysPath); n != 1 {
+	if n := s.provider.Requests(idptest.KeysPath); n != 1 {
 		t.Errorf("the provider was asked %d times", n)
 	}
 	s.apply(Options{Keys: o.Keys})
@@ -248,14 +248,14 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 // nothing that an OAuth client could begin with.
 func TestRefusal_keysOnly(t *testing.T) {
 	s := newSite(t)
-	key := s.apiKey(apikey.Record{}).Text()
+	key := s.apiKey(apikey.Record{}).Plaintext()
 	other := "x" // a last character that the key does not have
 	if strings.HasSuffix(key, other) {
 		other = "y"
 	}
 	o := s.options()
 	s.apply(Options{Keys: o.Keys})
-	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
+	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
 	const send = "this server takes API keys: send one as Authorization: Bearer KEY"
 	for _, c := range []struct{ authorization, challenge, message string }{
 		{"", `Bearer realm="mcpd"`, send},
@@ -267,9 +267,9 @@ func TestRefusal_keysOnly(t *testing.T) {
 		if c.authorization != "" {
 			r.Header.Set("Authorization", c.authorization)
 		}
-		_, _, _, err := d.Enter(r)
+		_, _, _, err := d.Authenticate(r)
 		h := http.Header{}
-		status, message := d.Refuse(h, r, err)
+		status, message := d.Reject(h, r, err)
 		if status != http.StatusUnauthorized || h.Get("WWW-Authenticate") != c.challenge || message != c.message {
 			t.Errorf("%q: %d, %s, %s", c.authorization, status, h.Get("WWW-Authenticate"), message)
 		}
@@ -281,19 +281,19 @@ func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
 	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})
 	s.apply(s.options())
 	var log strings.Builder
-	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	r := bearing(k.Text())
-	_, _, _, err := d.Enter(r)
-	_, message := d.Refuse(http.Header{}, r, err)
+	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r := bearing(k.Plaintext())
+	_, _, _, err := d.Authenticate(r)
+	_, message := d.Reject(http.Header{}, r, err)
 	if message != "the credential was not accepted" {
 		t.Errorf("the caller is told %q", message)
 	}
 	nobody := httptest.NewRequest("POST", "/mcp", nil)
-	_, _, _, err = d.Enter(nobody)
-	if _, message := d.Refuse(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+	_, _, _, err = d.Authenticate(nobody)
+	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
 		t.Errorf("who sends none is told %q", message)
 	}
-	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Text()) {
+	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Plaintext()) {
 		t.Errorf("the operator is told %s", log.String())
 	}
 }

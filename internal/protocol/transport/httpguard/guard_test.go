@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func newGate(t testing.TB, o Options) *Gate {
+func newGate(t testing.TB, o Options) *Guard {
 	t.Helper()
 	g, err := New(o)
 	if err != nil {
@@ -36,7 +36,7 @@ func on(ctx context.Context, address string) context.Context {
 // passed is the status of what the gate lets through.
 const passed = http.StatusTeapot
 
-func status(g *Gate, r *http.Request) int {
+func status(g *Guard, r *http.Request) int {
 	w := httptest.NewRecorder()
 	g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(passed) })).ServeHTTP(w, r)
 	return w.Code
@@ -350,8 +350,8 @@ func FuzzHost(f *testing.F) {
 	}
 	g := newGate(f, Options{})
 	f.Fuzz(func(t *testing.T, host string) {
-		here := listener{port: 8080}
-		if !g.hosts.cover(host, here) {
+		here := localEndpoint{port: 8080}
+		if !g.hosts.matches(host, here) {
 			return
 		}
 		switch strings.ToLower(host) {
@@ -365,7 +365,7 @@ func FuzzHost(f *testing.F) {
 // TestAPageToWhichUsersComeBackIsReachedFromOtherSites: whoever serves it has judged the
 // host, and nothing else is let in by that.
 func TestAPageToWhichUsersComeBackIsReachedFromOtherSites(t *testing.T) {
-	g := newGate(t, Options{Returns: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
+	g := newGate(t, Options{IsCallback: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
 	for target, want := range map[string]int{"/oauth/crm": passed, "/oauth/other": http.StatusForbidden, "/mcp": http.StatusForbidden} {
 		r := httptest.NewRequestWithContext(on(t.Context(), "127.0.0.1:8080"), http.MethodGet, target, nil)
 		r.Host = "mcp.example.com"

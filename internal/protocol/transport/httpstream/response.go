@@ -36,7 +36,7 @@ type Bounds struct {
 	KeepAlive time.Duration
 	// Answers bounds the messages that wait for their clients to read them; nil
 	// stands for no bound.
-	Answers *httpguard.Budget
+	Unread *httpguard.Budget
 	// Logger records clients that are dropped as they do not read; nil drops the records.
 	Logger *slog.Logger
 }
@@ -57,8 +57,8 @@ func (b Bounds) WithDefaults() Bounds {
 
 // For returns the options of the response to a request of a caller. transport is its
 // name in the log.
-func (b Bounds) For(transport string, r *http.Request, c *Caller) Options {
-	return Options{Bounds: b, Client: c.Client, Transport: transport, Request: httpheader.RequestIDOf(r.Header), Pass: c.Pass}
+func (b Bounds) Options(transport string, r *http.Request, c *Caller) Options {
+	return Options{Bounds: b, Client: c.Client, Transport: transport, RequestID: httpheader.RequestIDOf(r.Header), Access: c.Access}
 }
 
 // Options are the bounds and the log attributes of one response.
@@ -68,16 +68,16 @@ type Options struct {
 	Client workqueue.Client
 	// Transport and Request are attributes in the log; Request is empty for a request
 	// that has no id of its own.
-	Transport, Request string
+	Transport, RequestID string
 	// Pass is the credential of the client: a stream ends with it. Nil always holds.
-	Pass *authn.Pass
+	Access *authn.Access
 }
 
 // Answer is the response to one request: JSON, or a stream of server-sent
 // events from the moment on that something is sent before the result. Its
 // methods may be called from many goroutines. [Answer.Finish] must be called in
 // the end.
-type Answer struct {
+type Response struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
@@ -87,9 +87,9 @@ type Answer struct {
 	body    io.ReadCloser // of the request, where the answer may be late
 
 	mu       sync.Mutex
-	streams  bool
+	isStream bool
 	finished bool
-	late     bool        // the handler goes on when the response has ended
+	detached bool        // the handler goes on when the response has ended
 	err      error       // of the first write that failed
 	timer    *time.Timer // of the next comment; nil until the response is a stream
 }
@@ -98,19 +98,19 @@ var errFinished = errors.New("the response has ended")
 
 // New returns the response that w writes. cancel is called when the client is
 // gone, or takes too long.
-func New(w http.ResponseWriter, o Options, cancel func()) *Answer {
-	return &Answer{
-		w: w, control: *http.NewResponseController(w), outlet: httpguard.NewOutlet(w, o.Answers, o.Client, o.WriteTimeout),
+func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
+	return &Response{
+		w: w, control: *http.NewResponseController(w), outlet: httpguard.NewOutlet(w, o.Unread, o.Client, o.WriteTimeout),
 		options: o, cancel: cancel,
 	}
 }
 
 // Cut has writing fail from now on, so that the connection ends. It does not wait, and
 // must not be called any more once the handler has returned.
-func (a *Answer) Cut() { a.outlet.Cut() }
+func (a *Response) Abort() { a.outlet.Abort() }
 
 // Begin makes the response a stream at once.
-func (a *Answer) Begin() {
+func (a *Response) Start() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(io.Writer) error { return nil })
@@ -118,11 +118,11 @@ func (a *Answer) Begin() {
 
 // Send sends one message before the result. It fails, and so ends the connection, where
 // there is no room for the message to wait for its turn.
-func (a *Answer) Send(f mcp.Frame) error {
+func (a *Response) Send(f mcp.Frame) error {
 	held := f.Len() > httpguard.Buffered
 	if held && !a.outlet.Take(f.Len()) {
 		a.cancel()
-		return httpguard.ErrCrowded
+		return httpguard.ErrOverBudget
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +135,7 @@ func (a *Answer) Send(f mcp.Frame) error {
 // Prime tells the client how to come back to the stream: after the event with
 // the id, once it has waited (2025-11-25 basic/transports, Sending Messages to
 // the Server).
-func (a *Answer) Prime(id string, wait time.Duration) {
+func (a *Response) SendRetry(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(w io.Writer) error {
@@ -145,7 +145,7 @@ func (a *Answer) Prime(id string, wait time.Duration) {
 }
 
 // Numbered sends one message as an event with an id.
-func (a *Answer) Numbered(id string, f mcp.Frame) error {
+func (a *Response) SendEvent(id string, f mcp.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.event("id: "+id+"\n", f)
@@ -153,7 +153,7 @@ func (a *Answer) Numbered(id string, f mcp.Frame) error {
 
 // Endpoint tells the client where to send its messages (2024-11-05
 // basic/transports, HTTP with SSE).
-func (a *Answer) Endpoint(uri string) error {
+func (a *Response) SendEndpoint(uri string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.write(func(w io.Writer) error {
@@ -163,15 +163,15 @@ func (a *Answer) Endpoint(uri string) error {
 }
 
 // Streams reports whether the response is a stream.
-func (a *Answer) Streams() bool {
+func (a *Response) IsStream() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.streams
+	return a.isStream
 }
 
 // event writes one message as an event, behind other fields of it. The caller
 // holds mu.
-func (a *Answer) event(fields string, f mcp.Frame) error {
+func (a *Response) event(fields string, f mcp.Frame) error {
 	return a.write(func(w io.Writer) error {
 		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
 			return err
@@ -186,24 +186,24 @@ func (a *Answer) event(fields string, f mcp.Frame) error {
 
 // write writes a piece of the stream within its time; a client that does not
 // take it is gone. The caller holds mu.
-func (a *Answer) write(piece func(io.Writer) error) error {
+func (a *Response) write(piece func(io.Writer) error) error {
 	if a.finished {
 		return errFinished
 	}
 	if a.err != nil {
 		return a.err
 	}
-	if a.err = a.options.Pass.Holds(); a.err != nil {
+	if a.err = a.options.Access.Check(); a.err != nil {
 		a.cancel()
 		return a.err
 	}
 	a.open()
-	a.outlet.Renew()
+	a.outlet.RenewDeadline()
 	if a.err = piece(a.outlet); a.err == nil {
 		a.err = a.flush()
 	}
 	if a.err != nil {
-		a.dropped(a.err)
+		a.logSlowClient(a.err)
 		a.cancel()
 	} else {
 		a.timer.Reset(a.options.KeepAlive)
@@ -212,22 +212,22 @@ func (a *Answer) write(piece func(io.Writer) error) error {
 }
 
 // dropped tells the operator of a write that took too long.
-func (a *Answer) dropped(err error) {
+func (a *Response) logSlowClient(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		told := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
-		if a.options.Request != "" {
-			told = append(told, "request_id", a.options.Request)
+		if a.options.RequestID != "" {
+			told = append(told, "request_id", a.options.RequestID)
 		}
 		a.options.Logger.Info("a client does not read: it is dropped", told...)
 	}
 }
 
 // open sends the head of a stream, once.
-func (a *Answer) open() {
-	if a.streams {
+func (a *Response) open() {
+	if a.isStream {
 		return
 	}
-	a.streams = true
+	a.isStream = true
 	a.timer = time.AfterFunc(a.options.KeepAlive, a.keepAlive)
 	h := a.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -238,7 +238,7 @@ func (a *Answer) open() {
 
 // keepAlive sends a comment when the stream was silent for too long, so that
 // nobody on the way takes the connection for dead.
-func (a *Answer) keepAlive() {
+func (a *Response) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(w io.Writer) error {
@@ -248,7 +248,7 @@ func (a *Answer) keepAlive() {
 }
 
 // flush sends what was written. A writer that cannot is left to send it later.
-func (a *Answer) flush() error {
+func (a *Response) flush() error {
 	if err := a.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -257,24 +257,24 @@ func (a *Answer) flush() error {
 
 // Finish ends the response with the reply. Nothing is written after it, and a
 // response that has ended stays as it is.
-func (a *Answer) Finish(r mcp.Reply) {
+func (a *Response) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finish(r)
 }
 
 // finish is Finish for who holds mu.
-func (a *Answer) finish(r mcp.Reply) {
+func (a *Response) finish(r mcp.Reply) {
 	if a.finished {
 		return
 	}
-	r = a.within(r)
-	lapsed := a.options.Pass.Holds()
+	r = a.reserve(r)
+	lapsed := a.options.Access.Check()
 	switch {
-	case !a.streams && lapsed != nil:
-		Refuse(a.w, http.StatusUnauthorized, lapsed.Error())
-	case !a.streams:
-		a.plain(r)
+	case !a.isStream && lapsed != nil:
+		WriteError(a.w, http.StatusUnauthorized, lapsed.Error())
+	case !a.isStream:
+		a.writeReply(r)
 	case !r.Frame.IsZero():
 		_ = a.event("", r.Frame)
 	}
@@ -282,14 +282,14 @@ func (a *Answer) finish(r mcp.Reply) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	if !a.late {
-		a.outlet.End()
+	if !a.detached {
+		a.outlet.Close()
 	}
 }
 
 // within returns the reply, or what is said in its place where there is no room
 // for it to wait until the client has read it.
-func (a *Answer) within(r mcp.Reply) mcp.Reply {
+func (a *Response) reserve(r mcp.Reply) mcp.Reply {
 	if r.Frame.Len() <= httpguard.Buffered || a.outlet.Take(r.Frame.Len()) {
 		return r
 	}
@@ -297,7 +297,7 @@ func (a *Answer) within(r mcp.Reply) mcp.Reply {
 }
 
 // plain answers without a stream. The caller holds mu.
-func (a *Answer) plain(r mcp.Reply) {
+func (a *Response) writeReply(r mcp.Reply) {
 	if r.Session != "" {
 		a.w.Header().Set("Mcp-Session-Id", r.Session)
 	}
@@ -312,23 +312,23 @@ func (a *Answer) plain(r mcp.Reply) {
 		httpheader.SetRetryAfter(a.w.Header(), r.RetryAfter)
 	}
 	if r.Frame.Len() <= httpguard.Buffered {
-		_ = writeJSON(a.w, statusOf(r.Refusal), r.Frame, a.late)
+		_ = writeJSON(a.w, httpStatus(r.Refusal), r.Frame, a.detached)
 		return
 	}
-	a.outlet.Renew()
-	writeHead(a.w, statusOf(r.Refusal), r.Frame, true)
+	a.outlet.RenewDeadline()
+	writeHead(a.w, httpStatus(r.Refusal), r.Frame, true)
 	_, err := r.Frame.WriteTo(a.outlet)
 	if err == nil {
 		err = a.flush()
 	}
-	a.dropped(err)
+	a.logSlowClient(err)
 }
 
 // LateFor returns what ends the response to r while its handler goes on. It is
 // nil where the response only ends with the handler: that of HTTP/2, and one
 // whose writer cannot give its connection away.
-func (a *Answer) Detached(r *http.Request) mcp.DetachedResponse {
-	if r.ProtoMajor != 1 || !givesAway(a.w) {
+func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
+	if r.ProtoMajor != 1 || !canHijack(a.w) {
 		return nil
 	}
 	a.body = r.Body
@@ -336,7 +336,7 @@ func (a *Answer) Detached(r *http.Request) mcp.DetachedResponse {
 }
 
 // givesAway reports whether [http.ResponseController.Hijack] may succeed.
-func givesAway(w http.ResponseWriter) bool {
+func canHijack(w http.ResponseWriter) bool {
 	for {
 		switch inner := w.(type) {
 		case http.Hijacker:
@@ -350,26 +350,26 @@ func givesAway(w http.ResponseWriter) bool {
 }
 
 // late is an answer whose handler goes on.
-type detachedResponse Answer
+type detachedResponse Response
 
 // Late is [Answer.Finish], and ends the connection, as nobody knows when the
 // handler will end, whether or not the client has read the answer. That of a
 // stream ends with the handler.
 func (l *detachedResponse) Finish(r mcp.Reply) {
-	a := (*Answer)(l)
-	defer httpguard.Leave(a.body)
+	a := (*Response)(l)
+	defer httpguard.ReleaseBody(a.body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.streams {
+	if a.isStream {
 		a.finish(r)
 		return
 	}
 	a.w.Header().Set("Connection", "close")
-	a.late = true
+	a.detached = true
 	a.finish(r)
-	a.outlet.Renew()
-	a.dropped(a.flush())
-	a.outlet.End()
+	a.outlet.RenewDeadline()
+	a.logSlowClient(a.flush())
+	a.outlet.Close()
 	if conn, _, err := a.control.Hijack(); err == nil {
 		_ = conn.Close()
 	}

@@ -32,7 +32,7 @@ const (
 	// DefaultMaxBody is the default bound of a request body, in bytes.
 	DefaultMaxBody = 4 << 20
 	// DefaultBodyTime is the default bound of the time that a body takes to arrive.
-	DefaultBodyTime = 30 * time.Second
+	DefaultBodyTimeout = 30 * time.Second
 )
 
 // Options configure a [Gate].
@@ -49,46 +49,46 @@ type Options struct {
 	MaxBody int64
 	// BodyTime bounds the time that a body takes to arrive. 0 means
 	// [DefaultBodyTime].
-	BodyTime time.Duration
+	BodyTimeout time.Duration
 	// Bodies bounds the messages of all clients under way together, in bytes. 0
 	// means [DefaultBudget].
 	Bodies int64
 	// RPC are the paths of JSON-RPC: what is refused there is told as its error,
 	// elsewhere as that of the RFC (section 14).
-	RPC []string
+	JSONRPCPaths []string
 	// Returns reports whether a request is for a page to which other sites send
 	// browsers, by the name of a host that whoever serves the page has judged. Nil
 	// means that there is none.
-	Returns func(*http.Request) bool
+	IsCallback func(*http.Request) bool
 }
 
 // Gate decides which requests may enter. It is safe for concurrent use.
-type Gate struct {
-	hosts    hosts
-	origins  map[string]struct{}
-	maxBody  int64
-	bodyTime time.Duration
-	tooLarge refusal
-	bodies   *Budget
-	clock    *clock
-	rpc      []string
-	returns  func(*http.Request) bool
+type Guard struct {
+	hosts        hosts
+	origins      map[string]struct{}
+	maxBody      int64
+	bodyTimeout  time.Duration
+	tooLarge     rejection
+	bodies       *Budget
+	timer        *bodyTimer
+	jsonRPCPaths []string
+	isCallback   func(*http.Request) bool
 }
 
 // New returns a gate. The error names every host and origin that is malformed.
-func New(o Options) (*Gate, error) {
-	g := &Gate{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTime: o.BodyTime, bodies: NewBudget(o.Bodies), rpc: o.RPC, returns: o.Returns}
-	if g.returns == nil {
-		g.returns = func(*http.Request) bool { return false }
+func New(o Options) (*Guard, error) {
+	g := &Guard{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTimeout: o.BodyTimeout, bodies: NewBudget(o.Bodies), jsonRPCPaths: o.JSONRPCPaths, isCallback: o.IsCallback}
+	if g.isCallback == nil {
+		g.isCallback = func(*http.Request) bool { return false }
 	}
 	if g.maxBody <= 0 {
 		g.maxBody = DefaultMaxBody
 	}
-	if g.bodyTime <= 0 {
-		g.bodyTime = DefaultBodyTime
+	if g.bodyTimeout <= 0 {
+		g.bodyTimeout = DefaultBodyTimeout
 	}
-	g.clock = newClock(g.bodyTime)
-	g.tooLarge = refuse(http.StatusRequestEntityTooLarge, invalid, fmt.Sprintf("the request body is longer than %d bytes", g.maxBody))
+	g.timer = newBodyTimer(g.bodyTimeout)
+	g.tooLarge = newRejection(http.StatusRequestEntityTooLarge, invalid, fmt.Sprintf("the request body is longer than %d bytes", g.maxBody))
 	var errs []error
 	for _, h := range o.Hosts {
 		errs = append(errs, g.hosts.allow(h))
@@ -103,13 +103,13 @@ func New(o Options) (*Gate, error) {
 
 // Bodies returns the budget of bodies, for transports whose messages are no bodies of
 // requests.
-func (g *Gate) Bodies() *Budget { return g.bodies }
+func (g *Guard) Bodies() *Budget { return g.bodies }
 
 // Wrap returns a handler that passes to next what may enter and refuses the
 // rest. What next reads of a body that is too large ends with a
 // [*http.MaxBytesError], of one that is too slow with a timeout, and where
 // there is no room with [ErrCrowded].
-func (g *Gate) Wrap(next http.Handler) http.Handler {
+func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no := g.check(r)
 		if len(r.TransferEncoding) > 0 {
@@ -121,41 +121,41 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			g.serve(w, r, no, next)
 			return
 		}
-		body := g.bound(w, r, no != nil)
-		defer body.leave()
+		body := g.limitBody(w, r, no != nil)
+		defer body.release()
 		g.serve(w, r, no, next)
 		body.linger(w, r)
 	})
 }
 
-func (g *Gate) serve(w http.ResponseWriter, r *http.Request, no *refusal, next http.Handler) {
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, no *rejection, next http.Handler) {
 	if no != nil {
-		no.write(w, r, slices.Contains(g.rpc, r.URL.Path))
+		no.write(w, r, slices.Contains(g.jsonRPCPaths, r.URL.Path))
 		return
 	}
 	next.ServeHTTP(w, r)
 }
 
-func (g *Gate) check(r *http.Request) *refusal {
-	if g.returns(r) {
+func (g *Guard) check(r *http.Request) *rejection {
+	if g.isCallback(r) {
 		return g.checkContent(r)
 	}
-	here := listenerOf(r)
-	if !g.hosts.cover(r.Host, here) {
-		return &foreignHost
+	here := localEndpointOf(r)
+	if !g.hosts.matches(r.Host, here) {
+		return &unknownHost
 	}
 	listed := false
 	if origins := r.Header["Origin"]; len(origins) > 0 {
 		if len(origins) > 1 {
-			return &foreignOrigin
+			return &unknownOrigin
 		}
 		if _, listed = g.origins[origins[0]]; !listed && !here.isOrigin(origins[0]) {
-			return &foreignOrigin
+			return &unknownOrigin
 		}
 	}
 	// An origin that the operator has listed is another site by nature.
 	if !listed && crossSite(r.Header["Sec-Fetch-Site"]) {
-		return &foreignSite
+		return &crossSiteRequest
 	}
 	return g.checkContent(r)
 }
@@ -179,28 +179,28 @@ const (
 
 // refusal is an answer that is ready to be sent: the error JSON of the RFC, or
 // a JSON-RPC error without an id.
-type refusal struct {
+type rejection struct {
 	status    int
 	body, rpc []byte
 }
 
 var (
-	foreignHost   = refuse(http.StatusForbidden, denied, "the Host header is not a name of this server; the operator allows names with listen { hosts = [...] }")
-	foreignOrigin = refuse(http.StatusForbidden, denied, "the Origin header is not allowed; the operator allows origins with listen { origins = [...] }")
-	foreignSite   = refuse(http.StatusForbidden, denied, "requests from other web sites are refused")
-	encodedBody   = refuse(http.StatusUnsupportedMediaType, invalid, "an encoded body is not accepted: send it without Content-Encoding")
-	notJSON       = refuse(http.StatusUnsupportedMediaType, invalid, "Content-Type must be application/json")
+	unknownHost      = newRejection(http.StatusForbidden, denied, "the Host header is not a name of this server; the operator allows names with listen { hosts = [...] }")
+	unknownOrigin    = newRejection(http.StatusForbidden, denied, "the Origin header is not allowed; the operator allows origins with listen { origins = [...] }")
+	crossSiteRequest = newRejection(http.StatusForbidden, denied, "requests from other web sites are refused")
+	encodedBody      = newRejection(http.StatusUnsupportedMediaType, invalid, "an encoded body is not accepted: send it without Content-Encoding")
+	notJSON          = newRejection(http.StatusUnsupportedMediaType, invalid, "Content-Type must be application/json")
 )
 
-func refuse(status int, code, message string) refusal {
+func newRejection(status int, code, message string) rejection {
 	text, _ := json.Marshal(message) // a string always encodes
-	return refusal{
+	return rejection{
 		status: status, body: []byte(`{"error":"` + code + `","message":` + string(text) + `}`),
 		rpc: []byte(`{"jsonrpc":"2.0","error":{"code":-32600,"message":` + string(text) + `}}`),
 	}
 }
 
-func (no *refusal) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
+func (no *rejection) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
 	body := no.body
 	if asRPC {
 		body = no.rpc

@@ -13,12 +13,12 @@ import (
 
 // TestAFloodIsToldSparingly, and nothing is missing in the count.
 func TestAFloodIsToldSparingly(t *testing.T) {
-	var s authn.Sparing
+	var s authn.LogLimiter
 	now := time.Unix(1_000_000, 0)
 	told, withheld := 0, 0
 	flood := func(n int) {
 		for range n {
-			if before, tell := s.Tell(now); tell {
+			if before, tell := s.Allow(now); tell {
 				told++
 				withheld += before
 			}
@@ -43,11 +43,11 @@ func TestAFloodIsToldSparingly(t *testing.T) {
 // TestRefusalsAreLoggedSparingly, also those of doors that are copies of one.
 func TestRefusalsAreLoggedSparingly(t *testing.T) {
 	var log strings.Builder
-	door := authn.Door{Logger: slog.New(slog.NewTextHandler(&log, nil)), Refusals: new(authn.Sparing)}
+	door := authn.Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogLimiter: new(authn.LogLimiter)}
 	for range 200 {
 		same := door
 		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		same.Refuse(http.Header{}, r, http.ErrNoCookie)
+		same.Reject(http.Header{}, r, http.ErrNoCookie)
 	}
 	// The second in which they began may have ended meanwhile.
 	if lines := strings.Count(log.String(), "refused at the door"); lines < 20 || lines == 200 {

@@ -20,8 +20,8 @@ import (
 // TestAStreamThatHasEndedIsNotHeld looks for the timer that would hold on to
 // the response, with all that it was made of.
 func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
-	a := New(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
-	a.Begin()
+	a := NewResponse(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
+	a.Start()
 	a.Finish(mcp.Refuse(mcp.Malformed, "the end"))
 	if a.timer.Stop() {
 		t.Error("a comment is still to come")
@@ -34,7 +34,7 @@ func TestAnswer_withoutRoom(t *testing.T) {
 	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
 	answer := func() int {
 		w := httptest.NewRecorder()
-		New(w, Options{Bounds: Bounds{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}}, func() {}).Finish(large)
+		NewResponse(w, Options{Bounds: Bounds{WriteTimeout: time.Hour, Unread: room, Logger: slog.New(slog.DiscardHandler)}}, func() {}).Finish(large)
 		return w.Code
 	}
 	other := room.Hold(workqueue.Client{}, nil)
@@ -42,7 +42,7 @@ func TestAnswer_withoutRoom(t *testing.T) {
 	if got := answer(); got != http.StatusServiceUnavailable {
 		t.Errorf("without room the status is %d", got)
 	}
-	other.Give()
+	other.ReleaseAll()
 	for range 3 {
 		if got := answer(); got != http.StatusOK {
 			t.Errorf("with room the status is %d", got)
@@ -76,7 +76,7 @@ func answers() Options {
 // handler: it counts until then.
 func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
 	ours, theirs := net.Pipe()
-	a := New(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
+	a := NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
 	a.Detached(httptest.NewRequest(http.MethodPost, "/", nil)).Finish(mcp.Refuse(mcp.Served, "too late"))
 	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the connection is open: %v", err)
@@ -99,7 +99,7 @@ func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
 		"a writer that gives nothing away":    {httptest.NewRecorder(), first, false},
 		"a writer around another of its kind": {struct{ http.ResponseWriter }{deaf{}}, first, false},
 	} {
-		if late := New(test.w, answers(), func() {}).Detached(test.r); (late != nil) != test.late {
+		if late := NewResponse(test.w, answers(), func() {}).Detached(test.r); (late != nil) != test.late {
 			t.Errorf("%s: the answer may be %v", name, late)
 		}
 	}
@@ -122,7 +122,7 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 		if g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes no room")
 		}
-		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
+		NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
 		if !g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body takes room still")
 		}

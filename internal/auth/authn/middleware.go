@@ -14,7 +14,7 @@ import (
 )
 
 // Refusal is why a request may not enter, and what its caller is told.
-type Refusal struct {
+type AuthError struct {
 	// Status is 400, 401, 403 or 503.
 	Status int
 	// Challenge is the WWW-Authenticate header (RFC 6750 section 3, RFC 9728
@@ -29,7 +29,7 @@ type Refusal struct {
 }
 
 // Error returns the reason, for the operator. It holds no credential.
-func (r *Refusal) Error() string {
+func (r *AuthError) Error() string {
 	if r.reason == nil {
 		return "no reason is given"
 	}
@@ -37,10 +37,10 @@ func (r *Refusal) Error() string {
 }
 
 // Unwrap returns the reason.
-func (r *Refusal) Unwrap() error { return r.reason }
+func (r *AuthError) Unwrap() error { return r.reason }
 
 // message returns what the caller is told.
-func (r *Refusal) message() string {
+func (r *AuthError) message() string {
 	switch r.Status {
 	case http.StatusBadRequest:
 		return "the request has more than one credential; send one, in one header"
@@ -50,17 +50,17 @@ func (r *Refusal) message() string {
 		return "the credential cannot be checked now; try again later"
 	}
 	switch {
-	case r.keysOnly && (errors.Is(r.reason, errAbsent) || errors.Is(r.reason, errScheme)):
+	case r.keysOnly && (errors.Is(r.reason, errNoCredential) || errors.Is(r.reason, errScheme)):
 		return "this server takes API keys: send one as Authorization: Bearer KEY"
 	case r.keysOnly && errors.Is(r.reason, errNoTokens):
 		return "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"
-	case errors.Is(r.reason, errAbsent):
+	case errors.Is(r.reason, errNoCredential):
 		return "no credential was sent, and this server lets in nobody without one"
 	}
 	return "the credential was not accepted"
 }
 
-func (r *Refusal) setHeaders(h http.Header) {
+func (r *AuthError) setHeaders(h http.Header) {
 	if r.Challenge != "" {
 		h.Set("WWW-Authenticate", r.Challenge)
 	}
@@ -94,7 +94,7 @@ type scopeError struct {
 func (e *scopeError) Error() string { return "the token lacks a scope that is required" }
 
 // Conflict is a request whose credential is bound to another agent than its connection.
-type Conflict struct {
+type AgentConflict struct {
 	// Principal is whom the credential proves, with the agent that it is bound to.
 	Principal identity.Principal
 	// Agent is the one that the connection is bound to.
@@ -106,58 +106,58 @@ type Conflict struct {
 
 // conflictError refuses a request for its [Conflict]. It is errTwoAgents, and says between
 // whom.
-type conflictError struct {
+type agentConflictError struct {
 	principal identity.Principal
 	agent     string
 }
 
-func (*conflictError) Error() string { return errTwoAgents.Error() }
+func (*agentConflictError) Error() string { return errAgentConflict.Error() }
 
-func (*conflictError) Unwrap() error { return errTwoAgents }
+func (*agentConflictError) Unwrap() error { return errAgentConflict }
 
 // Sparing bounds how often something is told that anybody can make happen: who is
 // flooded with requests has enough to do. The zero value is ready; it is safe for
 // concurrent use.
-type Sparing struct {
-	mu       sync.Mutex
-	since    time.Time // when the second began that is counted now
-	told     int       // in this second
-	withheld int       // since something was told
+type LogLimiter struct {
+	mu         sync.Mutex
+	start      time.Time // when the second began that is counted now
+	logged     int       // in this second
+	suppressed int       // since something was told
 }
 
 // tellings is how much is told in a second.
-const tellings = 20
+const logsPerSecond = 20
 
 // Tell reports whether something is to be told that happens now, and of how much
 // nothing was told since the last time.
-func (s *Sparing) Tell(now time.Time) (withheld int, tell bool) {
+func (s *LogLimiter) Allow(now time.Time) (withheld int, tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if age := now.Sub(s.since); age >= time.Second || age < 0 {
-		s.since, s.told = now, 0
+	if age := now.Sub(s.start); age >= time.Second || age < 0 {
+		s.start, s.logged = now, 0
 	}
-	if s.told == tellings {
-		s.withheld++
+	if s.logged == logsPerSecond {
+		s.suppressed++
 		return 0, false
 	}
-	s.told++
-	withheld, s.withheld = s.withheld, 0
+	s.logged++
+	withheld, s.suppressed = s.suppressed, 0
 	return withheld, true
 }
 
 // Door tells an HTTP transport who sends a request, and where it came in. The
 // zero Door lets everyone in as anonymous.
-type Door struct {
+type Middleware struct {
 	// Authenticate proves who sends a request. Nil stands for [Anonymous].
-	Authenticate Authenticator
+	Authenticator Authenticator
 	// Source says where a request came in; nil tells the address of the peer.
 	Source func(*http.Request) identity.Source
 	// Logger is told why requests are refused. Nil is nobody.
 	Logger *slog.Logger
 	// Refusals bounds how often the logger is told of those. Nil stands for no bound.
-	Refusals *Sparing
+	LogLimiter *LogLimiter
 	// Conflicted is told of requests that are refused for their [Conflict]. Nil is nobody.
-	Conflicted func(*http.Request, Conflict)
+	OnAgentConflict func(*http.Request, AgentConflict)
 }
 
 // credentialHeaders are those that carry credentials, in canonical form.
@@ -166,32 +166,32 @@ var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 // Enter returns who sent the request, and takes its credential out. The pass says
 // whether that still holds, once time has gone by. An error refuses the request;
 // what to answer then, [Door.Refuse] says.
-func (d Door) Enter(r *http.Request) (identity.Principal, identity.Source, *Pass, error) {
-	if d.Authenticate == nil {
+func (d Middleware) Authenticate(r *http.Request) (identity.Principal, identity.Source, *Access, error) {
+	if d.Authenticator == nil {
 		p, _ := Anonymous()(r)
-		forget(r)
+		stripCredentials(r)
 		return p, d.source(r), nil, nil
 	}
-	p, err := d.Authenticate(r)
+	p, err := d.Authenticator(r)
 	if err != nil {
-		forget(r)
+		stripCredentials(r)
 		return identity.Principal{}, identity.Source{}, nil, err
 	}
-	pass := newPass(d, r, &p)
-	forget(r)
+	pass := newAccess(d, r, &p)
+	stripCredentials(r)
 	return p, d.source(r), pass, nil
 }
 
-func (d Door) source(r *http.Request) identity.Source {
+func (d Middleware) source(r *http.Request) identity.Source {
 	if d.Source == nil {
-		return Peer(r)
+		return RemoteSource(r)
 	}
 	return d.Source(r)
 }
 
 // forget takes the credential out of a request: nobody behind the door has a use
 // for it.
-func forget(r *http.Request) {
+func stripCredentials(r *http.Request) {
 	for _, name := range credentialHeaders {
 		delete(r.Header, name)
 	}
@@ -201,8 +201,8 @@ func forget(r *http.Request) {
 // sets the headers, tells the operator why, and returns the status and what the
 // caller may know. The answer has the id of the request that the operator is told: its
 // own, where it has one. Any error but a [*Refusal] is a 401 without a challenge.
-func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, message string) {
-	refusal := &Refusal{Status: http.StatusUnauthorized, reason: err}
+func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status int, message string) {
+	refusal := &AuthError{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
 	refusal.setHeaders(h)
 	id := cmp.Or(h.Get(httpheader.RequestID), httpheader.RequestIDOf(r.Header))
@@ -210,19 +210,19 @@ func (d Door) Refuse(h http.Header, r *http.Request, err error) (status int, mes
 		id = httpheader.NewRequestID()
 	}
 	h.Set(httpheader.RequestID, id)
-	var conflict *conflictError
-	if errors.As(err, &conflict) && d.Conflicted != nil {
-		d.Conflicted(r, Conflict{Principal: conflict.principal, Agent: conflict.agent, Source: d.source(r), RequestID: id})
+	var conflict *agentConflictError
+	if errors.As(err, &conflict) && d.OnAgentConflict != nil {
+		d.OnAgentConflict(r, AgentConflict{Principal: conflict.principal, Agent: conflict.agent, Source: d.source(r), RequestID: id})
 	}
-	d.tell(r, id, refusal)
+	d.logRejection(r, id, refusal)
 	return refusal.Status, refusal.message()
 }
 
 // tell tells the operator of a refusal, unless there were too many of late.
-func (d Door) tell(r *http.Request, id string, refusal *Refusal) {
+func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
-	if d.Refusals != nil {
-		withheld, tell := d.Refusals.Tell(time.Now())
+	if d.LogLimiter != nil {
+		withheld, tell := d.LogLimiter.Allow(time.Now())
 		if !tell {
 			return
 		}
@@ -234,18 +234,18 @@ func (d Door) tell(r *http.Request, id string, refusal *Refusal) {
 }
 
 // log tells the operator of a request, which has an id unless that is empty.
-func (d Door) log(r *http.Request, id, what string, attributes ...slog.Attr) {
+func (d Middleware) log(r *http.Request, id, what string, attributes ...slog.Attr) {
 	if d.Logger == nil {
 		return
 	}
 	if id != "" {
 		attributes = append(attributes, slog.String("request_id", id))
 	}
-	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", Peer(r).IP))...)
+	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
 }
 
 // Peer returns the address of who sent the request; that of nobody who came by a socket.
-func Peer(r *http.Request) identity.Source {
+func RemoteSource(r *http.Request) identity.Source {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = ""
