@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// checkContent returns why the body of a request may not enter, or nil. Only
-// what the headers say is looked at.
+// checkContent returns a rejection for a body that the server does not accept,
+// or nil. It reads only the headers.
 func (g *Guard) checkContent(r *http.Request) *rejection {
 	for _, coding := range r.Header["Content-Encoding"] {
 		if !strings.EqualFold(coding, "identity") {
@@ -26,8 +26,9 @@ func (g *Guard) checkContent(r *http.Request) *rejection {
 	return nil
 }
 
-// IsJSON reports whether the media type of a body is application/json, in UTF-8. A form,
-// or a script of another site that does not ask first, cannot send that type.
+// IsJSON reports whether the media type of a body is application/json, in
+// UTF-8. A form, or a cross-site script without a preflight request, cannot
+// send that type.
 func IsJSON(h http.Header) bool {
 	values := h["Content-Type"]
 	if len(values) != 1 {
@@ -35,7 +36,7 @@ func IsJSON(h http.Header) bool {
 	}
 	switch values[0] {
 	case "application/json", "application/json; charset=utf-8", "application/json;charset=utf-8":
-		return true // without the work of parsing
+		return true // without parsing
 	}
 	media, params, err := mime.ParseMediaType(values[0])
 	if err != nil || media != "application/json" {
@@ -45,12 +46,12 @@ func IsJSON(h http.Header) bool {
 	return !ok || strings.EqualFold(charset, "utf-8")
 }
 
-// dropTime is how long the body of a refused request may take: the server
-// reads it before it answers, so that the connection can be used again.
+// rejectedBodyTimeout bounds the body of a rejected request: the server reads
+// it before it answers, so that the connection can be reused.
 const rejectedBodyTimeout = time.Second
 
-// bound ends the body of a request at the bounds of size, time and the budget.
-// [boundBody.leave] must be called when the request has been served.
+// limitBody bounds the body of a request in size, time and budget. The caller
+// must call [limitedBody.release] after serving the request.
 func (g *Guard) limitBody(w http.ResponseWriter, r *http.Request, refused bool) *limitedBody {
 	limit := g.bodyTimeout
 	if refused {
@@ -62,7 +63,7 @@ func (g *Guard) limitBody(w http.ResponseWriter, r *http.Request, refused bool) 
 	}
 	b.hold.owner = b
 	if r.ContentLength < 0 {
-		// Any other is as long as it says, which has been looked at.
+		// A body with a length has exactly this length, which is already checked.
 		b.ReadCloser = http.MaxBytesReader(w, r.Body, g.maxBody)
 	}
 	g.timer.add(b)
@@ -70,25 +71,26 @@ func (g *Guard) limitBody(w http.ResponseWriter, r *http.Request, refused bool) 
 	return b
 }
 
-// boundBody takes room for what is read of it, within its time. The connection
-// has a read deadline only once that is up, or nobody reads on: what is read
-// behind the body is the next request, or that the client is gone.
+// limitedBody reserves budget for the bytes that are read from it, within its
+// time. The connection has a read deadline only after that time, or when
+// nothing reads it: after the body, a read returns the next request or a
+// disconnect.
 type limitedBody struct {
 	io.ReadCloser
-	raw      io.Reader // the body without bounds
+	raw      io.Reader // the body without limits
 	timer    *bodyTimer
 	deadline time.Time
 	control  http.ResponseController
 	hold     Hold
-	complete bool // all of it was read
-	retained bool // the room stays taken when the request has been served
+	complete bool // read to its end
+	retained bool // the budget stays reserved after the request
 }
 
-// leave gives back the room, unless somebody keeps it. What has not come of the
-// body is read by the server, within the same time.
+// release returns the budget, unless it is retained. The server reads the rest
+// of the body within the same time.
 func (b *limitedBody) release() {
 	if b.timer.remove(b) {
-		// Where the writer knows no deadlines there is no connection to hold up.
+		// A writer without deadlines has no connection to block.
 		_ = b.control.SetReadDeadline(b.deadline)
 	}
 	if !b.retained {
@@ -96,12 +98,12 @@ func (b *limitedBody) release() {
 	}
 }
 
-// Cut has who reads the body give up, unless it has come whole.
+// Abort makes reading the body fail, unless it is complete.
 func (b *limitedBody) Abort() { b.timer.abort(b) }
 
-// Keep has the body of a request, which its handler has read, take its room
-// until give is called, though the request be served before. Only the handler
-// may call Keep; a body that passed no gate takes no room.
+// RetainBody keeps the budget of a body reserved after its request has been
+// served, until give is called. Only the handler may call it, after reading the
+// body. A body that passed no guard reserves nothing.
 func RetainBody(r *http.Request) (give func()) {
 	b, ok := r.Body.(*limitedBody)
 	if !ok {
@@ -111,8 +113,9 @@ func RetainBody(r *http.Request) (give func()) {
 	return b.hold.ReleaseAll
 }
 
-// Leave gives back the room of a body, when its request has been served though
-// the handler goes on. Anyone may call it once the handler has read the body.
+// ReleaseBody returns the budget of a body when its request has been served
+// while the handler continues. It may be called once the handler has read the
+// body.
 func ReleaseBody(body io.ReadCloser) {
 	if b, ok := body.(*limitedBody); ok {
 		b.hold.ReleaseAll()
@@ -130,7 +133,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		b.complete = true
 		if !b.timer.remove(b) {
-			// It came whole when its time was just up.
+			// It completed just when its time ended.
 			_ = b.control.SetReadDeadline(time.Time{})
 		}
 		if !b.hold.Pin() {
@@ -144,22 +147,22 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 }
 
 const (
-	// lingerTime and lingerBytes bound what is read of a body after its answer, and
-	// lingerPause for how long nothing may come.
+	// lingerTimeout and lingerBytes bound the part of a body that is read after
+	// the response. lingerIdleTimeout bounds the time without any data.
 	lingerTimeout     = 10 * time.Second
 	lingerBytes       = 64 << 20
 	lingerIdleTimeout = 2 * time.Second
 )
 
-// linger reads and drops what still comes of a body that was answered before it was read
-// to its end. Many clients read no answer before they have sent all, and would see the
-// connection reset instead of it.
+// linger reads and discards the rest of a body after an early response. Many
+// clients send the whole body before they read the response, and would get a
+// connection reset instead.
 func (b *limitedBody) linger(w http.ResponseWriter, r *http.Request) {
 	if b.complete || r.ProtoMajor != 1 || r.Header["Expect"] != nil || r.Header["Upgrade"] != nil || !b.timer.remove(b) && !b.hold.Lost() {
-		return // or nothing more comes
+		return // or nothing more arrives
 	}
 	b.hold.ReleaseAll()
-	// The server reads a part of the body itself before it sends the answer.
+	// The server reads a part of the body itself before it sends the response.
 	now := time.Now()
 	if before := now.Add(rejectedBodyTimeout); before.Before(b.deadline) {
 		b.deadline = before
@@ -170,7 +173,7 @@ func (b *limitedBody) linger(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.CopyN(io.Discard, &lingerReader{b, now.Add(lingerTimeout)}, lingerBytes)
 }
 
-// lingering reads what comes of a body until it ends, pauses, or takes too long.
+// lingerReader reads a body until it ends, pauses, or takes too long.
 type lingerReader struct {
 	body  *limitedBody
 	until time.Time
@@ -185,19 +188,19 @@ func (l *lingerReader) Read(p []byte) (int, error) {
 	return l.body.raw.Read(p)
 }
 
-// clock ends bodies that take too long to come. Most are there at once, so that
-// it looks at what is left now and then, instead of setting a deadline for each.
+// bodyTimer aborts bodies that take too long. Most bodies are there at once, so
+// it checks the others at intervals instead of setting a deadline for each.
 type bodyTimer struct {
 	interval time.Duration // fixed at creation
 
 	mu     sync.Mutex
-	bodies map[*limitedBody]struct{} // that have not come whole
+	bodies map[*limitedBody]struct{} // incomplete bodies
 	timer  *time.Timer
 	armed  bool
 }
 
-// newClock returns a clock for bodies that may take so long. It is late by an
-// eighth of that at most, and never by more than a second.
+// newBodyTimer returns a timer for bodies with the maximum duration. It is late
+// by at most an eighth of that, and at most a second.
 func newBodyTimer(most time.Duration) *bodyTimer {
 	c := &bodyTimer{interval: min(max(most/8, time.Millisecond), time.Second), bodies: map[*limitedBody]struct{}{}}
 	c.timer = time.AfterFunc(time.Hour, c.check)
@@ -215,8 +218,8 @@ func (c *bodyTimer) add(b *limitedBody) {
 	}
 }
 
-// remove reports whether the body was still looked at: it had not been removed
-// before, nor ended.
+// remove reports whether the body was still registered: neither removed nor
+// aborted before.
 func (c *bodyTimer) remove(b *limitedBody) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +228,7 @@ func (c *bodyTimer) remove(b *limitedBody) bool {
 	return ok
 }
 
-// end ends a body, unless it has come whole or was ended before.
+// abort aborts a body, unless it is complete or was aborted before.
 func (c *bodyTimer) abort(b *limitedBody) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,14 +237,15 @@ func (c *bodyTimer) abort(b *limitedBody) {
 	}
 }
 
-// cut has reading a body fail; mu is held, so that it hits no request but this one.
+// abortLocked makes reading a body fail. The caller holds mu, so that no other
+// request of the connection is affected.
 func (c *bodyTimer) abortLocked(b *limitedBody, now time.Time) {
 	delete(c.bodies, b)
 	_ = b.control.SetReadDeadline(now)
 }
 
-// look ends the bodies whose time is up. It is the function of timer, which
-// rests while there are no bodies.
+// check aborts the bodies that ran out of time. It is the function of timer,
+// which is stopped while there are no bodies.
 func (c *bodyTimer) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

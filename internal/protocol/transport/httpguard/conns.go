@@ -16,36 +16,38 @@ import (
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 )
 
-// The defaults of [Caps].
+// The defaults of [ConnLimits].
 const (
 	DefaultMaxConns         = 4096
 	DefaultMaxIdlePerClient = 1024
 )
 
-// Caps bound the connections that are open at once. 0 means the default.
+// ConnLimits bound the open connections. 0 means the default.
 type ConnLimits struct {
-	// Total bounds all connections. A sixteenth is for those that are not in use.
+	// Total bounds all connections. A sixteenth is for connections not in use.
 	Total int
-	// IdlePerClient bounds the connections of one client that are not in use. A client is
-	// an address, or the principal of the last request on a connection.
+	// IdlePerClient bounds the connections of one client that are not in use. A
+	// client is an address, or the principal of the last request on the
+	// connection.
 	IdlePerClient int
 }
 
-// smallUse is how many connections a client may have in use whatever the others use.
+// smallShare is the number of connections that a client may use regardless of
+// what others use.
 const smallShare = 16
 
-// writeTime is how long a write may take where nobody has set a deadline.
+// defaultWriteTimeout bounds a write without a deadline.
 const defaultWriteTimeout = 30 * time.Second
 
-// Limit returns a listener that bounds its connections, and on whose connections no
-// write takes for ever: what has no deadline of its own gets 30 s. They have a NetConn
+// LimitListener returns a listener that bounds its connections. A write without
+// a deadline on its connections ends after 30 s. The connections have a NetConn
 // method like [crypto/tls.Conn].
 //
-// A connection is in use while a request is served on it that has passed [Enter], or
-// once it was hijacked. A new connection always gets in as long as there is one that is
-// not in use: where there are too many, that of the largest holder is closed which has
-// been idle for longest. How many a client may use at once, a [Budget] says. The server
-// must have been prepared by [Guard].
+// A connection is in use while it serves a request that has passed [Admit], or
+// after it was hijacked. A new connection is always accepted while another is
+// not in use: at the limit, LimitListener closes the longest idle connection of
+// the client with most idle ones. A [Budget] bounds how many a client may use
+// at once. [ConfigureServer] must have prepared the server.
 func LimitListener(l net.Listener, c ConnLimits) net.Listener {
 	if c.Total <= 0 {
 		c.Total = DefaultMaxConns
@@ -67,13 +69,13 @@ type limitListener struct {
 
 	mu    sync.Mutex
 	total int
-	// waiting holds the connections that are not in use, those that have waited for
-	// longest first.
+	// idle holds the connections that are not in use, longest idle first.
 	idle map[workqueue.Client]*list.List
 }
 
-// Accept returns the next connection. Where the system has no file descriptor for it, one
-// that is not in use is closed, so that the next try may succeed.
+// Accept returns the next connection. If the system has no file descriptor for
+// it, Accept closes a connection that is not in use, so that the next try may
+// succeed.
 func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -93,7 +95,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter counts a connection. It returns nil when all others are in use.
+// admit counts a connection. It returns nil if all others are in use.
 func (l *limitListener) admit(c net.Conn) *limitedConn {
 	conn := &limitedConn{Conn: c, listener: l, client: clientOfConn(c), hold: Hold{budget: l.inUse}}
 	l.mu.Lock()
@@ -112,8 +114,8 @@ func (l *limitListener) admit(c net.Conn) *limitedConn {
 	return conn
 }
 
-// evict takes out the connection of the largest holder that has waited for longest, which
-// is to be closed; none where all are in use. mu is held.
+// evict removes the longest idle connection of the client with most idle ones,
+// for the caller to close; none if all are in use. The caller holds mu.
 func (l *limitListener) evict() []*limitedConn {
 	var longest *limitedConn
 	most := 0
@@ -130,8 +132,8 @@ func (l *limitListener) evict() []*limitedConn {
 	return []*limitedConn{longest}
 }
 
-// wait notes that a connection is not in use from now on. It returns those that are to
-// be closed, as their client has too many. mu is held.
+// addIdle marks a connection as not in use. It returns the connections to
+// close, because their client has too many. The caller holds mu.
 func (l *limitListener) addIdle(c *limitedConn) (evicted []*limitedConn) {
 	of := l.idle[c.client]
 	if of == nil {
@@ -148,7 +150,7 @@ func (l *limitListener) addIdle(c *limitedConn) (evicted []*limitedConn) {
 	return evicted
 }
 
-// unwait takes a connection off those that are not in use. mu is held.
+// removeIdle marks a connection as in use. The caller holds mu.
 func (l *limitListener) removeIdle(c *limitedConn) {
 	if c.idleElement == nil {
 		return
@@ -160,7 +162,7 @@ func (l *limitListener) removeIdle(c *limitedConn) {
 	c.idleElement = nil
 }
 
-// forget does not count a connection any more. mu is held.
+// uncount stops counting a connection. The caller holds mu.
 func (l *limitListener) uncount(c *limitedConn) {
 	if !c.uncounted {
 		c.uncounted = true
@@ -171,28 +173,29 @@ func (l *limitListener) uncount(c *limitedConn) {
 
 func closeAll(conns []*limitedConn) {
 	for _, c := range conns {
-		// Not the connection of TLS above it, which would say goodbye first.
+		// Not the TLS connection above it, which would first send a close
+		// notification.
 		_ = c.Conn.Close()
 	}
 }
 
-// counted is a connection that counts until it is closed.
+// limitedConn is a connection that counts until it is closed.
 type limitedConn struct {
 	net.Conn
 	listener *limitListener
-	// timed says that whoever writes has set a deadline.
+	// hasDeadline is true if a write deadline is set.
 	hasDeadline atomic.Bool
 
 	// guarded by listener.mu
 	client      workqueue.Client
-	idleElement *list.Element // among those not in use; nil for one in use or gone
-	idleSince   time.Time     // when it was last not in use any more
+	idleElement *list.Element // in the list of idle connections; nil if in use or uncounted
+	idleSince   time.Time     // start of the idle time
 	uncounted   bool
 
 	hold Hold // of the client that uses it
 }
 
-// use notes that the connection is in use for a client from now on. False means that the
+// startUse marks the connection as in use by a client. It returns false if the
 // client uses too many.
 func (c *limitedConn) startUse(by workqueue.Client) bool {
 	l := c.listener
@@ -212,7 +215,7 @@ func (c *limitedConn) startUse(by workqueue.Client) bool {
 	return true
 }
 
-// rest notes that the connection is not in use any more.
+// endUse marks the connection as not in use.
 func (c *limitedConn) endUse() {
 	c.hold.ReleaseAll()
 	l := c.listener
@@ -225,7 +228,7 @@ func (c *limitedConn) endUse() {
 	closeAll(evicted)
 }
 
-// leave does not count the connection any more.
+// uncount stops counting the connection.
 func (c *limitedConn) uncount() {
 	l := c.listener
 	l.mu.Lock()
@@ -234,7 +237,7 @@ func (c *limitedConn) uncount() {
 	c.hold.ReleaseAll()
 }
 
-// Write writes within the deadline that is set, or within writeTime.
+// Write writes within the deadline, or within defaultWriteTimeout.
 func (c *limitedConn) Write(p []byte) (int, error) {
 	if !c.hasDeadline.Load() {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(defaultWriteTimeout)); err != nil {
@@ -244,8 +247,8 @@ func (c *limitedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// SetWriteDeadline sets the deadline for writes; the zero time gives each its
-// writeTime again.
+// SetWriteDeadline sets the deadline for writes; the zero time restores
+// defaultWriteTimeout for each write.
 func (c *limitedConn) SetWriteDeadline(t time.Time) error {
 	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetWriteDeadline(t)
@@ -263,11 +266,11 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn returns the connection itself.
+// NetConn returns the underlying connection.
 func (c *limitedConn) NetConn() net.Conn { return c.Conn }
 
-// Abort closes a connection at once, and all that is below it, without waiting for a
-// write on it.
+// Abort closes a connection and all connections below it at once, without
+// waiting for a write.
 func Abort(c net.Conn) {
 	for {
 		inner, ok := c.(interface{ NetConn() net.Conn })
@@ -279,10 +282,10 @@ func Abort(c net.Conn) {
 	}
 }
 
-// connKey is that of the connection of a request, in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// countedOf returns the connection of a listener of ours below another one; nil for none.
+// limitedConnOf returns the limitedConn below a connection; nil for none.
 func limitedConnOf(c net.Conn) *limitedConn {
 	for {
 		switch inner := c.(type) {
@@ -296,7 +299,8 @@ func limitedConnOf(c net.Conn) *limitedConn {
 	}
 }
 
-// follow has a server tell when its connections are in use, and its requests carry them.
+// trackConns makes a server track the use of its connections, and add them to
+// the contexts of requests.
 func trackConns(s *http.Server) {
 	outer, changed := s.ConnContext, s.ConnState
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -318,14 +322,15 @@ func trackConns(s *http.Server) {
 	}
 }
 
-// ClientOf returns the client that has sent a request as the principal, or without one
-// where p is nil. Peers of a Unix socket without a credential are one client.
+// ClientOf returns the client that sent a request as the principal, or without
+// one if p is nil. All peers of a Unix socket without a credential are one
+// client.
 func ClientOf(r *http.Request, p *identity.Principal) workqueue.Client {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return workqueue.ClientOf(p, peer.Addr(), "")
 }
 
-// clientOn returns the client of a connection of which nothing is proved yet.
+// clientOfConn returns the client of a connection before authentication.
 func clientOfConn(c net.Conn) workqueue.Client {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -334,12 +339,14 @@ func clientOfConn(c net.Conn) workqueue.Client {
 	return workqueue.ClientOf(nil, tcp.AddrPort().Addr(), "")
 }
 
-// TooManyInUse is what to answer when [Enter] refuses a request, with the status 503.
+// TooManyInUse is the message for a request that [Admit] rejects, with the
+// status 503.
 const TooManyInUse = "this client has too many requests and streams open; try again in a second"
 
-// Enter counts a request, and its connection, for the client that has sent it as the
-// principal, from now until it has been served. False means that the client has too many
-// requests and streams open. It must be called before the body is read.
+// Admit counts a request and its connection for the client that sent it as the
+// principal, until the request has been served. It returns false if the client
+// has too many open requests and streams. It must be called before the body is
+// read.
 func Admit(r *http.Request, p *identity.Principal) (workqueue.Client, bool) {
 	c := ClientOf(r, p)
 	if body, ok := r.Body.(*limitedBody); ok {

@@ -1,20 +1,20 @@
-// Package httpguard is the outermost handler of every HTTP listener: each request
-// passes it, whatever its method and path, before anything else looks at it.
+// Package httpguard is the outermost handler of every HTTP listener: each
+// request passes it first, regardless of method and path.
 //
-// A [Gate] keeps browsers from being used against the server. It lets through
-// what names one of the server's own hosts (so that no foreign name can be
-// rebound to it), comes from no origin or an allowed one, and, where it posts,
-// posts plain JSON of bounded size that arrives in bounded time. Refusals are
-// the RFC's error JSON (section 14), or JSON-RPC errors on the paths that the
-// options name. [CheckListen], [Listen], [Guard] and [Limit] do the same for the
-// listener: where it may listen, how long it waits, and for how many.
+// A [Guard] protects the server against attacks through browsers. It accepts
+// requests for one of the server's own hosts (against DNS rebinding), without
+// an origin or from an allowed one, and with a JSON body of bounded size and
+// time. It rejects others with the error JSON of the RFC (section 14), or with
+// JSON-RPC errors on the configured paths. [CheckListen], [Listen],
+// [ConfigureServer] and [LimitListener] do the same for the listener: its
+// addresses, its timeouts and its clients.
 //
-// A [Budget] divides bytes or connections among clients (see [workqueue.Client]), so that none
-// takes what others need: the bodies of requests, the answers that clients have not read,
-// which pass an [Outlet], and the connections in use.
+// A [Budget] divides bytes or connections among clients (see
+// [workqueue.Client]), so that no client uses up what others need: request
+// bodies, unread responses, which pass an [Outlet], and the connections in use.
 //
-// The gate answers no preflight and sets no CORS header. It does not say who
-// calls, and no route passes it in another way.
+// The guard answers no preflight request and sets no CORS header. It does not
+// authenticate callers, and no route bypasses it.
 package httpguard
 
 import (
@@ -31,38 +31,38 @@ import (
 const (
 	// DefaultMaxBody is the default bound of a request body, in bytes.
 	DefaultMaxBody = 4 << 20
-	// DefaultBodyTime is the default bound of the time that a body takes to arrive.
+	// DefaultBodyTimeout is the default time for a request body to arrive.
 	DefaultBodyTimeout = 30 * time.Second
 )
 
-// Options configure a [Gate].
+// Options configure a [Guard].
 type Options struct {
-	// Hosts are names that requests may carry beside the loopback ones. As
-	// "name:port" an entry covers that port, as "name" the listener's own port
-	// and none. IPv6 addresses stand in brackets.
+	// Hosts are names that requests may carry in addition to loopback names. An
+	// entry "name:port" covers this port, "name" the listener's own port and
+	// none. IPv6 addresses are in brackets.
 	Hosts []string
-	// Origins are allowed beside the server's own on loopback, as a browser
-	// writes them: "https://app.example.com", with a port where it is not the
-	// default one.
+	// Origins are allowed in addition to the server's own origin on loopback, in
+	// the form of browsers: "https://app.example.com", with a port unless it is
+	// the default.
 	Origins []string
 	// MaxBody bounds a request body, in bytes. 0 means [DefaultMaxBody].
 	MaxBody int64
-	// BodyTime bounds the time that a body takes to arrive. 0 means
-	// [DefaultBodyTime].
+	// BodyTimeout bounds the time for a body to arrive. 0 means
+	// [DefaultBodyTimeout].
 	BodyTimeout time.Duration
-	// Bodies bounds the messages of all clients under way together, in bytes. 0
-	// means [DefaultBudget].
+	// Bodies bounds the messages of all clients together, in bytes. 0 means
+	// [DefaultBudget].
 	Bodies int64
-	// RPC are the paths of JSON-RPC: what is refused there is told as its error,
-	// elsewhere as that of the RFC (section 14).
+	// JSONRPCPaths are the paths of JSON-RPC: errors there are JSON-RPC errors,
+	// and errors of the RFC (section 14) elsewhere.
 	JSONRPCPaths []string
-	// Returns reports whether a request is for a page to which other sites send
-	// browsers, by the name of a host that whoever serves the page has judged. Nil
-	// means that there is none.
+	// IsCallback reports whether a request is for a page to which other sites
+	// redirect browsers, such as an OAuth callback. The page itself checks the
+	// host. Nil means that there is none.
 	IsCallback func(*http.Request) bool
 }
 
-// Gate decides which requests may enter. It is safe for concurrent use.
+// Guard decides which requests are accepted. It is safe for concurrent use.
 type Guard struct {
 	hosts        hosts
 	origins      map[string]struct{}
@@ -75,7 +75,7 @@ type Guard struct {
 	isCallback   func(*http.Request) bool
 }
 
-// New returns a gate. The error names every host and origin that is malformed.
+// New returns a guard. The error names every invalid host and origin.
 func New(o Options) (*Guard, error) {
 	g := &Guard{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTimeout: o.BodyTimeout, bodies: NewBudget(o.Bodies), jsonRPCPaths: o.JSONRPCPaths, isCallback: o.IsCallback}
 	if g.isCallback == nil {
@@ -101,20 +101,20 @@ func New(o Options) (*Guard, error) {
 	return g, errors.Join(errs...)
 }
 
-// Bodies returns the budget of bodies, for transports whose messages are no bodies of
-// requests.
+// Bodies returns the budget of bodies, for transports that receive messages
+// outside request bodies.
 func (g *Guard) Bodies() *Budget { return g.bodies }
 
-// Wrap returns a handler that passes to next what may enter and refuses the
-// rest. What next reads of a body that is too large ends with a
-// [*http.MaxBytesError], of one that is too slow with a timeout, and where
-// there is no room with [ErrCrowded].
+// Wrap returns a handler that passes accepted requests to next and rejects
+// others. Reading a body in next fails with [*http.MaxBytesError] if it is too
+// large, with a timeout if it is too slow, and with [ErrOverBudget] if there is
+// no room.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no := g.check(r)
 		if len(r.TransferEncoding) > 0 {
-			// A proxy that believed a Content-Length beside it would take what
-			// follows for a part of this body (RFC 9112 section 6.1).
+			// A proxy that uses a Content-Length beside it would take what follows
+			// for a part of this body (RFC 9112 section 6.1).
 			w.Header()["Connection"] = []string{"close"}
 		}
 		if r.Body == nil || r.Body == http.NoBody {
@@ -153,15 +153,15 @@ func (g *Guard) check(r *http.Request) *rejection {
 			return &unknownOrigin
 		}
 	}
-	// An origin that the operator has listed is another site by nature.
+	// An origin listed by the operator is a different site by definition.
 	if !listed && crossSite(r.Header["Sec-Fetch-Site"]) {
 		return &crossSiteRequest
 	}
 	return g.checkContent(r)
 }
 
-// crossSite reports whether a browser says that another site sent the request
-// (Fetch Metadata, section 2.3).
+// crossSite reports whether the browser marks the request as cross-site (Fetch
+// Metadata, section 2.3).
 func crossSite(values []string) bool {
 	for _, v := range values {
 		if strings.Contains(strings.ToLower(v), "cross-site") {
@@ -171,14 +171,14 @@ func crossSite(values []string) bool {
 	return false
 }
 
-// The error codes of the RFC (section 14) that the gate uses.
+// The error codes of the RFC (section 14) that the guard uses.
 const (
 	denied  = "POLICY_DENIED"
 	invalid = "INVALID_INPUT"
 )
 
-// refusal is an answer that is ready to be sent: the error JSON of the RFC, or
-// a JSON-RPC error without an id.
+// rejection is an encoded response: the error JSON of the RFC, or a JSON-RPC
+// error without an id.
 type rejection struct {
 	status    int
 	body, rpc []byte
@@ -212,6 +212,6 @@ func (no *rejection) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(no.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that is gone needs no answer
+		_, _ = w.Write(body) // a client that is gone needs no response
 	}
 }

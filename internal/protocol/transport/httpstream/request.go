@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Judge reports whether the body of a request is plain JSON by its headers.
-// False means that the answer was written.
+// CheckContentType reports whether the headers of a request declare a plain
+// JSON body. If it returns false, it has written the response.
 func CheckContentType(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Header.Get("Content-Encoding") != "":
@@ -29,8 +29,8 @@ func CheckContentType(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// Read reads the body of a request, of at most limit bytes; the gate bounds its
-// time. False means that the answer was written, and says what is wrong.
+// Read reads the body of a request, of at most limit bytes; the guard bounds
+// its time. If it returns false, it has written the response.
 func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	text, status, reason := ReadText(r, limit)
 	if status == 0 {
@@ -50,8 +50,8 @@ func unavailable(w http.ResponseWriter, reason string) {
 	WriteError(w, http.StatusServiceUnavailable, reason)
 }
 
-// ReadText reads the body of a request as [Read] does, and returns the status and the
-// reason of a failure; the status is 0 if there is none.
+// ReadText reads the body of a request as [Read] does. It returns the status
+// and the reason of a failure; the status is 0 if there is none.
 func ReadText(r *http.Request, limit int) (text []byte, status int, reason string) {
 	err := errTooLong
 	if r.ContentLength <= int64(limit) {
@@ -74,20 +74,20 @@ func ReadText(r *http.Request, limit int) (text []byte, status int, reason strin
 }
 
 const (
-	// firstRead is how much memory a body gets before any of it has come.
+	// initialBuffer is the buffer size before the first byte arrives.
 	initialBuffer = 16 << 10
-	// unannounced is how much one gets that does not say how long it is.
+	// unknownLengthBuffer is the buffer size for a body without a length.
 	unknownLengthBuffer = 512
 )
 
 var errTooLong = errors.New("the body is too long")
 
-// readAll reads a body of which a length was announced, or less than 0.
+// readAll reads a body with the announced length; negative if unknown.
 func readAll(body io.Reader, announced int64, limit int) ([]byte, error) {
 	if announced < 0 {
 		announced = unknownLengthBuffer
 	}
-	// There is room for one byte more, so that the end is seen without growing.
+	// One extra byte, so that the end is detected without growing the buffer.
 	text := make([]byte, 0, min(announced, initialBuffer)+1)
 	for {
 		n, err := body.Read(text[len(text):cap(text)])
@@ -105,18 +105,18 @@ func readAll(body io.Reader, announced int64, limit int) ([]byte, error) {
 	}
 }
 
-// Accepted is which of the two forms of an answer a client takes.
+// AcceptTypes are the response types that a client accepts.
 type AcceptTypes struct{ JSON, Events bool }
 
-// AcceptOf reads the Accept header (RFC 9110 section 12.5.1). A client that
-// sends none takes anything.
+// ParseAccept parses the Accept header (RFC 9110 section 12.5.1). Without one,
+// the client accepts anything.
 func ParseAccept(r *http.Request) AcceptTypes {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
 		return AcceptTypes{JSON: true, Events: true}
 	}
 	if len(values) == 1 && values[0] == "application/json, text/event-stream" {
-		return AcceptTypes{JSON: true, Events: true} // without the work of parsing
+		return AcceptTypes{JSON: true, Events: true} // without parsing
 	}
 	var a AcceptTypes
 	for _, value := range values {
@@ -138,23 +138,24 @@ func ParseAccept(r *http.Request) AcceptTypes {
 	return a
 }
 
-// refused reports whether the parameters of a media type give it the weight 0.
+// hasZeroWeight reports whether the parameters of a media type set the weight
+// 0.
 func hasZeroWeight(parameters string) bool {
 	weight, ok := strings.CutPrefix(strings.TrimSpace(parameters), "q=")
 	return ok && strings.Trim(weight, "0.") == "" && strings.HasPrefix(weight, "0")
 }
 
-// Caller is who sent a request, once it was let in.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	Peer mcp.Peer
-	// Pass is what the caller goes by from then on.
+	// Access is the access that the caller authenticated with.
 	Access *authn.Access
-	// Client is whom the request and its answer count for.
+	// Client is the client that the request and its response count for.
 	Client workqueue.Client
 }
 
-// Enter returns who sent the request; false means that the answer was written, and that
-// there is nobody.
+// Authenticate returns the sender of the request. If it returns false, it has
+// written the response.
 func Authenticate(w http.ResponseWriter, r *http.Request, door authn.Middleware) (*Caller, bool) {
 	principal, source, pass, err := door.Authenticate(r)
 	if err != nil {
@@ -169,8 +170,8 @@ func Authenticate(w http.ResponseWriter, r *http.Request, door authn.Middleware)
 	return &Caller{mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, client}, true
 }
 
-// Holds reports whether who sent the request may still enter, after a body that may
-// have taken long; false means that the answer was written.
+// CheckAccess reports whether the sender still has access, after a body that
+// may have taken long. If it returns false, it has written the response.
 func CheckAccess(w http.ResponseWriter, r *http.Request, door authn.Middleware, pass *authn.Access) bool {
 	err := pass.Check()
 	if err != nil {
@@ -184,12 +185,12 @@ func writeAuthError(w http.ResponseWriter, r *http.Request, door authn.Middlewar
 	WriteError(w, status, message)
 }
 
-// Refuse answers a request that does not reach the protocol.
+// WriteError answers a request that does not reach the protocol.
 func WriteError(w http.ResponseWriter, status int, reason string) {
 	_ = writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame, false)
 }
 
-// typeJSON is shared by all answers, and never written to.
+// typeJSON is shared by all responses and never modified.
 var typeJSON = []string{"application/json"}
 
 func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) error {
@@ -198,8 +199,9 @@ func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) err
 	return err
 }
 
-// writeHead writes the head of a response. The server tells the length of one that it
-// keeps back until the handler returns; one that is flushed tells it here.
+// writeHead writes the header of a response. net/http sets the length of a
+// response that it buffers until the handler returns; a flushed response needs
+// it here.
 func writeHead(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
@@ -209,9 +211,9 @@ func writeHead(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) {
 	w.WriteHeader(status)
 }
 
-// statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,
-// Protocol Version Header and Server Validation; 2025-11-25 basic/transports,
-// Session Management).
+// httpStatus maps a refusal to an HTTP status (2026-07-28
+// basic/transports/streamable-http, Protocol Version Header and Server
+// Validation; 2025-11-25 basic/transports, Session Management).
 func httpStatus(r mcp.Refusal) int {
 	switch r {
 	case mcp.Malformed:

@@ -1,12 +1,13 @@
-// Package httpstream is what the transports over HTTP have in common: one request
-// that brings a text, or opens a stream, and its response.
+// Package httpstream is the shared part of the HTTP transports: one request
+// that carries a text or opens a stream, and its response.
 //
-// [Enter], [Judge], [AcceptOf] and [Read] hold a request to what any of them
-// may carry; an [Answer] is its response, JSON or a stream of server-sent
-// events, each write within its time. [Refuse] answers what does not reach the
-// protocol.
+// [Authenticate], [CheckContentType], [ParseAccept] and [Read] validate a
+// request; a [Response] is its response, JSON or a stream of server-sent
+// events, each write with a timeout. [WriteError] answers requests that do not
+// reach the protocol.
 //
-// The package knows no route and no session, and decides nothing about a message.
+// The package has no routes and no sessions, and makes no decision about a
+// message.
 package httpstream
 
 import (
@@ -26,22 +27,21 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Bounds bound how responses are written. The zero value stands for the defaults.
+// Bounds limit the writing of responses. The zero value means the defaults.
 type Bounds struct {
-	// WriteTimeout is how long a client may take to receive one message, or 64 KiB
-	// of a longer one; 0 stands for 10 s. A slower client is dropped.
+	// WriteTimeout is the time for a client to read one message, or 64 KiB of a
+	// longer one; 0 means 10 s. A slower client is disconnected.
 	WriteTimeout time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent on
-	// it; 0 stands for 15 s.
+	// KeepAlive is the idle time after which a stream sends a comment; 0 means 15
+	// s.
 	KeepAlive time.Duration
-	// Answers bounds the messages that wait for their clients to read them; nil
-	// stands for no bound.
+	// Unread bounds the messages that clients have not read; nil means no limit.
 	Unread *httpguard.Budget
-	// Logger records clients that are dropped as they do not read; nil drops the records.
+	// Logger logs slow clients that are disconnected; nil discards the records.
 	Logger *slog.Logger
 }
 
-// WithDefaults returns the bounds with every field set but Answers.
+// WithDefaults returns the bounds with every field set except Unread.
 func (b Bounds) WithDefaults() Bounds {
 	if b.WriteTimeout <= 0 {
 		b.WriteTimeout = 10 * time.Second
@@ -55,49 +55,48 @@ func (b Bounds) WithDefaults() Bounds {
 	return b
 }
 
-// For returns the options of the response to a request of a caller. transport is its
-// name in the log.
+// Options returns the options of the response to a caller's request. transport
+// is its name in the log.
 func (b Bounds) Options(transport string, r *http.Request, c *Caller) Options {
 	return Options{Bounds: b, Client: c.Client, Transport: transport, RequestID: httpheader.RequestIDOf(r.Header), Access: c.Access}
 }
 
-// Options are the bounds and the log attributes of one response.
+// Options are the limits and the log attributes of one response.
 type Options struct {
 	Bounds
-	// Client is whom the messages that wait count for.
+	// Client is the client that unread messages count for.
 	Client workqueue.Client
-	// Transport and Request are attributes in the log; Request is empty for a request
-	// that has no id of its own.
+	// Transport and RequestID are log attributes. RequestID is empty for a
+	// request without an id.
 	Transport, RequestID string
-	// Pass is the credential of the client: a stream ends with it. Nil always holds.
+	// Access is the access of the client: a stream ends with it. Nil never ends.
 	Access *authn.Access
 }
 
-// Answer is the response to one request: JSON, or a stream of server-sent
-// events from the moment on that something is sent before the result. Its
-// methods may be called from many goroutines. [Answer.Finish] must be called in
-// the end.
+// Response is the response to one request: JSON, or a stream of server-sent
+// events as soon as something precedes the result. Its methods are safe for
+// concurrent use. The caller must call [Response.Finish] at the end.
 type Response struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
 	outlet  *httpguard.Outlet
 	options Options
-	cancel  func()        // ends the request when its client is gone
-	body    io.ReadCloser // of the request, where the answer may be late
+	cancel  func()        // cancels the request when its client is gone
+	body    io.ReadCloser // of the request, if the response may be detached
 
 	mu       sync.Mutex
 	isStream bool
 	finished bool
-	detached bool        // the handler goes on when the response has ended
-	err      error       // of the first write that failed
-	timer    *time.Timer // of the next comment; nil until the response is a stream
+	detached bool        // the handler continues after the response
+	err      error       // the first write error
+	timer    *time.Timer // sends the next comment; nil until the response is a stream
 }
 
 var errFinished = errors.New("the response has ended")
 
-// New returns the response that w writes. cancel is called when the client is
-// gone, or takes too long.
+// NewResponse returns the response that w writes. It calls cancel when the
+// client is gone or too slow.
 func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
 	return &Response{
 		w: w, control: *http.NewResponseController(w), outlet: httpguard.NewOutlet(w, o.Unread, o.Client, o.WriteTimeout),
@@ -105,19 +104,19 @@ func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
 	}
 }
 
-// Cut has writing fail from now on, so that the connection ends. It does not wait, and
-// must not be called any more once the handler has returned.
+// Abort makes later writes fail, so that the connection ends. It does not
+// block, and must not be called after the handler returns.
 func (a *Response) Abort() { a.outlet.Abort() }
 
-// Begin makes the response a stream at once.
+// Start makes the response a stream at once.
 func (a *Response) Start() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_ = a.write(func(io.Writer) error { return nil })
 }
 
-// Send sends one message before the result. It fails, and so ends the connection, where
-// there is no room for the message to wait for its turn.
+// Send sends one message before the result. If there is no room for the message
+// to wait, Send fails and ends the connection.
 func (a *Response) Send(f mcp.Frame) error {
 	held := f.Len() > httpguard.Buffered
 	if held && !a.outlet.Take(f.Len()) {
@@ -132,9 +131,8 @@ func (a *Response) Send(f mcp.Frame) error {
 	return a.event("", f)
 }
 
-// Prime tells the client how to come back to the stream: after the event with
-// the id, once it has waited (2025-11-25 basic/transports, Sending Messages to
-// the Server).
+// SendRetry sends the event id and the delay with which the client may resume
+// the stream (2025-11-25 basic/transports, Sending Messages to the Server).
 func (a *Response) SendRetry(id string, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,14 +142,14 @@ func (a *Response) SendRetry(id string, wait time.Duration) {
 	})
 }
 
-// Numbered sends one message as an event with an id.
+// SendEvent sends one message as an event with an id.
 func (a *Response) SendEvent(id string, f mcp.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.event("id: "+id+"\n", f)
 }
 
-// Endpoint tells the client where to send its messages (2024-11-05
+// SendEndpoint sends the URI for the client's messages (2024-11-05
 // basic/transports, HTTP with SSE).
 func (a *Response) SendEndpoint(uri string) error {
 	a.mu.Lock()
@@ -162,14 +160,14 @@ func (a *Response) SendEndpoint(uri string) error {
 	})
 }
 
-// Streams reports whether the response is a stream.
+// IsStream reports whether the response is a stream.
 func (a *Response) IsStream() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.isStream
 }
 
-// event writes one message as an event, behind other fields of it. The caller
+// event writes one message as an event, after the other fields. The caller
 // holds mu.
 func (a *Response) event(fields string, f mcp.Frame) error {
 	return a.write(func(w io.Writer) error {
@@ -184,8 +182,8 @@ func (a *Response) event(fields string, f mcp.Frame) error {
 	})
 }
 
-// write writes a piece of the stream within its time; a client that does not
-// take it is gone. The caller holds mu.
+// write writes a piece of the stream within its time. If the client does not
+// read it, write cancels the request. The caller holds mu.
 func (a *Response) write(piece func(io.Writer) error) error {
 	if a.finished {
 		return errFinished
@@ -211,18 +209,18 @@ func (a *Response) write(piece func(io.Writer) error) error {
 	return a.err
 }
 
-// dropped tells the operator of a write that took too long.
+// logSlowClient logs a write that timed out.
 func (a *Response) logSlowClient(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		told := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
+		attributes := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
 		if a.options.RequestID != "" {
-			told = append(told, "request_id", a.options.RequestID)
+			attributes = append(attributes, "request_id", a.options.RequestID)
 		}
-		a.options.Logger.Info("a client does not read: it is dropped", told...)
+		a.options.Logger.Info("disconnect slow client", attributes...)
 	}
 }
 
-// open sends the head of a stream, once.
+// open sends the header of a stream, once.
 func (a *Response) open() {
 	if a.isStream {
 		return
@@ -236,8 +234,8 @@ func (a *Response) open() {
 	a.w.WriteHeader(http.StatusOK)
 }
 
-// keepAlive sends a comment when the stream was silent for too long, so that
-// nobody on the way takes the connection for dead.
+// keepAlive sends a comment after an idle time, so that no proxy closes the
+// connection.
 func (a *Response) keepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,7 +245,7 @@ func (a *Response) keepAlive() {
 	})
 }
 
-// flush sends what was written. A writer that cannot is left to send it later.
+// flush sends what was written, if the writer supports it.
 func (a *Response) flush() error {
 	if err := a.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err
@@ -255,15 +253,15 @@ func (a *Response) flush() error {
 	return nil
 }
 
-// Finish ends the response with the reply. Nothing is written after it, and a
-// response that has ended stays as it is.
+// Finish ends the response with the reply. It does nothing if the response has
+// ended.
 func (a *Response) Finish(r mcp.Reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finish(r)
 }
 
-// finish is Finish for who holds mu.
+// finish is Finish for callers that hold mu.
 func (a *Response) finish(r mcp.Reply) {
 	if a.finished {
 		return
@@ -287,8 +285,8 @@ func (a *Response) finish(r mcp.Reply) {
 	}
 }
 
-// within returns the reply, or what is said in its place where there is no room
-// for it to wait until the client has read it.
+// reserve reserves budget for the reply. If there is no room, it returns an
+// error reply instead.
 func (a *Response) reserve(r mcp.Reply) mcp.Reply {
 	if r.Frame.Len() <= httpguard.Buffered || a.outlet.Take(r.Frame.Len()) {
 		return r
@@ -296,7 +294,7 @@ func (a *Response) reserve(r mcp.Reply) mcp.Reply {
 	return r.WithoutRoom()
 }
 
-// plain answers without a stream. The caller holds mu.
+// writeReply writes a response that is not a stream. The caller holds mu.
 func (a *Response) writeReply(r mcp.Reply) {
 	if r.Session != "" {
 		a.w.Header().Set("Mcp-Session-Id", r.Session)
@@ -324,9 +322,9 @@ func (a *Response) writeReply(r mcp.Reply) {
 	a.logSlowClient(err)
 }
 
-// LateFor returns what ends the response to r while its handler goes on. It is
-// nil where the response only ends with the handler: that of HTTP/2, and one
-// whose writer cannot give its connection away.
+// Detached returns what ends the response to r while its handler is blocked. It
+// is nil if the response only ends with the handler: for HTTP/2, and for a
+// writer that cannot be hijacked.
 func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
 	if r.ProtoMajor != 1 || !canHijack(a.w) {
 		return nil
@@ -335,7 +333,7 @@ func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
 	return (*detachedResponse)(a)
 }
 
-// givesAway reports whether [http.ResponseController.Hijack] may succeed.
+// canHijack reports whether [http.ResponseController.Hijack] may succeed.
 func canHijack(w http.ResponseWriter) bool {
 	for {
 		switch inner := w.(type) {
@@ -349,12 +347,12 @@ func canHijack(w http.ResponseWriter) bool {
 	}
 }
 
-// late is an answer whose handler goes on.
+// detachedResponse is a response whose handler continues.
 type detachedResponse Response
 
-// Late is [Answer.Finish], and ends the connection, as nobody knows when the
-// handler will end, whether or not the client has read the answer. That of a
-// stream ends with the handler.
+// Finish is [Response.Finish]. It also closes the connection, because the
+// handler may end at any time, regardless of the client. A stream ends with the
+// handler.
 func (l *detachedResponse) Finish(r mcp.Reply) {
 	a := (*Response)(l)
 	defer httpguard.ReleaseBody(a.body)

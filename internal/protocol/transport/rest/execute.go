@@ -55,7 +55,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 		return
 	}
 	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
-	claim := headers.AgentClaim // nothing when it is refused
+	claim := headers.AgentClaim // empty if it is invalid
 	if request.Declined = headers.refused; request.Declined == nil && sent.agent != nil {
 		claim, request.Declined = mcp.ClaimOf(sent.agent, claim)
 	}
@@ -85,16 +85,16 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 // body is the decoded body of a request.
 type body struct {
 	tool      string
-	arguments json.RawMessage // nil when there are none
-	agent     json.RawMessage // nil when it claims none
-	// can is what its client may be asked, and state and answers are of what it was asked;
-	// each is nil when the body does not say.
+	arguments json.RawMessage // nil for none
+	agent     json.RawMessage // nil for no claim
+	// can lists the input that the client supports; state and answers respond to
+	// an earlier ask. Each is nil if absent.
 	can, state, answers json.RawMessage
 }
 
-// decode reads {"tool","arguments","agent"} of a body that has passed the JSON
-// gate, and {"can","state","answers"} of one whose client may be asked. Names are
-// matched exactly, as no two decoders agree on more.
+// decode reads {"tool","arguments","agent"} from a body that has passed the
+// JSON guard, and {"can","state","answers"} of a client that supports input.
+// Names are case-sensitive, because decoders differ in other matching.
 func decode(raw []byte) (body, *call.Error) {
 	object, ok := jsontext.Members(raw)
 	if !ok {
@@ -143,8 +143,8 @@ func invalidInput(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }
 
-// asked reads what the client says that it can be asked, and what it has answered; nil when
-// that is nothing.
+// inputs reads the client's capabilities and its responses to an ask; resume is
+// nil for none.
 func (c *body) inputs() (can call.Capabilities, resume *call.Resume, err *call.Error) {
 	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
 		return can, nil, err
@@ -192,22 +192,22 @@ func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error)
 	return can, nil
 }
 
-// askJSON is a call that waits for its client.
+// askJSON is the response for a call that waits for client input.
 type askJSON struct {
 	Requests []requestJSON `json:"requests"`
 	State    string        `json:"state"`
 	WaitMS   int64         `json:"wait_ms,omitempty"`
 }
 
-// requestJSON is one thing that the client is asked, as MCP has it.
+// requestJSON is one input request, in the form of MCP.
 type requestJSON struct {
 	Key    string          `json:"key"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// writeAsk answers with what the call wants to know. The client calls again, with the same
-// arguments, the state and its answers.
+// writeAsk writes the input requests of the call. The client repeats the call
+// with the same arguments, the state and its answers.
 func writeAsk(w *responder, a *call.Ask) {
 	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
 	for i, r := range a.Requests {
@@ -215,7 +215,7 @@ func writeAsk(w *responder, a *call.Ask) {
 	}
 	body, err := json.Marshal(map[string]any{"ask": made})
 	if err != nil {
-		writeError(w, &call.Error{Code: call.ExecutionError, Message: "what the call asks cannot be encoded"})
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: "the input requests cannot be encoded"})
 		return
 	}
 	write(w, http.StatusOK, body)

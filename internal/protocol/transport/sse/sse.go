@@ -1,14 +1,14 @@
 // Package sse carries MCP over the HTTP+SSE transport of the revision
-// 2024-11-05, which later ones have deprecated and old clients still speak.
+// 2024-11-05, which later revisions deprecate and old clients still use.
 //
-// A GET opens a stream of server-sent events. Its first event says where the
-// client is to POST its messages; everything that the server says, answers too,
-// comes on the stream. The stream is the connection: when it ends, so does the
-// session, with all that is under way.
+// A GET opens a stream of server-sent events. Its first event is the URI to
+// which the client POSTs its messages. All messages of the server, including
+// responses, arrive on the stream. The stream is the connection: when it ends,
+// the session and its running calls end too.
 //
-// A client that does not take what is sent to it is dropped. The package
-// decides nothing about a message, and judges neither Host nor Origin: a gate
-// must stand before the handlers.
+// A client that does not read is disconnected. The package makes no decision
+// about a message, and checks neither Host nor Origin: package httpguard must
+// wrap the handlers.
 package sse
 
 import (
@@ -26,11 +26,12 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// Options adjust the handlers. The zero value serves everyone as anonymous.
+// Options configure the handlers. The zero value serves all callers as
+// anonymous.
 type Options struct {
 	authn.Middleware
-	// Messages is the path that clients send their messages to, below the one
-	// that the handlers are mounted on; empty stands for "/messages".
+	// Messages is the path for client messages, relative to the path of the
+	// handlers; empty means "/messages".
 	Messages string
 	httpstream.Bounds
 }
@@ -38,11 +39,11 @@ type Options struct {
 type handler struct {
 	server  *mcp.Server
 	options Options
-	clients sync.Map // *client by the id of its session
+	clients sync.Map // *client by session id
 }
 
-// New returns the handler that streams are opened on, and the one that takes
-// the messages of their clients.
+// New returns the handler that opens streams, and the handler for the messages
+// of their clients.
 func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 	if o.Messages == "" {
 		o.Messages = "/messages"
@@ -74,7 +75,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, caller)
 }
 
-// message hands a text to the client whose stream it belongs to.
+// message passes a text to the client of its stream.
 func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -116,36 +117,36 @@ func unknownSession(w http.ResponseWriter) {
 	httpstream.WriteError(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-// bounds returns the options of a response. The outbox of the stream, not the response,
-// takes room for what waits.
+// bounds returns the options of a response. The send queue of the stream, not
+// the response, reserves budget for unread messages.
 func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
 	b := h.options.Bounds
 	b.Unread = nil
 	return b.Options("sse", r, c)
 }
 
-// sessionParameter is what a client repeats in the URL of each message.
+// sessionParameter is the URL parameter that identifies the session.
 const sessionParameter = "sessionId"
 
-// client is one that holds a stream open.
+// client is a client with an open stream.
 type client struct {
 	// fixed at creation
 	conn  *mcp.Conn
 	inbox chan inboundMessage
-	gone  chan struct{} // closed when no text is taken any more
+	gone  chan struct{} // closed when no more texts are accepted
 }
 
-// delivery is a text that a request has brought.
+// inboundMessage is a text from a request.
 type inboundMessage struct {
 	sender mcp.Peer
 	text   []byte
-	// served is called once the text is not used any more.
+	// served is called when the text is no longer used.
 	served func()
-	reply  chan<- mcp.Reply // has room for one
+	reply  chan<- mcp.Reply // has capacity for one
 }
 
-// serve serves a client until it goes, asks for shutdown, is dropped, or the
-// server drains.
+// serve serves a client until it disconnects, asks for shutdown, reads too
+// slowly, or the server drains.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -179,8 +180,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstre
 	answer.Finish(mcp.Reply{})
 }
 
-// endpoint returns where the client is to send its messages: below the path
-// that whoever mounted the handlers has taken off.
+// endpoint returns the URI for client messages. It restores the path prefix
+// that a mux stripped from the request.
 func (h *handler) endpoint(r *http.Request, id string) string {
 	base := ""
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
@@ -189,8 +190,8 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 	return base + h.options.Messages + "?" + sessionParameter + "=" + id
 }
 
-// write writes what waits until there will be no more. A client that does not
-// take it is dropped.
+// write sends queued messages until the queue ends. It discards the queue if
+// the client does not read.
 func (h *handler) write(answer *httpstream.Response, waiting *sendQueue) {
 	for {
 		f, ok := waiting.next()
@@ -217,8 +218,8 @@ func (c *client) receive(ctx context.Context) {
 	}
 }
 
-// deliver has a text taken in, and returns why it was not; false when the
-// client is gone. ctx is that of the request which has brought the text.
+// deliver passes a text to the client and returns the reply for the sender;
+// false if the client is gone. ctx is the context of the request with the text.
 func (c *client) deliver(ctx context.Context, d inboundMessage) (mcp.Reply, bool) {
 	reply := make(chan mcp.Reply, 1)
 	d.reply = reply
@@ -231,21 +232,20 @@ func (c *client) deliver(ctx context.Context, d inboundMessage) (mcp.Reply, bool
 	return mcp.Reply{}, false
 }
 
-// maxBehind is how many bytes may wait for a client before what else there is
-// to send waits for it too.
+// maxUnsentBytes is the number of queued bytes above which put blocks.
 const maxUnsentBytes = 256 << 10
 
-// outbox holds what is to be sent, so that a request which brings a message
-// need not wait until its answer has gone out on the stream.
+// sendQueue holds messages to send, so that a request with a message need not
+// wait until its response is sent on the stream.
 type sendQueue struct {
-	hold  *httpguard.Hold // of what waits, and of what waits to be put in
+	hold  *httpguard.Hold // for queued messages and for those that wait to be queued
 	abort func()          // ends the connection
 
 	mu      sync.Mutex
 	changed sync.Cond
 	frames  []mcp.Frame
-	bytes   int // of frames, and of the one that is being sent
-	sending int // the bytes of that one
+	bytes   int // of frames and of the frame being sent
+	sending int // bytes of that frame
 	ended   bool
 }
 
@@ -257,8 +257,9 @@ func newSendQueue(h *httpguard.Hold, drop func()) *sendQueue {
 	return o
 }
 
-// put adds a frame. It waits for a client that is far behind. A frame that there is no
-// room for is refused, but where a short one finds none either, the client is dropped.
+// put queues a frame. It blocks while too many bytes are queued. A frame
+// without room is rejected; if even a short frame has no room, put ends the
+// connection.
 func (o *sendQueue) put(f mcp.Frame) error {
 	if !o.hold.Take(f.Len()) {
 		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
@@ -282,8 +283,8 @@ func (o *sendQueue) put(f mcp.Frame) error {
 	return nil
 }
 
-// next returns the frame to send once the one before it was sent. False means
-// that there will be no more.
+// next returns the next frame after the previous one was sent. It returns false
+// when the queue has ended.
 func (o *sendQueue) next() (mcp.Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -303,7 +304,7 @@ func (o *sendQueue) next() (mcp.Frame, bool) {
 	return f, true
 }
 
-// end takes no more frames; what waits is still sent.
+// end accepts no more frames; queued frames are still sent.
 func (o *sendQueue) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -311,7 +312,7 @@ func (o *sendQueue) end() {
 	o.changed.Broadcast()
 }
 
-// abandon takes no more frames, and forgets what waits.
+// discard accepts no more frames, and discards the queued ones.
 func (o *sendQueue) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

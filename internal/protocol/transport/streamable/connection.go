@@ -11,30 +11,30 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// carrier is one connection that carries a stream.
+// streamConn is one connection that carries a stream.
 type streamConn struct {
 	// fixed at creation
 	stream *stream
 	answer *httpstream.Response
-	hold   *httpguard.Hold // of the events that it has yet to carry
-	retry  time.Duration   // how long the client is to wait before it comes back
+	hold   *httpguard.Hold // for the events that it has not sent yet
+	retry  time.Duration   // delay before the client reconnects
 	gone   <-chan struct{} // closed when the client is gone
 	cancel func()
-	wakeup chan struct{} // holds a value when there is something to look at
-	closed chan struct{} // closed when the connection is to be closed
-	// draining is closed when what may take forever is to end.
+	wakeup chan struct{} // has a value when there may be something to send
+	closed chan struct{} // closed to close the connection
+	// draining is closed when streams without an end must end.
 	draining <-chan struct{}
 
 	closeOnce sync.Once
 
-	// at is the number of the last event that the connection has carried;
-	// only its own goroutine touches it.
+	// lastSent is the number of the last sent event; only the connection's own
+	// goroutine accesses it.
 	lastSent int
 }
 
-// newCarrier returns the response as a connection that carries a stream, from
-// the event after the one with the number on; nil when events from there on
-// are not kept any more. [carrier.carry] must be called.
+// newStreamConn returns the response as a connection that carries a stream,
+// from the event after the number. It returns nil if those events are no longer
+// stored. The caller must call [streamConn.serve].
 func (h *handler) newStreamConn(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, s *stream, after int) *streamConn {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &streamConn{
@@ -49,8 +49,8 @@ func (h *handler) newStreamConn(w http.ResponseWriter, r *http.Request, caller *
 	return c
 }
 
-// carry carries the stream until it or the connection ends. source gives the
-// stream what it is to tell; nil for the answer to a POST.
+// serve carries the stream until it or the connection ends. source supplies the
+// messages of a listening stream; it is nil for the response to a POST.
 func (c *streamConn) serve(source *mcp.Stream) {
 	defer c.cancel()
 	defer c.hold.ReleaseAll()
@@ -60,9 +60,9 @@ func (c *streamConn) serve(source *mcp.Stream) {
 	reply = c.run(source)
 }
 
-// run carries events until there are no more, the client is gone, or the
-// connection is to be closed. The reply is what was answered before any event
-// came, which needs no stream.
+// run sends events until the stream ends, the client is gone, or the connection
+// must close. The reply is set if there was no event before it, so that it
+// needs no stream.
 func (c *streamConn) run(source *mcp.Stream) (reply mcp.Reply) {
 	for {
 		if source != nil && !c.pull(source) {
@@ -80,19 +80,19 @@ func (c *streamConn) run(source *mcp.Stream) (reply mcp.Reply) {
 	}
 }
 
-// draw puts what the source has to tell on the stream; false means that its
+// pull puts the messages of the source on the stream. It returns false if its
 // client is gone.
 func (c *streamConn) pull(source *mcp.Stream) bool {
 	frames, ok := source.Take()
 	for _, f := range frames {
-		// A stream that is carried on behalf of a source has no end.
+		// A stream with a source never ends by itself.
 		_ = c.stream.put(f)
 	}
 	return ok
 }
 
-// wait waits until there is something to look at; false means that there is
-// nothing to wait for.
+// wait waits until there may be something to send. It returns false when the
+// connection must end.
 func (c *streamConn) wait(source *mcp.Stream) bool {
 	var woken, ended, draining <-chan struct{}
 	if source != nil {
@@ -114,7 +114,7 @@ func (c *streamConn) wait(source *mcp.Stream) bool {
 	return true
 }
 
-// open opens the stream, and tells the client how to come back to it.
+// open starts the stream, and tells the client how to resume it.
 func (c *streamConn) open() {
 	if c.stream.sendsRetry {
 		c.answer.SendRetry(c.stream.eventID(c.lastSent), c.retry)
@@ -143,8 +143,8 @@ func (c *streamConn) wake() {
 	}
 }
 
-// drop ends the connection, for which there is no room. Its client may come back for what
-// it has missed.
+// drop ends the connection because there is no room for its events. The client
+// may reconnect for them.
 func (c *streamConn) drop() {
 	c.answer.Abort()
 	c.wake()

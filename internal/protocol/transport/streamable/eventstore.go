@@ -9,34 +9,34 @@ import (
 )
 
 const (
-	// maxKept bounds the events that are kept, in bytes, over all streams, and
-	// maxKeptBySession those of one session. What a connection is about to
-	// carry comes on top of it. A stream that a connection carries forgets what
-	// the connection has carried while there are more.
+	// maxStoredBytes bounds the stored events of all streams, in bytes, and
+	// maxSessionBytes those of one session. Events that a connection has yet to
+	// send are not included. Over a limit, an attached stream drops the events
+	// that its connection has sent.
 	maxStoredBytes  = 64 << 20
 	maxSessionBytes = 4 << 20
-	// eventCost is what an event costs beside its own bytes.
+	// eventCost is the cost of an event in addition to its bytes.
 	eventCost = 128
 )
 
-// events keeps the streams of legacy sessions with what was sent on them, so
-// that a client which lost its connection can go on from where it was
-// (2025-11-25 basic/transports, Resumability and Redelivery). It forgets the
-// streams first on which nothing has happened for the longest time.
+// eventStore stores the streams of legacy sessions with their events, so that a
+// client that lost its connection can resume them (2025-11-25 basic/transports,
+// Resumability and Redelivery). It evicts the least recently used streams
+// first.
 type eventStore struct {
 	// fixed at creation
-	retention time.Duration // how long a stream is kept on which nothing happens
+	retention time.Duration // how long an unused stream is stored
 
 	mu   sync.Mutex
 	byID map[string]*list.Element
-	// order holds streams, the one on which something happened last in front.
+	// order holds streams, most recently used first.
 	order     list.List
 	bytes     int
 	bySession map[string]int // bytes
 	sweeping  bool           // a timer will call sweep
 }
 
-// kept is a stream in the order of events.
+// storedStream is a stream in the order of the store.
 type storedStream struct {
 	stream *stream
 	used   time.Time
@@ -47,8 +47,8 @@ func newEventStore(age time.Duration) *eventStore {
 	return &eventStore{retention: age, byID: map[string]*list.Element{}, bySession: map[string]int{}}
 }
 
-// use notes that something happened on a stream, which keeps so many bytes
-// now, and forgets others when there are too many.
+// touch marks a stream as used, with its present size, and evicts others if
+// there are too many bytes.
 func (e *eventStore) touch(s *stream, bytes int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,14 +71,15 @@ func (e *eventStore) touch(s *stream, bytes int) {
 	e.arm()
 }
 
-// isFull reports whether more is kept than may be, of all streams or of a session.
+// isFull reports whether the store, or the part of a session, is over its
+// limit.
 func (e *eventStore) isFull(session string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.bytes > maxStoredBytes || e.bySession[session] > maxSessionBytes
 }
 
-// count adds to the bytes of a stream; mu is held.
+// count adds to the bytes of a stream. The caller holds mu.
 func (e *eventStore) count(k *storedStream, more int) {
 	k.bytes += more
 	e.bytes += more
@@ -87,7 +88,7 @@ func (e *eventStore) count(k *storedStream, more int) {
 	}
 }
 
-// evict forgets a stream, unless a connection carries it; mu is held.
+// evict removes a stream, unless it is attached. The caller holds mu.
 func (e *eventStore) evict(at *list.Element) {
 	k := at.Value.(*storedStream)
 	if k.stream.attached.Load() {
@@ -98,8 +99,8 @@ func (e *eventStore) evict(at *list.Element) {
 	e.count(k, -k.bytes)
 }
 
-// find returns the stream of the session that the id of an event names, and
-// the number of the event.
+// find returns the session's stream that an event id names, and the number of
+// the event.
 func (e *eventStore) find(session, id string) (*stream, int) {
 	name, number, ok := strings.Cut(id, "_")
 	n, err := strconv.Atoi(number)
@@ -127,7 +128,7 @@ func (e *eventStore) drop(session string) {
 	}
 }
 
-// arm has sweep called when the next stream is old; mu is held.
+// arm schedules sweep for the next expiry. The caller holds mu.
 func (e *eventStore) arm() {
 	if last := e.order.Back(); last != nil && !e.sweeping {
 		e.sweeping = true

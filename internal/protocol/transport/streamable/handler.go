@@ -1,17 +1,17 @@
 // Package streamable carries MCP over HTTP: the Streamable HTTP transport of
 // the revisions 2025-03-26 to 2026-07-28, on one endpoint.
 //
-// A POST brings one message. Its answer is JSON, unless something is to be
-// sent before the result: then the response becomes a stream of server-sent
-// events that ends with the result. A GET opens the stream on which a legacy
-// session is told what changes, a DELETE ends that session.
+// A POST carries one message. Its response is JSON, unless something precedes
+// the result: then it becomes a stream of server-sent events that ends with the
+// result. A GET opens the stream of a legacy session's notifications, a DELETE
+// ends that session.
 //
-// A modern client that goes away cancels what it asked for. The streams of a
-// legacy session outlive their connections: a GET with the id of
-// the last event goes on where the client was, as long as the events are kept.
+// A modern client that disconnects cancels its request. The streams of a legacy
+// session outlive their connections: a GET with the id of the last event
+// resumes the stream while its events are stored.
 //
-// The package decides nothing about a message, and judges neither Host nor
-// Origin: a gate must stand before the handler.
+// The package makes no decision about a message, and checks neither Host nor
+// Origin: package httpguard must wrap the handler.
 package streamable
 
 import (
@@ -27,18 +27,19 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// Options adjust the handler. The zero value serves everyone as anonymous.
+// Options configure the handler. The zero value serves all callers as
+// anonymous.
 type Options struct {
 	authn.Middleware
 	httpstream.Bounds
-	// Resume is how long a call waits for a client that has lost the stream
-	// of its answer to come back; 0 stands for 1 minute.
+	// ResumeTimeout is how long a call waits for a client that lost its response
+	// stream to reconnect; 0 means 1 minute.
 	ResumeTimeout time.Duration
-	// Retry is how long clients are told to wait before they come back; 0
-	// stands for 1 s.
+	// RetryDelay is the delay that clients are asked to wait before they
+	// reconnect; 0 means 1 s.
 	RetryDelay time.Duration
-	// Keep is how long the events of a stream are kept on which nothing
-	// happens; 0 stands for 5 minutes.
+	// EventRetention is how long the events of an unused stream are stored; 0
+	// means 5 minutes.
 	EventRetention time.Duration
 }
 
@@ -68,8 +69,8 @@ type handler struct {
 	events  *eventStore
 }
 
-// New returns the handler of the MCP endpoint. It belongs behind a gate, which
-// bounds the time that a body takes to arrive.
+// New returns the handler of the MCP endpoint. Package httpguard must wrap it,
+// which bounds the time for a body to arrive.
 func New(s *mcp.Server, o Options) http.Handler {
 	o = o.withDefaults()
 	return &handler{server: s, options: o, events: newEventStore(o.EventRetention)}
@@ -95,8 +96,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post serves one message (2026-07-28 basic/transports/streamable-http,
-// Sending Messages).
+// post serves one message (2026-07-28 basic/transports/streamable-http, Sending
+// Messages).
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	accepts := httpstream.ParseAccept(r)
 	if !accepts.JSON && !accepts.Events {
@@ -116,7 +117,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.Header.Get(headerSession)
 	if r.Header.Get(headerVersion) == modernVersion {
-		id = "" // that revision has no sessions, and ignores what names one
+		id = "" // this revision has no sessions, and ignores session ids
 	}
 	if id != "" && accepts.Events {
 		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
@@ -124,7 +125,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// The context ends with the connection, and with what its client has entered by.
+	// The context ends with the connection, and with the client's access.
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
 	a := httpstream.NewResponse(w, h.options.Options("http", r, caller), func() { ctx.Cancel(nil) })
@@ -135,7 +136,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	a.Finish(h.server.Exchange(ctx, text, x))
 }
 
-// modernVersion is the revision from which on there are no sessions.
+// modernVersion is the first revision without sessions.
 const modernVersion = "2026-07-28"
 
 // delete ends a legacy session (2025-11-25 basic/transports, Session Management).
@@ -152,9 +153,8 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// sessionOf returns the session that a request without a body names; false
-// means that the answer was written. To a modern client, the endpoint takes
-// POST alone.
+// sessionOf returns the session that a request without a body names. If it
+// returns false, it has written the response. Modern clients may only use POST.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
 	if no, ok := mcp.CheckVersion(r.Header); !ok {
 		httpstream.NewResponse(w, h.options.Options("http", r, &httpstream.Caller{}), func() {}).Finish(no)
@@ -175,15 +175,15 @@ func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *htt
 	return caller, id, true
 }
 
-// primingVersion is the revision from which on a stream begins with an event
-// that has no data; clients of older ones would take it for a broken message.
+// retryEventVersion is the first revision in which a stream starts with an
+// event without data; older clients would reject it as a broken message.
 const retryEventVersion = "2025-11-25"
 
 const headerLastEvent = "Last-Event-Id"
 
-// postOnSession serves a text of a legacy session. Once something was sent
-// before the answer, the client may lose the connection and come back for the
-// rest; before that, what it asked for ends with the connection.
+// postOnSession serves a text of a legacy session. After something was sent
+// before the response, the client may lose the connection and resume. Before
+// that, the request ends with the connection.
 func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, version string, x mcp.Exchange) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	s := h.newStream("p", x.Session, version, cancel)
@@ -202,7 +202,7 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *
 	c.serve(nil)
 }
 
-// get opens the stream of a legacy session, or resumes one (2025-11-25
+// get opens or resumes a stream of a legacy session (2025-11-25
 // basic/transports, Listening for Messages from the Server).
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	if !httpstream.ParseAccept(r).Events {
@@ -236,10 +236,9 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listen carries what the server tells a session of its own accord: on the
-// stream that the client resumes, or on a new one when it resumes none, or one
-// that is not kept any more. What is missed then is told anew as far as it
-// still holds.
+// listen carries the notifications of a session on the resumed stream. Without
+// one, or if that is no longer stored, it opens a new stream, which repeats
+// missed notifications as far as they still apply.
 func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, id, version string, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, id)
 	if refusal != mcp.Served {

@@ -14,49 +14,46 @@ import (
 var errFinished = errors.New("the stream has ended")
 
 const (
-	// maxBehind is how many bytes a connection may be behind before what is
-	// sent waits for it.
+	// maxUnsentBytes is the number of unsent bytes above which send blocks.
 	maxUnsentBytes = 256 << 10
-	// maxStream bounds the events that one stream keeps, in bytes.
+	// maxStreamBytes bounds the stored events of one stream, in bytes.
 	maxStreamBytes = 1 << 20
 )
 
-// stream is a stream of events of a legacy session. It outlives the
-// connections that carry it, one at a time: what comes while there is none
-// waits for the next. The events are numbered from 1; 0 is the event that
-// tells the client how to come back.
+// stream is an event stream of a legacy session. It outlives its connections;
+// at most one is attached at a time. Without one, events wait for the next.
+// Events are numbered from 1; event 0 tells the client how to resume.
 type stream struct {
 	// fixed at creation
 	id      string
 	session string
 	events  *eventStore
-	// primes says that the client knows the event 0.
+	// sendsRetry is true if the client supports event 0.
 	sendsRetry bool
-	// abandon ends what the stream is the answer to, once nobody comes back
-	// within the time.
+	// onAbandoned ends the request of the stream if no client reconnects within
+	// resumeTimeout.
 	onAbandoned   func()
 	resumeTimeout time.Duration
 
-	// carried says that a connection carries the stream.
+	// attached is true if a connection carries the stream.
 	attached atomic.Bool
 
 	mu           sync.Mutex
-	caughtUp     sync.Cond // the connection is not behind any more, or gone
+	caughtUp     sync.Cond // the connection has caught up or is gone
 	buffer       []mcp.Frame
-	first        int  // the number of kept[0]
-	bytes        int  // of what is kept
-	sent         int  // the number of the last event that a connection has carried
-	unsentBytes  int  // the bytes of the events after it
-	opened       bool // there was an event, or the connection was closed for now
-	done         bool // no more events come
+	first        int  // the number of buffer[0]
+	bytes        int  // of the buffer
+	sent         int  // the number of the last sent event
+	unsentBytes  int  // the bytes of later events
+	opened       bool // there was an event, or the connection was closed temporarily
+	done         bool // no more events will come
 	reply        mcp.Reply
 	conn         *streamConn
-	abandonTimer *time.Timer // of abandon; nil while a connection carries the stream
+	abandonTimer *time.Timer // calls onAbandoned; nil while a connection is attached
 }
 
-// newStream returns a stream that nothing was sent on: of kind "p" when it is
-// the answer to a POST, "g" when it carries what the server tells of its own
-// accord.
+// newStream returns an empty stream of kind "p" for the response to a POST, or
+// "g" for a session's notifications.
 func (h *handler) newStream(kind, session, version string, abandon func()) *stream {
 	s := &stream{
 		id: kind + rand.Text(), session: session, events: h.events, first: 1,
@@ -70,8 +67,8 @@ func (h *handler) newStream(kind, session, version string, abandon func()) *stre
 // basic/transports, Resumability and Redelivery).
 func (s *stream) eventID(number int) string { return s.id + "_" + strconv.Itoa(number) }
 
-// send adds an event. It waits for a connection that is far behind, as long as
-// that is there.
+// send adds an event. It blocks while an attached connection has too many
+// unsent bytes.
 func (s *stream) send(f mcp.Frame) error {
 	s.mu.Lock()
 	for s.conn != nil && s.unsentBytes > maxUnsentBytes {
@@ -96,9 +93,9 @@ func (s *stream) put(f mcp.Frame) error {
 	return nil
 }
 
-// add keeps an event, and forgets the oldest ones when there are too many,
-// except for those that a connection has yet to carry, which has taken room for them; mu
-// is held.
+// add stores an event, and drops the oldest ones over the limit, except for
+// unsent events of an attached connection, which has reserved budget for them.
+// The caller holds mu.
 func (s *stream) add(f mcp.Frame) {
 	s.opened = true
 	s.buffer = append(s.buffer, f)
@@ -116,7 +113,7 @@ func (s *stream) add(f mcp.Frame) {
 
 func cost(f mcp.Frame) int { return f.Len() + eventCost }
 
-// finish ends the stream with the reply to what it is the answer to.
+// finish ends the stream with the reply to its request.
 func (s *stream) finish(r mcp.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +132,8 @@ func (s *stream) finish(r mcp.Reply) {
 	s.wake()
 }
 
-// close closes the connection that carries the stream, which goes on without
-// one until the client comes back.
+// close closes the attached connection. The stream continues until the client
+// reconnects.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,15 +143,15 @@ func (s *stream) close() {
 	}
 }
 
-// wake wakes the connection; mu is held.
+// wake wakes the connection. The caller holds mu.
 func (s *stream) wake() {
 	if s.conn != nil {
 		s.conn.wake()
 	}
 }
 
-// attach has a connection carry the stream from an event on, in place of any
-// other. False means that events from there on are not kept any more.
+// attach attaches a connection from an event on, and replaces any other. It
+// returns false if those events are no longer stored.
 func (s *stream) attach(c *streamConn, after int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +176,8 @@ func (s *stream) attach(c *streamConn, after int) bool {
 	return true
 }
 
-// detach takes note that a connection is gone. What the stream is the answer
-// to ends when nobody comes back in time, and at once when nobody can.
+// detach removes a connection. The request of the stream is abandoned if no
+// client reconnects in time, and at once if none can.
 func (s *stream) detach(c *streamConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,9 +197,8 @@ func (s *stream) detach(c *streamConn) {
 	}
 }
 
-// next returns the events that the connection has to carry next, and whether
-// they are the last; ok is false when some are not kept any more, or another
-// connection carries the stream.
+// next returns the events to send next, and whether they are the last. ok is
+// false if some are no longer stored, or if another connection is attached.
 func (s *stream) next(c *streamConn) (frames []mcp.Frame, done, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +209,7 @@ func (s *stream) next(c *streamConn) (frames []mcp.Frame, done, ok bool) {
 	return append(frames, s.buffer[skip:]...), s.done, true
 }
 
-// plain returns the reply, when there was no event before it that it followed.
+// soleReply returns the reply if no event precedes it.
 func (s *stream) soleReply() (r mcp.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +219,7 @@ func (s *stream) soleReply() (r mcp.Reply) {
 	return s.reply
 }
 
-// carry takes note that the connection has carried the next event.
+// markSent records that the connection has sent the next event.
 func (s *stream) markSent(c *streamConn, f mcp.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +238,7 @@ func (s *stream) markSent(c *streamConn, f mcp.Frame) {
 	}
 }
 
-// forgetCarried forgets the events that a connection has carried; mu is held.
+// dropSent drops the events that a connection has sent. The caller holds mu.
 func (s *stream) dropSent() {
 	if s.first > s.sent {
 		return
