@@ -30,11 +30,11 @@ func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has something else where a value should be (at byte 0)"},
 		{"half a line", good[:40], "line 1: read JSON: "},
-		{"the same key twice", good + "\n" + good, "line 2: the id is that of a line above; remove one of the two"},
-		{"a misspelt member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or not its type"},
+		{"the same key twice", good + "\n" + good, "line 2: duplicate id; remove one of the two lines"},
+		{"a misspelt member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or the wrong type"},
 		{"a member twice", strings.Replace(good, `{`, `{"name":"x",`, 1), "line 1: read JSON: "},
-		{"a short hash", line(t, func(r *Record) { r.Hash = r.Hash[1:] }), "line 1: the salt or the hash has not its length"},
-		{"an id of other letters", line(t, func(r *Record) { r.ID = "secretsecret0189" }), "line 1: the id is not that of a key"},
+		{"a short hash", line(t, func(r *Record) { r.Hash = r.Hash[1:] }), "line 1: the salt or the hash has the wrong length"},
+		{"an id of other letters", line(t, func(r *Record) { r.ID = "secretsecret0189" }), "line 1: the id is not a key id"},
 		{"nested", strings.Repeat("[", 100_000), "line 1: read JSON: "},
 	} {
 		_, err := Decode([]byte(row.text))

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// defaultFile is where mcpd key new writes to when nobody says where.
+// defaultFile is the file that mcpd key new writes by default.
 const defaultFile = "keys.json"
 
 const (
@@ -26,21 +26,21 @@ const (
 	maxLine = 64 << 10 // bytes
 )
 
-// BrokenError says that a file of keys has mistakes.
+// FileError reports that a key file has errors.
 type FileError struct {
-	// Revoked are the ids that the readable lines revoke.
+	// Revoked are the ids that the valid lines revoke.
 	Revoked []string
 	err     error
 }
 
-// Error names the first mistake, by its line.
+// Error names the first error, with its line.
 func (e *FileError) Error() string { return e.err.Error() }
 
-// Unwrap returns the first mistake.
+// Unwrap returns the first error.
 func (e *FileError) Unwrap() error { return e.err }
 
-// Load reads a file of keys. A file that others may read or write is refused; one
-// with mistakes is a [*BrokenError].
+// Load reads a key file. It rejects a file that others may read or write. An
+// invalid file is a [*FileError].
 func Load(path string) (*KeySet, error) {
 	text, err := read(path)
 	if err != nil {
@@ -53,7 +53,8 @@ func Load(path string) (*KeySet, error) {
 	return ring, nil
 }
 
-// fileFlag is the flag that has mcpd key write to path, where it would not without.
+// fileFlag returns the flag with which mcpd key writes to path; empty for the
+// default file.
 func fileFlag(path string) string {
 	switch path = filepath.ToSlash(filepath.Clean(path)); {
 	case path == defaultFile:
@@ -64,7 +65,7 @@ func fileFlag(path string) string {
 	return " --file " + path
 }
 
-// read returns the text of a file that is its owner's alone.
+// read returns the text of a file that only its owner may access.
 func read(path string) ([]byte, error) {
 	f, err := atomicfile.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,12 +84,12 @@ func read(path string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s is longer than 8 MiB; remove keys that have ended", path)
+		err = fmt.Errorf("%s is longer than 8 MiB; remove expired and revoked keys", path)
 	}
 	return text, err
 }
 
-// Decode reads records, one a line. Mistakes are a [*BrokenError].
+// Decode parses records, one per line. Errors are a [*FileError].
 func Decode(text []byte) (*KeySet, error) {
 	var broken FileError
 	var records []Record
@@ -102,7 +103,7 @@ func Decode(text []byte) (*KeySet, error) {
 		}
 		r, err := decodeRecord(line)
 		if err == nil && seen[r.ID] {
-			err = errors.New("the id is that of a line above; remove one of the two")
+			err = errors.New("duplicate id; remove one of the two lines")
 		}
 		if err != nil && broken.err == nil {
 			broken.err = fmt.Errorf("line %d: %w", number, err)
@@ -119,8 +120,8 @@ func Decode(text []byte) (*KeySet, error) {
 	return newKeySet(records), nil
 }
 
-// decodeRecord reads one line. The record is what could be read of it where there
-// is an error.
+// decodeRecord parses one line. With an error, the record has the fields that
+// could be parsed.
 func decodeRecord(line []byte) (r Record, err error) {
 	if err := jsonguard.Check(line, jsonguard.Limits{Bytes: maxLine, Depth: 2, Tokens: 4 * maxList}); err != nil {
 		return Record{}, fmt.Errorf("read JSON: %w", err)
@@ -128,12 +129,12 @@ func decodeRecord(line []byte) (r Record, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return r, errors.New("a member has an unknown name or not its type")
+		return r, errors.New("a member has an unknown name or the wrong type")
 	}
 	return r, r.check()
 }
 
-// encodeAll writes the records as Decode reads them.
+// encodeAll encodes the records in the format of Decode.
 func encodeAll(records []Record) ([]byte, error) {
 	var b bytes.Buffer
 	for _, r := range records {
@@ -144,14 +145,14 @@ func encodeAll(records []Record) ([]byte, error) {
 		b.Write(append(line, '\n'))
 	}
 	if b.Len() > maxFile {
-		return nil, errors.New("the keys would be longer than 8 MiB; remove some that have ended")
+		return nil, errors.New("the keys would be longer than 8 MiB; remove expired and revoked keys")
 	}
 	return b.Bytes(), nil
 }
 
-// Add makes a key and writes its record to a file, which is made when there is
-// none. The key is returned once: nobody can read it out of the file. known is
-// what the record says beside that; Created must be set.
+// Add creates a key and adds its record to a file, which it creates if
+// necessary. Only the returned Key has the secret; the file has none. known has
+// the other fields of the record; Created must be set.
 func Add(path string, known Record) (Key, error) {
 	k := New()
 	err := editFile(path, func(records []Record) ([]Record, error) {
@@ -167,8 +168,8 @@ func Add(path string, known Record) (Key, error) {
 	return k, nil
 }
 
-// Revoke revokes a key for good, and returns its record. A key that was revoked
-// before stays as it is. [ErrUnknown] says that the file has no such id.
+// Revoke revokes a key permanently, and returns its record. An already revoked
+// key is unchanged. The error is [ErrUnknown] if the file has no such id.
 func Revoke(path, id string, now time.Time) (revoked Record, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return Record{}, fmt.Errorf("revoke key: %w", err)
@@ -193,13 +194,13 @@ func Revoke(path, id string, now time.Time) (revoked Record, err error) {
 	return revoked, nil
 }
 
-// lockSuffix is behind the name of the file that is locked in place of one of keys.
+// lockSuffix is the suffix of the lock file of a key file.
 const lockSuffix = ".lock"
 
-// change replaces a file by what edit makes of its records. Nobody else changes
-// it meanwhile, and no reader ever sees a part of it.
+// editFile replaces the records of a file with the result of edit. It excludes
+// other editors, and readers never see a partial file.
 func editFile(path string, edit func([]Record) ([]Record, error)) error {
-	// A link stays one, and its target is replaced.
+	// A symbolic link remains, and its target is replaced.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -229,27 +230,28 @@ func editFile(path string, edit func([]Record) ([]Record, error)) error {
 	return nil
 }
 
-// Why a key proves nothing. They are for the operator: whoever sent it learns
-// of no difference.
+// The errors of [KeySet.Check]. They are for the operator: the caller cannot
+// distinguish them.
 var (
 	ErrUnknown = errors.New("there is no such key")
 	ErrRevoked = errors.New("the key was revoked")
 	ErrExpired = errors.New("the key has expired")
 )
 
-// Ring are the records of a file. It is immutable, and the zero Ring has none.
+// KeySet holds the records of a file. It is immutable; the zero KeySet is
+// empty.
 type KeySet struct {
 	records []Record
 	keys    map[string]*keyEntry
 }
 
-// held is a record with what is made of it once.
+// keyEntry is a record with its principal.
 type keyEntry struct {
 	Record
 	principal identity.Principal
 }
 
-// nobody is what a key of unknown id is compared with, so that the answer takes
+// dummyRecord is compared with keys of unknown id, so that the response takes
 // the same time.
 var dummyRecord = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
 
@@ -261,8 +263,8 @@ func newKeySet(records []Record) *KeySet {
 	return r
 }
 
-// Check returns whose a key is: [ErrUnknown], [ErrRevoked] or [ErrExpired]
-// otherwise. What it returns is shared, and not to be changed.
+// Check returns the principal of a key. The error is [ErrUnknown], [ErrRevoked]
+// or [ErrExpired]. The principal is shared; the caller must not modify it.
 func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
 	h, known := r.keys[k.ID]
 	if !known {
@@ -281,9 +283,9 @@ func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
 // Records returns a copy of the records, in the order of the file.
 func (r *KeySet) Records() []Record { return slices.Clone(r.records) }
 
-// Since returns the records of keys that prove something now and did not in a ring of
-// before, and of those that did and were revoked or taken out, in the order of the files.
-// When a key expires is known from its record.
+// ChangesSince returns the records of keys that were added since an earlier
+// set, and of keys that were revoked or removed, in the order of the files.
+// Expired keys are not included: their records have the time.
 func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
 	missing := func(all, from *KeySet) (missing []Record) {
 		for _, record := range all.records {
@@ -297,8 +299,7 @@ func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
 	return missing(r, before), missing(before, r)
 }
 
-// Without returns the ring with some keys revoked. Ids that it does not have
-// mean nothing.
+// Without returns the set with some keys revoked. It ignores unknown ids.
 func (r *KeySet) Without(revoked []string, now time.Time) *KeySet {
 	records := r.Records()
 	for i := range records {

@@ -139,7 +139,7 @@ func TestAFileThatOthersReadIsRefused(t *testing.T) {
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	want := "read keys: " + path + " is open to other users (-rw-r-----); take their rights away with chmod go-rwx"
+	want := "read keys: " + path + " is open to other users (-rw-r-----); remove their access with chmod go-rwx"
 	if _, err := Load(path); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// How keys of a provider age. They are read again in passing once they are older
-// than keysFresh, before any use once they are older than keysStale, and prove
-// nothing once they are older than keysKept: a provider that is down for that long
-// may have withdrawn them.
+// The ages of a provider's keys. Keys older than jwksFresh are refreshed in the
+// background, and keys older than jwksStale before use. Keys older than
+// jwksMaxAge are rejected: a provider that was down for so long may have
+// withdrawn them.
 const (
 	jwksFresh  = 10 * time.Minute
 	jwksStale  = time.Hour
@@ -29,17 +29,17 @@ const (
 )
 
 const (
-	// fetchTime bounds the time of a request to a provider.
+	// fetchTimeout bounds a request to a provider.
 	fetchTimeout = 10 * time.Second
-	// fetchPause is how long nobody asks again after an answer: strangers can name
-	// keys that are not known at will.
+	// minFetchInterval is the time between fetches after a success: any client
+	// can name unknown keys at will.
 	minFetchInterval = 10 * time.Second
-	// fetchRetry and fetchRetryMost are how long nobody asks after a failure, the
-	// first and the longest.
+	// minFetchRetry and maxFetchRetry are the first and the longest delay after a
+	// failure.
 	minFetchRetry, maxFetchRetry = time.Second, time.Minute
 )
 
-// issuer is an identity provider, by the keys that it signs with.
+// issuer is an identity provider with its signing keys.
 type issuer struct {
 	// Fixed at creation.
 	url        string
@@ -49,7 +49,7 @@ type issuer struct {
 	now        func() time.Time
 	log        *slog.Logger
 
-	keys     atomic.Pointer[keySet] // nil before the first were read
+	keys     atomic.Pointer[keySet] // nil before the first fetch
 	fetchers sync.WaitGroup
 
 	// Guarded by mu.
@@ -60,16 +60,16 @@ type issuer struct {
 	closed   bool
 }
 
-// flight is one reading of the keys, for which all wait who need it.
+// jwksFetch is one fetch of the keys, which all waiters share.
 type jwksFetch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	// Before done is closed, its runner's; after, everybody's.
+	// Written by the fetching goroutine before done is closed, read after.
 	err  error
 	wait time.Duration
 }
 
-// close ends what is fetched, and waits for the end.
+// close cancels a running fetch and waits for it.
 func (i *issuer) close() {
 	i.mu.Lock()
 	i.closed = true
@@ -80,8 +80,9 @@ func (i *issuer) close() {
 	i.fetchers.Wait()
 }
 
-// verifier returns what checks signatures by a key. [errAlgorithm] and [errKey]
-// say that there is none, an [*unavailableError] that nobody knows now.
+// verifier returns the verifier of a key. The error is [errAlgorithm] or
+// [errKey] if there is none, or an [*unavailableError] if the provider does not
+// answer.
 func (i *issuer) verifier(ctx context.Context, name idp.KeyName) (idp.Verifier, error) {
 	if !slices.Contains(i.algorithms, name.Alg) {
 		return nil, errAlgorithm
@@ -108,14 +109,14 @@ func (i *issuer) verifier(ctx context.Context, name idp.KeyName) (idp.Verifier, 
 		return v, nil
 	}
 	if down != nil {
-		return nil, down // perhaps the provider has that key by now
+		return nil, down // the provider may have that key by now
 	}
 	return nil, errKey
 }
 
-// verify checks the signature of a token by a key. The error is one of those of
-// [issuer.verifier], or [errSignature] where the key, as it is now, has not signed it: a
-// provider may have put another key under its name.
+// verify checks the signature of a token. The error is an error of
+// [issuer.verifier], or [errSignature] if the present key has not signed the
+// token: a provider may replace a key without a new name.
 func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) error {
 	verifier, err := i.verifier(ctx, name)
 	if err != nil {
@@ -129,7 +130,7 @@ func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) err
 	}
 	now := i.keys.Load().keys[name]
 	if now == nil || now == verifier {
-		return errSignature // what the library says repeats claims
+		return errSignature // the error of the library contains claims
 	}
 	if now.Verify(ctx, token) != nil {
 		return errSignature
@@ -137,13 +138,15 @@ func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) err
 	return nil
 }
 
-// keySet are the keys of a provider, and when they were read. It is immutable.
+// keySet holds the keys of a provider with the time of the fetch. It is
+// immutable.
 type keySet struct {
 	keys idp.Keys
 	read time.Time
 }
 
-// known returns the keys and their age, which is above all bounds for none.
+// current returns the keys and their age; without keys, the age is over all
+// limits.
 func (i *issuer) current(now time.Time) (*keySet, time.Duration) {
 	set := i.keys.Load()
 	if set == nil {
@@ -152,8 +155,8 @@ func (i *issuer) current(now time.Time) (*keySet, time.Duration) {
 	return set, now.Sub(set.read)
 }
 
-// renew waits until the keys have been read again. It returns nil without that
-// when they have just been.
+// refresh waits until the keys have been fetched again. It returns nil at once
+// if they were just fetched.
 func (i *issuer) refresh(ctx context.Context, now time.Time) error {
 	f, wait, failed := i.fetch(now)
 	if f == nil {
@@ -173,8 +176,9 @@ func (i *issuer) refresh(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// fetch has the keys read, or returns the reading that is under way. It returns
-// none while it is too early, and then how long, and whether for a failure.
+// fetch starts a fetch of the keys, or returns the running one. It returns nil
+// if it is too early, with the remaining wait, and whether the last fetch
+// failed.
 func (i *issuer) fetch(now time.Time) (f *jwksFetch, wait time.Duration, failed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -192,7 +196,8 @@ func (i *issuer) fetch(now time.Time) (f *jwksFetch, wait time.Duration, failed 
 	return f, 0, false
 }
 
-// readSafely is read, of which no document of a provider can end the process.
+// readSafely is read with panics as errors, so that no document of a provider
+// can end the process.
 func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -202,7 +207,7 @@ func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
 	return i.read(ctx)
 }
 
-// read asks the provider where its keys are, and for these.
+// read fetches the provider's configuration and then its keys.
 func (i *issuer) read(ctx context.Context) (*keySet, error) {
 	url, err := i.protocol.KeysURL(ctx, i.client, i.url)
 	if err != nil {
@@ -236,7 +241,7 @@ func (i *issuer) get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// land publishes what was read.
+// publish publishes the fetched keys.
 func (i *issuer) publish(f *jwksFetch, set *keySet, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -246,13 +251,13 @@ func (i *issuer) publish(f *jwksFetch, set *keySet, err error) {
 		set.read = now
 		i.keys.Store(set)
 		if i.failures > 0 {
-			i.log.Info("an identity provider answers again", slog.String("issuer", i.url))
+			i.log.Info("identity provider recovered", slog.String("issuer", i.url))
 		}
 		i.failures = 0
 	default:
 		wait = min(minFetchRetry<<min(i.failures, 6), maxFetchRetry)
 		if i.failures++; i.failures == 1 && !i.closed {
-			i.log.Warn("an identity provider does not answer; what is known of its keys goes on for a day",
+			i.log.Warn("fetch keys of identity provider, keeping known keys for a day",
 				slog.String("issuer", i.url), slog.String("error", err.Error()))
 		}
 	}
@@ -262,16 +267,16 @@ func (i *issuer) publish(f *jwksFetch, set *keySet, err error) {
 	close(f.done)
 }
 
-// documents lets JSON documents through alone; see [documentsOnly].
+// jsonTransport accepts only JSON documents; see [jsonClient].
 type jsonTransport struct{ inner http.RoundTripper }
 
-// maxDocument bounds a document of a provider in bytes.
+// maxDocument bounds a provider's document, in bytes.
 const maxDocument = 1 << 20
 
-// documentLimits bound what a provider sends.
+// documentLimits bound the JSON of a provider.
 var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
-// RoundTrip sends a request, and reads the whole answer.
+// RoundTrip sends a request, and reads the whole response.
 func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := d.inner.RoundTrip(r)
 	if err != nil {
@@ -283,13 +288,13 @@ func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if err := jsonguard.Check(text, documentLimits); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if !jsonguard.IsObject(text) {
-		return nil, errors.New("read answer: it is no JSON object")
+		return nil, errors.New("read response: it is not a JSON object")
 	}
 	whole := *resp
 	whole.Body = io.NopCloser(bytes.NewReader(text))
@@ -297,9 +302,9 @@ func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &whole, nil
 }
 
-// documentsOnly returns a client whose answers are JSON documents of a bounded
-// size that have passed the gate, with status 200: whatever else comes is an error
-// that repeats nothing of it.
+// jsonClient returns a client that accepts only responses with status 200 and a
+// JSON document of bounded size that passes the JSON guard. Any other response
+// is an error that contains nothing of it.
 func jsonClient(c *http.Client) *http.Client {
 	only := *c
 	only.Transport = jsonTransport{c.Transport}

@@ -50,7 +50,7 @@ func TestRefusalsAreLoggedSparingly(t *testing.T) {
 		same.Reject(http.Header{}, r, http.ErrNoCookie)
 	}
 	// The second in which they began may have ended meanwhile.
-	if lines := strings.Count(log.String(), "refused at the door"); lines < 20 || lines == 200 {
+	if lines := strings.Count(log.String(), "reject request"); lines < 20 || lines == 200 {
 		t.Errorf("of 200 refusals %d are logged, want 20 of each second", lines)
 	}
 }

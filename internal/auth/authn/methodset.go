@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	errNoCredential  = errors.New("the request has no credential, and anonymous callers are not let in")
-	errNoKeys        = errors.New("the request has an API key, and none are taken")
-	errNoTokens      = errors.New("the request has a token, and none are taken")
+	errNoCredential  = errors.New("the request has no credential, and anonymous callers are not allowed")
+	errNoKeys        = errors.New("the request has an API key, but no method accepts keys")
+	errNoTokens      = errors.New("the request has a token, but no method accepts tokens")
 	errAgentConflict = errors.New("the credential of the request and that of the connection are bound to different agents")
-	errUnknownKey    = errors.New("no file of keys knows the key")
+	errUnknownKey    = errors.New("the key is in no key file")
 )
 
-// set are the methods by which callers prove who they are. It is immutable.
+// methodSet holds the methods of authentication. It is immutable.
 type methodSet struct {
 	keys         []*keyFile
 	tokens       []*tokenMethod
@@ -31,16 +31,17 @@ type methodSet struct {
 	anonymous    bool
 	allowAll     bool
 	now          func() time.Time
-	// resource is the URL of this server, empty when it has none that clients
-	// could ask tokens for.
+	// resource is the URL of this server; empty if clients cannot request tokens
+	// for it.
 	resource string
 	metadata []byte
-	// challenge is what a caller without a credential is told, and refused what
-	// one with a bad credential is: both empty where no header could help.
+	// challenge is the challenge for a missing credential, invalidChallenge for
+	// an invalid one, repeatedChallenge for several; each is empty if no header
+	// could help.
 	challenge, invalidChallenge, repeatedChallenge string
 }
 
-// authenticate is the [Authenticator] of the set. Its errors are [*Refusal].
+// authenticate is the [Authenticator] of the set. Its errors are [*AuthError].
 func (s *methodSet) authenticate(r *http.Request) (identity.Principal, error) {
 	if s.allowAll {
 		return identity.Anonymous(), nil
@@ -48,8 +49,8 @@ func (s *methodSet) authenticate(r *http.Request) (identity.Principal, error) {
 	return s.authenticateMethods(r)
 }
 
-// prove is authenticate for a server that is not open. It is apart from it since open
-// streams keep the stack that this takes.
+// authenticateMethods is authenticate for a server with methods. It is a
+// separate function because open streams keep the stack that it needs.
 func (s *methodSet) authenticateMethods(r *http.Request) (identity.Principal, error) {
 	c, err := credentialOf(r.Header)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *methodSet) authenticateMethods(r *http.Request) (identity.Principal, er
 	return p, nil
 }
 
-// connection returns who the connection of a request proves, if anybody.
+// authenticateConn returns the principal of the connection, if it has one.
 func (s *methodSet) authenticateConn(r *http.Request) (_ identity.Principal, proved bool, err error) {
 	if leaf := leafOf(r.TLS); leaf != nil && len(s.certificates) > 0 {
 		if err := verifyClientCert(r); err != nil {
@@ -115,8 +116,8 @@ func (s *methodSet) checkCredential(r *http.Request, c credential) (identity.Pri
 	return identity.Principal{}, why
 }
 
-// bind binds a principal to the agent of its connection, which must be its own
-// when it has one.
+// bindAgent binds a principal to the agent of its connection. If the principal
+// has an agent, it must be the same.
 func bindAgent(p identity.Principal, agent string) (identity.Principal, error) {
 	if agent == "" || agent == p.Agent {
 		return p, nil
@@ -128,7 +129,8 @@ func bindAgent(p identity.Principal, agent string) (identity.Principal, error) {
 	return p, nil
 }
 
-// refuse says what to answer to a request that proves nobody, or not enough.
+// newAuthError returns the response to a request with a missing, invalid or
+// insufficient credential.
 func (s *methodSet) newAuthError(err error) *AuthError {
 	r := &AuthError{Status: http.StatusUnauthorized, Challenge: s.invalidChallenge, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
 	var unavailable *unavailableError
@@ -148,12 +150,12 @@ func (s *methodSet) newAuthError(err error) *AuthError {
 	return r
 }
 
-// challenges fills in what callers are told. The scopes are those that every
-// token needs.
+// setChallenges sets the challenges for clients. Their scopes are the scopes
+// that every token needs.
 func (s *methodSet) setChallenges() {
 	if len(s.keys) == 0 && len(s.tokens) == 0 {
-		// RFC 9110 section 15.5.2 has every 401 name a scheme, and none would help.
-		// Bearer is named nevertheless: clients know it, and get the 401 that they expect.
+		// RFC 9110 section 15.5.2 requires a scheme in every 401, and none would
+		// help. Bearer is used because clients know it and handle the 401.
 		s.challenge, s.invalidChallenge, s.repeatedChallenge = bearer, bearer, bearer
 		return
 	}
@@ -165,10 +167,10 @@ func (s *methodSet) setChallenges() {
 	}
 }
 
-// bearer is a challenge that says no more than its scheme.
+// bearer is a challenge with only its scheme.
 const bearer = `Bearer realm="mcpd"`
 
-// challengeOf writes a challenge (RFC 6750 section 3).
+// challengeHeader returns a challenge (RFC 6750 section 3).
 func (s *methodSet) challengeHeader(code string, scopes []string) string {
 	text := bearer
 	if code != "" {
@@ -183,7 +185,7 @@ func (s *methodSet) challengeHeader(code string, scopes []string) string {
 	return text
 }
 
-// maxCredential bounds a credential in bytes.
+// maxCredential bounds a credential, in bytes.
 const maxCredential = 16 << 10
 
 var (
@@ -192,7 +194,7 @@ var (
 	errMalformed           = errors.New("the credential is malformed")
 )
 
-// credentialKind tells what a credential looks like.
+// credentialKind is the kind of a credential, by its form.
 type credentialKind int
 
 const (
@@ -201,15 +203,15 @@ const (
 	tokenCredential
 )
 
-// credential is what a request carries to prove who sends it.
+// credential is the credential of a request.
 type credential struct {
 	kind credentialKind
 	text string
 }
 
-// credentialOf returns the credential of a request: the one of the header
-// Authorization (RFC 6750 section 2.1) or of X-API-Key. Both, or one of them
-// twice, is [errSeveral]. URL and body are not looked at.
+// credentialOf returns the credential of a request: the header Authorization
+// (RFC 6750 section 2.1) or X-API-Key. Both, or one of them twice, is
+// [errMultipleCredentials]. It does not read the URL or the body.
 func credentialOf(h http.Header) (credential, error) {
 	bearers, keys := h["Authorization"], h["X-Api-Key"]
 	switch len(bearers) + len(keys) {
@@ -239,7 +241,7 @@ func credentialOf(h http.Header) (credential, error) {
 }
 
 // isToken68 reports whether a text has the form of a credential (RFC 9110
-// section 11.2), within its bound.
+// section 11.2), within the limit.
 func isToken68(text string) bool {
 	body := strings.TrimRight(text, "=")
 	if body == "" || len(text) > maxCredential {
@@ -255,16 +257,15 @@ func isToken68(text string) bool {
 	return true
 }
 
-// MetadataPath is where clients look for the metadata of a server at the root of
-// its host. Below it they look for that of a server at the path that follows
-// (RFC 9728 section 3.1).
+// MetadataPath is the path of the metadata of a server at the root of its host.
+// The metadata of a server at another path is below it (RFC 9728 section 3.1).
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// metadataURL returns where the metadata of a resource stands.
+// metadataURL returns the URL of a resource's metadata.
 func metadataURL(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil {
-		return "" // options were checked
+		return "" // the options are valid
 	}
 	u.Path, u.RawPath = metadataPath(u), ""
 	return u.String()
@@ -272,11 +273,11 @@ func metadataURL(resource string) string {
 
 func metadataPath(u *url.URL) string { return MetadataPath + strings.TrimSuffix(u.Path, "/") }
 
-// describe fills in the resource that tokens are for, and its metadata.
+// setMetadata sets the resource of the tokens, and its metadata.
 func (s *methodSet) setMetadata() error {
 	for _, t := range s.tokens {
 		if s.resource != "" && t.Resource != "" && t.Resource != s.resource {
-			return errors.New("two methods name different resources; a server is one: write the same for both")
+			return errors.New("two methods name different resources; use the same resource in both")
 		}
 		if t.Resource != "" {
 			s.resource = t.Resource
@@ -316,13 +317,14 @@ func (s *methodSet) scopes() []string {
 	return all
 }
 
-// Metadata returns the metadata of this server as a protected resource (RFC 9728
-// section 2), as JSON. It is nil where no tokens are taken, or no resource is known.
+// Metadata returns the protected resource metadata of this server (RFC 9728
+// section 2), as JSON. It is nil if no method accepts tokens, or if no resource
+// is known.
 func (r *Registry) Metadata() []byte { return r.set.Load().metadata }
 
-// ServeMetadata answers with [Roster.Metadata] at [MetadataPath], and below it at
-// the path of the resource; with 404 elsewhere and where there is none. Nobody has
-// to prove anything to read it.
+// ServeMetadata serves [Registry.Metadata] at [MetadataPath], and below it at
+// the path of the resource; it answers 404 elsewhere and without metadata. It
+// requires no authentication.
 func (r *Registry) ServeMetadata(w http.ResponseWriter, req *http.Request) {
 	s := r.set.Load()
 	u, err := url.Parse(s.resource)

@@ -13,25 +13,25 @@ import (
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 )
 
-// Refusal is why a request may not enter, and what its caller is told.
+// AuthError is the reason for a rejected request, and its response.
 type AuthError struct {
 	// Status is 400, 401, 403 or 503.
 	Status int
 	// Challenge is the WWW-Authenticate header (RFC 6750 section 3, RFC 9728
-	// section 5.1), empty for none.
+	// section 5.1); empty for none.
 	Challenge string
-	// RetryAfter is when to come back with a 503.
+	// RetryAfter is the delay before a retry after a 503.
 	RetryAfter time.Duration
 
 	reason error
-	// keysOnly says that the server takes API keys and no tokens.
+	// keysOnly is true if the server accepts API keys but no tokens.
 	keysOnly bool
 }
 
-// Error returns the reason, for the operator. It holds no credential.
+// Error returns the reason, for the operator. It contains no credential.
 func (r *AuthError) Error() string {
 	if r.reason == nil {
-		return "no reason is given"
+		return "no reason"
 	}
 	return r.reason.Error()
 }
@@ -39,7 +39,7 @@ func (r *AuthError) Error() string {
 // Unwrap returns the reason.
 func (r *AuthError) Unwrap() error { return r.reason }
 
-// message returns what the caller is told.
+// message returns the message for the caller.
 func (r *AuthError) message() string {
 	switch r.Status {
 	case http.StatusBadRequest:
@@ -69,10 +69,10 @@ func (r *AuthError) setHeaders(h http.Header) {
 	}
 }
 
-// unavailableError says that nothing is known of a credential for now.
+// unavailableError reports that a credential cannot be checked now.
 type unavailableError struct {
 	wait time.Duration
-	// cause is nil where the wait was not over.
+	// cause is nil before the next fetch is due.
 	cause error
 }
 
@@ -85,27 +85,27 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() error { return e.cause }
 
-// scopeError says that a credential proves somebody who lacks a scope.
+// scopeError reports that a valid token lacks a scope.
 type scopeError struct {
-	// challenge names the scopes that are needed.
+	// challenge names the required scopes.
 	challenge string
 }
 
 func (e *scopeError) Error() string { return "the token lacks a scope that is required" }
 
-// Conflict is a request whose credential is bound to another agent than its connection.
+// AgentConflict is a request with a credential and a connection that are bound
+// to different agents.
 type AgentConflict struct {
-	// Principal is whom the credential proves, with the agent that it is bound to.
+	// Principal is the principal of the credential, with its agent.
 	Principal identity.Principal
-	// Agent is the one that the connection is bound to.
+	// Agent is the agent of the connection.
 	Agent  string
 	Source identity.Source
-	// RequestID names the request, in its answer too.
+	// RequestID identifies the request, in its response too.
 	RequestID string
 }
 
-// conflictError refuses a request for its [Conflict]. It is errTwoAgents, and says between
-// whom.
+// agentConflictError is an errAgentConflict with the two agents.
 type agentConflictError struct {
 	principal identity.Principal
 	agent     string
@@ -115,21 +115,21 @@ func (*agentConflictError) Error() string { return errAgentConflict.Error() }
 
 func (*agentConflictError) Unwrap() error { return errAgentConflict }
 
-// Sparing bounds how often something is told that anybody can make happen: who is
-// flooded with requests has enough to do. The zero value is ready; it is safe for
-// concurrent use.
+// LogLimiter limits log messages that any client can cause, so that a flood of
+// requests does not flood the log. The zero value is ready for use; it is safe
+// for concurrent use.
 type LogLimiter struct {
 	mu         sync.Mutex
-	start      time.Time // when the second began that is counted now
+	start      time.Time // start of the present second
 	logged     int       // in this second
-	suppressed int       // since something was told
+	suppressed int       // since the last message
 }
 
-// tellings is how much is told in a second.
+// logsPerSecond is the maximum number of messages per second.
 const logsPerSecond = 20
 
-// Tell reports whether something is to be told that happens now, and of how much
-// nothing was told since the last time.
+// Allow reports whether a message may be logged now, and how many were
+// suppressed since the last one.
 func (s *LogLimiter) Allow(now time.Time) (withheld int, tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,27 +145,28 @@ func (s *LogLimiter) Allow(now time.Time) (withheld int, tell bool) {
 	return withheld, true
 }
 
-// Door tells an HTTP transport who sends a request, and where it came in. The
-// zero Door lets everyone in as anonymous.
+// Middleware authenticates the requests of an HTTP transport. The zero
+// Middleware accepts every request as anonymous.
 type Middleware struct {
-	// Authenticate proves who sends a request. Nil stands for [Anonymous].
+	// Authenticator authenticates requests. Nil means [Anonymous].
 	Authenticator Authenticator
-	// Source says where a request came in; nil tells the address of the peer.
+	// Source returns the source of a request; nil means its remote address.
 	Source func(*http.Request) identity.Source
-	// Logger is told why requests are refused. Nil is nobody.
+	// Logger logs rejected requests; nil discards the records.
 	Logger *slog.Logger
-	// Refusals bounds how often the logger is told of those. Nil stands for no bound.
+	// LogLimiter limits the log messages; nil means no limit.
 	LogLimiter *LogLimiter
-	// Conflicted is told of requests that are refused for their [Conflict]. Nil is nobody.
+	// OnAgentConflict is called for requests rejected for an [AgentConflict]. It
+	// may be nil.
 	OnAgentConflict func(*http.Request, AgentConflict)
 }
 
-// credentialHeaders are those that carry credentials, in canonical form.
+// credentialHeaders are the headers that carry credentials, in canonical form.
 var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 
-// Enter returns who sent the request, and takes its credential out. The pass says
-// whether that still holds, once time has gone by. An error refuses the request;
-// what to answer then, [Door.Refuse] says.
+// Authenticate returns the sender of the request, and removes its credential.
+// The Access tells later whether the sender may still continue. After an error,
+// the transport calls [Middleware.Reject] and writes its response.
 func (d Middleware) Authenticate(r *http.Request) (identity.Principal, identity.Source, *Access, error) {
 	if d.Authenticator == nil {
 		p, _ := Anonymous()(r)
@@ -189,18 +190,19 @@ func (d Middleware) source(r *http.Request) identity.Source {
 	return d.Source(r)
 }
 
-// forget takes the credential out of a request: nobody behind the door has a use
-// for it.
+// stripCredentials removes the credential from a request: no later handler
+// needs it.
 func stripCredentials(r *http.Request) {
 	for _, name := range credentialHeaders {
 		delete(r.Header, name)
 	}
 }
 
-// Refuse prepares the answer to a request that [Door.Enter] refused with err: it
-// sets the headers, tells the operator why, and returns the status and what the
-// caller may know. The answer has the id of the request that the operator is told: its
-// own, where it has one. Any error but a [*Refusal] is a 401 without a challenge.
+// Reject prepares the response to a request that [Middleware.Authenticate]
+// rejected with err: it sets the headers, logs the reason, and returns the
+// status and the message. The response and the log have the same request id,
+// the client's if it sent one. Any error but an [*AuthError] is a 401 without a
+// challenge.
 func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status int, message string) {
 	refusal := &AuthError{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
@@ -218,7 +220,7 @@ func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 	return refusal.Status, refusal.message()
 }
 
-// tell tells the operator of a refusal, unless there were too many of late.
+// logRejection logs a rejected request, within the limit.
 func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
 	if d.LogLimiter != nil {
@@ -230,10 +232,10 @@ func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError)
 			attributes = append(attributes, slog.Int("not_logged_before", withheld))
 		}
 	}
-	d.log(r, id, "a request was refused at the door", attributes...)
+	d.log(r, id, "reject request", attributes...)
 }
 
-// log tells the operator of a request, which has an id unless that is empty.
+// log logs a message about a request. id may be empty.
 func (d Middleware) log(r *http.Request, id, what string, attributes ...slog.Attr) {
 	if d.Logger == nil {
 		return
@@ -244,7 +246,7 @@ func (d Middleware) log(r *http.Request, id, what string, attributes ...slog.Att
 	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
 }
 
-// Peer returns the address of who sent the request; that of nobody who came by a socket.
+// RemoteSource returns the remote address of a request; empty for a socket.
 func RemoteSource(r *http.Request) identity.Source {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 
 type peerKey struct{}
 
-// ConnContext is for [net/http.Server.ConnContext]: it has requests that come in
-// on a Unix socket carry who sent them. Those of other connections carry nothing.
+// ConnContext is a function for [net/http.Server.ConnContext]: it adds the peer
+// credentials of a Unix socket to the contexts of its requests. It ignores
+// other connections.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch inner := c.(type) {
@@ -38,8 +39,8 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// withPeerOf returns a context that carries nothing but who sent what the other belongs
-// to: what is known of the socket and of the client certificate.
+// peerContext returns a new context with only the peer information of ctx: the
+// peer of a socket and the state of a client certificate.
 func peerContext(ctx context.Context) context.Context {
 	kept := context.Background()
 	for _, key := range []any{peerKey{}, chainKey{}} {
@@ -50,7 +51,8 @@ func peerContext(ctx context.Context) context.Context {
 	return kept
 }
 
-// user returns the principal of a peer that one of the methods lets in.
+// peerPrincipal returns the principal of a socket peer that one of the methods
+// accepts.
 func peerPrincipal(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
 	if len(methods) == 0 {
 		return identity.Principal{}, false
@@ -65,31 +67,31 @@ func peerPrincipal(ctx context.Context, methods []PeerOptions) (identity.Princip
 	return who, true
 }
 
-// passAge is how old what is known of a pass may be: whoever may not enter any more
-// is known so much later at most.
+// recheckInterval is the maximum age of an access check: access is revoked
+// after that time at the latest.
 const recheckInterval = 500 * time.Millisecond
 
-// ErrLapsed says that who has once entered may not do so any more. It is to be told
-// to the client as it is.
+// ErrAccessRevoked reports that a client no longer has access. It is sent to
+// the client unchanged.
 var ErrAccessRevoked = errors.New("the credential that the connection was opened with is not accepted any more")
 
-// Pass is what whoever has entered goes by. While a body is on its way or a
-// connection is open, a key may be revoked, a token expire, and a method be taken
-// away or demanded. It is safe for concurrent use; the nil Pass always holds.
+// Access is the access of an authenticated client. While a body arrives or a
+// connection is open, a key may be revoked, a token may expire, and methods may
+// change. An Access is safe for concurrent use; a nil Access is never revoked.
 type Access struct {
 	// Fixed at creation.
 	middleware Middleware
-	// asked is what the request was judged by, and nothing else of it; nil where that
-	// was nothing.
+	// request has only the credentials of the original request; nil if there were
+	// none.
 	request *http.Request
-	// who has entered; nil for who nothing was proved about.
+	// principal is the authenticated client; nil if anonymous.
 	principal *identity.Principal
 
-	checkedAt atomic.Int64 // when the request was judged last, in nanoseconds
+	checkedAt atomic.Int64 // time of the last check, in nanoseconds
 	revoked   atomic.Bool
 }
 
-// newPass returns the pass of a request that has just been let in.
+// newAccess returns the access of a request that was just accepted.
 func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
 	pass := &Access{middleware: d}
 	if p.Kind != identity.KindAnonymous {
@@ -100,8 +102,8 @@ func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
 	return pass
 }
 
-// proofOf returns what proves who sent a request: its credential and its connection. The
-// id of the request is for the log.
+// credentialRequest returns a request with only the credential and the
+// connection of r. It also has the request id, for the log.
 func credentialRequest(r *http.Request) *http.Request {
 	h := http.Header{}
 	for _, name := range append(credentialHeaders[:], httpheader.RequestID) {
@@ -113,9 +115,9 @@ func credentialRequest(r *http.Request) *http.Request {
 	return asked.WithContext(peerContext(r.Context()))
 }
 
-// Holds returns [ErrLapsed] when the request would not be let in any more, or as
-// somebody else. That is looked at again at most every half a second, by one of those
-// who ask.
+// Check returns [ErrAccessRevoked] if the request would now be rejected, or
+// have another principal. It authenticates again at most every half second, in
+// one of the calling goroutines.
 func (p *Access) Check() error {
 	if p == nil {
 		return nil
@@ -130,7 +132,7 @@ func (p *Access) Check() error {
 	return nil
 }
 
-// look judges the request again. The log is told once.
+// recheck authenticates the request again. It logs a revocation once.
 func (p *Access) recheck() {
 	asked := p.request
 	if asked == nil {
@@ -138,12 +140,12 @@ func (p *Access) recheck() {
 	}
 	err := p.authenticate(asked)
 	if !p.revoked.Swap(err != nil) && err != nil {
-		p.middleware.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+		p.middleware.log(asked, httpheader.RequestIDOf(asked.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
 	}
 }
 
-// judge returns why the request would not be let in as before. What panics below it, in
-// whatever goroutine has asked, lets nobody in.
+// authenticate returns an error if the request would now be rejected or have
+// another principal. A panic in the calling goroutine becomes an error.
 func (p *Access) authenticate(asked *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -152,7 +154,7 @@ func (p *Access) authenticate(asked *http.Request) (err error) {
 	}()
 	who, err := p.middleware.Authenticator(asked)
 	if err == nil && !p.isSame(&who) {
-		err = errors.New("it proves somebody else now")
+		err = errors.New("the principal has changed")
 	}
 	return err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/peercred"
 )
 
-// Roster knows who may enter, by methods that are replaced while requests come
-// in. A request is judged by the methods of one moment. Its methods may be used
-// together; [Roster.Close] must come last.
+// Registry authenticates requests by methods that may be replaced while
+// requests arrive. Each request uses the methods of one moment. A Registry is
+// safe for concurrent use; [Registry.Close] must be the last call.
 type Registry struct {
 	// Fixed at creation.
 	protocol   idp.Protocol
@@ -28,32 +28,34 @@ type Registry struct {
 
 	set atomic.Pointer[methodSet]
 
-	// Guarded by mu, which whoever replaces the set holds.
+	// Guarded by mu, which the goroutine that replaces the set holds.
 	mu      sync.Mutex
 	files   map[string]*keyFile
 	issuers map[string]*issuer
 	closed  bool
 }
 
-// RosterOptions are what a [Roster] has of the outside world. Zero fields stand
-// for what the names say.
+// RegistryOptions are the dependencies of a [Registry]. Zero fields have
+// defaults.
 type RegistryOptions struct {
-	// Protocol reads what identity providers publish. Nil is a program without
-	// extensions/oidc: then [Roster.Apply] takes no tokens.
+	// Protocol reads the documents of identity providers. It is nil in a program
+	// without extensions/oidc: then [Registry.Apply] rejects token methods.
 	Protocol idp.Protocol
-	// Client fetches the documents of identity providers. Its answers are bounded
-	// here, its redirects and addresses by whoever made it. Nil follows no redirect.
+	// Client fetches the documents of identity providers. The registry limits its
+	// responses; the creator of the client limits redirects and addresses. Nil
+	// means a client that follows no redirect.
 	Client *http.Client
-	// Now is the clock. Nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger is told what goes wrong with files and providers. Nil is nobody.
+	// Logger logs errors of files and providers; nil discards the records.
 	Logger *slog.Logger
-	// Keys is told of keys that the files in force have more or less than they had,
-	// after that counts. Nil is nobody.
+	// OnKeyEvent is called for added and revoked keys of the files in use, after
+	// the change has taken effect. It may be nil.
 	OnKeyEvent func(KeyEvent)
 }
 
-// NewRoster returns a roster that lets nobody in until [Roster.Apply].
+// NewRegistry returns a registry that rejects every request until
+// [Registry.Apply].
 func NewRegistry(o RegistryOptions) *Registry {
 	r := &Registry{protocol: o.Protocol, client: o.Client, now: o.Now, log: o.Logger, onKeyEvent: o.OnKeyEvent, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if r.client == nil {
@@ -77,19 +79,20 @@ func NewRegistry(o RegistryOptions) *Registry {
 	return r
 }
 
-// Authenticate is the [Authenticator] of the roster. Its errors are [*Refusal].
+// Authenticate is the [Authenticator] of the registry. Its errors are
+// [*AuthError].
 func (r *Registry) Authenticate(req *http.Request) (identity.Principal, error) {
 	return r.set.Load().authenticate(req)
 }
 
-// Apply replaces the methods, or none of them when it fails. What is wrong is
-// told at once. Files of keys are read; a provider that does not answer is no
-// failure, as its tokens are refused until it does.
+// Apply replaces all methods; on an error it replaces none. It reads the key
+// files. A provider that does not answer is not an error: its tokens are
+// rejected until it answers.
 func (r *Registry) Apply(o Options) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errors.New("apply methods of authentication: the roster is closed")
+		return errors.New("apply methods of authentication: the registry is closed")
 	}
 	next := &setBuilder{registry: r, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	s, err := next.build(o)
@@ -104,15 +107,15 @@ func (r *Registry) Apply(o Options) error {
 	}
 	for key, made := range next.issuers {
 		if r.issuers[key] != made {
-			made.fetch(r.now()) // before anybody needs the keys
+			made.fetch(r.now()) // before the first request needs the keys
 		}
 	}
 	r.files, r.issuers = next.files, next.issuers
 	return nil
 }
 
-// Wrong returns by its path what is wrong with each file of keys that cannot be read as
-// it is now, or has a mistake.
+// KeyFileErrors returns, by path, the errors of key files that are invalid or
+// cannot be read.
 func (r *Registry) KeyFileErrors() map[string]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +128,7 @@ func (r *Registry) KeyFileErrors() map[string]error {
 	return wrong
 }
 
-// Close ends what is under way, and lets nobody in from then on.
+// Close ends running fetches, and rejects all later requests.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,10 +142,11 @@ func (r *Registry) Close() {
 	r.issuers = nil
 }
 
-// errNoProtocol is the error of tokens in a program that cannot check them.
+// errNoProtocol is the error of token methods in a program that cannot check
+// them.
 var errNoProtocol = errors.New("this program cannot check tokens: import github.com/mcpd/mcpd/extensions/oidc into it, and put its New() into engine.Options.Extensions")
 
-// building is a set in the making, with what outlives the old one.
+// setBuilder builds a set, with the retained state of the present one.
 type setBuilder struct {
 	registry *Registry
 	files    map[string]*keyFile
@@ -189,7 +193,7 @@ func (b *setBuilder) build(o Options) (*methodSet, error) {
 	return s, errors.Join(wrong...)
 }
 
-// file returns a file of keys, as it is known already or as it is now.
+// file returns the present state of a key file, or reads it.
 func (b *setBuilder) file(path string) (*keyFile, error) {
 	if known := b.files[path]; known != nil {
 		return known, nil
@@ -205,7 +209,7 @@ func (b *setBuilder) file(path string) (*keyFile, error) {
 	return known, nil
 }
 
-// issuer returns a provider, as it is known already or new.
+// issuer returns the present state of a provider, or a new one.
 func (b *setBuilder) issuer(t TokenOptions) *issuer {
 	key := fmt.Sprintf("%q %q", t.Issuer, t.Algorithms)
 	if b.issuers[key] == nil {

@@ -189,7 +189,7 @@ func TestWhatIsWrongIsToldAtOnceAndChangesNothing(t *testing.T) {
 	})
 	want := `apply methods of authentication: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
 tokens of "http://idp.example.com": the issuer is not an https URL without query and fragment
-tokens of "https://idp.example.com": algorithm "HS256" is not one that tokens may be signed by
+tokens of "https://idp.example.com": algorithm "HS256" is not supported for tokens
 tokens of "https://idp.example.com": there is no audience
 tokens of "https://idp.example.com": the skew is more than a minute`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {

@@ -15,36 +15,38 @@ import (
 	"time"
 )
 
-// TLSOptions say what the server shows its clients, and by whom it knows theirs.
+// TLSOptions configure the server's certificate and the authorities of its
+// clients.
 type TLSOptions struct {
 	// CertFile and KeyFile are the paths of the server's certificate chain and of
 	// its key, in PEM.
 	CertFile, KeyFile string
 	// ClientCAFile is the path of the authorities of client certificates, in PEM.
-	// Empty asks for no client certificate; otherwise who shows one must have it
-	// verified, and who shows none has another credential, or none.
+	// If it is empty, no client certificate is requested. Otherwise a client may
+	// send one, which must be valid; a client without one may use another
+	// credential.
 	ClientCAFile string
-	// Now is the clock. Nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger is told of files that cannot be read any more. Nil is nobody.
+	// Logger logs errors of the files; nil discards the records.
 	Logger *slog.Logger
 }
 
-// authorityAge is how old what is known of the files may be when a request comes in on a
-// connection with a client certificate: one whose authority was taken out is refused that
-// much later at most.
+// caMaxAge is the maximum age of the authorities when a request arrives with a
+// client certificate: after that time, a certificate of a removed authority is
+// rejected.
 const caMaxAge = 500 * time.Millisecond
 
-// TLS has a listener speak TLS 1.3 and HTTP/1.1. The files are looked at with every
-// handshake, and read again when one has changed; where they are wrong, what was read
-// before goes on. No session is resumed: its client would be known by an authority that
-// may have been taken out since. It is safe for concurrent use.
+// TLS configures a listener with TLS 1.3 and HTTP/1.1. Each handshake checks
+// the files, and reads them again if one has changed; if they are invalid, the
+// previous ones apply. Sessions are not resumed, because the authority of the
+// client may have been removed since. A TLS is safe for concurrent use.
 type TLS struct {
 	files  *tlsFiles
 	config *tls.Config
 }
 
-// Config returns the configuration of the listener.
+// Config returns the configuration for the listener.
 func (t *TLS) Config() *tls.Config { return t.config }
 
 // NewTLS reads the files of a listener.
@@ -68,14 +70,14 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 	return &TLS{f, outer}, nil
 }
 
-// tlsFiles are the files of a listener as they were last read.
+// tlsFiles are the files of a listener as last read.
 type tlsFiles struct {
 	TLSOptions // fixed at creation
 
 	current   atomic.Pointer[tls.Config]
-	checkedAt atomic.Int64 // when, in nanoseconds
+	checkedAt atomic.Int64 // time of the last check, in nanoseconds
 
-	// Guarded by mu, which whoever looks at the files holds.
+	// Guarded by mu, which the goroutine that checks the files holds.
 	mu         sync.Mutex
 	seen       [3]fs.FileInfo
 	lastLogged string
@@ -83,8 +85,8 @@ type tlsFiles struct {
 
 var errServerExpired = errors.New("the server's certificate has expired")
 
-// config returns what is right for a handshake that begins now. While somebody
-// looks at the files, others go on with what is known.
+// config returns the configuration for a new handshake. While one goroutine
+// checks the files, others continue with the present configuration.
 func (f *tlsFiles) config() (*tls.Config, error) {
 	now := f.Now()
 	f.refresh(now)
@@ -95,7 +97,8 @@ func (f *tlsFiles) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities returns those of client certificates, as they were a moment ago at most.
+// clientCAs returns the authorities of client certificates, at most caMaxAge
+// old.
 func (f *tlsFiles) clientCAs() *x509.CertPool {
 	now := f.Now()
 	if age := now.UnixNano() - f.checkedAt.Load(); age >= int64(caMaxAge) || age < 0 {
@@ -104,7 +107,7 @@ func (f *tlsFiles) clientCAs() *x509.CertPool {
 	return f.current.Load().ClientCAs
 }
 
-// refresh looks at the files, unless somebody does.
+// refresh checks the files, unless another goroutine does.
 func (f *tlsFiles) refresh(now time.Time) {
 	if !f.mu.TryLock() {
 		return
@@ -114,7 +117,7 @@ func (f *tlsFiles) refresh(now time.Time) {
 	f.checkedAt.Store(now.UnixNano())
 }
 
-// look reads the files again if one has changed. The caller holds mu.
+// reload reads the files again if one has changed. The caller holds mu.
 func (f *tlsFiles) reload(now time.Time) {
 	seen, same := f.stat(), true
 	for i := range seen {
@@ -128,24 +131,24 @@ func (f *tlsFiles) reload(now time.Time) {
 	c, err := f.load()
 	switch {
 	case err != nil:
-		f.logOnce("the TLS files cannot be read: what was read before goes on", err)
+		f.logOnce("read TLS files, keeping previous ones", err)
 	case sameTLS(c, f.current.Load()):
 		f.lastLogged = ""
 	default:
 		f.current.Store(c)
 		f.lastLogged = ""
-		f.Logger.Info("the TLS files have changed: handshakes use them from now on")
+		f.Logger.Info("reload TLS files")
 	}
 	f.expire(now)
 }
 
 func (f *tlsFiles) expire(now time.Time) {
 	if now.After(f.current.Load().Certificates[0].Leaf.NotAfter) {
-		f.logOnce("no client can connect: replace the certificate", errServerExpired)
+		f.logOnce("reject all connections", errServerExpired)
 	}
 }
 
-// tell logs an error once.
+// logOnce logs an error, unless it was the last one logged.
 func (f *tlsFiles) logOnce(message string, err error) {
 	if err.Error() != f.lastLogged {
 		f.lastLogged = err.Error()
@@ -153,7 +156,7 @@ func (f *tlsFiles) logOnce(message string, err error) {
 	}
 }
 
-// stat returns what the disk says of the files, nil for one that is not there.
+// stat returns the metadata of the files; nil for a missing one.
 func (f *tlsFiles) stat() (seen [3]fs.FileInfo) {
 	for i, path := range []string{f.CertFile, f.KeyFile, f.ClientCAFile} {
 		if path == "" {
@@ -189,7 +192,7 @@ func (f *tlsFiles) load() (*tls.Config, error) {
 	return c, nil
 }
 
-// sameTLS reports whether two configurations were read from equal files.
+// sameTLS reports whether two configurations have equal certificates.
 func sameTLS(a, b *tls.Config) bool {
 	return slices.EqualFunc(a.Certificates[0].Certificate, b.Certificates[0].Certificate, bytes.Equal) && a.ClientAuth == b.ClientAuth &&
 		(a.ClientCAs == b.ClientCAs || a.ClientCAs != nil && a.ClientCAs.Equal(b.ClientCAs))

@@ -161,7 +161,7 @@ func TestFilesOfTLSAreReadAgain(t *testing.T) {
 	if status, again := f.get(0, client); status != 200 || again != second {
 		t.Errorf("a broken file: the status is %d, with the last good certificate: %v", status, again == second)
 	}
-	if n := strings.Count(f.log.String(), "what was read before goes on"); n != 1 {
+	if n := strings.Count(f.log.String(), "read TLS files, keeping previous ones"); n != 1 {
 		t.Errorf("the operator is told %d times", n)
 	}
 	f.ca = certtest.New(t)
@@ -323,7 +323,7 @@ func TestNobodyConnectsToAnExpiredServer(t *testing.T) {
 			t.Errorf("the status is %d", status)
 		}
 	}
-	if n := strings.Count(f.log.String(), "replace the certificate"); n != 1 {
+	if n := strings.Count(f.log.String(), "reject all connections"); n != 1 {
 		t.Errorf("the operator is told %d times:\n%s", n, f.log.String())
 	}
 }

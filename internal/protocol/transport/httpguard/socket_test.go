@@ -88,7 +88,7 @@ func TestNothingElseIsReplacedByASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("beside a file: %v", err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "precious" {

@@ -135,7 +135,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("the client was dropped after %s", took)
 		}
-		if got := <-log; !strings.Contains(got, "it is dropped") {
+		if got := <-log; !strings.Contains(got, "disconnect slow client") {
 			t.Errorf("the log says %q", got)
 		}
 		if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusNotFound {

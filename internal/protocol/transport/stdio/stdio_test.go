@@ -222,7 +222,7 @@ func TestAClientThatDoesNotReadIsLeftInTheEnd(t *testing.T) {
 		io.WriteString(client, ping)
 		synctest.Wait()
 		cancel()
-		if err := <-served; err == nil || !strings.Contains(err.Error(), "does not take") {
+		if err := <-served; err == nil || !strings.Contains(err.Error(), "does not read") {
 			t.Errorf("Serve returned %v", err)
 		}
 		if line, err := bufio.NewReader(clientIn).ReadString('\n'); err != nil || line != pong {

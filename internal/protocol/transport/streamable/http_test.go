@@ -305,7 +305,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if line := <-log; !strings.Contains(line, "it is dropped") {
+	if line := <-log; !strings.Contains(line, "disconnect slow client") {
 		t.Errorf("the log says %q", line)
 	}
 }

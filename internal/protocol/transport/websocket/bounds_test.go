@@ -78,7 +78,7 @@ func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
 		if took := time.Since(began); took != 50*time.Second {
 			t.Errorf("it was given up after %s", took)
 		}
-		if got := <-log; !strings.Contains(got, "no pings") {
+		if got := <-log; !strings.Contains(got, "without pong") {
 			t.Errorf("the log says %q", got)
 		}
 		mute.Close()

@@ -186,7 +186,7 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if got := <-log; !strings.Contains(got, "it is dropped") {
+	if got := <-log; !strings.Contains(got, "disconnect slow client") {
 		t.Errorf("the log says %q", got)
 	}
 }
