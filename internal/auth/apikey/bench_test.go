@@ -18,7 +18,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func TestCheckingAKeyAllocatesNothing(t *testing.T) {
+func TestCheck_allocations(t *testing.T) {
 	k, unknown := New(), New()
 	ring := newKeySet([]Record{NewRecord(k, known())})
 	for _, text := range []string{k.Plaintext(), unknown.Plaintext()} {

@@ -25,7 +25,7 @@ func line(t testing.TB, spoil func(*Record)) string {
 
 func whole(*Record) {}
 
-func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
+func TestDecode_errors(t *testing.T) {
 	good := line(t, whole)
 	for _, row := range []struct{ name, text, want string }{
 		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has something else where a value should be (at byte 0)"},
@@ -50,7 +50,7 @@ func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
+func TestDecode_revokedInInvalidFile(t *testing.T) {
 	k, other := New(), New()
 	ring := newKeySet([]Record{NewRecord(k, known()), NewRecord(other, known())})
 	revoked := ring.Records()[0]
@@ -76,7 +76,7 @@ func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
 	}
 }
 
-func TestAFileOfEverySizeIsRead(t *testing.T) {
+func TestDecode_sizes(t *testing.T) {
 	for size := 1; size <= 10_000; size *= 10 {
 		var b strings.Builder
 		for range size {

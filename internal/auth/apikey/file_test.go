@@ -37,7 +37,7 @@ func load(t *testing.T, path string) *KeySet {
 	return ring
 }
 
-func TestAKeyProvesWhatItsRecordSays(t *testing.T) {
+func TestCheck_principal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	r := known()
 	r.Principal, r.Scopes, r.Groups, r.Agent = "ada", []string{"crm:read"}, []string{"leads"}, "bot"
@@ -55,7 +55,7 @@ func TestAKeyProvesWhatItsRecordSays(t *testing.T) {
 	}
 }
 
-func TestTheFileHoldsNoSecret(t *testing.T) {
+func TestAdd_storesNoSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	k := add(t, path, known())
 	text, err := os.ReadFile(path)
@@ -71,7 +71,7 @@ func TestTheFileHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestAKeyThatHasEndedProvesNothing(t *testing.T) {
+func TestCheck_invalidKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	r := known()
 	r.Expires = noon.Add(time.Hour)
@@ -100,7 +100,7 @@ func TestAKeyThatHasEndedProvesNothing(t *testing.T) {
 	}
 }
 
-func TestARevokedKeyIsRevokedOnce(t *testing.T) {
+func TestRevoke(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	k := add(t, path, known())
 	for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
@@ -117,7 +117,7 @@ func TestARevokedKeyIsRevokedOnce(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsLostWhenSeveralAreMadeAtOnce(t *testing.T) {
+func TestAdd_concurrent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	var all sync.WaitGroup
 	for range 16 {
@@ -133,7 +133,7 @@ func TestNoKeyIsLostWhenSeveralAreMadeAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFileThatOthersReadIsRefused(t *testing.T) {
+func TestLoad_openToOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	add(t, path, known())
 	if err := os.Chmod(path, 0o640); err != nil {
@@ -148,7 +148,7 @@ func TestAFileThatOthersReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereSaysHowToMakeOneThere(t *testing.T) {
+func TestLoad_missingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, flag := range map[string]string{
 		"keys.json": "", "./keys.json": "", "../p/keys.json": " --file ../p/keys.json", "our keys/keys.json": " --file 'our keys/keys.json'",
@@ -160,7 +160,7 @@ func TestAFileThatIsNotThereSaysHowToMakeOneThere(t *testing.T) {
 	}
 }
 
-func TestWhatNoKeyMayHaveIsRefused(t *testing.T) {
+func TestAdd_invalidRecord(t *testing.T) {
 	for name, spoil := range map[string]func(*Record){
 		"no name":               func(r *Record) { r.Name = "" },
 		"a name with a line":    func(r *Record) { r.Name = "a\nb" },

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAKeyIsReadBackAsItWasWritten(t *testing.T) {
+func TestParse_roundTrip(t *testing.T) {
 	k := New()
 	got, err := Parse(k.Plaintext())
 	if err != nil || got != k {
@@ -18,7 +18,7 @@ func TestAKeyIsReadBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAKeyPrintsWithoutItsSecret(t *testing.T) {
+func TestKey_printsNoSecret(t *testing.T) {
 	k := New()
 	for _, shown := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k)} {
 		if strings.Contains(shown, k.secret) {
@@ -27,8 +27,8 @@ func TestAKeyPrintsWithoutItsSecret(t *testing.T) {
 	}
 }
 
-// TestEveryChangeOfOneCharacterIsSeen is what the checksum is for.
-func TestEveryChangeOfOneCharacterIsSeen(t *testing.T) {
+// TestParse_checksum is what the checksum is for.
+func TestParse_checksum(t *testing.T) {
 	text := New().Plaintext()
 	for i := range len(text) {
 		for _, c := range []byte("ab2_M\n\x00") {
@@ -40,7 +40,7 @@ func TestEveryChangeOfOneCharacterIsSeen(t *testing.T) {
 	}
 }
 
-func TestParseReadsNothingButKeys(t *testing.T) {
+func TestParse_invalid(t *testing.T) {
 	text := New().Plaintext()
 	for _, bad := range []string{
 		"", "mcpd_", "mcpd__", text[1:], text + "a", text[:len(text)-1], " " + text, strings.ToUpper(text),

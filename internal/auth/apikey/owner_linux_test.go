@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatRootChangesStaysTheServers: a key that root adds must not lock the server out
+// TestAdd_keepsOwner: a key that root adds must not lock the server out
 // of its file, nor the user of the server out of the next change.
-func TestWhatRootChangesStaysTheServers(t *testing.T) {
+func TestAdd_keepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only root can give files away")
 	}

@@ -35,7 +35,7 @@ func keyHolder() identity.Principal {
 	return identity.Principal{ID: "ci", Kind: identity.KindKey, Scopes: []string{"read"}, Claims: map[string]any{"key": "k1"}}
 }
 
-func TestAPassHoldsAsLongAsItsRequestWouldBeLetIn(t *testing.T) {
+func TestAccess_check(t *testing.T) {
 	for name, change := range map[string]func(*turnstile){
 		"revoked":         func(s *turnstile) { s.err = errors.New("revoked") },
 		"another":         func(s *turnstile) { s.who.ID = "cd" },
@@ -69,9 +69,9 @@ func TestAPassHoldsAsLongAsItsRequestWouldBeLetIn(t *testing.T) {
 	}
 }
 
-// TestAPassKeepsWhatProvesAndNothingElse of a request: not even the credential stays
+// TestAccess_keepsCredentialOnly of a request: not even the credential stays
 // where others see it.
-func TestAPassKeepsWhatProvesAndNothingElse(t *testing.T) {
+func TestAccess_keepsCredentialOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turnstile{who: keyHolder()}
 		pass := entered(t, s)
@@ -89,7 +89,7 @@ func TestAPassKeepsWhatProvesAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestWhoIsAnonymousStaysAsLongAsAnybodyMay(t *testing.T) {
+func TestAccess_anonymous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turnstile{who: identity.Anonymous()}
 		pass := entered(t, s)
@@ -105,14 +105,14 @@ func TestWhoIsAnonymousStaysAsLongAsAnybodyMay(t *testing.T) {
 	})
 }
 
-func TestWithoutAnAuthenticatorEveryPassHolds(t *testing.T) {
+func TestAccess_noAuthenticator(t *testing.T) {
 	_, _, pass, err := Middleware{}.Authenticate(request())
 	if pass != nil || err != nil || pass.Check() != nil {
 		t.Errorf("the pass is %v, %v", pass, err)
 	}
 }
 
-func TestAPanicLetsNobodyIn(t *testing.T) {
+func TestAccess_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		_, _, pass, err := Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {

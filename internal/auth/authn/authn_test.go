@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestWithoutCredentialsEveryoneIsAnonymous(t *testing.T) {
+func TestAnonymous(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer x")
 	r.Header.Set("X-Agent-Id", "root")
@@ -27,7 +27,7 @@ func TestWithoutCredentialsEveryoneIsAnonymous(t *testing.T) {
 	}
 }
 
-func TestTheLocalPrincipalIsTheUserOfTheSystem(t *testing.T) {
+func TestLocalPrincipal(t *testing.T) {
 	rows := []struct {
 		uid, name string
 		want      identity.Principal
@@ -45,7 +45,7 @@ func TestTheLocalPrincipalIsTheUserOfTheSystem(t *testing.T) {
 	}
 }
 
-func TestPrincipalsDoNotShareTheirClaims(t *testing.T) {
+func TestLocalPrincipal_ownClaims(t *testing.T) {
 	LocalPrincipal("1000", "ada").Claims["admin"] = true
 	if _, shared := LocalPrincipal("1000", "ada").Claims["admin"]; shared {
 		t.Error("a claim of one principal is seen in another")

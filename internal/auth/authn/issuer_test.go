@@ -44,7 +44,7 @@ func (s *site) want(what, token string, want int) {
 	}
 }
 
-func TestKeysMayBeRotated(t *testing.T) {
+func TestIssuer_rotatedKeys(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	next := idptest.NewKey("two", "ES256")
@@ -63,9 +63,9 @@ func TestKeysMayBeRotated(t *testing.T) {
 	s.want("the new key", fresh, 200)
 }
 
-// TestAKeyMayBeReplacedUnderItsName, or where keys have none, and who forges tokens has the
+// TestIssuer_replacedKey, or where keys have none, and who forges tokens has the
 // provider asked no more often for that.
-func TestAKeyMayBeReplacedUnderItsName(t *testing.T) {
+func TestIssuer_replacedKey(t *testing.T) {
 	for _, name := range []string{"one", ""} {
 		s := newSite(t)
 		first, second := idptest.NewKey(name, "ES256"), idptest.NewKey(name, "ES256")
@@ -93,7 +93,7 @@ func TestAKeyMayBeReplacedUnderItsName(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotHaveTheProviderAskedAtWill(t *testing.T) {
+func TestIssuer_minFetchInterval(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	for range 100 {
@@ -113,7 +113,7 @@ func TestStrangersCannotHaveTheProviderAskedAtWill(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownAtTheStartOnlyDelaysItsTokens(t *testing.T) {
+func TestIssuer_downAtStart(t *testing.T) {
 	s := newSite(t)
 	s.provider.SetHandler(idptest.Down)
 	s.apply(s.options())
@@ -133,7 +133,7 @@ func TestAProviderThatIsDownAtTheStartOnlyDelaysItsTokens(t *testing.T) {
 	s.want("after it", s.token(nil), 200)
 }
 
-func TestAProviderThatIsDownIsAskedLessAndLess(t *testing.T) {
+func TestIssuer_backoff(t *testing.T) {
 	s := newSite(t)
 	s.provider.SetHandler(idptest.Down)
 	s.tokensOnly()
@@ -148,7 +148,7 @@ func TestAProviderThatIsDownIsAskedLessAndLess(t *testing.T) {
 	}
 }
 
-func TestKnownKeysGoOnForADayWhileTheirProviderIsDown(t *testing.T) {
+func TestIssuer_jwksMaxAge(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	s.provider.SetHandler(idptest.Down)
@@ -162,7 +162,7 @@ func TestKnownKeysGoOnForADayWhileTheirProviderIsDown(t *testing.T) {
 	s.want("a provider that is back", s.token(nil), 200)
 }
 
-func TestGarbageFromAProviderChangesNothing(t *testing.T) {
+func TestIssuer_invalidDocuments(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":             "",
 		"no JSON":             "<html>",
@@ -187,7 +187,7 @@ func TestGarbageFromAProviderChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsSlowHoldsOnlyWhoNeedsIt(t *testing.T) {
+func TestIssuer_slowProvider(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -207,7 +207,7 @@ func TestAProviderThatIsSlowHoldsOnlyWhoNeedsIt(t *testing.T) {
 	}
 }
 
-func TestARosterThatClosesEndsWhatIsFetched(t *testing.T) {
+func TestRegistry_closeCancelsFetch(t *testing.T) {
 	s := newSite(t)
 	asked := make(chan struct{})
 	s.provider.SetHandler(func(_ http.ResponseWriter, r *http.Request) {
@@ -223,7 +223,7 @@ func TestARosterThatClosesEndsWhatIsFetched(t *testing.T) {
 	}
 }
 
-func TestWeakAndPrivateKeysAreOfNoUse(t *testing.T) {
+func TestIssuer_unusableKeys(t *testing.T) {
 	s := newSite(t)
 	for name, key := range map[string]string{
 		"a secret":               `{"kty":"oct","kid":"one","k":"c2VjcmV0"}`,
@@ -241,7 +241,7 @@ func TestWeakAndPrivateKeysAreOfNoUse(t *testing.T) {
 	}
 }
 
-func TestEveryAllowedAlgorithmIsUnderstood(t *testing.T) {
+func TestIssuer_algorithms(t *testing.T) {
 	for _, alg := range []string{"RS256", "PS256", "ES256", "EdDSA"} {
 		s := newSite(t)
 		s.key = idptest.NewKey("k", alg)
@@ -251,7 +251,7 @@ func TestEveryAllowedAlgorithmIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestATokenWithoutKeyIDIsCheckedByTheOnlyKeyAlone(t *testing.T) {
+func TestIssuer_noKeyID(t *testing.T) {
 	s := newSite(t)
 	s.provider.Rotate(s.key, idptest.NewKey("two", "RS256"))
 	s.tokensOnly()

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn"
 )
 
-// TestAFloodIsToldSparingly, and nothing is missing in the count.
-func TestAFloodIsToldSparingly(t *testing.T) {
+// TestLogLimiter, and nothing is missing in the count.
+func TestLogLimiter(t *testing.T) {
 	var s authn.LogLimiter
 	now := time.Unix(1_000_000, 0)
 	told, withheld := 0, 0
@@ -40,8 +40,8 @@ func TestAFloodIsToldSparingly(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreLoggedSparingly, also those of doors that are copies of one.
-func TestRefusalsAreLoggedSparingly(t *testing.T) {
+// TestMiddleware_logLimiter, also those of doors that are copies of one.
+func TestMiddleware_logLimiter(t *testing.T) {
 	var log strings.Builder
 	door := authn.Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogLimiter: new(authn.LogLimiter)}
 	for range 200 {

@@ -67,7 +67,7 @@ func (c cell) check(t *testing.T, r *Registry) {
 	}
 }
 
-func TestNoMethodLetsInWhoProvesNothing(t *testing.T) {
+func TestAuthenticate_matrix(t *testing.T) {
 	s := newSite(t)
 	var cells []cell
 	cells = append(cells, s.keyCells()...)

@@ -53,7 +53,7 @@ func socket(t *testing.T, r *Registry) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func TestTheSystemSaysWhoHoldsTheOtherEndOfASocket(t *testing.T) {
+func TestPeers_socketUser(t *testing.T) {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
 	r := NewRegistry(RegistryOptions{})
 	t.Cleanup(r.Close)

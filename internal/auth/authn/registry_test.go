@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-func TestARosterLetsNobodyInBeforeItKnowsHow(t *testing.T) {
+func TestRegistry_beforeApply(t *testing.T) {
 	r := NewRegistry(RegistryOptions{})
 	defer r.Close()
 	if _, err := r.Authenticate(request()); err == nil {
@@ -28,7 +28,7 @@ func TestARosterLetsNobodyInBeforeItKnowsHow(t *testing.T) {
 	}
 }
 
-func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
+func TestRegistry_anonymous(t *testing.T) {
 	s := newSite(t)
 	o := s.options()
 	o.Anonymous = true
@@ -50,7 +50,7 @@ func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
 	}
 }
 
-func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
+func TestRegistry_allowAll(t *testing.T) {
 	s := newSite(t)
 	s.apply(Options{AllowAll: true})
 	for name, r := range map[string]*http.Request{"nothing": request(), "a header": bearing("x"), "two": request("X-API-Key", "a", "Authorization", "b")} {
@@ -65,9 +65,9 @@ func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
 	}
 }
 
-// TestARevokedKeyIsRefusedWithinASecond, and who listens is told of each key that comes or
+// TestKeyFile_revokedKey, and who listens is told of each key that comes or
 // goes while the file is in force, once.
-func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
+func TestKeyFile_revokedKey(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
@@ -97,8 +97,8 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 	}
 }
 
-// TestAFileOfKeysThatOthersMayReadIsFoundOut opens one that was written long ago.
-func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
+// TestKeyFile_openToOthers opens one that was written long ago.
+func TestKeyFile_openToOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: files have no modes")
 	}
@@ -121,7 +121,7 @@ func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
+func TestKeyFile_invalid(t *testing.T) {
 	s := newSite(t)
 	k, revoked, last := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{})
 	s.apply(s.options())
@@ -173,7 +173,7 @@ func (s *site) write(text string) {
 	}
 }
 
-func TestWhatIsWrongIsToldAtOnceAndChangesNothing(t *testing.T) {
+func TestApply_errors(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
@@ -198,7 +198,7 @@ tokens of "https://idp.example.com": the skew is more than a minute`
 	s.want("a key of before", k.Plaintext(), 200)
 }
 
-func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
+func TestApply_retainsProviderKeys(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	s.want("a token", s.token(nil), 200)
@@ -213,7 +213,7 @@ func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
 	s.want("a token that no method takes", s.token(nil), 401)
 }
 
-func TestTheMetadataIsThatOfTheResource(t *testing.T) {
+func TestServeMetadata(t *testing.T) {
 	s := newSite(t)
 	s.apply(s.options())
 	for path, want := range map[string]int{
@@ -244,9 +244,9 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 	}
 }
 
-// TestRefusal_keysOnly checks that a server that takes only API keys says so, and names
+// TestAuthError_keysOnly checks that a server that takes only API keys says so, and names
 // nothing that an OAuth client could begin with.
-func TestRefusal_keysOnly(t *testing.T) {
+func TestAuthError_keysOnly(t *testing.T) {
 	s := newSite(t)
 	key := s.apiKey(apikey.Record{}).Plaintext()
 	other := "x" // a last character that the key does not have
@@ -276,7 +276,7 @@ func TestRefusal_keysOnly(t *testing.T) {
 	}
 }
 
-func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
+func TestReject_reasonOnlyInLog(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})
 	s.apply(s.options())
@@ -298,8 +298,8 @@ func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
 	}
 }
 
-// TestABroaderScopeImpliesNarrowerOnes, which policies see beside it, each once.
-func TestABroaderScopeImpliesNarrowerOnes(t *testing.T) {
+// TestToken_impliedScopes, which policies see beside it, each once.
+func TestToken_impliedScopes(t *testing.T) {
 	s := newSite(t)
 	s.apply(s.options())
 	for scopes, want := range map[string][]string{

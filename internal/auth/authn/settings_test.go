@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// TestEverySettingOfTokensDecides whom a token is about, or that nobody comes in by it.
-func TestEverySettingOfTokensDecides(t *testing.T) {
+// TestTokenOptions whom a token is about, or that nobody comes in by it.
+func TestTokenOptions(t *testing.T) {
 	s := newSite(t)
 	now := s.clock.now().Unix()
 	who := func(id string, scopes, groups []string) identity.Principal {

@@ -48,7 +48,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-func TestATokenOfEverySizeAndDepthIsRefused(t *testing.T) {
+func TestToken_sizes(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
 	for size := 1; size <= 1_000_000; size *= 10 {
@@ -72,14 +72,14 @@ func benchmark(b *testing.B, r *Registry, req *http.Request) {
 	}
 }
 
-func BenchmarkAKey(b *testing.B) {
+func BenchmarkKey(b *testing.B) {
 	s := newSite(b)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
 	benchmark(b, s.roster, bearing(k.Plaintext()))
 }
 
-func BenchmarkAToken(b *testing.B) {
+func BenchmarkToken(b *testing.B) {
 	for _, alg := range []string{"RS256", "ES256", "EdDSA"} {
 		b.Run(alg, func(b *testing.B) {
 			s := newSite(b)
@@ -91,7 +91,7 @@ func BenchmarkAToken(b *testing.B) {
 	}
 }
 
-func TestTheWorkOfAProofIsBounded(t *testing.T) {
+func TestAuthenticate_allocations(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	token := s.token(nil)

@@ -113,7 +113,7 @@ func (f *front) resumed(c tls.Certificate) bool {
 	return false
 }
 
-func TestEveryConnectionShowsItsCertificate(t *testing.T) {
+func TestTLS_noResumption(t *testing.T) {
 	if f := newFront(t, certificates(t)); f.resumed(f.ca.Issue(t, "a")) {
 		t.Error("a session is resumed")
 	}
@@ -128,7 +128,7 @@ func certificates(t *testing.T) *Registry {
 	return r
 }
 
-func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
+func TestTLS_clientCertificates(t *testing.T) {
 	f := newFront(t, certificates(t))
 	for name, row := range map[string]struct {
 		certs []tls.Certificate
@@ -148,7 +148,7 @@ func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
 	}
 }
 
-func TestFilesOfTLSAreReadAgain(t *testing.T) {
+func TestTLS_reload(t *testing.T) {
 	f := newFront(t, certificates(t))
 	_, first := f.get(0)
 	client := f.ca.Issue(t, "a")
@@ -175,8 +175,8 @@ func TestFilesOfTLSAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestCertificatesBeneathTheServersAreReadAgain, though its own is what it was.
-func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
+// TestTLS_reloadsIntermediates, though its own is what it was.
+func TestTLS_reloadsIntermediates(t *testing.T) {
 	f := newFront(t, certificates(t))
 	served := func() int {
 		f.get(0)
@@ -205,9 +205,9 @@ func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestAConnectionDoesNotOutliveItsAuthority, whatever it was when it was made, and goes on
+// TestTLS_removedAuthority, whatever it was when it was made, and goes on
 // where its authority stays.
-func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
+func TestTLS_removedAuthority(t *testing.T) {
 	short, err := os.MkdirTemp("", "m") // the path of a socket is short everywhere
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +277,8 @@ func endsWithAuthority(t *testing.T, f *front) {
 	}
 }
 
-// TestAConnectionDoesNotOutliveTheTimeOfItsAuthority, though its own certificate is good.
-func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
+// TestTLS_expiredAuthority, though its own certificate is good.
+func TestTLS_expiredAuthority(t *testing.T) {
 	a := certtest.New(t)
 	leaf := a.Issue(t, "a").Leaf
 	begun := a.Cert.NotAfter.Add(-time.Minute)
@@ -300,9 +300,9 @@ func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfAConnectionIsKeptForItsPass: a socket may speak TLS, and has both a user
+// TestPeerContext: a socket may speak TLS, and has both a user
 // and a client certificate then.
-func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
+func TestPeerContext(t *testing.T) {
 	type other struct{}
 	user, vouching := peercred.Cred{UID: 7}, &certChain{}
 	ctx := t.Context()
@@ -315,7 +315,7 @@ func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
 	}
 }
 
-func TestNobodyConnectsToAnExpiredServer(t *testing.T) {
+func TestTLS_expiredServer(t *testing.T) {
 	f := newFront(t, certificates(t))
 	f.clock.pass(2 * time.Hour)
 	for range 2 {
@@ -328,14 +328,14 @@ func TestNobodyConnectsToAnExpiredServer(t *testing.T) {
 	}
 }
 
-func TestFilesOfTLSMustBeGoodAtTheStart(t *testing.T) {
+func TestNewTLS_missingFiles(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := NewTLS(TLSOptions{CertFile: folder + "/cert.pem", KeyFile: folder + "/key.pem"}); err == nil || !strings.HasPrefix(err.Error(), "read TLS files: ") {
 		t.Error(err)
 	}
 }
 
-func TestACommonNameIsNoName(t *testing.T) {
+func TestPrincipalOf_commonName(t *testing.T) {
 	leaf := certtest.New(t).Issue(t, "root", "spiffe://fleet/a").Leaf
 	p, err := principalOf(leaf, []certificateMethod{methodFor(t, "root")}, time.Now())
 	if err == nil {

@@ -152,9 +152,9 @@ func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnSt
 	}
 }
 
-// TestAClientThatNeverReadsItsAnswerIsDropped sends a request and reads
+// TestLimitListener_writeTimeout sends a request and reads
 // nothing: the answer has no deadline of its own.
-func TestAClientThatNeverReadsItsAnswerIsDropped(t *testing.T) {
+func TestLimitListener_writeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan time.Duration, 1)
 		began := time.Now()

@@ -64,7 +64,7 @@ func pin(holds []*owner) {
 	}
 }
 
-func TestBudget_oneClientLeavesAsMuchFree(t *testing.T) {
+func TestBudget_oneClient(t *testing.T) {
 	for name, c := range map[string]workqueue.Client{"address": at("10.0.0.1"), "principal": principal("ann")} {
 		b := NewBudget(0)
 		n := len(fill(b, c, 4*mib)) * 4
@@ -74,9 +74,9 @@ func TestBudget_oneClientLeavesAsMuchFree(t *testing.T) {
 	}
 }
 
-// TestBudget_newClientFindsRoom has other clients take all that they get, in holds that
+// TestBudget_newClient has other clients take all that they get, in holds that
 // nothing can cut.
-func TestBudget_newClientFindsRoom(t *testing.T) {
+func TestBudget_newClient(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		clients int
@@ -112,9 +112,9 @@ func TestBudget_newClientFindsRoom(t *testing.T) {
 	}
 }
 
-// TestBudget_cutsTheSlowestOfTheLargest has clients fill the budget with holds that can be
+// TestBudget_revokesSlowestOfLargest has clients fill the budget with holds that can be
 // cut, one of them most of it.
-func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
+func TestBudget_revokesSlowestOfLargest(t *testing.T) {
 	b := NewBudget(0)
 	var all []*owner
 	for i := range 8 {
@@ -156,8 +156,8 @@ func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
 	}
 }
 
-// TestBudget_equalsAreNotCut: a client gets no more than others hold by cutting them.
-func TestBudget_equalsAreNotCut(t *testing.T) {
+// TestBudget_keepsEqualHolders: a client gets no more than others hold by cutting them.
+func TestBudget_keepsEqualHolders(t *testing.T) {
 	b := NewBudget(0)
 	ann := fill(b, principal("ann"), mib)
 	for range 10 {
@@ -174,8 +174,8 @@ func TestBudget_equalsAreNotCut(t *testing.T) {
 	}
 }
 
-// TestBudget_boundsHold has clients take, release and give at random.
-func TestBudget_boundsHold(t *testing.T) {
+// TestBudget_limits has clients take, release and give at random.
+func TestBudget_limits(t *testing.T) {
 	b := NewBudget(16 * mib)
 	random := rand.New(rand.NewPCG(1, 2))
 	var holds []*owner
@@ -210,7 +210,7 @@ func TestBudget_boundsHold(t *testing.T) {
 	}
 }
 
-func TestBudget_aLoneCallAllocatesNothing(t *testing.T) {
+func TestBudget_allocations(t *testing.T) {
 	b := NewBudget(0)
 	h := b.Hold(principal("ann"), nil)
 	if n := testing.AllocsPerRun(100, func() {
@@ -221,7 +221,7 @@ func TestBudget_aLoneCallAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestClients_areAddressesOrNetworks(t *testing.T) {
+func TestClientOf(t *testing.T) {
 	for _, row := range []struct {
 		a, b string
 		same bool
@@ -250,9 +250,9 @@ func TestClients_areAddressesOrNetworks(t *testing.T) {
 	}
 }
 
-// TestBodies_shareOneBudget keeps one body under way while others come: what is over the
+// TestBodies_budget keeps one body under way while others come: what is over the
 // bound gets no room until the first is done.
-func TestBodies_shareOneBudget(t *testing.T) {
+func TestBodies_budget(t *testing.T) {
 	h := newGate(t, Options{Bodies: 16}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrOverBudget) {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -293,9 +293,9 @@ func TestBodies_shareOneBudget(t *testing.T) {
 	}
 }
 
-// TestBudget_returnsMemoryAfterAFlood holds 128 MiB, and looks a while later for what the
+// TestBudget_returnsMemory holds 128 MiB, and looks a while later for what the
 // process keeps of them.
-func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
+func TestBudget_returnsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(0)
 		var holds []*Hold

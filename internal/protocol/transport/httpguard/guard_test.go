@@ -173,7 +173,7 @@ var (
 )
 
 // All combinations of all rows: about two hundred thousand cells.
-func TestEveryCombination(t *testing.T) {
+func TestGuard_combinations(t *testing.T) {
 	g := newGate(t, Options{
 		Hosts:   []string{"mcp.internal", "alias.internal:9000", "plain.internal:443"},
 		Origins: []string{"https://app.example.com:443", "https://DEV.example.com:8443"},
@@ -213,7 +213,7 @@ func TestEveryCombination(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-func TestThePortIsThatOfTheListener(t *testing.T) {
+func TestGuard_port(t *testing.T) {
 	rows := []struct {
 		address string // "" for a Unix socket
 		secure  bool
@@ -256,7 +256,7 @@ func TestThePortIsThatOfTheListener(t *testing.T) {
 	}
 }
 
-func TestARefusalIsTheErrorJSONOfTheRFC(t *testing.T) {
+func TestRejection_errorJSON(t *testing.T) {
 	rows := map[string]struct {
 		request func(r *http.Request)
 		status  int
@@ -301,7 +301,7 @@ func TestARefusalIsTheErrorJSONOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestMalformedSettingsAreAllNamed(t *testing.T) {
+func TestNew_invalidOptions(t *testing.T) {
 	bad := Options{
 		Hosts:   []string{"", "*", "*.internal", "a b", "http://a", "a:", "a:0", "a:99999", "[::1", "a/b", "a."},
 		Origins: []string{"", "*", "null", "app.example.com", "https://", "https://a/", "https://a?", "https://a#", "https://u@a", "https://a b", "https://*.a"},
@@ -315,7 +315,7 @@ func TestMalformedSettingsAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestARequestThatPassesCostsNoMemory(t *testing.T) {
+func TestGuard_allocations(t *testing.T) {
 	g := newGate(t, Options{Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com"}})
 	r := httptest.NewRequest("POST", "/mcp/execute", nil).WithContext(on(t.Context(), "127.0.0.1:8080"))
 	r.Host = "127.0.0.1:8080"
@@ -331,7 +331,7 @@ func TestARequestThatPassesCostsNoMemory(t *testing.T) {
 	}
 }
 
-func BenchmarkGate(b *testing.B) {
+func BenchmarkGuard(b *testing.B) {
 	g := newGate(b, Options{})
 	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	r := httptest.NewRequest("POST", "/mcp/execute", nil).WithContext(on(b.Context(), "127.0.0.1:8080"))
@@ -362,9 +362,9 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// TestAPageToWhichUsersComeBackIsReachedFromOtherSites: whoever serves it has judged the
+// TestGuard_callback: whoever serves it has judged the
 // host, and nothing else is let in by that.
-func TestAPageToWhichUsersComeBackIsReachedFromOtherSites(t *testing.T) {
+func TestGuard_callback(t *testing.T) {
 	g := newGate(t, Options{IsCallback: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
 	for target, want := range map[string]int{"/oauth/crm": passed, "/oauth/other": http.StatusForbidden, "/mcp": http.StatusForbidden} {
 		r := httptest.NewRequestWithContext(on(t.Context(), "127.0.0.1:8080"), http.MethodGet, target, nil)

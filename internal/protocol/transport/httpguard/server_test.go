@@ -64,7 +64,7 @@ func raw(t *testing.T, s *httptest.Server, text string) int {
 	return resp.StatusCode
 }
 
-func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
+func TestGuard_rawRequests(t *testing.T) {
 	const post = "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\n"
 	rows := []struct {
 		name string
@@ -99,9 +99,9 @@ func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadBehindABodyInChunks: what a proxy would take for a part of
+// TestGuard_chunkedBodyWithLength: what a proxy would take for a part of
 // the body, by its Content-Length, must not be a request of its own.
-func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
+func TestGuard_chunkedBodyWithLength(t *testing.T) {
 	s := serve(t, Options{}, ConnLimits{})
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
@@ -120,7 +120,7 @@ func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
 	}
 }
 
-func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+func TestBodies_timeout(t *testing.T) {
 	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusRequestTimeout {
@@ -128,7 +128,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
+func TestBodies_rejectedTimeout(t *testing.T) {
 	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: evil.com\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusForbidden {
@@ -137,7 +137,7 @@ func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
 }
 
 // The deadline of a body must not cut off an answer that takes longer.
-func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
+func TestBodies_slowResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan bool, 1)
 		client, ended := onPipe(t, newGate(t, Options{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,9 +162,9 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 	})
 }
 
-// TestConnections_newOnesGetIn has idle connections fill the caps: a new one gets in, and
+// TestLimitListener_closesLongestIdle has idle connections fill the caps: a new one gets in, and
 // that which has been idle for longest is closed.
-func TestConnections_newOnesGetIn(t *testing.T) {
+func TestLimitListener_closesLongestIdle(t *testing.T) {
 	rows := []struct {
 		name string
 		caps ConnLimits
@@ -192,9 +192,9 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 	}
 }
 
-// TestConnections_largestHolderYields has one address hold most connections, and another
+// TestLimitListener_largestHolder has one address hold most connections, and another
 // a few older ones.
-func TestConnections_largestHolderYields(t *testing.T) {
+func TestLimitListener_largestHolder(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{Total: 64, IdlePerClient: 60}).(*limitListener)
 	var few, many []*limitedConn
 	for range 4 {
@@ -220,9 +220,9 @@ func (exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestConnections_withoutDescriptors has the system refuse a connection: an idle one is
+// TestLimitListener_noDescriptors has the system refuse a connection: an idle one is
 // closed, and none that is in use.
-func TestConnections_withoutDescriptors(t *testing.T) {
+func TestLimitListener_noDescriptors(t *testing.T) {
 	l := LimitListener(exhausted{}, ConnLimits{}).(*limitListener)
 	used, idle := l.admit(from(t, "10.0.0.1:1")), l.admit(from(t, "10.0.0.2:1"))
 	used.startUse(at("10.0.0.1"))
@@ -236,8 +236,8 @@ func TestConnections_withoutDescriptors(t *testing.T) {
 	}
 }
 
-// TestConnections_inUseHaveAShare has one client use all connections that it gets.
-func TestConnections_inUseHaveAShare(t *testing.T) {
+// TestLimitListener_inUse has one client use all connections that it gets.
+func TestLimitListener_inUse(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{}).(*limitListener)
 	var used []*limitedConn
 	for range 2000 {
@@ -272,9 +272,9 @@ func TestConnections_inUseHaveAShare(t *testing.T) {
 	}
 }
 
-// TestConnections_manyAddressesLeaveSomeForPrincipals has 4,000 addresses use two
+// TestLimitListener_principals has 4,000 addresses use two
 // connections each.
-func TestConnections_manyAddressesLeaveSomeForPrincipals(t *testing.T) {
+func TestLimitListener_principals(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{}).(*limitListener)
 	for i := range 4000 {
 		address := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
@@ -314,7 +314,7 @@ func answers(c net.Conn) bool {
 	return resp.StatusCode == passed
 }
 
-func TestConnections_countOnce(t *testing.T) {
+func TestLimitListener_countsOnce(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{Total: 1}).(*limitListener)
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
@@ -350,7 +350,7 @@ type fakeConn struct {
 func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
 func (c fakeConn) Close() error         { return nil }
 
-func TestWhereAnOpenServerMayListen(t *testing.T) {
+func TestCheckListen(t *testing.T) {
 	rows := map[string]bool{
 		"127.0.0.1:8080": true, "127.5.6.7:0": true, "localhost:8080": true, "LOCALHOST:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:80": true,
 		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.168.1.5:8080": false, "10.0.0.1:80": false, "mcp.internal:8080": false,

@@ -22,7 +22,7 @@ func newSocket(t *testing.T) (address, path string) {
 	return "unix:mcpd.sock", "mcpd.sock"
 }
 
-func TestASocketIsForItsUserAlone(t *testing.T) {
+func TestListen_socketMode(t *testing.T) {
 	address, path := newSocket(t)
 	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestASocketIsForItsUserAlone(t *testing.T) {
 	}
 }
 
-func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
+func TestListen_replacesDeadSocket(t *testing.T) {
 	address, path := newSocket(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -66,7 +66,7 @@ func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
 	conn.Close()
 }
 
-func TestNothingElseIsReplacedByASocket(t *testing.T) {
+func TestListen_keepsOtherFiles(t *testing.T) {
 	address, path := newSocket(t)
 	first, err := Listen(address, SocketModeOwner)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestNothingElseIsReplacedByASocket(t *testing.T) {
 	}
 }
 
-func TestPathsThatCannotBeListenedOnAreTold(t *testing.T) {
+func TestListen_invalidPath(t *testing.T) {
 	newSocket(t)
 	for address, want := range map[string]string{
 		"unix:nowhere/mcpd.sock":                 "no such file",
@@ -109,7 +109,7 @@ func TestPathsThatCannotBeListenedOnAreTold(t *testing.T) {
 	}
 }
 
-func TestOnASocketAnyLocalHostIsOurs(t *testing.T) {
+func TestGuard_socketHosts(t *testing.T) {
 	address, path := newSocket(t)
 	l, err := Listen(address, SocketModeOwner)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestTheDoorSaysHowToRefuse(t *testing.T) {
+func TestAuthenticate_rejected(t *testing.T) {
 	door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, &authn.AuthError{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
 	}}
@@ -26,7 +26,7 @@ func TestTheDoorSaysHowToRefuse(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
+func TestCheckAccess_revoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
 		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
@@ -42,9 +42,9 @@ func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
 	})
 }
 
-// TestAStreamEndsWithThePassOfItsClient: what would be told next is not, and no
+// TestResponse_streamAccessRevoked: what would be told next is not, and no
 // comment is.
-func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
+func TestResponse_streamAccessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
 		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
@@ -68,7 +68,7 @@ func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
+func TestFinish_accessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
 		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {

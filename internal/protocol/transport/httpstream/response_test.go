@@ -17,9 +17,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// TestAStreamThatHasEndedIsNotHeld looks for the timer that would hold on to
+// TestFinish_stopsKeepAlive looks for the timer that would hold on to
 // the response, with all that it was made of.
-func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
+func TestFinish_stopsKeepAlive(t *testing.T) {
 	a := NewResponse(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
 	a.Start()
 	a.Finish(mcp.Refuse(mcp.Malformed, "the end"))
@@ -28,8 +28,8 @@ func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestAnswer_withoutRoom has the room taken by another answer.
-func TestAnswer_withoutRoom(t *testing.T) {
+// TestResponse_withoutRoom has the room taken by another answer.
+func TestResponse_withoutRoom(t *testing.T) {
 	room := httpguard.NewBudget(16_000)
 	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
 	answer := func() int {
@@ -72,9 +72,9 @@ func answers() Options {
 	return Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
 }
 
-// TestAConnectionEndsWithALateAnswerThatNobodyReads, and not one day with the
+// TestDetached_closesConnection, and not one day with the
 // handler: it counts until then.
-func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
+func TestDetached_closesConnection(t *testing.T) {
 	ours, theirs := net.Pipe()
 	a := NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
 	a.Detached(httptest.NewRequest(http.MethodPost, "/", nil)).Finish(mcp.Refuse(mcp.Served, "too late"))
@@ -84,9 +84,9 @@ func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
 	theirs.Close()
 }
 
-// TestNoAnswerIsLateWhereTheConnectionStays: the client would wait for the
+// TestDetached_supported: the client would wait for the
 // handler all the same.
-func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
+func TestDetached_supported(t *testing.T) {
 	first, second := httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRequest(http.MethodPost, "/", nil)
 	second.ProtoMajor = 2
 	for name, test := range map[string]struct {
@@ -105,8 +105,8 @@ func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
 	}
 }
 
-// TestALateAnswerGivesBackTheRoomOfItsRequest while the handler goes on.
-func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
+// TestDetached_releasesBody while the handler goes on.
+func TestDetached_releasesBody(t *testing.T) {
 	const room = 1600
 	g, err := httpguard.New(httpguard.Options{Bodies: room})
 	if err != nil {

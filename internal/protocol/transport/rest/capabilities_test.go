@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestAnEmptyListIsAList(t *testing.T) {
+func TestCapabilities_emptyList(t *testing.T) {
 	f := &fake{info: mcp.Info{Name: `a "name"`}, list: func(identity.Caller) mcp.List { return mcp.List{} }}
 	w := f.send("GET", CapabilitiesPath, nil, "")
 	if want := `{"server":"a \"name\"","version":"","tools":[]}`; w.Code != 200 || w.Body.String() != want {
@@ -20,7 +20,7 @@ func TestAnEmptyListIsAList(t *testing.T) {
 	}
 }
 
-func TestConditionalRequests(t *testing.T) {
+func TestCapabilities_conditional(t *testing.T) {
 	f := customers(t)
 	etag := f.send("GET", CapabilitiesPath, nil, "").Header().Get("ETag")
 	rows := []struct {
@@ -47,7 +47,7 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-func TestTheETagFollowsWhatIsAnswered(t *testing.T) {
+func TestCapabilities_etag(t *testing.T) {
 	f := customers(t)
 	seen := map[string]string{}
 	note := func(what string) {
@@ -66,7 +66,7 @@ func TestTheETagFollowsWhatIsAnswered(t *testing.T) {
 	note("another list")
 }
 
-func TestAPrivateListIsNotForCaches(t *testing.T) {
+func TestCapabilities_privateList(t *testing.T) {
 	f := customers(t)
 	list := f.list
 	f.list = func(c identity.Caller) mcp.List {
@@ -79,7 +79,7 @@ func TestAPrivateListIsNotForCaches(t *testing.T) {
 	}
 }
 
-func TestTheListIsThatOfTheCaller(t *testing.T) {
+func TestCapabilities_caller(t *testing.T) {
 	f := customers(t)
 	list := f.list
 	var asked identity.Caller
@@ -90,7 +90,7 @@ func TestTheListIsThatOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestFewPagesAreKept(t *testing.T) {
+func TestPageCache(t *testing.T) {
 	var j pageCache
 	info := mcp.Info{Name: "s"}
 	for i := range 10 * maxPages {
@@ -119,7 +119,7 @@ func manyTools(tb testing.TB, n int) mcp.List {
 	return list
 }
 
-func TestAListCostsTheSameHoweverLongItIs(t *testing.T) {
+func TestCapabilities_allocations(t *testing.T) {
 	cost := func(n int) float64 {
 		list := manyTools(t, n)
 		f := &fake{list: func(identity.Caller) mcp.List { return list }}
@@ -142,7 +142,7 @@ func (d discard) WriteHeader(int)             {}
 
 func (discard) SetWriteDeadline(time.Time) error { return nil }
 
-func BenchmarkCapabilitiesOf1000Tools(b *testing.B) {
+func BenchmarkCapabilities_1000Tools(b *testing.B) {
 	list := manyTools(b, 1000)
 	h := New(&fake{list: func(identity.Caller) mcp.List { return list }}, Options{})
 	r := httptest.NewRequest("GET", CapabilitiesPath, nil)

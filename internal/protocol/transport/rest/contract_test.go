@@ -78,7 +78,7 @@ func prepare(f *fake, name string) {
 
 var update = flag.Bool("update", false, "write the answers into testdata/contract")
 
-func TestTheWireIsAsTheContractSays(t *testing.T) {
+func TestContract(t *testing.T) {
 	files, err := filepath.Glob(contracts + "/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no contracts: %v", err)

@@ -18,7 +18,7 @@ import (
 
 const typical = `{"tool":"get_customer","arguments":{"customer_id":"C-1042","limit":10}}`
 
-func TestTheCostOfACall(t *testing.T) {
+func TestExecute_allocations(t *testing.T) {
 	f := customers(t).answers(`{"customer_id":"C-1042","status":"active"}`)
 	h := New(f, Options{})
 	body := strings.NewReader("")
@@ -112,7 +112,7 @@ func decodeSlowly(raw []byte) (c body, ok bool) {
 	return c, hasTool
 }
 
-func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
+func TestExecute_ask(t *testing.T) {
 	f := customers(t)
 	f.respond = call.Result{Ask: &call.Ask{
 		Requests: []call.AskRequest{{Key: "approval", Method: "elicitation/create", Params: []byte(`{"message":"Sure?"}`)}}, State: "sealed", Wait: time.Minute,
@@ -132,7 +132,7 @@ func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 	}
 }
 
-func TestExecute_takesAnswersWithTheirState(t *testing.T) {
+func TestExecute_resume(t *testing.T) {
 	f := customers(t).answers(`1`)
 	f.send(http.MethodPost, ExecutePath, http.Header{}, `{"tool":"get_customer","can":["form"],"state":"sealed","answers":{"approval":{"action":"accept"}}}`)
 	want := &call.Resume{State: "sealed", Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}}

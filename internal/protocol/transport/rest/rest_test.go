@@ -25,7 +25,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-func TestWhatTheBackendIsAsked(t *testing.T) {
+func TestExecute_request(t *testing.T) {
 	anonymous := identity.Agent{AgentID: "anonymous", RequestID: "req-1"}
 	rows := []struct {
 		name   string
@@ -66,7 +66,7 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAskForNothing(t *testing.T) {
+func TestExecute_invalidBody(t *testing.T) {
 	rows := []struct {
 		body   string
 		status int
@@ -108,7 +108,7 @@ func TestBodiesThatAskForNothing(t *testing.T) {
 
 // Nesting and repetition of every size end in an answer, and soon: the gate is
 // linear, and so is what comes after it.
-func TestBodiesOfEverySize(t *testing.T) {
+func TestExecute_bodySizes(t *testing.T) {
 	for n := 10; n <= 1_000_000; n *= 10 {
 		for _, body := range []string{
 			strings.Repeat("[", n),
@@ -129,7 +129,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 	}
 }
 
-func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
+func TestRequestID(t *testing.T) {
 	f := customers(t).answers("1")
 	for _, r := range []struct{ method, path, body, want string }{
 		{"GET", CapabilitiesPath, "", "req-1"},
@@ -163,7 +163,7 @@ func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
 	}
 }
 
-func TestErrorsAndTheirStatus(t *testing.T) {
+func TestWriteError_status(t *testing.T) {
 	rows := []struct {
 		err    call.Error
 		status int
@@ -194,7 +194,7 @@ func TestErrorsAndTheirStatus(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
+func TestUnauthenticated_bodyNotRead(t *testing.T) {
 	f := customers(t).answers("1")
 	h := New(f, Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, errors.New("the key of canary has expired")
@@ -220,7 +220,7 @@ func (s slowly) Read(b []byte) (int, error) {
 	return s.Reader.Read(b)
 }
 
-func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
+func TestExecute_accessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := customers(t).answers("1")
 		asked := 0
@@ -240,7 +240,7 @@ func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
 	})
 }
 
-func TestTheDoorSaysHowToRefuse(t *testing.T) {
+func TestUnauthenticated_response(t *testing.T) {
 	h := New(customers(t), Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, &authn.AuthError{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
 	}}})
@@ -252,7 +252,7 @@ func TestTheDoorSaysHowToRefuse(t *testing.T) {
 	}
 }
 
-func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
+func TestExecute_principalAndSource(t *testing.T) {
 	f := customers(t).answers("1")
 	p, s := identity.Principal{ID: "ci", Kind: "key"}, identity.Source{IP: "::1", Listener: "127.0.0.1:8080"}
 	h := New(f, Options{Middleware: authn.Middleware{
@@ -267,7 +267,7 @@ func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
 	}
 }
 
-func TestBodiesThatDoNotArrive(t *testing.T) {
+func TestExecute_incompleteBody(t *testing.T) {
 	rows := []struct {
 		err    error
 		status int
@@ -289,7 +289,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-func TestACallEndsWhenItsClientIsGone(t *testing.T) {
+func TestExecute_clientDisconnects(t *testing.T) {
 	ended := make(chan error, 1)
 	b := blocking{customers(t), ended}
 	s := httptest.NewServer(New(b, Options{}))
@@ -329,7 +329,7 @@ type timeout struct{}
 func (timeout) Error() string        { return "i/o timeout" }
 func (timeout) Is(target error) bool { return target.Error() == "i/o timeout" }
 
-func TestLimitsAreOptions(t *testing.T) {
+func TestOptions_limits(t *testing.T) {
 	h := New(customers(t).answers("1"), Options{Limits: jsonguard.Limits{Bytes: 20}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a"}           `))
 	r.Header.Set("Content-Type", "application/json")

@@ -87,7 +87,7 @@ func (r records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-func TestAMessageIsTakenThoughItsClientDoesNotReadYet(t *testing.T) {
+func TestMessage_unreadStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := onPipes(t, mcptest.Tools()[0], slog.DiscardHandler)
 		_, stream := network.ask(t, "GET", "/sse", "")
@@ -109,7 +109,7 @@ func TestAMessageIsTakenThoughItsClientDoesNotReadYet(t *testing.T) {
 	})
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestStream_slowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, log := make(chan error, 1), make(records, 10)
 		tool := mcptest.Tools()[0]
@@ -150,9 +150,9 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	})
 }
 
-// TestAnswers_withoutRoom has a client ask for a result that there is no room for: its
+// TestStream_withoutRoom has a client ask for a result that there is no room for: its
 // stream brings an error with the id of its request, and goes on.
-func TestAnswers_withoutRoom(t *testing.T) {
+func TestStream_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
 	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)

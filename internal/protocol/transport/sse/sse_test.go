@@ -45,7 +45,7 @@ func newSite(t *testing.T, o sse.Options, tools ...mcptest.Tool) (*httptest.Serv
 	return web, s
 }
 
-func TestRequestsAreJudged(t *testing.T) {
+func TestRequests(t *testing.T) {
 	web, _ := newSite(t, sse.Options{})
 	l := open(t, web)
 	for _, test := range []struct {
@@ -91,7 +91,7 @@ func TestRequestsAreJudged(t *testing.T) {
 	}
 }
 
-func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
+func TestStream_endpoint(t *testing.T) {
 	s := mcp.New(mcptest.New(), mcp.Options{})
 	streams, _ := sse.New(s, sse.Options{})
 	mux := http.NewServeMux()
@@ -128,7 +128,7 @@ func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
 	}
 }
 
-func TestASessionBelongsToItsPrincipal(t *testing.T) {
+func TestMessage_principal(t *testing.T) {
 	web, _ := newSite(t, sse.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
@@ -157,9 +157,9 @@ func TestASessionBelongsToItsPrincipal(t *testing.T) {
 	}
 }
 
-// TestAMessageIsOfWhoSendsIt: two credentials of one principal share a stream, and
+// TestMessage_senderScopes: two credentials of one principal share a stream, and
 // neither does what only the other may.
-func TestAMessageIsOfWhoSendsIt(t *testing.T) {
+func TestMessage_senderScopes(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
@@ -180,7 +180,7 @@ func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 	}
 }
 
-func TestASessionEndsWithItsStream(t *testing.T) {
+func TestStream_endsSession(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
@@ -207,7 +207,7 @@ func TestASessionEndsWithItsStream(t *testing.T) {
 	}
 }
 
-func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
+func TestDrain(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
@@ -245,9 +245,9 @@ func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 	}
 }
 
-// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service, beside
+// TestMessage_budget keeps a message in service, beside
 // which another finds no room until it has been served.
-func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+func TestMessage_budget(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
@@ -277,7 +277,7 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	}
 }
 
-func TestASilentStreamIsKeptAlive(t *testing.T) {
+func TestStream_keepAlive(t *testing.T) {
 	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}})
 	stream := do(t, web, "GET", "/sse", "")
 	lines := bufio.NewScanner(stream.Body)
@@ -292,9 +292,9 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	stream.Body.Close()
 }
 
-// TestTheOfficialClientIsServed connects the client of the go-sdk, in every
+// TestGoSDK connects the client of the go-sdk, in every
 // revision that has a handshake.
-func TestTheOfficialClientIsServed(t *testing.T) {
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)

@@ -69,9 +69,9 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestTheOfficialClientIsServed connects the client of the go-sdk over a pair
+// TestGoSDK connects the client of the go-sdk over a pair
 // of pipes, in every revision that it speaks.
-func TestTheOfficialClientIsServed(t *testing.T) {
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)

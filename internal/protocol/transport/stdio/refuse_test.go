@@ -55,7 +55,7 @@ func TestRefuse_hostileText(t *testing.T) {
 	}
 }
 
-func TestRefuse_waitsForABoundedTime(t *testing.T) {
+func TestRefuse_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, other := io.Pipe()
 		defer other.Close()

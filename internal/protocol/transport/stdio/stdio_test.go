@@ -44,7 +44,7 @@ func newServer(t *testing.T, tools ...mcptest.Tool) *mcp.Server {
 
 func peer() mcp.Peer { return mcp.Peer{Principal: identity.Anonymous()} }
 
-func TestLinesAreMessages(t *testing.T) {
+func TestServe_lines(t *testing.T) {
 	limit := 4 << 20
 	for _, test := range []struct{ name, in, want string }{
 		{"one", ping, pong},
@@ -80,7 +80,7 @@ func TestLinesAreMessages(t *testing.T) {
 	}
 }
 
-func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
+func TestServe_inputEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		tool := mcptest.Tools()[0]
@@ -107,9 +107,9 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 	})
 }
 
-// TestCallsDoNotOutliveTheInputForEver, nor the client's goodbye: whoever called
+// TestServe_gracePeriod, nor the client's goodbye: whoever called
 // is gone, and a call may run for a day.
-func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
+func TestServe_gracePeriod(t *testing.T) {
 	for name, leave := range map[string]func(client io.WriteCloser){
 		"the input ends":        func(client io.WriteCloser) { client.Close() },
 		"the client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
@@ -136,7 +136,7 @@ func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
+func TestServe_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, client := io.Pipe()
 		var out bytes.Buffer
@@ -156,7 +156,7 @@ func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 	})
 }
 
-func TestDrainAndShutdownEndTheServing(t *testing.T) {
+func TestServe_drainAndShutdown(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, s *mcp.Server, client io.Writer)
@@ -199,7 +199,7 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error)  { return 0, b.err }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-func TestFailuresOfTheStreamsAreTold(t *testing.T) {
+func TestServe_streamErrors(t *testing.T) {
 	failure := errors.New("the disk is on fire")
 	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, grace); !errors.Is(err, failure) {
 		t.Errorf("a failure to read was told as %v", err)
@@ -211,7 +211,7 @@ func TestFailuresOfTheStreamsAreTold(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotReadIsLeftInTheEnd(t *testing.T) {
+func TestServe_stalledClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, client := io.Pipe()
 		clientIn, out := io.Pipe()

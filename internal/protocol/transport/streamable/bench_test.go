@@ -31,7 +31,7 @@ func (instant) Call(context.Context, call.Request) (call.Result, *mcp.Task) {
 const benchCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-func BenchmarkCallOverHTTP(b *testing.B) {
+func BenchmarkCall(b *testing.B) {
 	s := mcp.New(instant{}, mcp.Options{})
 	defer func() { _ = s.Drain(b.Context()) }()
 	benchmark(b, streamable.New(s, streamable.Options{}))

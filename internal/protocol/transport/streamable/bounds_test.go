@@ -20,9 +20,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestAnswers_withoutRoom has clients ask for a result that there is no room for, alone and
+// TestResponse_withoutRoom has clients ask for a result that there is no room for, alone and
 // behind an event.
-func TestAnswers_withoutRoom(t *testing.T) {
+func TestResponse_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		if r.Emit != nil {
@@ -43,9 +43,9 @@ func TestAnswers_withoutRoom(t *testing.T) {
 	}
 }
 
-// TestACallThatOutlivesItsConnectionKeepsItsRoom has a client leave a call that
+// TestCall_keepsBodyBudget has a client leave a call that
 // goes on without it.
-func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
+func TestCall_keepsBodyBudget(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -74,10 +74,10 @@ func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// TestStreamsOfASessionKeepTheirMessagesApart: the stream of the session
+// TestSession_separateStreams: the stream of the session
 // carries no answer and nothing that belongs to a call, a stream that is resumed
 // replays its own events alone, and no two events have one id.
-func TestStreamsOfASessionKeepTheirMessagesApart(t *testing.T) {
+func TestSession_separateStreams(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")

@@ -28,7 +28,7 @@ func (e *eventStore) has(s *stream) bool {
 	return found == s
 }
 
-func TestTheOldestStreamsOfASessionMakeRoom(t *testing.T) {
+func TestEventStore_evictsOldest(t *testing.T) {
 	e := newEventStore(time.Hour)
 	var all []*stream
 	for i := range 6 {
@@ -57,7 +57,7 @@ func TestTheOldestStreamsOfASessionMakeRoom(t *testing.T) {
 	}
 }
 
-func TestAllStreamsTogetherAreBounded(t *testing.T) {
+func TestEventStore_maxStoredBytes(t *testing.T) {
 	e := newEventStore(time.Hour)
 	for i := range 100 {
 		s := newTestStream(e, "p"+string(rune('0'+i)), string(rune('0'+i)))
@@ -68,9 +68,9 @@ func TestAllStreamsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// TestEvents_carriedStreamsAreBounded has connections carry streams that stay open: what
+// TestEventStore_attachedStreams has connections carry streams that stay open: what
 // they have carried is kept within the bounds of all streams and of a session.
-func TestEvents_carriedStreamsAreBounded(t *testing.T) {
+func TestEventStore_attachedStreams(t *testing.T) {
 	for _, sessions := range []int{1, 100} {
 		e := newEventStore(time.Hour)
 		var last *stream
@@ -102,7 +102,7 @@ func TestEvents_carriedStreamsAreBounded(t *testing.T) {
 	}
 }
 
-func TestStreamsAreForgottenWhenTheyAreOld(t *testing.T) {
+func TestEventStore_retention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEventStore(time.Minute)
 		old, carried := newTestStream(e, "pa", "one"), newTestStream(e, "pb", "one")
@@ -124,7 +124,7 @@ func TestStreamsAreForgottenWhenTheyAreOld(t *testing.T) {
 	})
 }
 
-func TestAStreamForgetsItsOldestEvents(t *testing.T) {
+func TestStream_dropsOldestEvents(t *testing.T) {
 	s := newTestStream(newEventStore(time.Hour), "pa", "one")
 	for range 20 {
 		s.add(frame(100 << 10))
@@ -138,7 +138,7 @@ func TestAStreamForgetsItsOldestEvents(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
+func TestStream_sendBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestStream(newEventStore(time.Hour), "pa", "one")
 		c := newTestCarrier()
@@ -168,7 +168,7 @@ func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
 	})
 }
 
-func TestALongAnswerDoesNotDriveOutWhatIsStillToBeCarried(t *testing.T) {
+func TestStream_keepsUnsentEvents(t *testing.T) {
 	s := newTestStream(newEventStore(time.Hour), "pa", "one")
 	c := newTestCarrier()
 	s.attach(c, 0)

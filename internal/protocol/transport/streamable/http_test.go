@@ -106,7 +106,7 @@ func callText(tool string) (text string, header []string) {
 	return text, []string{jsonType, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
 }
 
-func TestSessionsBelongToTheirPrincipal(t *testing.T) {
+func TestSession_principal(t *testing.T) {
 	s := newSite(t, streamable.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
@@ -132,7 +132,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	}
 }
 
-func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
+func TestPost_jsonOnly(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, append(header, "Accept: application/json")...)
@@ -144,7 +144,7 @@ func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
 	}
 }
 
-func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
+func TestPost_streamHeaders(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, header...)
@@ -182,7 +182,7 @@ func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 	return tool, running, ended
 }
 
-func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
+func TestPost_clientDisconnects(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	text, header := callText("hello")
@@ -195,7 +195,7 @@ func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
+func TestPost_cancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
 	for _, test := range []struct {
 		name   string
@@ -229,7 +229,7 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 	}
 }
 
-func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
+func TestPost_duplicateID(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -247,7 +247,7 @@ func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWithItsSession(t *testing.T) {
+func TestGet_sessionEnds(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
@@ -257,7 +257,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	}
 }
 
-func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
+func TestGet_missedChanges(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
@@ -270,7 +270,7 @@ func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
 	}
 }
 
-func TestASilentStreamIsKeptAlive(t *testing.T) {
+func TestGet_keepAlive(t *testing.T) {
 	tool, running, _ := waiting()
 	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}}, tool)
 	text, header := callText("hello")
@@ -288,7 +288,7 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	response.Body.Close()
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestGet_slowClient(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
@@ -310,9 +310,9 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	}
 }
 
-// TestWhoMayTryAgainIsToldWhenInTheHeadToo: whatever stands between a client and the
+// TestPost_retryAfter: whatever stands between a client and the
 // server knows that header alone.
-func TestWhoMayTryAgainIsToldWhenInTheHeadToo(t *testing.T) {
+func TestPost_retryAfter(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	for how, want := range map[string]string{"limit": "2", "tool": ""} {
@@ -331,9 +331,9 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestThereIsAnEndToTheStreamsOfASession opens as many as there may be: one more
+// TestGet_maxStreams opens as many as there may be: one more
 // is refused, and costs the others nothing.
-func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
+func TestGet_maxStreams(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	var last *http.Response
@@ -360,7 +360,7 @@ func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
 	}
 }
 
-func TestDrainEndsStreamsCleanly(t *testing.T) {
+func TestDrain(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	id := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
+func TestRequests(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	for _, test := range []struct {
 		name, method, body string
@@ -76,7 +76,7 @@ func TestRequestsThatAreNoMessageAreRefused(t *testing.T) {
 	}
 }
 
-func TestABodyForWhichThereIsNoRoomMayComeAgain(t *testing.T) {
+func TestPost_overBudget(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	r := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(httpguard.ErrOverBudget))
 	r.Header.Set("Content-Type", "application/json")
@@ -87,7 +87,7 @@ func TestABodyForWhichThereIsNoRoomMayComeAgain(t *testing.T) {
 	}
 }
 
-func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
+func TestPost_chunkedBody(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.web.URL, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2000))))
 	if err != nil {
@@ -104,7 +104,7 @@ func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
 	}
 }
 
-func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
+func TestPost_bodyTimeout(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	door, err := httpguard.New(httpguard.Options{BodyTimeout: 10 * time.Millisecond})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestWhatNamesAnUnknownRevisionIsRefused(t *testing.T) {
+func TestRequests_unknownRevision(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-03-26")
 	const events = "Accept: text/event-stream, application/json"
@@ -155,7 +155,7 @@ func TestWhatNamesAnUnknownRevisionIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestIsAcceptedWithoutABody(t *testing.T) {
+func TestPost_notifications(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-03-26")
 	for _, test := range []struct {

@@ -85,7 +85,7 @@ func halting() (tool mcptest.Tool, goOn chan struct{}) {
 	return tool, goOn
 }
 
-func TestAStreamIsResumedAfterItsConnectionWasLost(t *testing.T) {
+func TestResume(t *testing.T) {
 	for _, version := range []string{"2025-03-26", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			tool, goOn := halting()
@@ -117,7 +117,7 @@ func TestAStreamIsResumedAfterItsConnectionWasLost(t *testing.T) {
 	}
 }
 
-func TestACallEndsWhenNobodyComesBackForIt(t *testing.T) {
+func TestResume_timeout(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{ResumeTimeout: time.Millisecond}, tool)
 	session := s.begin("2025-11-25")
@@ -131,7 +131,7 @@ func TestACallEndsWhenNobodyComesBackForIt(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithAConnectionThatCannotBeResumed(t *testing.T) {
+func TestResume_unsupported(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -169,7 +169,7 @@ func closing() (tool mcptest.Tool, goOn chan struct{}) {
 	return tool, goOn
 }
 
-func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
+func TestCloseStream(t *testing.T) {
 	tool, goOn := closing()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -191,7 +191,7 @@ func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
 	}
 }
 
-func TestAToolCannotCloseAStreamThatNobodyWouldResume(t *testing.T) {
+func TestCloseStream_unsupported(t *testing.T) {
 	text, header := callText("hello")
 	for _, test := range []struct {
 		name, text string
@@ -211,7 +211,7 @@ func TestAToolCannotCloseAStreamThatNobodyWouldResume(t *testing.T) {
 	}
 }
 
-func TestEventsAreOfOneSession(t *testing.T) {
+func TestResume_otherSession(t *testing.T) {
 	tool, goOn := halting()
 	close(goOn)
 	s := newSite(t, streamable.Options{}, tool)
@@ -240,7 +240,7 @@ func TestEventsAreOfOneSession(t *testing.T) {
 	}
 }
 
-func TestTheStreamOfASessionIsResumed(t *testing.T) {
+func TestResume_sessionStream(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
@@ -272,7 +272,7 @@ func TestTheStreamOfASessionIsResumed(t *testing.T) {
 	}
 }
 
-func TestACallOnASessionMayBringALongAnswer(t *testing.T) {
+func TestResume_longResponse(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		for i := range 100 {

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestTheOfficialClientIsAsked has the client of the go-sdk answer what tools,
+// TestGoSDK_ask has the client of the go-sdk answer what tools,
 // resources and prompts ask, in every revision that it speaks.
-func TestTheOfficialClientIsAsked(t *testing.T) {
+func TestGoSDK_ask(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
 		t.Run(version, func(t *testing.T) {
 			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
@@ -120,9 +120,9 @@ func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan 
 	}
 }
 
-// TestTheOfficialClientComesBack has a tool close the connection that its
+// TestGoSDK_resume has a tool close the connection that its
 // client waits on.
-func TestTheOfficialClientComesBack(t *testing.T) {
+func TestGoSDK_resume(t *testing.T) {
 	tool, goOn := closing()
 	close(goOn)
 	s := newSite(t, streamable.Options{RetryDelay: time.Millisecond}, tool)

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestTheOfficialClientIsServed takes the client of the go-sdk on a tour, in
+// TestGoSDK takes the client of the go-sdk on a tour, in
 // every revision that it speaks.
-func TestTheOfficialClientIsServed(t *testing.T) {
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			s := newSite(t, streamable.Options{})

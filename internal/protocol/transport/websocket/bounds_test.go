@@ -65,7 +65,7 @@ func dialPipe(t *testing.T, dial func() net.Conn) *client.Conn {
 	return socket
 }
 
-func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
+func TestPing_noPong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(records, 10)
 		dial, served := onPipes(t, websocket.Options{Logger: slog.New(log)})
@@ -86,7 +86,7 @@ func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
 	})
 }
 
-func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
+func TestPing_pong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial, served := onPipes(t, websocket.Options{})
 		socket := dialPipe(t, dial)
@@ -107,9 +107,9 @@ func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
 	})
 }
 
-// TestAnswers_withoutRoom has a client ask for a result that there is no room for: it gets
+// TestSend_withoutRoom has a client ask for a result that there is no room for: it gets
 // an error with the id of its request, and goes on.
-func TestAnswers_withoutRoom(t *testing.T) {
+func TestSend_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
 	web, _ := newSite(t, websocket.Options{Unread: httpguard.NewBudget(100_000)}, tool)

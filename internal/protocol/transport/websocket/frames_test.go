@@ -90,7 +90,7 @@ func closed(t *testing.T, r *bufio.Reader) (code int, reason string) {
 	return int(binary.BigEndian.Uint16([]byte(payload))), payload[2:]
 }
 
-func TestBadFramesEndTheConnectionWithTheRightCode(t *testing.T) {
+func TestFrames_invalid(t *testing.T) {
 	for _, test := range []struct {
 		name, bytes string
 		want        int
@@ -121,7 +121,7 @@ func TestBadFramesEndTheConnectionWithTheRightCode(t *testing.T) {
 	}
 }
 
-func TestAMessageMayComeInPieces(t *testing.T) {
+func TestFrames_fragmented(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{})
 	conn, r, _ := raw(t, web, "")
 	request := `{"jsonrpc":"2.0","id":"ü","method":"ping"}`
@@ -135,7 +135,7 @@ func TestAMessageMayComeInPieces(t *testing.T) {
 	}
 }
 
-func TestNothingIsCompressed(t *testing.T) {
+func TestHandshake_noCompression(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{})
 	_, _, response := raw(t, web, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
 	if got := response.Header.Get("Sec-WebSocket-Extensions"); got != "" {
@@ -143,9 +143,9 @@ func TestNothingIsCompressed(t *testing.T) {
 	}
 }
 
-// TestHalfAMessageIsNotKeptAliveByPongs leaves a message open and shows that it
+// TestRead_timeout leaves a message open and shows that it
 // is alive all the while.
-func TestHalfAMessageIsNotKeptAliveByPongs(t *testing.T) {
+func TestRead_timeout(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{ReadTimeout: 20 * time.Millisecond})
 	conn, r, _ := raw(t, web, "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -164,9 +164,9 @@ func TestHalfAMessageIsNotKeptAliveByPongs(t *testing.T) {
 	<-chatted
 }
 
-// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service on one
+// TestRead_budget keeps a message in service on one
 // connection, so that another finds no room until it has been served.
-func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+func TestRead_budget(t *testing.T) {
 	running, finish := make(chan struct{}, 2), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {

@@ -35,7 +35,7 @@ func newSite(t *testing.T, o websocket.Options, tools ...mcptest.Tool) (*httptes
 	return web, s
 }
 
-func TestHandshakesAreJudged(t *testing.T) {
+func TestHandshake(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		if r.Header.Get("X-User") == "nobody" {
 			return identity.Principal{}, errors.New("nobody")
@@ -102,7 +102,7 @@ func farewell(t *testing.T, socket *client.Conn) int {
 	}
 }
 
-func TestConnectionsEndWithACode(t *testing.T) {
+func TestClose_codes(t *testing.T) {
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	for _, test := range []struct {
 		name string
@@ -136,7 +136,7 @@ func TestConnectionsEndWithACode(t *testing.T) {
 	}
 }
 
-func TestADrainedServerTakesNoConnections(t *testing.T) {
+func TestHandshake_draining(t *testing.T) {
 	web, s := newSite(t, websocket.Options{})
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestADrainedServerTakesNoConnections(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithItsConnection(t *testing.T) {
+func TestCall_connectionEnds(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
@@ -167,7 +167,7 @@ func TestACallEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestSend_slowClient(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
