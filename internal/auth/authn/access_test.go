@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// turnstile lets in who is there at the moment, and counts who asks.
+// turnstile authenticates every request as who, and records the requests.
 type turnstile struct {
 	who   identity.Principal
 	err   error
@@ -37,11 +37,11 @@ func keyHolder() identity.Principal {
 
 func TestAccess_check(t *testing.T) {
 	for name, change := range map[string]func(*turnstile){
-		"revoked":         func(s *turnstile) { s.err = errors.New("revoked") },
-		"another":         func(s *turnstile) { s.who.ID = "cd" },
-		"fewer rights":    func(s *turnstile) { s.who.Scopes = nil },
-		"bound now":       func(s *turnstile) { s.who.Agent = "bot" },
-		"anonymous by it": func(s *turnstile) { s.who = identity.Anonymous() },
+		"revoked":       func(s *turnstile) { s.err = errors.New("revoked") },
+		"another":       func(s *turnstile) { s.who.ID = "cd" },
+		"fewer rights":  func(s *turnstile) { s.who.Scopes = nil },
+		"bound now":     func(s *turnstile) { s.who.Agent = "bot" },
+		"now anonymous": func(s *turnstile) { s.who = identity.Anonymous() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,28 +49,28 @@ func TestAccess_check(t *testing.T) {
 				pass := entered(t, s)
 				time.Sleep(recheckInterval)
 				if err := pass.Check(); err != nil {
-					t.Fatalf("nothing has changed: %v", err)
+					t.Fatalf("without a change: %v", err)
 				}
 				change(s)
 				if err := pass.Check(); err != nil || len(s.asked) != 2 {
-					t.Errorf("it was looked at %d times, want 2: %v", len(s.asked), err)
+					t.Errorf("authenticated %d times, want 2: %v", len(s.asked), err)
 				}
 				time.Sleep(recheckInterval)
 				for range 2 {
 					if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
-						t.Errorf("it holds: %v", err)
+						t.Errorf("access was not revoked: %v", err)
 					}
 				}
 				if len(s.asked) != 3 {
-					t.Errorf("it was looked at %d times, want 3", len(s.asked))
+					t.Errorf("authenticated %d times, want 3", len(s.asked))
 				}
 			})
 		})
 	}
 }
 
-// TestAccess_keepsCredentialOnly of a request: not even the credential stays
-// where others see it.
+// TestAccess_keepsCredentialOnly: an Access keeps only the credentials of the
+// request, and the request loses them.
 func TestAccess_keepsCredentialOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &turnstile{who: keyHolder()}
@@ -81,10 +81,10 @@ func TestAccess_keepsCredentialOnly(t *testing.T) {
 		}
 		first, again := s.asked[0], s.asked[1]
 		if got := again.Header; len(got) != 1 || got.Get("Authorization") != "Bearer x" {
-			t.Errorf("it is judged by %v", got)
+			t.Errorf("authenticated by %v", got)
 		}
 		if first.Header.Get("Authorization") != "" {
-			t.Error("the credential is left in the request")
+			t.Error("the request still has the credential")
 		}
 	})
 }
@@ -95,12 +95,12 @@ func TestAccess_anonymous(t *testing.T) {
 		pass := entered(t, s)
 		time.Sleep(recheckInterval)
 		if err := pass.Check(); err != nil {
-			t.Errorf("nothing has changed: %v", err)
+			t.Errorf("without a change: %v", err)
 		}
 		s.err = errNoCredential
 		time.Sleep(recheckInterval)
 		if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
-			t.Errorf("it holds once a credential is needed: %v", err)
+			t.Errorf("access was not revoked when a credential was required: %v", err)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestAccess_anonymous(t *testing.T) {
 func TestAccess_noAuthenticator(t *testing.T) {
 	_, _, pass, err := Middleware{}.Authenticate(request())
 	if pass != nil || err != nil || pass.Check() != nil {
-		t.Errorf("the pass is %v, %v", pass, err)
+		t.Errorf("access = %v, %v", pass, err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAccess_panic(t *testing.T) {
 		}
 		time.Sleep(recheckInterval)
 		if err := pass.Check(); !errors.Is(err, ErrAccessRevoked) {
-			t.Errorf("it holds: %v", err)
+			t.Errorf("access was not revoked: %v", err)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func TestAnonymous(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `{"id":"anonymous","kind":"anonymous","scopes":[],"groups":[],"claims":{}}`; string(text) != want {
-		t.Errorf("the principal is %s, want %s", text, want)
+		t.Errorf("principal = %s, want %s", text, want)
 	}
 }
 
@@ -48,6 +48,6 @@ func TestLocalPrincipal(t *testing.T) {
 func TestLocalPrincipal_ownClaims(t *testing.T) {
 	LocalPrincipal("1000", "ada").Claims["admin"] = true
 	if _, shared := LocalPrincipal("1000", "ada").Claims["admin"]; shared {
-		t.Error("a claim of one principal is seen in another")
+		t.Error("two principals share their claims")
 	}
 }

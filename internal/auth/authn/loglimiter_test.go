@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn"
 )
 
-// TestLogLimiter, and nothing is missing in the count.
+// TestLogLimiter also checks the count of suppressed messages.
 func TestLogLimiter(t *testing.T) {
 	var s authn.LogLimiter
 	now := time.Unix(1_000_000, 0)
@@ -26,21 +26,21 @@ func TestLogLimiter(t *testing.T) {
 	}
 	flood(1000)
 	if told != 20 || withheld != 0 {
-		t.Errorf("%d of 1,000 were told, and %d withheld before them; want 20 and 0", told, withheld)
+		t.Errorf("%d of 1,000 allowed, %d suppressed before them; want 20 and 0", told, withheld)
 	}
 	now = now.Add(time.Second)
 	flood(1)
 	if told != 21 || withheld != 980 {
-		t.Errorf("in the next second %d were told in all, and %d withheld; want 21 and 980", told, withheld)
+		t.Errorf("in the next second %d allowed in total, %d suppressed; want 21 and 980", told, withheld)
 	}
-	now = now.Add(-time.Hour) // a clock that is set back
+	now = now.Add(-time.Hour) // the clock is set back
 	flood(1)
 	if told != 22 || withheld != 980 {
-		t.Errorf("when the clock is set back %d were told, and %d withheld; want 22 and 980", told, withheld)
+		t.Errorf("after setting the clock back %d allowed, %d suppressed; want 22 and 980", told, withheld)
 	}
 }
 
-// TestMiddleware_logLimiter, also those of doors that are copies of one.
+// TestMiddleware_logLimiter: copies of a Middleware share the limit.
 func TestMiddleware_logLimiter(t *testing.T) {
 	var log strings.Builder
 	door := authn.Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogLimiter: new(authn.LogLimiter)}
@@ -49,8 +49,8 @@ func TestMiddleware_logLimiter(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 		same.Reject(http.Header{}, r, http.ErrNoCookie)
 	}
-	// The second in which they began may have ended meanwhile.
+	// The first second may have ended meanwhile.
 	if lines := strings.Count(log.String(), "reject request"); lines < 20 || lines == 200 {
-		t.Errorf("of 200 refusals %d are logged, want 20 of each second", lines)
+		t.Errorf("%d of 200 rejections logged, want 20 per second", lines)
 	}
 }

@@ -25,11 +25,11 @@ func FuzzCredential(f *testing.F) {
 		c, err := credentialOf(h)
 		switch {
 		case err == nil && (c.kind == noCredential) != (len(h) == 0):
-			t.Error("a header is no credential")
+			t.Error("a valid header was rejected")
 		case err == nil && !strings.HasSuffix(authorization+key, c.text), len(c.text) > maxCredential:
-			t.Error("the credential is not what was sent")
+			t.Error("the credential differs from the header")
 		case len(h) == 2 && err == nil:
-			t.Error("two headers are one credential")
+			t.Error("two headers were accepted")
 		}
 	})
 }
@@ -55,8 +55,8 @@ func TestToken_sizes(t *testing.T) {
 		for _, claims := range []string{
 			strings.Repeat("[", size), strings.Repeat(`{"a":`, size), `{"aud":[` + strings.Repeat(`"a",`, size) + `"a"]}`, strings.Repeat("1", size),
 		} {
-			s.want("a claim", idptest.SignText(s.key, `{"alg":"RS256"}`, claims), 401)
-			s.want("a header", idptest.SignText(s.key, claims, `{}`), 401)
+			s.want("claims", idptest.SignText(s.key, `{"alg":"RS256"}`, claims), 401)
+			s.want("header", idptest.SignText(s.key, claims, `{}`), 401)
 		}
 		s.want("dots", strings.Repeat(".", size), 401)
 		s.want("letters", strings.Repeat("a", size), 401)
@@ -101,13 +101,13 @@ func TestAuthenticate_allocations(t *testing.T) {
 		name string
 		r    *http.Request
 		most float64
-	}{{"a key", bearing(k.Plaintext()), 0}, {"a token", bearing(token), 250}} {
+	}{{"key", bearing(k.Plaintext()), 0}, {"token", bearing(token), 250}} {
 		if n := testing.AllocsPerRun(100, func() {
 			if _, err := s.roster.Authenticate(row.r); err != nil {
 				t.Fatal(err)
 			}
 		}); n > row.most {
-			t.Errorf("%s: %v allocations, want %v at most", row.name, n, row.most)
+			t.Errorf("%s: %v allocations, want at most %v", row.name, n, row.most)
 		}
 	}
 }

@@ -21,17 +21,17 @@ import (
 
 const mib = 1 << 20
 
-// at returns the client at an address.
+// at returns the client with an address.
 func at(address string) workqueue.Client {
 	return workqueue.ClientOf(nil, netip.MustParseAddr(address), "")
 }
 
-// principal returns the client that has proved to be the holder of a key.
+// principal returns the authenticated holder of a key.
 func principal(id string) workqueue.Client {
 	return workqueue.ClientOf(&identity.Principal{Kind: identity.KindKey, ID: id}, netip.Addr{}, "")
 }
 
-// owner counts how often its hold is cut.
+// owner counts how often its hold is revoked.
 type owner struct {
 	hold   *Hold
 	aborts int
@@ -39,7 +39,7 @@ type owner struct {
 
 func (o *owner) Abort() { o.aborts++ }
 
-// holdOf returns a hold that can be cut, of n bytes; nil when there is no room for them.
+// holdOf returns a revocable hold of n bytes; nil if there is no room.
 func holdOf(b *Budget, c workqueue.Client, n int) *owner {
 	o := &owner{}
 	o.hold = b.Hold(c, o)
@@ -49,7 +49,8 @@ func holdOf(b *Budget, c workqueue.Client, n int) *owner {
 	return o
 }
 
-// fill has a client take holds of n bytes until there is no room, and returns them.
+// fill takes holds of n bytes for a client until there is no room, and returns
+// them.
 func fill(b *Budget, c workqueue.Client, n int) (holds []*owner) {
 	for o := holdOf(b, c, n); o != nil; o = holdOf(b, c, n) {
 		holds = append(holds, o)
@@ -57,7 +58,7 @@ func fill(b *Budget, c workqueue.Client, n int) (holds []*owner) {
 	return holds
 }
 
-// pin keeps holds from being cut.
+// pin makes holds irrevocable.
 func pin(holds []*owner) {
 	for _, o := range holds {
 		o.hold.Pin()
@@ -69,25 +70,25 @@ func TestBudget_oneClient(t *testing.T) {
 		b := NewBudget(0)
 		n := len(fill(b, c, 4*mib)) * 4
 		if left := 256 - n; n < 64 || left < n+64 {
-			t.Errorf("%s: it holds %d MiB, and %d are left", name, n, left)
+			t.Errorf("%s: it holds %d MiB, %d remain", name, n, left)
 		}
 	}
 }
 
-// TestBudget_newClient has other clients take all that they get, in holds that
-// nothing can cut.
+// TestBudget_newClient has other clients take all that they get, in irrevocable
+// holds.
 func TestBudget_newClient(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		clients int
-		first   int // what the next client can have as its first hold
+		first   int // possible size of the next client's first hold
 		proved  bool
 	}{
 		{"one", 1, 4 * mib, false},
 		{"three", 3, 4 * mib, false},
 		{"eight", 8, 4 * mib, false},
-		{"a thousand", 1000, 0, false},
-		{"a thousand, and a principal", 1000, 64 << 10, true},
+		{"1000 clients", 1000, 0, false},
+		{"1000 clients and a principal", 1000, 64 << 10, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := NewBudget(0)
@@ -100,20 +101,20 @@ func TestBudget_newClient(t *testing.T) {
 				next = principal("ann")
 			}
 			if row.first > 0 && holdOf(b, next, row.first) == nil {
-				t.Errorf("%d bytes find no room beside %d", row.first, b.used)
+				t.Errorf("no room for %d bytes beside %d", row.first, b.used)
 			}
 			next = principal("bob")
 			for i := range 16 {
 				if holdOf(b, next, 4<<10) == nil {
-					t.Errorf("small hold %d finds no room beside %d bytes", i, b.used)
+					t.Errorf("no room for small hold %d beside %d bytes", i, b.used)
 				}
 			}
 		})
 	}
 }
 
-// TestBudget_revokesSlowestOfLargest has clients fill the budget with holds that can be
-// cut, one of them most of it.
+// TestBudget_revokesSlowestOfLargest has clients fill the budget with revocable
+// holds, one client most of it.
 func TestBudget_revokesSlowestOfLargest(t *testing.T) {
 	b := NewBudget(0)
 	var all []*owner
@@ -139,12 +140,12 @@ func TestBudget_revokesSlowestOfLargest(t *testing.T) {
 		}
 		ann := holdOf(b, principal("ann"), 4*mib)
 		if ann == nil {
-			t.Fatalf("4 MiB find no room beside %d, and the slowest hold of the largest holder was not cut", b.used)
+			t.Fatalf("no room for 4 MiB beside %d, and the slowest hold of the largest holder was not revoked", b.used)
 		}
 		all = append(all, ann)
 	}
 	if slow.Take(1) || slow.Pin() {
-		t.Error("a hold that was cut takes more")
+		t.Error("a revoked hold took more")
 	}
 	cuts := 0
 	for _, o := range all {
@@ -152,11 +153,12 @@ func TestBudget_revokesSlowestOfLargest(t *testing.T) {
 		o.hold.ReleaseAll()
 	}
 	if cuts == 0 || b.revoked != 0 || b.used != 0 {
-		t.Errorf("%d cuts, and %d bytes are held, %d are dying", cuts, b.used, b.revoked)
+		t.Errorf("%d holds revoked, %d bytes held, %d revoked", cuts, b.used, b.revoked)
 	}
 }
 
-// TestBudget_keepsEqualHolders: a client gets no more than others hold by cutting them.
+// TestBudget_keepsEqualHolders: a client gets no more than others hold by
+// revoking.
 func TestBudget_keepsEqualHolders(t *testing.T) {
 	b := NewBudget(0)
 	ann := fill(b, principal("ann"), mib)
@@ -165,16 +167,16 @@ func TestBudget_keepsEqualHolders(t *testing.T) {
 	}
 	bob := b.accounts[principal("bob")].held
 	if held := b.accounts[principal("ann")].held; held < bob {
-		t.Errorf("ann holds %d bytes and bob %d", held, bob)
+		t.Errorf("ann holds %d bytes, bob %d", held, bob)
 	}
 	for _, o := range ann {
 		if o.aborts > 1 {
-			t.Errorf("a hold was cut %d times", o.aborts)
+			t.Errorf("a hold was revoked %d times", o.aborts)
 		}
 	}
 }
 
-// TestBudget_limits has clients take, release and give at random.
+// TestBudget_limits has clients take and release at random.
 func TestBudget_limits(t *testing.T) {
 	b := NewBudget(16 * mib)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -199,14 +201,14 @@ func TestBudget_limits(t *testing.T) {
 			holds = append(holds, o)
 		}
 		if b.used > b.size || b.revoked > b.size/8+mib || b.used < 0 || b.revoked < 0 {
-			t.Fatalf("%d bytes are held, %d are dying", b.used, b.revoked)
+			t.Fatalf("%d bytes held, %d revoked", b.used, b.revoked)
 		}
 	}
 	for _, o := range holds {
 		o.hold.ReleaseAll()
 	}
 	if b.used != 0 || b.revoked != 0 || len(b.accounts) != 0 {
-		t.Errorf("%d bytes are held in the end, %d are dying, of %d clients", b.used, b.revoked, len(b.accounts))
+		t.Errorf("at the end %d bytes held, %d revoked, by %d clients", b.used, b.revoked, len(b.accounts))
 	}
 }
 
@@ -240,18 +242,18 @@ func TestClientOf(t *testing.T) {
 			t.Errorf("%s and %s are the same client: %v", row.a, row.b, got)
 		}
 		if row.b != "@" && clientOfConn(from(t, row.a)) != ClientOf(a, &nobody) {
-			t.Errorf("%s is another client as a connection", row.a)
+			t.Errorf("%s is a different client as a connection", row.a)
 		}
 	}
 	key, token := identity.Principal{ID: "ann", Kind: identity.KindKey}, identity.Principal{ID: "ann", Kind: identity.KindToken, Issuer: "https://a"}
 	r := &http.Request{RemoteAddr: "10.0.0.1:1"}
 	if ClientOf(r, &key) == ClientOf(r, &token) || ClientOf(r, &key) != ClientOf(&http.Request{RemoteAddr: "10.0.0.2:1"}, &key) {
-		t.Error("a principal is not a client of its own")
+		t.Error("a principal is not a separate client")
 	}
 }
 
-// TestBodies_budget keeps one body under way while others come: what is over the
-// bound gets no room until the first is done.
+// TestBodies_budget keeps one body open while others arrive: a body over the
+// budget gets no room until the first is done.
 func TestBodies_budget(t *testing.T) {
 	h := newGate(t, Options{Bodies: 16}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrOverBudget) {
@@ -271,7 +273,7 @@ func TestBodies_budget(t *testing.T) {
 	body, slow := io.Pipe()
 	first := make(chan int)
 	go func() { first <- send("10.0.0.1:1", body) }()
-	for _, piece := range []string{"1234567", "8"} { // when the second is read, the first has its room
+	for _, piece := range []string{"1234567", "8"} { // when the second piece is read, the first has its room
 		if _, err := io.WriteString(slow, piece); err != nil {
 			t.Fatal(err)
 		}
@@ -286,15 +288,15 @@ func TestBodies_budget(t *testing.T) {
 	}
 	slow.Close()
 	if got := <-first; got != passed {
-		t.Errorf("the first body: status %d", got)
+		t.Errorf("first body: status %d", got)
 	}
 	if got := send("10.0.0.1:2", strings.NewReader("1234567890")); got != passed {
-		t.Errorf("room was not given back: status %d", got)
+		t.Errorf("the room was not released: status %d", got)
 	}
 }
 
-// TestBudget_returnsMemory holds 128 MiB, and looks a while later for what the
-// process keeps of them.
+// TestBudget_returnsMemory holds 128 MiB, and later checks the memory of the
+// process.
 func TestBudget_returnsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(0)
@@ -317,7 +319,7 @@ func TestBudget_returnsMemory(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		if kept := m.HeapIdle - m.HeapReleased; kept > 32*mib || m.HeapInuse > 64*mib {
-			t.Errorf("%d MiB are kept, and %d in use", kept/mib, m.HeapInuse/mib)
+			t.Errorf("%d MiB retained, %d in use", kept/mib, m.HeapInuse/mib)
 		}
 	})
 }

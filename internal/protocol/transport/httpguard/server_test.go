@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// serve runs the gate in a real server that answers 418, or what reading the
-// body makes of it.
+// serve runs the guard in a real server that answers 418, or the error of
+// reading the body.
 func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,8 +43,8 @@ func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	return s
 }
 
-// raw sends text, in which PORT stands for the port of the server, and
-// returns the status of the answer.
+// raw sends text, with PORT replaced by the port of the server, and returns the
+// status of the response.
 func raw(t *testing.T, s *httptest.Server, text string) int {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -71,23 +71,23 @@ func TestGuard_rawRequests(t *testing.T) {
 		text string
 		want int
 	}{
-		{"a good one", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"a rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
+		{"valid", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
 		{"no host", "GET / HTTP/1.0\n\n", 403},
 		{"two hosts", "GET / HTTP/1.1\nHost: localhost:PORT\nHost: evil.com\n\n", 400},
-		{"two hosts, the good one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
-		{"the target names our host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"the target names another host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
-		{"everything of the server", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"everything of another server", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
-		{"a tunnel", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
-		{"a preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
+		{"two hosts, valid one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
+		{"target with own host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"target with other host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
+		{"OPTIONS *", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"OPTIONS * of other host", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
+		{"CONNECT", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
+		{"preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
 		{"two origins", "GET / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://localhost:PORT\nOrigin: http://evil.com\n\n", 403},
-		{"an upgrade from another site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
-		{"a body", post + "Content-Length: 2\n\n{}", passed},
-		{"a body that is announced too large", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
-		{"a body in chunks that grows too large", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
-		{"headers without end", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
+		{"upgrade from other site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
+		{"body", post + "Content-Length: 2\n\n{}", passed},
+		{"too large Content-Length", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
+		{"too large chunked body", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
+		{"headers too large", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
 	}
 	s := serve(t, Options{MaxBody: 100}, ConnLimits{})
 	for _, r := range rows {
@@ -99,8 +99,8 @@ func TestGuard_rawRequests(t *testing.T) {
 	}
 }
 
-// TestGuard_chunkedBodyWithLength: what a proxy would take for a part of
-// the body, by its Content-Length, must not be a request of its own.
+// TestGuard_chunkedBodyWithLength: what a proxy would take for a part of the
+// body, because of its Content-Length, must not be a separate request.
 func TestGuard_chunkedBodyWithLength(t *testing.T) {
 	s := serve(t, Options{}, ConnLimits{})
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -114,9 +114,9 @@ func TestGuard_chunkedBodyWithLength(t *testing.T) {
 		"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+smuggled); err != nil {
 		t.Fatal(err)
 	}
-	answers, _ := io.ReadAll(c) // a reset by what was not read is an end as well
+	answers, _ := io.ReadAll(c) // a reset because of unread data is an end too
 	if n := strings.Count(string(answers), "HTTP/1.1 "); n != 1 {
-		t.Errorf("%d requests were answered:\n%s", n, answers)
+		t.Errorf("%d responses:\n%s", n, answers)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestBodies_rejectedTimeout(t *testing.T) {
 	}
 }
 
-// The deadline of a body must not cut off an answer that takes longer.
+// The deadline of a body must not abort a longer response.
 func TestBodies_slowResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan bool, 1)
@@ -155,21 +155,21 @@ func TestBodies_slowResponse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if <-gone {
-			t.Error("the request ended with the deadline of its body")
+			t.Error("the request ended at the deadline of its body")
 		}
 		_ = client.Close()
 		ended()
 	})
 }
 
-// TestLimitListener_closesLongestIdle has idle connections fill the caps: a new one gets in, and
-// that which has been idle for longest is closed.
+// TestLimitListener_closesLongestIdle fills the limits with idle connections: a
+// new connection is accepted, and the longest idle one is closed.
 func TestLimitListener_closesLongestIdle(t *testing.T) {
 	rows := []struct {
 		name string
 		caps ConnLimits
 	}{
-		{"in total", ConnLimits{Total: 3, IdlePerClient: 100}},
+		{"total", ConnLimits{Total: 3, IdlePerClient: 100}},
 		{"per client", ConnLimits{Total: 100, IdlePerClient: 3}},
 	}
 	for _, r := range rows {
@@ -184,7 +184,7 @@ func TestLimitListener_closesLongestIdle(t *testing.T) {
 			}
 			for i, c := range open {
 				if i < 3 && answers(c) {
-					t.Errorf("connection %d is open beyond the cap", i)
+					t.Errorf("connection %d is open over the limit", i)
 				}
 				_ = c.Close()
 			}
@@ -192,8 +192,8 @@ func TestLimitListener_closesLongestIdle(t *testing.T) {
 	}
 }
 
-// TestLimitListener_largestHolder has one address hold most connections, and another
-// a few older ones.
+// TestLimitListener_largestHolder has one address hold most connections, and
+// another some older ones.
 func TestLimitListener_largestHolder(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{Total: 64, IdlePerClient: 60}).(*limitListener)
 	var few, many []*limitedConn
@@ -213,15 +213,15 @@ func TestLimitListener_largestHolder(t *testing.T) {
 	}
 }
 
-// exhausted is a listener of a process that has no file descriptor left.
+// exhausted is a listener of a process without free file descriptors.
 type exhausted struct{ net.Listener }
 
 func (exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestLimitListener_noDescriptors has the system refuse a connection: an idle one is
-// closed, and none that is in use.
+// TestLimitListener_noDescriptors makes Accept fail: an idle connection is
+// closed, and none in use.
 func TestLimitListener_noDescriptors(t *testing.T) {
 	l := LimitListener(exhausted{}, ConnLimits{}).(*limitListener)
 	used, idle := l.admit(from(t, "10.0.0.1:1")), l.admit(from(t, "10.0.0.2:1"))
@@ -232,7 +232,7 @@ func TestLimitListener_noDescriptors(t *testing.T) {
 		}
 	}
 	if !idle.uncounted || used.uncounted {
-		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.uncounted, used.uncounted)
+		t.Errorf("idle connection closed: %v, used one: %v", idle.uncounted, used.uncounted)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestLimitListener_inUse(t *testing.T) {
 	for range 2000 {
 		c := l.admit(from(t, "10.0.0.1:1"))
 		if c == nil {
-			t.Fatal("a connection did not get in")
+			t.Fatal("a connection was rejected")
 		}
 		if c.startUse(at("10.0.0.1")) {
 			used = append(used, c)
@@ -268,12 +268,11 @@ func TestLimitListener_inUse(t *testing.T) {
 		c.endUse()
 	}
 	if c := l.admit(from(t, "10.0.0.1:1")); !used[0].startUse(at("10.0.0.1")) || c == nil {
-		t.Error("a connection that was given back is not served")
+		t.Error("a connection is not served after the release of another")
 	}
 }
 
-// TestLimitListener_principals has 4,000 addresses use two
-// connections each.
+// TestLimitListener_principals has 4,000 addresses use two connections each.
 func TestLimitListener_principals(t *testing.T) {
 	l := LimitListener(nil, ConnLimits{}).(*limitListener)
 	for i := range 4000 {
@@ -301,7 +300,7 @@ func dial(t *testing.T, s *httptest.Server) net.Conn {
 	return c
 }
 
-// answers reports whether a request on a connection is answered.
+// answers reports whether a request on a connection gets a response.
 func answers(c net.Conn) bool {
 	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", c.RemoteAddr()); err != nil {
 		return false
@@ -320,16 +319,16 @@ func TestLimitListener_countsOnce(t *testing.T) {
 	defer func() { _ = there.Close() }()
 	c := l.admit(here)
 	if !c.startUse(principal("ann")) || c.NetConn() != here || l.admit(here) != nil {
-		t.Error("the cap does not hold")
+		t.Error("a connection over the limit was accepted")
 	}
 	_ = c.Close()
 	_ = c.Close()
 	if l.admit(here) == nil || l.total != 1 || l.inUse.used != 0 {
-		t.Errorf("the count is %d after the end, and %d are in use", l.total, l.inUse.used)
+		t.Errorf("at the end the count is %d, and %d are in use", l.total, l.inUse.used)
 	}
 }
 
-// from is a connection from an address.
+// from returns a connection from an address.
 func from(t *testing.T, address string) net.Conn {
 	t.Helper()
 	if address == "" {
@@ -368,7 +367,7 @@ func TestCheckListen(t *testing.T) {
 	}
 	for _, address := range []string{"", "8080", "127.0.0.1", "::1"} {
 		if CheckListen(address, true) == nil {
-			t.Errorf("%q is accepted", address)
+			t.Errorf("%q was accepted", address)
 		}
 	}
 }

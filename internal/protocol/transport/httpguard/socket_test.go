@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// newSocket returns an address with a path in a folder of its own, which is
-// short enough on every machine.
+// newSocket returns an address with a path in a new directory, which is short
+// enough on every machine.
 func newSocket(t *testing.T) (address, path string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -30,13 +30,13 @@ func TestListen_socketMode(t *testing.T) {
 	}
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket is %v, %v", info, err)
+		t.Errorf("socket: %v, %v", info, err)
 	}
 	if got := l.Addr(); got.Network() != "unix" || got.String() != path {
-		t.Errorf("the address is %s %s", got.Network(), got)
+		t.Errorf("address: %s %s", got.Network(), got)
 	}
 	if left, err := filepath.Glob(".mcpd-*"); err != nil || len(left) > 0 {
-		t.Errorf("there are left %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 	for range 2 {
 		_ = l.Close()
@@ -73,14 +73,14 @@ func TestListen_keepsOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Listen(address, SocketModeOwner); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("beside a server that answers: %v", err)
+		t.Errorf("beside a running server: %v", err)
 	}
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatalf("the first server lost its socket: %v", err)
 	}
 	conn.Close()
-	// A socket that another has put in the place of ours is not ours to remove.
+	// A socket that replaced the listener's own must not be removed.
 	if err := os.Rename(path, "aside"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestListen_keepsOtherFiles(t *testing.T) {
 		t.Errorf("beside a file: %v", err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "precious" {
-		t.Errorf("the file is %q, %v", content, err)
+		t.Errorf("file: %q, %v", content, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAuthenticate_rejected(t *testing.T) {
 	w := httptest.NewRecorder()
 	_, in := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
-		t.Errorf("let in: %v, status %d, challenge %q", in, w.Code, challenge)
+		t.Errorf("accepted: %v, status %d, challenge %q", in, w.Code, challenge)
 	}
 }
 
@@ -37,13 +37,13 @@ func TestCheckAccess_revoked(t *testing.T) {
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
 		if CheckAccess(w, r, door, caller.Access) || w.Code != http.StatusUnauthorized {
-			t.Errorf("the status is %d", w.Code)
+			t.Errorf("status %d", w.Code)
 		}
 	})
 }
 
-// TestResponse_streamAccessRevoked: what would be told next is not, and no
-// comment is.
+// TestResponse_streamAccessRevoked: the stream sends no further message and no
+// comment.
 func TestResponse_streamAccessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
@@ -63,7 +63,7 @@ func TestResponse_streamAccessRevoked(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		a.Finish(mcp.Reply{})
 		if ended.Load() != 1 || w.Body.Len() != 0 {
-			t.Errorf("the request was ended %d times, and %q was sent", ended.Load(), w.Body)
+			t.Errorf("the request was cancelled %d times, and %q was sent", ended.Load(), w.Body)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestFinish_accessRevoked(t *testing.T) {
 		time.Sleep(time.Second)
 		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))
 		if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "the answer") {
-			t.Errorf("the answer is %d %s", w.Code, w.Body)
+			t.Errorf("response: %d %s", w.Code, w.Body)
 		}
 	})
 }

@@ -57,13 +57,13 @@ func TestCapabilities_etag(t *testing.T) {
 		}
 		seen[etag] = what
 	}
-	note("the first list")
+	note("first list")
 	f.info.Version = "1.0.1"
-	note("another version")
+	note("other version")
 	f.info.Name = "other"
-	note("another name")
+	note("other name")
 	f.list = func(identity.Caller) mcp.List { return mcp.List{Hash: "h2"} }
-	note("another list")
+	note("other list")
 }
 
 func TestCapabilities_privateList(t *testing.T) {
@@ -75,7 +75,7 @@ func TestCapabilities_privateList(t *testing.T) {
 		return l
 	}
 	if got := f.send("GET", CapabilitiesPath, nil, "").Header().Get("Cache-Control"); got != "private, no-cache" {
-		t.Errorf("Cache-Control is %q", got)
+		t.Errorf("Cache-Control = %q", got)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestCapabilities_caller(t *testing.T) {
 	f.list = func(c identity.Caller) mcp.List { asked = c; return list(c) }
 	f.send("GET", CapabilitiesPath, http.Header{"X-Agent-Id": {"bot"}}, "")
 	if asked.Agent.AgentID != "bot" || asked.Principal.ID != "anonymous" || asked.Agent.RequestID != "req-1" {
-		t.Errorf("the backend was asked for %+v", asked)
+		t.Errorf("backend call: %+v", asked)
 	}
 }
 
@@ -97,15 +97,15 @@ func TestPageCache(t *testing.T) {
 		hash := fmt.Sprint(i)
 		first := j.page(info, mcp.List{Hash: hash})
 		if again := j.page(info, mcp.List{Hash: hash}); &again.body[0] != &first.body[0] {
-			t.Error("a page was joined twice")
+			t.Error("a page was encoded twice")
 		}
 		if len(j.pages) > maxPages {
-			t.Fatalf("%d pages are kept, at most %d may be", len(j.pages), maxPages)
+			t.Fatalf("%d pages are cached, want at most %d", len(j.pages), maxPages)
 		}
 	}
 }
 
-// manyTools is a list of n tools.
+// manyTools returns a list of n tools.
 func manyTools(tb testing.TB, n int) mcp.List {
 	tb.Helper()
 	list := mcp.List{Hash: fmt.Sprint(n)}
@@ -133,7 +133,7 @@ func TestCapabilities_allocations(t *testing.T) {
 	}
 }
 
-// discard is a response that nobody reads.
+// discard is a response writer that discards everything.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }

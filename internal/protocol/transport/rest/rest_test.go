@@ -33,17 +33,17 @@ func TestExecute_request(t *testing.T) {
 		header http.Header
 		want   call.Request
 	}{
-		{"a tool alone", `{"tool":"a"}`, nil, call.Request{Name: "a"}},
-		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, call.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
+		{"tool only", `{"tool":"a"}`, nil, call.Request{Name: "a"}},
+		{"arguments unchanged", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, call.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
 		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, call.Request{Name: "a"}},
 		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, call.Request{Name: "a\n"}},
-		{"an agent in the body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, call.Request{
+		{"agent in body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"k": "v"}}},
 		}},
-		{"an agent in the headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, call.Request{
+		{"agent in headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
 		}},
-		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, call.Request{
+		{"agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1"}},
 		}},
 	}
@@ -106,8 +106,8 @@ func TestExecute_invalidBody(t *testing.T) {
 	}
 }
 
-// Nesting and repetition of every size end in an answer, and soon: the gate is
-// linear, and so is what comes after it.
+// Texts of every nesting and size get a response soon: the JSON guard and the
+// later code take linear time.
 func TestExecute_bodySizes(t *testing.T) {
 	for n := 10; n <= 1_000_000; n *= 10 {
 		for _, body := range []string{
@@ -147,13 +147,13 @@ func TestRequestID(t *testing.T) {
 	for range 3 {
 		id := f.send("POST", ExecutePath, http.Header{"X-Request-Id": nil}, `{"tool":"a"}`).Header().Get("X-Request-Id")
 		if id == "" || id != f.got.Caller.Agent.RequestID || made[id] {
-			t.Errorf("the made id is %q, the backend got %q", id, f.got.Caller.Agent.RequestID)
+			t.Errorf("generated id %q, the backend got %q", id, f.got.Caller.Agent.RequestID)
 		}
 		made[id] = true
 	}
 	w := f.send("POST", ExecutePath, http.Header{"X-Request-Id": nil}, `{"tool":"a","agent":{"request_id":"mine"}}`)
 	if got := w.Header().Get("X-Request-Id"); got != "mine" || f.got.Caller.Agent.RequestID != "mine" {
-		t.Errorf("the id of the body becomes %q", got)
+		t.Errorf("id of the body: %q", got)
 	}
 	for _, bad := range [][]string{{"a", "b"}, {"é"}, {"a b"}, {strings.Repeat("a", 300)}} {
 		w := f.send("POST", ExecutePath, http.Header{"X-Request-Id": bad}, `{"tool":"a"}`)
@@ -248,7 +248,7 @@ func TestUnauthenticated_response(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest("GET", CapabilitiesPath, nil))
 	want := `503 Bearer 2 {"error":"POLICY_DENIED","message":"the credential cannot be checked now; try again later"}`
 	if got := fmt.Sprint(w.Code, " ", w.Header().Get("WWW-Authenticate"), " ", w.Header().Get("Retry-After"), " ", w.Body); got != want {
-		t.Errorf("the answer is %s, want %s", got, want)
+		t.Errorf("response: %s, want %s", got, want)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestExecute_clientDisconnects(t *testing.T) {
 	go func() { <-ended; cancel() }()
 	if resp, err := http.DefaultClient.Do(r); err == nil {
 		_ = resp.Body.Close()
-		t.Error("the request was answered")
+		t.Error("the request got a response")
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
@@ -311,7 +311,7 @@ func TestExecute_clientDisconnects(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// blocking sends nil when a call begins and the reason when it ends.
+// blocking sends nil when a call starts and the cause when it ends.
 type blocking struct {
 	*fake
 	ended chan error

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
-// grace is how long calls may outlive the input.
+// grace is the time for calls after the input ends.
 const grace = 10 * time.Second
 
 const (
@@ -49,16 +49,16 @@ func TestServe_lines(t *testing.T) {
 	for _, test := range []struct{ name, in, want string }{
 		{"one", ping, pong},
 		{"two", ping + ping, pong + pong},
-		{"the last line has no end", strings.TrimSuffix(ping, "\n"), pong},
-		{"lines end as on Windows", strings.ReplaceAll(ping, "\n", "\r\n"), pong},
+		{"no line end at the end", strings.TrimSuffix(ping, "\n"), pong},
+		{"CRLF", strings.ReplaceAll(ping, "\n", "\r\n"), pong},
 		{"empty lines", "\n  \n\r\n" + ping, pong},
 		{"nothing", "", ""},
 		{
-			"a line that is too long", strings.Repeat("x", limit+1) + "\n" + ping,
+			"line too long", strings.Repeat("x", limit+1) + "\n" + ping,
 			`{"jsonrpc":"2.0","error":{"code":-32600,"message":"the line is longer than 4194304 bytes"}}` + "\n" + pong,
 		},
-		{"a line as long as may be", strings.Repeat(" ", limit-len(ping)+1) + ping, pong},
-		{"a bad line", "oops\n" + ping, "-32700\n" + pong},
+		{"longest line", strings.Repeat(" ", limit-len(ping)+1) + ping, pong},
+		{"invalid line", "oops\n" + ping, "-32700\n" + pong},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -69,7 +69,7 @@ func TestServe_lines(t *testing.T) {
 			if code, rest, ok := strings.Cut(want, "\n"); ok && strings.HasPrefix(code, "-") {
 				first, others, _ := strings.Cut(got, "\n")
 				if !strings.Contains(first, code) {
-					t.Errorf("the answer is %s, want the code %s", first, code)
+					t.Errorf("response: %s, want the code %s", first, code)
 				}
 				got, want = others, rest
 			}
@@ -97,7 +97,7 @@ func TestServe_inputEnds(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-served:
-			t.Errorf("Serve returned %v though a call is under way", err)
+			t.Errorf("Serve returned %v while a call is running", err)
 		default:
 		}
 		close(finish)
@@ -107,12 +107,12 @@ func TestServe_inputEnds(t *testing.T) {
 	})
 }
 
-// TestServe_gracePeriod, nor the client's goodbye: whoever called
-// is gone, and a call may run for a day.
+// TestServe_gracePeriod: after the end of the input or a shutdown the client is
+// gone, and a call could run for a day.
 func TestServe_gracePeriod(t *testing.T) {
 	for name, leave := range map[string]func(client io.WriteCloser){
-		"the input ends":        func(client io.WriteCloser) { client.Close() },
-		"the client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
+		"input ends":        func(client io.WriteCloser) { client.Close() },
+		"client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,9 +127,10 @@ func TestServe_gracePeriod(t *testing.T) {
 				if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
 					t.Errorf("Serve returned %v", err)
 				}
-				// The end may be seen once reading goes on beside the call, after a millisecond.
+				// The end may be detected only when reading continues, after a
+				// millisecond.
 				if took := time.Since(began); took < grace || took > grace+time.Millisecond {
-					t.Errorf("the call went on for %v, not for %v", took, grace)
+					t.Errorf("the call ran for %v, want %v", took, grace)
 				}
 			})
 		})
@@ -151,7 +152,7 @@ func TestServe_contextEnds(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := io.WriteString(client, ping); err == nil {
-			t.Error("the input is still read")
+			t.Error("the input is still being read")
 		}
 	})
 }
@@ -202,12 +203,12 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func TestServe_streamErrors(t *testing.T) {
 	failure := errors.New("the disk is on fire")
 	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, grace); !errors.Is(err, failure) {
-		t.Errorf("a failure to read was told as %v", err)
+		t.Errorf("read error: %v", err)
 	}
 	in, client := io.Pipe()
 	go io.WriteString(client, ping)
 	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}, grace); !errors.Is(err, failure) {
-		t.Errorf("a failure to write was told as %v", err)
+		t.Errorf("write error: %v", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// instant is a backend that answers without work of its own.
+// instant is a backend that answers without any work.
 type instant struct{}
 
 func (instant) Info() mcp.Info                                            { return mcp.Info{Name: "instant", Version: "1"} }
@@ -37,7 +37,7 @@ func BenchmarkCall(b *testing.B) {
 	benchmark(b, streamable.New(s, streamable.Options{}))
 }
 
-// BenchmarkBareHandler is the yardstick: net/http and encoding/json, and nothing else.
+// BenchmarkBareHandler is the baseline: only net/http and encoding/json.
 func BenchmarkBareHandler(b *testing.B) {
 	benchmark(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {

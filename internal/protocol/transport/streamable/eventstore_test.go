@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// frame returns a message of about so many bytes.
+// frame returns a message of about size bytes.
 func frame(size int) mcp.Frame { return mcp.Refuse(mcp.Malformed, strings.Repeat("x", size)).Frame }
 
 func newTestStream(e *eventStore, id, session string) *stream {
@@ -45,15 +45,15 @@ func TestEventStore_evictsOldest(t *testing.T) {
 	other.add(frame(1))
 	for i, want := range []bool{false, true, false, true, true, true} {
 		if e.has(all[i]) != want {
-			t.Errorf("stream %d is kept: %v", i, !want)
+			t.Errorf("stream %d is stored: %v", i, !want)
 		}
 	}
 	if !e.has(other) || e.bySession["one"] > maxSessionBytes {
-		t.Errorf("one session keeps %d bytes", e.bySession["one"])
+		t.Errorf("one session stores %d bytes", e.bySession["one"])
 	}
 	all[1].attached.Store(false)
 	if e.drop("one"); e.bySession["one"] != 0 || e.bytes != e.bySession["other"] || len(e.byID) != 1 {
-		t.Errorf("after the session %d bytes are kept in %d streams", e.bytes, len(e.byID))
+		t.Errorf("after the session %d bytes are stored in %d streams", e.bytes, len(e.byID))
 	}
 }
 
@@ -64,12 +64,12 @@ func TestEventStore_maxStoredBytes(t *testing.T) {
 		s.add(frame(1 << 20))
 	}
 	if e.bytes > maxStoredBytes {
-		t.Errorf("%d bytes are kept", e.bytes)
+		t.Errorf("%d bytes are stored", e.bytes)
 	}
 }
 
-// TestEventStore_attachedStreams has connections carry streams that stay open: what
-// they have carried is kept within the bounds of all streams and of a session.
+// TestEventStore_attachedStreams has connections carry streams that stay open:
+// sent events stay within the limits of the store and of a session.
 func TestEventStore_attachedStreams(t *testing.T) {
 	for _, sessions := range []int{1, 100} {
 		e := newEventStore(time.Hour)
@@ -78,7 +78,7 @@ func TestEventStore_attachedStreams(t *testing.T) {
 			s, c := newTestStream(e, "p"+strconv.Itoa(i), strconv.Itoa(i%sessions)), newTestCarrier()
 			s.add(frame(1))
 			if !s.attach(c, 0) {
-				t.Fatal("the stream is not carried")
+				t.Fatal("the stream was not attached")
 			}
 			for range 20 {
 				if err := s.send(frame(50 << 10)); err != nil {
@@ -92,12 +92,12 @@ func TestEventStore_attachedStreams(t *testing.T) {
 			last = s
 		}
 		if most := min(maxStoredBytes, sessions*maxSessionBytes); e.bytes > most {
-			t.Errorf("%d sessions: %d bytes are kept of %d", sessions, e.bytes, most)
+			t.Errorf("%d sessions: %d bytes are stored of %d", sessions, e.bytes, most)
 		}
 		if again := newTestCarrier(); !last.attach(again, last.sent) {
-			t.Error("a client that has all events cannot come back")
+			t.Error("a client with all events cannot resume")
 		} else if frames, _, ok := last.next(again); len(frames) > 0 || !ok {
-			t.Errorf("it gets %d events again", len(frames))
+			t.Errorf("got %d events again", len(frames))
 		}
 	}
 }
@@ -114,12 +114,12 @@ func TestEventStore_retention(t *testing.T) {
 		young.add(frame(1))
 		time.Sleep(20 * time.Second)
 		if synctest.Wait(); e.has(old) || !e.has(carried) || !e.has(young) {
-			t.Error("another stream was forgotten than the old one")
+			t.Error("the evicted stream is not the old one")
 		}
 		carried.attached.Store(false)
 		time.Sleep(3 * time.Minute)
 		if synctest.Wait(); len(e.byID) > 0 || e.bytes != 0 || e.sweeping {
-			t.Errorf("%d streams of %d bytes are kept", len(e.byID), e.bytes)
+			t.Errorf("%d streams of %d bytes are stored", len(e.byID), e.bytes)
 		}
 	})
 }
@@ -131,10 +131,10 @@ func TestStream_dropsOldestEvents(t *testing.T) {
 	}
 	c := newTestCarrier()
 	if s.attach(c, 1) {
-		t.Error("the stream goes on after an event that was followed by one it has forgotten")
+		t.Error("the stream was resumed before a dropped event")
 	}
 	if s.bytes > maxStreamBytes || !s.attach(c, s.first-1) || !s.attach(newTestCarrier(), 20) || s.attach(c, 21) {
-		t.Errorf("%d bytes are kept from event %d on", s.bytes, s.first)
+		t.Errorf("%d bytes are stored from event %d on", s.bytes, s.first)
 	}
 }
 
@@ -151,15 +151,15 @@ func TestStream_sendBlocks(t *testing.T) {
 			}
 		}()
 		if synctest.Wait(); sent != 2 {
-			t.Errorf("%d events were sent ahead", sent)
+			t.Errorf("%d events were sent without blocking", sent)
 		}
 		s.markSent(c, frame(200<<10))
 		if synctest.Wait(); sent != 3 {
-			t.Errorf("%d events were sent after one was carried", sent)
+			t.Errorf("%d events were sent after one was delivered", sent)
 		}
 		s.detach(c)
 		if synctest.Wait(); sent != 10 || s.bytes > maxStreamBytes {
-			t.Errorf("%d events were sent, and %d bytes are kept", sent, s.bytes)
+			t.Errorf("%d events were sent, and %d bytes are stored", sent, s.bytes)
 		}
 		s.finish(mcp.Reply{})
 		if s.send(frame(1)) == nil {
@@ -179,6 +179,6 @@ func TestStream_keepsUnsentEvents(t *testing.T) {
 	}
 	s.finish(mcp.Reply{Frame: frame(2 << 20)})
 	if frames, done, ok := s.next(c); len(frames) != 3 || !done || !ok {
-		t.Errorf("%d events are to be carried: %v, %v", len(frames), done, ok)
+		t.Errorf("%d events to send: %v, %v", len(frames), done, ok)
 	}
 }

@@ -32,7 +32,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// onPipes serves in memory. served has a value for each connection that has ended.
+// onPipes serves in memory. served receives a value for each ended connection.
 func onPipes(tb testing.TB, o websocket.Options) (dial func() net.Conn, served <-chan struct{}) {
 	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
 	handler, done := websocket.New(s, o), make(chan struct{}, 1)
@@ -73,13 +73,13 @@ func TestPing_noPong(t *testing.T) {
 		mute.SetPingHandler(func(string) error { return nil })
 		began := time.Now()
 		if _, text, err := mute.ReadMessage(); err == nil {
-			t.Errorf("it was sent %s", text)
+			t.Errorf("received %s", text)
 		}
 		if took := time.Since(began); took != 50*time.Second {
-			t.Errorf("it was given up after %s", took)
+			t.Errorf("disconnected after %s", took)
 		}
 		if got := <-log; !strings.Contains(got, "without pong") {
-			t.Errorf("the log says %q", got)
+			t.Errorf("log: %q", got)
 		}
 		mute.Close()
 		<-served
@@ -100,15 +100,15 @@ func TestPing_pong(t *testing.T) {
 			return err
 		})
 		if _, text, err := socket.ReadMessage(); err != nil || pings < 5 {
-			t.Errorf("after %d pings it read %s, %v", pings, text, err)
+			t.Errorf("after %d pings: %s, %v", pings, text, err)
 		}
 		socket.Close()
 		<-served
 	})
 }
 
-// TestSend_withoutRoom has a client ask for a result that there is no room for: it gets
-// an error with the id of its request, and goes on.
+// TestSend_withoutRoom has a client call for a result that has no room: it gets
+// an error with the id of the request, and the connection continues.
 func TestSend_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
@@ -126,7 +126,7 @@ func TestSend_withoutRoom(t *testing.T) {
 		}
 		_, got, err := socket.ReadMessage()
 		if err != nil || !strings.HasPrefix(string(got), step.want) {
-			t.Errorf("the answer is %.200s: %v", got, err)
+			t.Errorf("response: %.200s: %v", got, err)
 		}
 	}
 }
