@@ -1,10 +1,9 @@
-// Package diag describes mistakes in the files that people write.
+// Package diag reports errors and warnings in the files of authors and operators.
 //
-// A [Diagnostic] says what is wrong, where, and what to do; a [List] holds all
-// of them, in stable order; a [Text] is a piece of source, such as a script
-// body, that stands inside a larger file and knows the place of each of its
-// bytes there. The package knows nothing of HCL, JavaScript or CEL: the
-// packages that do translate their own errors into diagnostics.
+// A [Diagnostic] says what is wrong, where it is, and how to fix it. A [List] holds diagnostics
+// in a stable order. A [Text] is source embedded in a file, such as a script in a tool file,
+// and maps each byte to its position in that file. The package does not depend on HCL,
+// JavaScript or CEL: their packages convert their errors to diagnostics.
 package diag
 
 import (
@@ -15,13 +14,13 @@ import (
 	"strings"
 )
 
-// Severity tells a mistake that keeps a file from loading from one that does not.
+// Severity separates errors, which prevent a load, from warnings.
 type Severity int
 
 const (
-	// Error keeps the files from being loaded.
+	// Error prevents the files from being loaded.
 	Error Severity = iota
-	// Warning is printed and does not keep anything from loading.
+	// Warning is printed and does not prevent a load.
 	Warning
 )
 
@@ -33,9 +32,9 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Pos is one place in a file.
+// Pos is a position in a file.
 type Pos struct {
-	// Line counts from 1. Zero means that the place is not known.
+	// Line counts from 1. Zero means that the position is unknown.
 	Line int
 	// Column counts Unicode code points from 1.
 	Column int
@@ -43,15 +42,15 @@ type Pos struct {
 	Byte int
 }
 
-// Range is a run of bytes in a file, from Start up to but not including End.
-// The zero Range means that no place is known.
+// Range is a range of bytes in a file: Start is inclusive, End is exclusive. The zero Range
+// means that the position is unknown.
 type Range struct {
-	// File is the path as the reader would name it, with forward slashes.
+	// File is the path to show to the reader, with forward slashes.
 	File       string
 	Start, End Pos
 }
 
-// String returns "file:line:column", or the file alone when the line is not known.
+// String returns "file:line:column", or only the file if the line is unknown.
 func (r Range) String() string {
 	if r.Start.Line == 0 {
 		return r.File
@@ -59,24 +58,24 @@ func (r Range) String() string {
 	return fmt.Sprintf("%s:%d:%d", r.File, r.Start.Line, r.Start.Column)
 }
 
-// Note points at a second place that explains a diagnostic.
+// Note points to another position that explains a diagnostic.
 type Note struct {
 	Range   Range
 	Message string
 }
 
-// Diagnostic is one mistake, told to the author of the file.
+// Diagnostic reports one error or warning to the author of a file.
 type Diagnostic struct {
 	Severity Severity
-	// Code is a stable name for the kind of mistake, in kebab case.
+	// Code is a stable identifier for the kind of diagnostic, in kebab case.
 	Code string
 	// Summary says in one line what is wrong.
 	Summary string
-	// Detail says what to do. It may be empty.
+	// Detail says how to fix it. It may be empty.
 	Detail string
-	// Range is what to underline.
+	// Range is the source to underline.
 	Range Range
-	// Notes name other places that matter, in the order to read them.
+	// Notes point to related positions, in reading order.
 	Notes []Note
 }
 
@@ -92,15 +91,15 @@ func (d Diagnostic) String() string {
 	return text
 }
 
-// List is a set of diagnostics. The zero List means that nothing is wrong.
+// List is a list of diagnostics. An empty List means that nothing is wrong.
 type List []Diagnostic
 
-// HasErrors reports whether any diagnostic is an [Error].
+// HasErrors reports whether any diagnostic has severity [Error].
 func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Err returns the list as an error when it holds one, and nil otherwise.
+// Err returns the list as an error if it has errors, and nil otherwise.
 func (l List) Err() error {
 	if !l.HasErrors() {
 		return nil
@@ -108,7 +107,7 @@ func (l List) Err() error {
 	return l
 }
 
-// Error returns all diagnostics, one a line.
+// Error returns all diagnostics, one per line.
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, d := range l {
@@ -117,9 +116,8 @@ func (l List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sort orders the list by file (bytewise), place, severity, summary and
-// detail, and drops exact repetitions, so that the same mistakes always print
-// alike. It returns the sorted list, which shares the memory of l.
+// Sort orders the list by file (bytewise), position, severity, summary and detail, and removes
+// exact duplicates. It sorts in place: the returned list shares the memory of l.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, compare)
 	return slices.CompactFunc(l, func(a, b Diagnostic) bool { return compare(a, b) == 0 })
@@ -136,9 +134,8 @@ func compare(a, b Diagnostic) int {
 	)
 }
 
-// MarshalJSON encodes the diagnostic for machines: severity, code, summary and
-// detail always, the place when it is known, notes when there are any. Lines
-// and columns count from 1; columns count code points.
+// MarshalJSON encodes the severity, code, summary and detail; the position if it is known; and
+// the notes if there are any. Lines and columns count from 1; columns count code points.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Severity string `json:"severity"`
@@ -157,7 +154,7 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// MarshalJSON encodes the list as an array, also when it is empty.
+// MarshalJSON encodes the list as an array, even if it is nil.
 func (l List) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil
@@ -190,9 +187,8 @@ func newJSONRange(r Range) jsonRange {
 	return out
 }
 
-// OncePerPlace joins diagnostics of one kind that point at the same place, as
-// when a policy is wrong for each of many tools: the first is kept, and its
-// detail counts the others.
+// OncePerPlace merges diagnostics of the same kind and position, such as a policy that is
+// invalid for each of many tools. It keeps the first one, and its detail counts the others.
 func (l List) OncePerPlace() List {
 	type place struct {
 		where Range

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Printer writes diagnostics the way a compiler does: the place, what is
-// wrong, the source line with the range underlined, what to do, and notes.
+// Printer prints diagnostics like a compiler: the position, the summary, the source line with
+// the range underlined, the detail, and the notes.
 //
 //	tools.d/crm.hcl:3:3: error: a tool block has no argument "desciption"
 //	  3 |   desciption = "Looks a customer up."
 //	    |   ^^^^^^^^^^
 //	    = did you mean "description"?
 type Printer struct {
-	// Sources maps files to their bytes. Of a file that it lacks, no line is shown.
+	// Sources maps file names to contents. Without an entry, Print omits the source line.
 	Sources map[string][]byte
-	// Color asks for ANSI colours, for a terminal.
+	// Color enables ANSI colors.
 	Color bool
 }
 
@@ -32,9 +32,8 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// Print writes the list in its order, a blank line between diagnostics. What
-// a file holds cannot move the terminal: control and bidirectional characters
-// are replaced.
+// Print writes the list in order, with a blank line between diagnostics. It replaces control
+// and bidirectional characters, so that file contents cannot control the terminal.
 func (p Printer) Print(w io.Writer, l List) error {
 	var b bytes.Buffer
 	for i, d := range l {
@@ -64,10 +63,10 @@ func (p Printer) diagnostic(b *bytes.Buffer, d Diagnostic) {
 		fmt.Fprintf(b, "%s %s%s\n", p.paint(blue, fmt.Sprintf("  %*s |", gutter, "")), line.indent, p.paint(color, line.underline))
 	}
 	if d.Detail != "" {
-		p.remark(b, gutter, d.Detail)
+		p.detailLine(b, gutter, d.Detail)
 	}
 	for _, n := range d.Notes {
-		p.remark(b, gutter, note(n))
+		p.detailLine(b, gutter, note(n))
 	}
 }
 
@@ -78,8 +77,8 @@ func note(n Note) string {
 	return "note: " + n.Message
 }
 
-// remark writes text beside the gutter; its further lines stand below its first.
-func (p Printer) remark(b *bytes.Buffer, gutter int, text string) {
+// detailLine writes text next to the gutter. Its further lines are indented to its first.
+func (p Printer) detailLine(b *bytes.Buffer, gutter int, text string) {
 	fmt.Fprintf(b, "  %*s %s %s\n", gutter, "", p.paint(blue, "="), PrintableLines(text, strings.Repeat(" ", gutter+5)))
 }
 
@@ -90,22 +89,21 @@ func (p Printer) paint(color, s string) string {
 	return color + s + reset
 }
 
-// An excerpt shows at most leadRunes of a line before the range and tailRunes
-// from its start on, so that one long line cannot flood the reader.
+// contextBefore and contextAfter bound the part of a line that an excerpt shows, in code points
+// before and after the start of the range.
 const (
-	leadRunes = 80
-	tailRunes = 120
+	contextBefore = 80
+	contextAfter  = 120
 )
 
-// excerpt is one source line and what to print below it.
+// excerpt is a source line and the underline to print below it.
 type excerpt struct {
 	text, indent, underline string
 }
 
-// Excerpt returns the line in which the bytes from start on stand, behind its
-// number in the file, and below it a line that underlines them up to end. What
-// the text holds cannot move a terminal. Of a text that stands nowhere there is
-// no line.
+// Excerpt returns the line that holds the byte at start, with its line number in the file, and
+// below it a line that underlines the bytes up to end. Control characters are replaced, so that
+// the text cannot control the terminal. The result is empty if t is zero.
 func (t Text) Excerpt(start, end int) string {
 	line := t.Pos(start).Line
 	shown, ok := cut([]byte(t.body), Range{Start: Pos{Line: line, Byte: start}, End: Pos{Line: line, Byte: end}})
@@ -116,8 +114,7 @@ func (t Text) Excerpt(start, end int) string {
 	return fmt.Sprintf("%d | %s\n%*s | %s%s", line, shown.text, gutter, "", shown.indent, shown.underline)
 }
 
-// cut returns the line of src that r starts on. It reports false when src does
-// not hold that place.
+// cut returns the line of src at the start of r. It returns false if src has no such position.
 func cut(src []byte, r Range) (excerpt, bool) {
 	at := r.Start.Byte
 	if r.Start.Line == 0 || len(src) == 0 || at < 0 || at > len(src) {
@@ -144,7 +141,7 @@ func cut(src []byte, r Range) (excerpt, bool) {
 
 func clipLeft(b []byte) ([]byte, string) {
 	rest := b
-	for range leadRunes {
+	for range contextBefore {
 		_, size := utf8.DecodeLastRune(rest)
 		rest = rest[:len(rest)-size]
 	}
@@ -156,7 +153,7 @@ func clipLeft(b []byte) ([]byte, string) {
 
 func clipRight(b []byte) ([]byte, string) {
 	rest := b
-	for range tailRunes {
+	for range contextAfter {
 		_, size := utf8.DecodeRune(rest)
 		rest = rest[size:]
 	}
@@ -166,9 +163,8 @@ func clipRight(b []byte) ([]byte, string) {
 	return b[:len(b)-len(rest)], "…"
 }
 
-// Printable returns a line of text from elsewhere as it may be shown on a
-// terminal: what would move the cursor, colour the terminal or reorder the
-// text is replaced.
+// Printable makes a line of untrusted text safe for a terminal: it replaces control and
+// bidirectional characters.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) || r == '\u2028' || r == '\u2029' {
@@ -178,8 +174,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// PrintableLines is [Printable] for text of several lines: line ends stay, and each further
-// line begins with indent, so that it does not look like text of somebody else.
+// PrintableLines is like [Printable] for text of several lines. It keeps line ends and indents
+// each line after the first, so that the line cannot pass for other output.
 func PrintableLines(s, indent string) string {
 	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	for i, line := range lines {
@@ -188,7 +184,7 @@ func PrintableLines(s, indent string) string {
 	return strings.Join(lines, "\n"+indent)
 }
 
-// blank returns white space as wide as s. Tabs stay tabs.
+// blank returns white space as wide as s. Tabs are kept.
 func blank(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -209,7 +205,7 @@ func width(s string) int {
 	return n
 }
 
-// wide holds the scripts and symbols that terminals draw two cells wide.
+// wide lists the scripts and symbols that take two terminal cells.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xac00, 0xd7a3, 1},
@@ -218,7 +214,7 @@ var wide = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1f300, 0x1f64f, 1}, {0x1f900, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
 }
 
-// runeWidth returns how many terminal cells a rune takes.
+// runeWidth returns the number of terminal cells of a rune.
 func runeWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// at returns the range of the n-th byte run that equals s in src.
+// at returns the range of the first occurrence of s in src.
 func at(file, src, s string) Range {
 	i := strings.Index(src, s)
 	return WholeFile(file, src).Range(i, i+len(s))
@@ -24,7 +24,7 @@ func printed(t *testing.T, p Printer, l ...Diagnostic) string {
 	return b.String()
 }
 
-func TestPrinterPrintsLikeACompiler(t *testing.T) {
+func TestPrinter_layout(t *testing.T) {
 	const src = "tool \"t\" {\n  desciption = \"x\"\n}\n"
 	p := Printer{Sources: map[string][]byte{"a.hcl": []byte(src)}}
 	got := printed(t, p,
@@ -61,7 +61,7 @@ error: no place
 	}
 }
 
-func TestPrinterUnderlinesWhatTheReaderSees(t *testing.T) {
+func TestPrinter_wideCharacters(t *testing.T) {
 	for name, c := range map[string]struct{ src, mark, want string }{
 		"tabs":            {"\ta\t= b\n", "b", "  1 | \ta\t= b\n    | \t \t  ^\n"},
 		"wide characters": {"漢字 = é x", "x", "  1 | 漢字 = é x\n    |          ^\n"},
@@ -81,7 +81,7 @@ func TestPrinterUnderlinesWhatTheReaderSees(t *testing.T) {
 	}
 }
 
-func TestPrinterShowsAPieceOfALongLine(t *testing.T) {
+func TestPrinter_longLine(t *testing.T) {
 	src := strings.Repeat("a", 100_000) + "HERE" + strings.Repeat("b", 100_000)
 	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}}, Diagnostic{Summary: "s", Range: at("x", src, "HERE")})
 	want := "x:1:100001: error: s\n  1 | …" + strings.Repeat("a", 80) + "HERE" + strings.Repeat("b", 116) + "…\n    | " + strings.Repeat(" ", 81) + "^^^^\n"
@@ -90,7 +90,7 @@ func TestPrinterShowsAPieceOfALongLine(t *testing.T) {
 	}
 }
 
-func TestPrinterKeepsTheTerminalSafe(t *testing.T) {
+func TestPrinter_controlCharacters(t *testing.T) {
 	const src = "a\x1b[31m\u202e\u2066\u200f\u0085\u2028b"
 	d := Diagnostic{Summary: src, Detail: src, Range: at("x\x1b", src, "b"), Notes: []Note{{Message: src}}}
 	got := printed(t, Printer{Sources: map[string][]byte{"x\x1b": []byte(src)}}, d)
@@ -108,7 +108,7 @@ func TestPrinter_severalLines(t *testing.T) {
 	}
 }
 
-func TestPrinterColoursForATerminal(t *testing.T) {
+func TestPrinter_color(t *testing.T) {
 	const src = "a b"
 	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}, Color: true}, Diagnostic{Summary: "s", Range: at("x", src, "b")})
 	want := "\x1b[1mx:1:3\x1b[0m: \x1b[1;31merror:\x1b[0m \x1b[1ms\x1b[0m\n\x1b[1;34m  1 |\x1b[0m a b\n\x1b[1;34m    |\x1b[0m   \x1b[1;31m^\x1b[0m\n"
@@ -117,7 +117,7 @@ func TestPrinterColoursForATerminal(t *testing.T) {
 	}
 }
 
-func TestPrinterToleratesPlacesOutsideTheFile(t *testing.T) {
+func TestPrinter_rangeOutsideFile(t *testing.T) {
 	for _, r := range []Range{
 		{File: "x", Start: Pos{1, 1, 99}, End: Pos{1, 1, 100}}, {File: "x", Start: Pos{1, 1, -1}}, {File: "x", Start: Pos{1, 2, 1}, End: Pos{}},
 		{File: "x", Start: Pos{9, 9, 3}, End: Pos{9, 9, 99}},
@@ -128,7 +128,7 @@ func TestPrinterToleratesPlacesOutsideTheFile(t *testing.T) {
 	}
 }
 
-func TestDiagnosticsEncodeForMachines(t *testing.T) {
+func TestList_marshalJSON(t *testing.T) {
 	const src = "a\nbé c"
 	l := List{
 		{
@@ -152,7 +152,7 @@ func TestDiagnosticsEncodeForMachines(t *testing.T) {
 	}
 }
 
-func TestListsSortByPlaceAndDropRepetitions(t *testing.T) {
+func TestList_sort(t *testing.T) {
 	p := func(file string, line, column int) Range {
 		return Range{File: file, Start: Pos{Line: line, Column: column}}
 	}
@@ -170,9 +170,9 @@ func TestListsSortByPlaceAndDropRepetitions(t *testing.T) {
 	}
 }
 
-func TestOnlyErrorsMakeAListAnError(t *testing.T) {
+func TestList_errOnlyWithErrors(t *testing.T) {
 	if (List{{Severity: Warning, Summary: "w"}}).Err() != nil || (List{}).Err() != nil {
-		t.Error("a list without errors is no error")
+		t.Error("Err is not nil for a list of warnings")
 	}
 	err := List{{Severity: Warning, Summary: "w", Detail: "do"}, {Summary: "e"}}.Err()
 	if err == nil || err.Error() != "warning: w; do\nerror: e" {

@@ -8,14 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// longestSuggestion bounds, in code points, the names that are compared, so
-// that hostile names cost nothing.
+// longestSuggestion bounds the compared names, in code points, so that long names cost nothing.
 const longestSuggestion = 64
 
-// Suggest returns the candidate that name was most likely meant to be, or ""
-// when none is near. Upper and lower case count as alike. Of candidates that
-// are equally near, the bytewise smallest wins, so that the order of the
-// candidates does not matter.
+// Suggest returns the candidate that is nearest to name, or "" if none is near. It ignores
+// case. If several candidates are equally near, it returns the bytewise smallest, so the result
+// does not depend on their order.
 func Suggest(name string, candidates []string) string {
 	if name == "" || utf8.RuneCountInString(name) > longestSuggestion {
 		return ""
@@ -36,8 +34,8 @@ func Suggest(name string, candidates []string) string {
 	return best
 }
 
-// DidYouMean returns the question `did you mean "x"?` for the candidate that
-// [Suggest] finds, or "" when it finds none.
+// DidYouMean returns `did you mean "x"?` for the result of [Suggest], or "" if there is no
+// suggestion.
 func DidYouMean(name string, candidates []string) string {
 	return didYouMean(Suggest(name, candidates))
 }
@@ -49,10 +47,9 @@ func didYouMean(candidate string) string {
 	return fmt.Sprintf("did you mean %q?", candidate)
 }
 
-// SuggestLonger returns the candidate that ends in name, behind one of the signs _ - . / that
-// join the parts of names, or "" when none does: who shortened files_read_file wrote read_file.
-// The signs and upper and lower case count as alike. Of several candidates the bytewise
-// smallest wins.
+// SuggestLonger returns the candidate that ends in name after one of the separators _ - . /, or
+// "" if none does. It suggests files_read_file for read_file. It ignores case and treats all
+// separators as equal. If several candidates match, it returns the bytewise smallest.
 func SuggestLonger(name string, candidates []string) string {
 	if name == "" || len(name) > maxLonger {
 		return ""
@@ -67,16 +64,16 @@ func SuggestLonger(name string, candidates []string) string {
 	return best
 }
 
-// DidYouMeanLonger is [DidYouMean] for names that are often shortened: where nothing is near
-// it asks for the candidate that [SuggestLonger] finds.
+// DidYouMeanLonger is like [DidYouMean] for names that are often shortened: if [Suggest] finds
+// nothing, it uses [SuggestLonger].
 func DidYouMeanLonger(name string, candidates []string) string {
 	return didYouMean(cmp.Or(Suggest(name, candidates), SuggestLonger(name, candidates)))
 }
 
-// maxLonger bounds, in bytes, the names of which one may end in another.
+// maxLonger bounds the name that [SuggestLonger] searches for, in bytes.
 const maxLonger = 256
 
-// allowedEdits is how many edits apart two names of length n may be.
+// allowedEdits returns the maximum distance between two similar names of length n.
 func allowedEdits(n int) int {
 	switch {
 	case n <= 2:
@@ -90,9 +87,8 @@ func allowedEdits(n int) int {
 	}
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b. It ends with a larger number than bound as
-// soon as there must be more of them. Neither may be longer than
+// distance counts the insertions, deletions, replacements and swaps of neighbors that turn a
+// into b. It stops early with a result above bound. Neither name may be longer than
 // [longestSuggestion].
 func distance(a, b []rune, bound int) int {
 	var rows [3][longestSuggestion + 1]int

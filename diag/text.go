@@ -8,63 +8,61 @@ import (
 	"unicode/utf8"
 )
 
-// Text is source that stands inside a file: a heredoc, a quoted string, or
-// the whole of a file. It knows which place of the file each byte came from,
-// also where an escape or a stripped indent makes the two differ. The zero
-// Text is empty and stands nowhere. A Text is immutable.
+// Text is source embedded in a file: a heredoc, a quoted string, or the whole file. It maps
+// each of its bytes to a position in the file, even if an escape or a stripped indent changes
+// the offsets. The zero Text is empty and has no position. A Text is immutable.
 type Text struct {
 	file string
 	body string
 	runs []run
 }
 
-// run says that the body from offset at on stands verbatim in the file from pos on.
+// run maps the bytes of the body from offset at to the file from pos.
 type run struct {
 	at  int
 	pos Pos
 }
 
-// NewText returns the text body that stands verbatim in the file from start on.
+// NewText returns a text that the file holds verbatim, starting at start.
 func NewText(file, body string, start Pos) Text {
 	return Text{file: file, body: body, runs: []run{{0, start}}}
 }
 
-// WholeFile returns the text that is the file itself.
+// WholeFile returns the text of a whole file.
 func WholeFile(file, body string) Text {
 	return NewText(file, body, Pos{Line: 1, Column: 1})
 }
 
-// A TextBuilder makes a [Text] of pieces that do not follow each other in the
-// file. The zero value, with File set, is ready for use.
+// TextBuilder builds a [Text] of pieces that are not adjacent in the file. The zero value with
+// File set is ready to use.
 type TextBuilder struct {
 	File string
 	body strings.Builder
 	runs []run
 }
 
-// Add appends piece, which stands verbatim in the file from pos on. A piece
-// that an escape stands for is added alone, at the place of the escape.
+// Add appends piece, which the file holds verbatim at pos. The result of an escape sequence is
+// a piece with the position of the escape.
 func (b *TextBuilder) Add(piece string, pos Pos) {
 	b.runs = append(b.runs, run{b.body.Len(), pos})
 	b.body.WriteString(piece)
 }
 
-// Text returns what was added so far.
+// Text returns the text added so far.
 func (b *TextBuilder) Text() Text {
 	return Text{file: b.File, body: b.body.String(), runs: b.runs}
 }
 
-// File returns the path of the file that the text stands in.
+// File returns the path of the file that holds the text.
 func (t Text) File() string { return t.file }
 
 // Body returns the text itself.
 func (t Text) Body() string { return t.body }
 
-// IsZero reports whether the text stands nowhere, so that it was never written.
+// IsZero reports whether the text has no position in a file.
 func (t Text) IsZero() bool { return len(t.runs) == 0 }
 
-// Pos returns the place in the file of the byte at offset. Offsets outside the
-// text are moved to its nearer end.
+// Pos returns the position of the byte at offset. It clamps offset to the text.
 func (t Text) Pos(offset int) Pos {
 	if t.IsZero() {
 		return Pos{}
@@ -75,7 +73,7 @@ func (t Text) Pos(offset int) Pos {
 	return Advance(r.pos, t.body[r.at:offset])
 }
 
-// Advance returns the place that is reached from pos by reading s.
+// Advance returns the position after reading s at pos.
 func Advance(pos Pos, s string) Pos {
 	pos.Byte += len(s)
 	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
@@ -87,7 +85,7 @@ func Advance(pos Pos, s string) Pos {
 	return pos
 }
 
-// Range returns the range in the file of the bytes from start up to end.
+// Range returns the range of the bytes from start up to end.
 func (t Text) Range(start, end int) Range {
 	return Range{File: t.file, Start: t.Pos(start), End: t.Pos(max(start, end))}
 }
@@ -95,9 +93,8 @@ func (t Text) Range(start, end int) Range {
 // All returns the range of the whole text.
 func (t Text) All() Range { return t.Range(0, len(t.body)) }
 
-// Offset returns the offset of a place that is told as a line and a column of
-// the text itself: lines from 1, columns in code points from 1. Places outside
-// the text are moved to the nearest one inside.
+// Offset converts a line and a column of the text itself to an offset. Lines and columns count
+// from 1; columns count code points. A position outside the text is clamped.
 func (t Text) Offset(line, column int) int {
 	offset := 0
 	for ; line > 1; line-- {
@@ -114,15 +111,15 @@ func (t Text) Offset(line, column int) int {
 	return offset
 }
 
-// wireText is a text as it crosses to another process.
+// wireText is the JSON encoding of a text.
 type wireText struct {
 	File string `json:"file"`
 	Body string `json:"body"`
-	// Runs are an offset of the body and its line, column and byte, each.
+	// Runs are tuples of the offset in the body and the line, column and byte in the file.
 	Runs [][4]int `json:"runs"`
 }
 
-// MarshalJSON encodes the text with all that it knows of its places.
+// MarshalJSON encodes the text with its positions.
 func (t Text) MarshalJSON() ([]byte, error) {
 	wire := wireText{File: t.file, Body: t.body}
 	for _, r := range t.runs {
@@ -131,7 +128,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// UnmarshalJSON decodes what [Text.MarshalJSON] has encoded.
+// UnmarshalJSON decodes the encoding of [Text.MarshalJSON].
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var wire wireText
 	if err := json.Unmarshal(data, &wire); err != nil {
@@ -140,7 +137,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	read := Text{file: wire.File, body: wire.Body}
 	for i, r := range wire.Runs {
 		if r[0] < 0 || r[0] > len(wire.Body) || i > 0 && r[0] < wire.Runs[i-1][0] || i == 0 && r[0] != 0 {
-			return errors.New("a text whose places are out of order")
+			return errors.New("text positions are out of order")
 		}
 		read.runs = append(read.runs, run{r[0], Pos{Line: r[1], Column: r[2], Byte: r[3]}})
 	}

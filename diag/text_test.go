@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTextKnowsThePlaceOfEachByte(t *testing.T) {
+func TestText_positions(t *testing.T) {
 	b := TextBuilder{File: "x"}
 	b.Add("é", Pos{Line: 2, Column: 5, Byte: 20})
 	b.Add("\n", Pos{Line: 2, Column: 6, Byte: 22})
@@ -22,17 +22,17 @@ func TestTextKnowsThePlaceOfEachByte(t *testing.T) {
 		t.Error(diff)
 	}
 	if (Text{}).Pos(3) != (Pos{}) || !(Text{}).IsZero() || text.IsZero() || text.Body() != "é\nab\nc" {
-		t.Error("the zero text stands nowhere, and this one is not zero")
+		t.Error("the zero text is not IsZero, or this one is")
 	}
 	if r := text.Range(3, 1); r.Start != r.End || r.File != "x" {
-		t.Errorf("an end before the start: %+v", r)
+		t.Errorf("range with the end before the start: %+v", r)
 	}
 	if got := text.All(); got.Start.Byte != 20 || got.End.Byte != 28 {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestTextFindsLinesAndColumns(t *testing.T) {
+func TestText_offset(t *testing.T) {
 	text := WholeFile("x", "aé\nb\n")
 	for _, c := range []struct{ line, column, want int }{{1, 1, 0}, {1, 3, 3}, {1, 9, 3}, {2, 1, 4}, {2, 2, 5}, {3, 1, 6}, {9, 1, 6}, {0, 0, 0}} {
 		if got := text.Offset(c.line, c.column); got != c.want {
@@ -41,7 +41,7 @@ func TestTextFindsLinesAndColumns(t *testing.T) {
 	}
 }
 
-func TestAnExcerptUnderlinesTheLineInItsFile(t *testing.T) {
+func TestText_excerpt(t *testing.T) {
 	text := NewText("a.hcl", "one\n\ttwo \x1b[2J three\nfour", Pos{Line: 9, Column: 5, Byte: 100})
 	for _, c := range []struct {
 		start, end int
@@ -58,11 +58,11 @@ func TestAnExcerptUnderlinesTheLineInItsFile(t *testing.T) {
 		}
 	}
 	if got := (Text{}).Excerpt(0, 0); got != "" {
-		t.Errorf("of no text: %q", got)
+		t.Errorf("excerpt of the zero text: %q", got)
 	}
 }
 
-func TestSuggestFindsTheNearestName(t *testing.T) {
+func TestSuggest_nearest(t *testing.T) {
 	names := []string{"description", "timeout", "title", "run", "read_only", "min", "max", "id"}
 	for name, want := range map[string]string{
 		"desciption": "description", "descripiton": "description", "Description": "description", "DESCRIPTION": "description",
@@ -75,20 +75,20 @@ func TestSuggestFindsTheNearestName(t *testing.T) {
 	}
 }
 
-func TestSuggestDoesNotDependOnTheOrderOfCandidates(t *testing.T) {
+func TestSuggest_candidateOrder(t *testing.T) {
 	if a, b := Suggest("cat", []string{"car", "cap"}), Suggest("cat", []string{"cap", "car"}); a != "cap" || b != "cap" {
 		t.Error(a, b)
 	}
 }
 
-func TestSuggestIgnoresHostileNames(t *testing.T) {
+func TestSuggest_longName(t *testing.T) {
 	long := strings.Repeat("a", 1_000_000)
 	if Suggest(long, []string{long + "b", "a"}) != "" || Suggest("aa", []string{long}) != "" {
-		t.Error("a long name was compared")
+		t.Error("a long name got a suggestion")
 	}
 }
 
-func TestDidYouMeanIsAQuestionOrNothing(t *testing.T) {
+func TestDidYouMean_text(t *testing.T) {
 	if got := DidYouMean("stgae", []string{"stage"}); got != `did you mean "stage"?` {
 		t.Error(got)
 	}
@@ -97,7 +97,7 @@ func TestDidYouMeanIsAQuestionOrNothing(t *testing.T) {
 	}
 }
 
-func TestSuggestLongerFindsTheNameThatWasShortened(t *testing.T) {
+func TestSuggestLonger_suffix(t *testing.T) {
 	names := []string{"files_read_file", "ev_get-sum", "two_get-sum", "crm.list", "refile", "a/b"}
 	for name, want := range map[string]string{
 		"read_file": "files_read_file", "READ-FILE": "files_read_file", "file": "files_read_file", "get_sum": "ev_get-sum", "list": "crm.list", "b": "a/b",

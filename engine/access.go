@@ -52,11 +52,11 @@ func authsOf(blocks []definition.Auth) []Auth {
 	for _, b := range blocks {
 		auths = append(auths, Auth{
 			Kind: b.Kind, Name: b.Name, Range: b.Range,
-			Keys: (*struct{ File string })(b.Keys), Tokens: (*AuthTokens)(b.Tokens), Peers: (*struct{ UIDs, GIDs []uint32 })(b.Peers),
+			Keys: (*struct{ File string })(b.APIKeys), Tokens: (*AuthTokens)(b.JWT), Peers: (*struct{ UIDs, GIDs []uint32 })(b.UnixPeers),
 			Certificates: (*struct {
 				Allow []string
 				Agent bool
-			})(b.Certificates),
+			})(b.MTLS),
 		})
 	}
 	return auths

@@ -24,7 +24,7 @@ func (s *Server) openAudit(block *definition.Audit) error {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
 	log, err := audit.Open(audit.Options{
-		Path: block.Path, Mode: audit.Mode(block.Mode), MaxSize: block.MaxSize, Keep: audit.Retention{Files: block.Keep, Age: block.MaxAge},
+		Path: block.Path, Mode: audit.Mode(block.Mode), MaxSize: block.MaxSize, Keep: audit.Retention{Files: block.MaxFiles, Age: block.MaxAge},
 		Redactor: s.brokers.Secrets,
 		Now:      s.options.Now, Logger: s.options.Logger,
 	})

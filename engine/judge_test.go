@@ -105,7 +105,7 @@ func TestResultsAreTypedByTheirSchema(t *testing.T) {
 	for change, want := range map[string]string{
 		"result.levle > 3":   `the result of tool "lookup" has no "levle"`,
 		"result.level > '3'": "cannot compare an integer with a string",
-		"result.note == 'x'": "result.note may be left out, and then this denies the call",
+		"result.note == 'x'": "result.note is optional, and without it this denies the call",
 		"has(result.nope)":   "",
 		"args.level > 3":     "",
 		"args.levle > 3":     `tool "lookup" has no argument "levle"`,

@@ -116,7 +116,7 @@ type Scripts struct {
 	// A program that trusts its files names [scripting.Inline] here. The server closes it.
 	Executor scripting.Executor
 	// Programs runs what agents write, where the operator's file has a codeact block. Nil
-	// means Executor if that is [scripting.Staffed], and else that each program is refused:
+	// means Executor if that is [scripting.StatsExecutor], and else that each program is refused:
 	// [scripting.Inline] has to be named here, as a program can end the process that runs it,
 	// so that each agent is trusted which may call run_code. The server closes it, too: it is
 	// another one than Executor.
@@ -208,16 +208,16 @@ func (o *Options) programs() scripting.Executor {
 	if o.Scripts.Programs != nil {
 		return o.Scripts.Programs
 	}
-	if staffed, ok := o.Scripts.Executor.(scripting.Staffed); ok {
+	if staffed, ok := o.Scripts.Executor.(scripting.StatsExecutor); ok {
 		return staffed
 	}
 	return nil
 }
 
 // staffed returns what has processes for bodies, or else for programs; nil where neither has.
-func (o *Options) staffed() scripting.Staffed {
+func (o *Options) staffed() scripting.StatsExecutor {
 	for _, x := range []scripting.Executor{o.Scripts.Executor, o.Scripts.Programs} {
-		if staffed, ok := x.(scripting.Staffed); ok {
+		if staffed, ok := x.(scripting.StatsExecutor); ok {
 			return staffed
 		}
 	}

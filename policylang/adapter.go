@@ -17,12 +17,12 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// adapter turns the Go values of an [Input] into CEL's.
+// adapter converts the Go values of an [Input] to CEL values.
 type adapter struct {
 	base types.Adapter
 }
 
-// beyondInt64 is the error of an integer that CEL has no type for.
+// beyondInt64 is the message for an integer that no CEL type can hold.
 const beyondInt64 = "an integer beyond int64"
 
 func (a *adapter) NativeToValue(value any) ref.Val {
@@ -50,12 +50,12 @@ func (a *adapter) NativeToValue(value any) ref.Val {
 	case map[string]string:
 		return sortedMap{types.NewStringStringMap(a, v)}
 	case *identity.Agent, *identity.Principal, *identity.Source, *ToolFacts, *CallFacts:
-		return whole{v}
+		return opaqueObject{v}
 	}
 	return a.base.NativeToValue(value)
 }
 
-// number reads a number that was decoded without its type.
+// number converts a number decoded without its type.
 func number(n json.Number) ref.Val {
 	if i, err := n.Int64(); err == nil {
 		return types.Int(i)
@@ -67,29 +67,28 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// whole is a fact set that an expression uses as a [ref.Val] of its own, which can only be
-// asked for its members.
-type whole struct{ owner any }
+// opaqueObject is a fact set used as a [ref.Val]. Only its members can be read.
+type opaqueObject struct{ owner any }
 
-func (w whole) ConvertToNative(t reflect.Type) (any, error) {
+func (w opaqueObject) ConvertToNative(t reflect.Type) (any, error) {
 	return types.NullValue.ConvertToNative(t)
 }
 
-func (w whole) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
+func (w opaqueObject) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
 
-func (w whole) Equal(other ref.Val) ref.Val {
-	o, ok := other.(whole)
+func (w opaqueObject) Equal(other ref.Val) ref.Val {
+	o, ok := other.(opaqueObject)
 	return types.Bool(ok && o.owner == w.owner)
 }
 
-func (w whole) Type() ref.Type { return types.NewObjectType("object") }
-func (w whole) Value() any     { return w.owner }
+func (w opaqueObject) Type() ref.Type { return types.NewObjectType("object") }
+func (w opaqueObject) Value() any     { return w.owner }
 
-// stringList is a [traits.Lister] that CEL reads where it stands: nearly every policy asks
-// about scopes and groups.
+// stringList is a [traits.Lister] without a copy of its strings. Nearly every policy reads
+// scopes or groups, so this path must be fast.
 type stringList []string
 
-// cel returns the list as CEL itself would make it, for all that is rare.
+// cel returns the list that CEL would build, for rarely used methods.
 func (l *stringList) cel() traits.Lister {
 	return types.NewStringList(types.DefaultTypeAdapter, *l)
 }
@@ -118,9 +117,9 @@ func (l *stringList) Size() ref.Val                               { return types
 func (l *stringList) Type() ref.Type                              { return types.ListType }
 func (l *stringList) Value() any                                  { return []string(*l) }
 
-// stringIterator walks a stringList once.
+// stringIterator iterates over a stringList.
 type stringIterator struct {
-	// Iterator is never set: it lends the methods that no expression calls.
+	// Iterator is always nil. It supplies methods that no expression calls.
 	traits.Iterator
 	rest []string
 }
@@ -133,8 +132,8 @@ func (i *stringIterator) Next() ref.Val {
 	return types.String(next)
 }
 
-// sortedMap is a map that is walked in the order of its keys: Go's own order
-// would make decisions differ from call to call.
+// sortedMap iterates over a map in key order. Go's random order would make decisions differ
+// between calls.
 type sortedMap struct{ traits.Mapper }
 
 func (m sortedMap) Iterator() traits.Iterator {
@@ -152,8 +151,7 @@ func (m sortedMap) Iterator() traits.Iterator {
 	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
 }
 
-// compareKeys orders keys of one type by value, and those of several by the
-// name of their type.
+// compareKeys orders keys of the same type by value, and other keys by type name.
 func compareKeys(a, b ref.Val) int {
 	if c := cmp.Compare(a.Type().TypeName(), b.Type().TypeName()); c != 0 {
 		return c
@@ -166,13 +164,13 @@ func compareKeys(a, b ref.Val) int {
 	return 0
 }
 
-// writesMap reports whether a map is written out anywhere in e.
+// writesMap reports whether e contains a map literal.
 func writesMap(e ast.Expr) bool {
 	return contains(e, func(part ast.Expr) bool { return part.Kind() == ast.MapKind })
 }
 
-// sortMaps is an [interpreter.InterpretableDecoratorV2] that sorts the maps
-// that are written out in an expression.
+// sortMaps is an [interpreter.InterpretableDecoratorV2] that makes map literals iterate in key
+// order.
 func sortMaps(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if made, ok := node.(interpreter.InterpretableConstructor); ok && made.Type() == types.MapType {
 		return mapLiteral{made}, nil
@@ -180,7 +178,7 @@ func sortMaps(node interpreter.InterpretableV2) (interpreter.InterpretableV2, er
 	return node, nil
 }
 
-// mapLiteral makes a map that is walked in order.
+// mapLiteral creates a map that iterates in key order.
 type mapLiteral struct {
 	interpreter.InterpretableConstructor
 }

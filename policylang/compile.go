@@ -11,13 +11,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Compile compiles a policy for one tool: against the schema of its arguments.
-// The policy is nil when the list has errors. A policy that never mentions the
-// arguments or the result is compiled once and shared by all tools, so that covering many
-// costs next to nothing.
+// Compile compiles a policy for one tool, against the schema of its arguments. The policy is
+// nil if the list has errors. A policy that never mentions the arguments or the result is
+// compiled once and shared by all tools, so each further tool costs next to nothing.
 func (e *Env) Compile(src Source, t Tool) (*Policy, diag.List) { return e.compile(src, &t) }
 
-// CompileAny checks a policy that covers no tool yet, taking any arguments.
+// CompileAny checks a policy that matches no tool yet. It accepts any arguments.
 func (e *Env) CompileAny(src Source) diag.List {
 	_, diags := e.compile(src, nil)
 	return diags
@@ -28,7 +27,7 @@ func (e *Env) compile(src Source, t *Tool) (*Policy, diag.List) {
 		if p, diags := e.compileUniversal(src); p != nil {
 			return p, diags
 		}
-		// The tool's arguments make for better messages.
+		// Compile again for this tool: messages that name its arguments are better.
 	}
 	var known Tool
 	if t != nil {
@@ -44,13 +43,13 @@ func (e *Env) compile(src Source, t *Tool) (*Policy, diag.List) {
 
 func schemaProblem(t Tool, err error) diag.Diagnostic {
 	return diag.Diagnostic{
-		Code: codeSchema, Summary: fmt.Sprintf("the arguments of tool %q have no schema that can be read", t.Name),
+		Code: codeSchema, Summary: fmt.Sprintf("the argument schema of tool %q cannot be read", t.Name),
 		Detail: err.Error(), Range: t.Range,
 	}
 }
 
-// compileUniversal compiles a policy that is alike for all tools, or returns
-// what became of it before.
+// compileUniversal compiles a policy that does not depend on the tool, or returns the
+// remembered outcome.
 func (e *Env) compileUniversal(src Source) (*Policy, diag.List) {
 	key := src.key()
 	e.mu.Lock()
@@ -63,47 +62,45 @@ func (e *Env) compileUniversal(src Source) (*Policy, diag.List) {
 	p := c.policyOf(src)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.universal) >= rememberMost {
+	if len(e.universal) >= maxRemembered {
 		clear(e.universal)
 	}
 	e.universal[key] = universal{p, c.diags}
 	return p, slices.Clone(c.diags)
 }
 
-// role is what an expression is for.
+// role is the purpose of an expression.
 type role string
 
 const (
 	roleWhen  role = "when"
 	roleAllow role = "allow"
 	roleDeny  role = "deny"
-	// roleApproval is the role of what asks a user.
+	// roleApproval is the role of a condition that requires the approval of a user.
 	roleApproval role = "requires_approval"
 	roleReason   role = "reason"
 	roleFrom     role = "from"
 	roleKey      role = "key"
 )
 
-// compiler turns the texts of one policy, for one tool, into expressions and
-// collects what is wrong with them.
+// compiler compiles the texts of one policy for one tool and collects diagnostics.
 type compiler struct {
 	scope *scope
-	// owner and tool are for messages: the policy or the limit that the text
-	// belongs to, which a `from` expression has not, and the tool, which one that
-	// covers nothing has not.
-	owner *owner
+	// owner and tool are for messages. owner is the policy or limit of the text, nil for a
+	// `from` expression. tool is nil if no tool matches.
+	owner *subject
 	tool  *Tool
-	// when is that of the policy, once it is compiled; nil for none.
+	// when is the compiled `when` of the policy, or nil.
 	when ast.Expr
-	// asked are the arguments, dotted, whose presence was asked for so far.
+	// asked holds the dotted names of the arguments tested with has() so far.
 	asked map[string]bool
 	diags diag.List
-	// whole are the complaints of what a from expression reads whole.
-	whole []func()
+	// wholeReads report fact sets that a from expression reads as a whole.
+	wholeReads []func()
 }
 
-// owner is what a text belongs to, such as policy "p", and where that stands.
-type owner struct {
+// subject is the definition that owns a text, such as policy "p", and its range.
+type subject struct {
 	what, name string
 	where      diag.Range
 }
@@ -112,21 +109,20 @@ type owner struct {
 type expression struct {
 	role role
 	text diag.Text
-	// whole is where all of the text stands.
+	// whole is the range of the full text.
 	whole   diag.Range
 	program cel.Program
-	// places leads from the nodes that errors name to the file.
-	places *places
+	// places maps the nodes in errors to positions in the file.
+	places *positions
 	// result is the type of the value.
 	result *types.Type
-	// reads are the parts of the input that the expression reads, and names its
-	// variables.
+	// reads are the parts of the input that the expression reads; names are its variables.
 	reads Parts
 	names map[string]bool
 }
 
-// compile compiles one text. It returns nil after it has reported errors: the
-// first syntax error alone, or everything else that is wrong.
+// compile compiles one text. If it fails, it reports errors and returns nil. It reports only
+// the first syntax error, but all other errors.
 func (c *compiler) compile(r role, text diag.Text) *expression {
 	at := c.open(r, text)
 	if at == nil {
@@ -134,19 +130,19 @@ func (c *compiler) compile(r role, text diag.Text) *expression {
 	}
 	parsed, issues := c.scope.cel.Parse(text.Body())
 	if len(issues.Errors()) > 0 {
-		c.explainSyntax(at, issues.Errors()[0])
+		c.reportSyntaxError(at, issues.Errors()[0])
 		return nil
 	}
 	at.bind(parsed.NativeRep())
-	if c.refuseForms(at) {
+	if c.rejectForms(at) {
 		return nil
 	}
 	prune(parsed.NativeRep(), c.scope)
 	return c.finish(at, parsed)
 }
 
-// finish makes the expression of a text that could be read.
-func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
+// finish type-checks and plans a parsed text.
+func (c *compiler) finish(at *positions, parsed *cel.Ast) *expression {
 	checked := c.check(at, parsed)
 	if checked == nil {
 		return nil
@@ -154,7 +150,7 @@ func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	ok := c.checkResult(at, checked.OutputType())
 	ok = c.checkLiterals(at, tree) && ok
-	ok = c.checkStrays(at, tree) && ok
+	ok = c.checkUndeclaredArgs(at, tree) && ok
 	ok = c.checkZones(at, tree) && ok
 	if !ok {
 		return nil
@@ -162,10 +158,10 @@ func (c *compiler) finish(at *places, parsed *cel.Ast) *expression {
 	return c.plan(at, checked)
 }
 
-// open passes a text through the gate.
-func (c *compiler) open(r role, text diag.Text) *places {
-	tokens, mistake := gate(text.Body())
-	at := &places{role: r, text: text, tokens: tokens}
+// open checks the limits of a text and splits it into tokens.
+func (c *compiler) open(r role, text diag.Text) *positions {
+	tokens, mistake := checkLimits(text.Body())
+	at := &positions{role: r, text: text, tokens: tokens}
 	if mistake == nil {
 		return at
 	}
@@ -174,21 +170,21 @@ func (c *compiler) open(r role, text diag.Text) *places {
 	return nil
 }
 
-// check finds the types of everything. An integer beside a number makes CEL's
-// checker fail; each round promotes those that it found.
-func (c *compiler) check(at *places, parsed *cel.Ast) *cel.Ast {
+// check resolves the types. CEL's checker rejects an integer next to a number, so each round
+// promotes the integers that it reports.
+func (c *compiler) check(at *positions, parsed *cel.Ast) *cel.Ast {
 	promoter := newPromoter(parsed.NativeRep())
-	promoter.foresee(c.scope)
+	promoter.promoteLiterals(c.scope)
 	for range maxRounds {
 		checked, issues := c.scope.cel.Check(parsed)
 		if len(issues.Errors()) == 0 {
-			if !promoter.mix(checked.NativeRep()) {
+			if !promoter.useDynamicOperators(checked.NativeRep()) {
 				return checked
 			}
 			continue
 		}
 		if !promoter.promote(issues.Errors()) {
-			c.explainTypes(at, issues.Errors())
+			c.reportTypeErrors(at, issues.Errors())
 			return nil
 		}
 	}
@@ -203,9 +199,8 @@ func (c *compiler) check(at *places, parsed *cel.Ast) *cel.Ast {
 // maxRounds bounds how deep integers and numbers may be mixed.
 const maxRounds = 32
 
-// plan makes the program of an expression that is right, and warns of what is
-// odd about it.
-func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
+// plan creates the program of a valid expression and reports warnings.
+func (c *compiler) plan(at *positions, checked *cel.Ast) *expression {
 	tree := checked.NativeRep()
 	x := &expression{role: at.role, text: at.text, whole: at.text.All(), places: at, result: checked.OutputType(), names: namesIn(tree.Expr(), c.scope)}
 	x.reads = partsOf(tree.Expr(), x.names)
@@ -216,7 +211,7 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	if writesMap(tree.Expr()) {
 		options = append(options, cel.CustomDecoratorV2(sortMaps))
 	}
-	if priced := newPricer(tree, c.scope.env.functions); priced.charges() { // after sortMaps, which knows maps by their type
+	if priced := newPricer(tree, c.scope.env.functions); priced.charges() { // after sortMaps, which recognizes maps by their type
 		options = append(options, cel.CustomDecoratorV2(priced.decorate))
 	}
 	program, err := c.scope.cel.Program(checked, options...)
@@ -230,12 +225,12 @@ func (c *compiler) plan(at *places, checked *cel.Ast) *expression {
 	}
 	x.program = program
 	c.lint(x, tree)
-	x.places = at.forLater()
+	x.places = at.withoutTree()
 	return x
 }
 
-// checkResult sees to it that the expression gives what its role needs.
-func (c *compiler) checkResult(at *places, got *types.Type) bool {
+// checkResult reports an expression with the wrong type for its role.
+func (c *compiler) checkResult(at *positions, got *types.Type) bool {
 	want := types.BoolType
 	if at.role == roleReason || at.role == roleKey {
 		want = types.StringType
@@ -243,13 +238,13 @@ func (c *compiler) checkResult(at *places, got *types.Type) bool {
 	if at.role == roleFrom || got.Kind() == types.DynKind || got.Kind() == want.Kind() {
 		return true
 	}
-	detail := "compare it with something, such as with == or >="
+	detail := "compare it with a value, such as with == or >="
 	if want == types.StringType {
-		detail = "turn it into one with string(...)"
+		detail = "convert it with string(...)"
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeResult, ofTool: at.role == roleKey && readsTool(at.tree),
-		summary: fmt.Sprintf("%s must be %s, and this is %s", at.role, typeName(want), typeName(got)),
+		code: codeResult, dependsOnTool: at.role == roleKey && readsTool(at.tree),
+		summary: fmt.Sprintf("%s must be %s, but this is %s", at.role, typeName(want), typeName(got)),
 		detail:  detail,
 	})
 	return false
@@ -266,19 +261,19 @@ func namesIn(e ast.Expr, s *scope) map[string]bool {
 	return names
 }
 
-// visit calls f for e and all expressions in it. What an expression has as another kind than
-// its own, such as the arguments of a literal, is empty.
+// visit calls f for e and each expression in it. The accessors of an [ast.Expr] for another
+// kind return empty values, such as the arguments of a literal.
 func visit(e ast.Expr, f func(ast.Expr)) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(f))
 }
 
-// textIn returns the string that e writes out, false when it is none.
+// textIn returns the value of a string literal, and false for any other expression.
 func textIn(e ast.Expr) (string, bool) {
 	text, ok := e.AsLiteral().(types.String)
 	return string(text), ok
 }
 
-// contains reports whether is holds for e or an expression in it.
+// contains reports whether e or an expression in it satisfies is.
 func contains(e ast.Expr, is func(ast.Expr) bool) bool {
 	found := false
 	visit(e, func(part ast.Expr) { found = found || is(part) })

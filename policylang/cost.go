@@ -14,57 +14,55 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// maxCost is the highest estimate that is accepted, in CEL's units: about 50 ns on
-// the machine that its authors measured.
+// maxCost is the highest accepted estimate, in CEL's units of about 50 ns.
 const maxCost = 10_000_000
 
-// Assumptions on sizes where no schema bounds them: those of ordinary calls. Data
-// that is larger meets the [meter].
+// Assumed sizes where no schema sets a bound. They fit ordinary calls; the [meter] bounds
+// larger data.
 const (
 	requestBytes  = 4 << 20
 	requestTokens = 50_000
-	// maxAnswer bounds the text that a function makes, maxPattern a regular
-	// expression that is not written out: compiling it is not interrupted.
+	// maxAnswer bounds the text that a function returns. maxPattern bounds a computed regular
+	// expression: nothing interrupts its compilation.
 	maxAnswer  = 4 * requestBytes
 	maxPattern = 1000
-	// elementBytes and elementItems bound what is inside of a list: all its
-	// elements share the request's budget.
+	// elementBytes and elementItems bound the elements of a list, because all elements share
+	// the size of the request.
 	elementBytes = 128
 	elementItems = 16
-	// maxMemberships bounds scopes, groups, claims and labels, and
-	// maxFactBytes the strings among them.
+	// maxMemberships bounds scopes, groups, claims and labels; maxFactBytes bounds the strings
+	// in them.
 	maxMemberships = 100
 	maxFactBytes   = 1 << 10
 )
 
-// checkCost reports whether the cost of the expression with ordinary data has an
-// acceptable bound.
-func (c *compiler) checkCost(at *places, checked *cel.Ast) bool {
+// checkCost reports whether the estimated cost for ordinary data is acceptable.
+func (c *compiler) checkCost(at *positions, checked *cel.Ast) bool {
 	cost, err := costOf(c.scope.cel, checked, estimator{c.scope})
 	if err == nil && cost <= maxCost {
 		return true
 	}
 	c.report(at, 0, len(at.text.Body()), problem{
-		code: codeCost, ofTool: readsTool(at.tree),
+		code: codeCost, dependsOnTool: readsTool(at.tree),
 		summary: "this can take too long to evaluate",
 		detail:  boundAdvice(at.tree),
 	})
 	return false
 }
 
-// boundAdvice says how to bound what an expression walks through or searches.
+// boundAdvice says how to bound the data that an expression reads.
 func boundAdvice(tree ast.Expr) string {
-	const fewer = "loop over fewer lists at once"
+	const fewer = "nest fewer loops"
 	switch {
 	case reads(tree, "args"):
-		return "give the arguments that it walks through or searches max_items or max_length, or " + fewer
+		return "set max_items or max_length on the arguments that it reads, or " + fewer
 	case readsTool(tree):
-		return "give the outputs that it walks through or searches max_items or max_length, or " + fewer
+		return "set max_items or max_length on the outputs that it reads, or " + fewer
 	}
 	return fewer
 }
 
-// estimator tells CEL the sizes of what an expression reads.
+// estimator reports the sizes of variables and members to CEL.
 type estimator struct{ scope *scope }
 
 func (e estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
@@ -79,7 +77,7 @@ func (e estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	return &checker.SizeEstimate{Max: e.size(names, node.Type())}
 }
 
-// size follows the names from a variable inwards.
+// size returns the size of the value at the path names, which starts with a variable.
 func (e estimator) size(names []string, t *types.Type) uint64 {
 	if last := names[len(names)-1]; last == "@keys" || last == "@indices" {
 		return elementBytes
@@ -95,7 +93,7 @@ func (e estimator) size(names []string, t *types.Type) uint64 {
 	return assumedSize(isTools(names[0]), inList, t)
 }
 
-// follow returns the shape of what the names lead to, or nil.
+// follow returns the shape of the value at the path names, or nil.
 func (e estimator) follow(names []string) *shape {
 	at := e.scope.roots[names[0]]
 	for _, name := range names[1:] {
@@ -136,7 +134,7 @@ func longest(list []string) uint64 {
 	return uint64(n)
 }
 
-// assumedSize is the size of a value that no schema bounds.
+// assumedSize is the size of a value without a bound in a schema.
 func assumedSize(fromCaller, inList bool, t *types.Type) uint64 {
 	text := t.Kind() == types.StringKind || t.Kind() == types.BytesKind
 	switch {
@@ -154,8 +152,8 @@ func assumedSize(fromCaller, inList bool, t *types.Type) uint64 {
 	return requestTokens
 }
 
-// EstimateCallCost implements [checker.CostEstimator] for the functions that
-// CEL's own estimate gets wrong, or has no size of the answer for.
+// EstimateCallCost implements [checker.CostEstimator] for functions that CEL estimates wrongly
+// or without the size of the result.
 func (e estimator) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	switch function {
 	case overloads.Matches:
@@ -178,8 +176,7 @@ func (e estimator) EstimateCallCost(function, overload string, target *checker.A
 	return optionalCost(function, target, args)
 }
 
-// replaced counts s.replace(old, new): an empty old fits between any two
-// characters.
+// replaced estimates s.replace(old, new). An empty old matches between any two characters.
 func (e estimator) replaced(size uint64, args []checker.AstNode) *checker.CallEstimate {
 	places := addSizes(size, 1)
 	if old, ok := literalLength(args[0].Expr()); ok && old > 0 {
@@ -188,7 +185,7 @@ func (e estimator) replaced(size uint64, args []checker.AstNode) *checker.CallEs
 	return linear(addSizes(size, multiplySizes(places, sizeOf(args[1]))), 1)
 }
 
-// joined counts list.join(separator).
+// joined estimates list.join(separator).
 func (e estimator) joined(list checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	each := uint64(elementBytes)
 	if s := e.scope.shapeOf(list.Expr()); s != nil && s.items != nil && s.items.size > 0 {
@@ -208,9 +205,8 @@ func shortAsText(t *types.Type) bool {
 	return false
 }
 
-// linear is a call that costs a tenth of a unit for each character of its
-// answer, and base at least. An answer that could be larger than any request
-// costs more than is accepted.
+// linear estimates a call that costs base plus a tenth of a unit for each character of its
+// result. A result larger than any request exceeds maxCost.
 func linear(size, base uint64) *checker.CallEstimate {
 	cost := addSizes(base, size/10)
 	if size > maxAnswer {
@@ -222,7 +218,7 @@ func linear(size, base uint64) *checker.CallEstimate {
 	}
 }
 
-// sizeOf returns the largest size that is known of a node.
+// sizeOf returns the maximum size of a node, as far as it is known.
 func sizeOf(node checker.AstNode) uint64 {
 	if s := node.ComputedSize(); s != nil {
 		return s.Max
@@ -235,7 +231,7 @@ func literalLength(e ast.Expr) (uint64, bool) {
 	return uint64(len(s)), ok
 }
 
-// addSizes and multiplySizes stop at the largest size there is.
+// addSizes and multiplySizes saturate at the maximum.
 func addSizes(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
@@ -250,24 +246,23 @@ func multiplySizes(a, b uint64) uint64 {
 	return a * b
 }
 
-// CEL's estimate knows no size of what is in an optional value. So an expression is
-// estimated as the one that it would be without them: args.?x is args.x there, and
-// optional.of(v) and o.value() are what they hold. A function that is gone so is paid
-// for by optionalSteps.
+// CEL's estimate ignores the size of an optional value. So the estimate is made for an
+// equivalent expression without optional values: args.?x becomes args.x, and optional.of(v) and
+// o.value() become the value they hold. optionalSteps adds the cost of the removed functions.
 
-// optionalSteps is a function of no expression: it stands around the condition of a
-// loop and costs its second argument, once for each round.
+// optionalSteps is a function that no author can write. It wraps the condition of a loop and
+// costs its second argument in each round.
 const optionalSteps = "@optionals"
 
-// costOf is CEL's estimate of an expression, by the sizes that the estimator knows and by
-// what the libraries of env say of their functions.
+// costOf is CEL's estimate of an expression, with the sizes of the estimator and the costs
+// declared by the libraries of env.
 func costOf(env *cel.Env, checked *cel.Ast, by checker.CostEstimator) (most uint64, err error) {
 	o := newOptionals(checked.NativeRep())
 	if o == nil {
 		cost, err := env.EstimateCost(checked, by)
 		return cost.Max, err
 	}
-	plain, issues := env.Parse("true") // CEL estimates what it has parsed itself, and nothing else
+	plain, issues := env.Parse("true") // CEL estimates only an AST that it has parsed
 	if issues.Err() != nil {
 		return 0, issues.Err()
 	}
@@ -276,18 +271,18 @@ func costOf(env *cel.Env, checked *cel.Ast, by checker.CostEstimator) (most uint
 	return addSizes(cost.Max, o.steps), err
 }
 
-// optionals makes an expression one without optional values, for estimates alone.
+// optionals removes optional values from an expression, only for estimates.
 type optionals struct {
 	tree   *ast.AST
 	types  map[int64]*types.Type
 	refs   map[int64]*ast.ReferenceInfo
 	make   ast.ExprFactory
 	lastID int64
-	// steps are what the functions that are gone cost outside of loops, at most.
+	// steps is the maximum cost of the removed functions outside of loops.
 	steps uint64
 }
 
-// newOptionals returns nil for an expression that has no optional values.
+// newOptionals returns nil for an expression without optional values.
 func newOptionals(checked *ast.AST) *optionals {
 	steps := stepsIn(checked.Expr())
 	if steps == 0 {
@@ -305,7 +300,7 @@ func newOptionals(checked *ast.AST) *optionals {
 	return o
 }
 
-// withoutOptional is the type of what is in an optional value, wherever one stands in t.
+// withoutOptional replaces each optional type in t by its inner type.
 func withoutOptional(t *types.Type) *types.Type {
 	switch {
 	case isOptional(t):
@@ -322,7 +317,7 @@ func isOptional(t *types.Type) bool {
 	return t.Kind() == types.OpaqueKind && t.TypeName() == "optional_type" && len(t.Parameters()) == 1
 }
 
-// stepsIn is what the functions of optional values in e cost, each evaluated once.
+// stepsIn is the cost of the optional functions in e, each evaluated once.
 func stepsIn(e ast.Expr) uint64 {
 	sum := uint64(0)
 	visit(e, func(e ast.Expr) {
@@ -340,12 +335,12 @@ func stepsIn(e ast.Expr) uint64 {
 	return sum
 }
 
-// isEmpty reports whether e is a list or a map that is written out and holds nothing.
+// isEmpty reports whether e is an empty list or map literal.
 func isEmpty(e ast.Expr) bool {
 	return e.Kind() == ast.ListKind && e.AsList().Size() == 0 || e.Kind() == ast.MapKind && e.AsMap().Size() == 0
 }
 
-// chargeRounds lets a loop pay in each round for what is gone of it.
+// chargeRounds adds the cost of removed functions to each round of a loop.
 func (o *optionals) chargeRounds(e ast.Expr) {
 	if e.Kind() != ast.ComprehensionKind {
 		return
@@ -371,7 +366,7 @@ func (o *optionals) node(t *types.Type) ast.Expr {
 	return o.make.NewIdent(o.lastID, "")
 }
 
-// plain replaces, in place, a call of which nothing is left without optional values.
+// plain replaces, in place, a call that only handles optional values.
 func (o *optionals) plain(e ast.Expr) {
 	id, call := e.ID(), e.AsCall()
 	switch call.FunctionName() {
@@ -386,20 +381,20 @@ func (o *optionals) plain(e ast.Expr) {
 		zero.SetKindCase(o.make.NewLiteral(zero.ID(), types.IntZero))
 		o.index(e, call.Target(), zero)
 	case "value", "unwrapOpt":
-		o.become(e, call.Target())
+		o.replace(e, call.Target())
 	case "optional.of", "optional.ofNonZeroValue", "optional.unwrap":
-		o.become(e, call.Args()[0])
+		o.replace(e, call.Args()[0])
 	case "optional.none":
 		o.empty(e)
 	case "orValue":
 		if isEmpty(call.Args()[0]) {
-			o.become(e, call.Target())
+			o.replace(e, call.Target())
 		}
 	}
 }
 
-// become puts of in the place of e.
-func (o *optionals) become(e, of ast.Expr) {
+// replace replaces e by of, in place.
+func (o *optionals) replace(e, of ast.Expr) {
 	if ref := o.refs[of.ID()]; ref != nil {
 		o.refs[e.ID()] = ref
 	} else {
@@ -409,7 +404,7 @@ func (o *optionals) become(e, of ast.Expr) {
 	e.SetKindCase(of)
 }
 
-// index makes e an element of a list or a map.
+// index turns e into an element access to a list or map.
 func (o *optionals) index(e, of, key ast.Expr) {
 	ref := ast.NewFunctionReference()
 	kind := o.types[of.ID()].Kind()
@@ -423,7 +418,7 @@ func (o *optionals) index(e, of, key ast.Expr) {
 	o.refs[e.ID()] = ref
 }
 
-// empty makes e the smallest value of its type, as far as its size counts.
+// empty turns e into an empty value of its type.
 func (o *optionals) empty(e ast.Expr) {
 	delete(o.refs, e.ID())
 	switch o.types[e.ID()].Kind() {
@@ -436,7 +431,7 @@ func (o *optionals) empty(e ast.Expr) {
 	}
 }
 
-// optionalCost estimates what is left of optional values; nil of any other function.
+// optionalCost estimates the remaining optional functions, and returns nil for other functions.
 func optionalCost(function string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	switch function {
 	case optionalSteps:

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestOrdinaryPoliciesNeedNoBoundsInTheSchema(t *testing.T) {
+func TestCost_ordinaryPolicies(t *testing.T) {
 	e := newEnv(t)
 	for _, expr := range []string{
 		"has(args.note) && args.note.contains('secret')",
@@ -38,7 +38,7 @@ func TestOrdinaryPoliciesNeedNoBoundsInTheSchema(t *testing.T) {
 	}
 }
 
-func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
+func TestCost_needsSchemaBound(t *testing.T) {
 	e := newEnv(t)
 	for _, expr := range []string{
 		"args.tags.all(a, args.tags.all(b, a != b))",
@@ -51,15 +51,15 @@ func TestWhatNoBoundHoldsIsRefusedUntilTheSchemaHasOne(t *testing.T) {
 	} {
 		p, diags := e.Compile(denying(expr), refund())
 		if p != nil || diags[0].Code != codeCost {
-			t.Errorf("%s is not refused for its cost: %v", expr, diags)
+			t.Errorf("%s is not rejected for its cost: %v", expr, diags)
 		}
 		if p, diags := e.Compile(denying(expr), smallRefund()); p == nil {
-			t.Errorf("%s is refused with bounds: %v", expr, diags)
+			t.Errorf("%s is rejected with bounds: %v", expr, diags)
 		}
 	}
 }
 
-func TestTypesInWords(t *testing.T) {
+func TestTypeWords(t *testing.T) {
 	tests := map[string]string{
 		"list(int)": "a list of integers", "map(string, list(string))": "a map", "map(string, string)": "a map of strings",
 		"wrapper(string)": "a string or null", "map": "a map", "list": "a list", "@object7": "an object", "": "an object",
@@ -76,7 +76,7 @@ func TestTypesInWords(t *testing.T) {
 	}
 }
 
-// cardSchema has members that need not be there; MAX stands for the bound of each.
+// cardSchema has optional members. MAX is replaced by the bound of each.
 const cardSchema = `{"type":"object","additionalProperties":false,"properties":{
 	"s":{"type":"string"MAX},"card":{"type":"string"MAX},
 	"tags":{"type":"array"ITEMS,"items":{"type":"string"MAX}},
@@ -91,7 +91,7 @@ func card(bounded bool) Tool {
 	return Tool{Name: "card", Schema: json.RawMessage(strings.NewReplacer("MAX", text, "ITEMS", items).Replace(cardSchema))}
 }
 
-// asPolicy makes a policy of a condition, and of a text one that has it for a reason.
+// asPolicy returns a policy with the expression as condition, or as reason if it is a text.
 func asPolicy(expr string) Source {
 	if reason, ok := strings.CutPrefix(expr, "reason: "); ok {
 		src := denying("args.?s.hasValue()")
@@ -102,8 +102,8 @@ func asPolicy(expr string) Source {
 	return denying(expr)
 }
 
-// TestOptionalValuesCostWhatTheyHold pairs expressions with those that ask has() instead.
-func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
+// Each expression with optional values costs as much as the same expression with has().
+func TestCost_optionalValues(t *testing.T) {
 	tests := map[string]string{
 		`reason: "a " + args.?card.orValue("none")`:                        `reason: "a " + (has(args.card) ? args.card : "none")`,
 		"args.?s.orValue('none').lowerAscii() == 'y'":                      "(has(args.s) ? args.s : 'none').lowerAscii() == 'y'",
@@ -144,28 +144,28 @@ func TestOptionalValuesCostWhatTheyHold(t *testing.T) {
 	loads := func(expr string, bounded bool) bool {
 		p, diags := e.Compile(asPolicy(expr), card(bounded))
 		if p == nil && diags[0].Code != codeCost {
-			t.Errorf("%s is not refused for its cost: %v", expr, diags)
+			t.Errorf("%s is not rejected for its cost: %v", expr, diags)
 		}
 		return p != nil
 	}
 	for expr, asked := range tests {
 		for _, form := range []string{expr, asked} {
 			if !loads(form, true) || !loads(form, false) {
-				t.Errorf("%s is refused", form)
+				t.Errorf("%s is rejected", form)
 			}
 		}
 	}
 	for expr, asked := range unbounded {
 		for _, form := range []string{expr, asked} {
 			if !loads(form, true) || loads(form, false) {
-				t.Errorf("%s is refused with bounds or loads without them", form)
+				t.Errorf("%s is rejected with bounds or compiles without them", form)
 			}
 		}
 	}
 }
 
-// TestNoExpressionCostsMoreThanItsEstimate compares with what CEL counts when it evaluates.
-func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
+// The estimate is compared with the cost that CEL counts during evaluation.
+func TestCost_estimateIsUpperBound(t *testing.T) {
 	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: string(card(true).Schema)})
 	if err != nil {
@@ -198,7 +198,7 @@ func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 			r := e.start(t.Context(), Input{Args: g.args(), Now: time.Unix(0, 0)})
 			_, details, _ := program.Eval(r)
 			if cost := details.ActualCost(); cost != nil && *cost > most {
-				t.Errorf("%s costs %d of at most %d", expr, *cost, most)
+				t.Errorf("%s costs %d, more than the estimate %d", expr, *cost, most)
 			}
 			e.stop(r)
 		}
@@ -208,7 +208,7 @@ func TestNoExpressionCostsMoreThanItsEstimate(t *testing.T) {
 	}
 }
 
-// optionalGenerator writes random expressions with optional values, for the tool card.
+// optionalGenerator generates random expressions with optional values, for the tool of card.
 type optionalGenerator struct{ *rand.Rand }
 
 func (g optionalGenerator) pick(choices ...string) string { return choices[g.IntN(len(choices))] }
@@ -275,7 +275,7 @@ func (g optionalGenerator) list(depth int) string {
 	return fmt.Sprintf("[%s, %s].unwrapOpt()", g.optional(depth-1), g.optional(depth-1))
 }
 
-// args are arguments that are as large as the bounds allow, or not there.
+// args are arguments of the maximum size, or absent.
 func (g optionalGenerator) args() map[string]any {
 	text := strings.Repeat("a", 10)
 	args := map[string]any{}
@@ -289,7 +289,7 @@ func (g optionalGenerator) args() map[string]any {
 	return args
 }
 
-func TestAnIntegerStandsForANumberThatIsNotThere(t *testing.T) {
+func TestOptional_integerDefaultForNumber(t *testing.T) {
 	p := mustCompile(t, newEnv(t), denying("args.?quota.orValue(7) == 7.0 && args.?filters.?deep.optMap(d, 2.5).orValue(args.cents) == 700.0"))
 	in := refundInput()
 	delete(in.Args, "quota")

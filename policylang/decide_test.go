@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestExpressionsMeanWhatTheySay(t *testing.T) {
+func TestDecide_expressions(t *testing.T) {
 	tests := map[string]Outcome{
-		// Numbers.
+		// Numbers
 		"args.amount <= 5000":                          Allow,
 		"args.amount * 100 == 5000":                    Allow,
 		"100 * args.amount == 5000":                    Allow,
@@ -56,7 +56,7 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"math.greatest(args.amount, 5) == 50":          Allow,
 		"{'a': args.amount} == {'a': 50}":              Allow,
 
-		// Presence.
+		// Presence
 		"has(args.note)":                                     Deny,
 		"!has(args.note)":                                    Allow,
 		"has(args.amount)":                                   Allow,
@@ -73,14 +73,14 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"[1].exists(x, has(args.nope) && args.nope == x)":    Deny,
 		"args.?note.orValue('none') == 'none'":               Allow,
 
-		// Nulls.
+		// Nulls
 		"args.maybe == null":                        Allow,
 		"args.maybe == 'x'":                         Deny,
 		"agent.model == null && principal.id != ''": Allow,
 		"agent.model == 'x' || principal.id == 'a'": Deny,
 		"has(agent.model) || principal.id == 'a'":   Deny,
 
-		// Variables.
+		// Variables
 		"vars.stage == 'prod'":                                        Allow,
 		"'b.example' in vars.hosts":                                   Allow,
 		"principal.id == 'ada' && principal.kind == 'oauth'":          Allow,
@@ -117,14 +117,14 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 		"principal == principal && principal != null":                 Allow,
 		"type(args.cents) == int":                                     Allow,
 
-		// Time.
+		// Time
 		"now == timestamp('2026-03-01T22:30:00Z')":                        Allow,
 		"now.getHours() == 22 && now.getHours('Europe/Berlin') == 23":     Allow,
 		"now.getDayOfWeek('+02:00') == 1":                                 Allow,
 		"now.getDate('-23:00') == 28 && now.getMonth('-23:00') == 1":      Allow,
 		"now - duration('1h') < now && now.getMinutes('Asia/Kolkata')==0": Allow,
 
-		// What cannot be evaluated.
+		// Errors
 		"principal.claims.nope == 'x'":          Deny,
 		"!(principal.claims.nope == 'x')":       Deny,
 		"principal.scopes[7] == 'x'":            Deny,
@@ -150,7 +150,7 @@ func TestExpressionsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestAnErrorDeniesWhicheverWayThePolicyIsWritten(t *testing.T) {
+func TestDecide_errorDenies(t *testing.T) {
 	e := newEnv(t)
 	const broken = "principal.claims.nope == 'x'"
 	whenBroken := denying("false")
@@ -168,11 +168,11 @@ func TestAnErrorDeniesWhicheverWayThePolicyIsWritten(t *testing.T) {
 	}
 }
 
-func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
+func TestDecide_errorHasRangeAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.nope == 'x'":           `policy "p": policies.hcl:3:29: "nope" is absent`,
 		"principal.claims[args.filters.status]":  `policy "p": policies.hcl:3:28: a key is absent`,
-		"principal.scopes[7] == 'x'":             `policy "p": policies.hcl:3:28: a list is shorter than that`,
+		"principal.scopes[7] == 'x'":             `policy "p": policies.hcl:3:28: a list index is out of range`,
 		"args.cents / (args.cents - 700) == 1":   `policy "p": policies.hcl:3:23: division by zero`,
 		"args.cents * 9223372036854775807 == 1":  `policy "p": policies.hcl:3:23: a number is out of range`,
 		"principal.claims.tenant":                `policy "p": policies.hcl:3:12: allow is not true or false but a string`,
@@ -180,7 +180,7 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 		"principal.claims.roles":                 `policy "p": policies.hcl:3:12: allow is not true or false but a list`,
 		"principal.claims.missing":               `policy "p": policies.hcl:3:29: "missing" is absent`,
 		"principal.claims.limit":                 `policy "p": policies.hcl:3:12: allow is not true or false but a number`,
-		"principal.claims.tenant > 3":            `policy "p": policies.hcl:3:36: a value is of another type than this needs`,
+		"principal.claims.tenant > 3":            `policy "p": policies.hcl:3:36: a value has the wrong type`,
 		"int(principal.claims.tenant) == 1":      `policy "p": policies.hcl:3:12: it cannot be evaluated`,
 		"timestamp(principal.claims.tenant)<now": `policy "p": policies.hcl:3:12: it cannot be evaluated`,
 	}
@@ -195,7 +195,7 @@ func TestOperatorErrorsNameThePolicyAndThePlaceAndNoValues(t *testing.T) {
 				t.Error(diff)
 			}
 			if d.Range.File != "policies.hcl" || d.Range.Start.Line != 3 {
-				t.Errorf("the decision stands at %v", d.Range)
+				t.Errorf("the range of the decision is %v", d.Range)
 			}
 		})
 	}
@@ -220,22 +220,22 @@ func TestDecide_namesIntegerBeyondInt64(t *testing.T) {
 	}
 }
 
-func TestWhenSaysWhichCallsAPolicyConcerns(t *testing.T) {
+func TestDecide_when(t *testing.T) {
 	e := newEnv(t)
 	src := denying("true")
 	src.When = inFile("!tool.read_only")
 	p := mustCompile(t, e, src)
 	in := refundInput()
 	if d := p.Decide(t.Context(), in); d.Outcome != Deny || d.Reason != "no" {
-		t.Errorf("a tool that writes: %+v", d)
+		t.Errorf("writing tool: %+v", d)
 	}
 	in.Tool.ReadOnly = true
 	if d := p.Decide(t.Context(), in); d.Outcome != NotConcerned || d.Reason != "" {
-		t.Errorf("a tool that reads: %+v", d)
+		t.Errorf("reading tool: %+v", d)
 	}
 }
 
-func TestReasons(t *testing.T) {
+func TestDecide_reason(t *testing.T) {
 	tests := []struct {
 		name, expr, want string
 		failed           bool
@@ -265,7 +265,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func TestTheReasonOfAnAllowedCallIsNotEvaluated(t *testing.T) {
+func TestDecide_noReasonIfAllowed(t *testing.T) {
 	src := allowing("args.amount < 5000")
 	src.ReasonExpr = inFile("principal.claims.nope")
 	if d := mustCompile(t, newEnv(t), src).Decide(t.Context(), refundInput()); d.Outcome != Allow || d.Err != nil {
@@ -273,7 +273,7 @@ func TestTheReasonOfAnAllowedCallIsNotEvaluated(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextInterruptsLongLoops(t *testing.T) {
+func TestDecide_canceledContext(t *testing.T) {
 	p := mustCompile(t, newEnv(t), allowing("args.tags.all(t, t != 'x')"))
 	in := refundInput()
 	tags := make([]any, 1000)
@@ -292,7 +292,7 @@ func TestAnEndedContextInterruptsLongLoops(t *testing.T) {
 	}
 }
 
-func TestDecisionsDependOnTheInputAlone(t *testing.T) {
+func TestDecide_deterministic(t *testing.T) {
 	e := newEnv(t)
 	in := refundInput()
 	labels := map[string]any{}
@@ -318,13 +318,13 @@ func TestDecisionsDependOnTheInputAlone(t *testing.T) {
 	p := mustCompile(t, e, allowing("now.getFullYear() == 1999"))
 	in.Now = time.Date(1999, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600)).Add(time.Hour)
 	if d := p.Decide(t.Context(), in); d.Outcome != Allow {
-		t.Errorf("another clock: %+v", d)
+		t.Errorf("with another clock: %+v", d)
 	}
 }
 
-// TestAnApprovalIsWantedOrNot: what it needs and has not got denies, and before the
-// arguments are known it is sure of what they cannot change.
-func TestAnApprovalIsWantedOrNot(t *testing.T) {
+// A missing approval denies. Before the arguments are known, Partial returns only certain
+// results.
+func TestDecide_approval(t *testing.T) {
 	for _, test := range []struct {
 		when, approval   string
 		decided, partial Outcome
@@ -347,16 +347,16 @@ func TestAnApprovalIsWantedOrNot(t *testing.T) {
 		}
 		got := p.Decide(t.Context(), refundInput())
 		if partial := p.Partial(t.Context(), refundInput()).Outcome; got.Outcome != test.decided || partial != test.partial {
-			t.Errorf("%s: %v, before the arguments are known %v", test.approval, got.Outcome, partial)
+			t.Errorf("%s: got %v, partial %v", test.approval, got.Outcome, partial)
 		}
 		if got.Outcome == Consent && got.Reason != "It costs" {
-			t.Errorf("%s: for the reason %q", test.approval, got.Reason)
+			t.Errorf("%s: got reason %q", test.approval, got.Reason)
 		}
 	}
 }
 
-// TestAnApprovalThatIsNeverWantedIsLikelyNotMeant, and one that always is may be.
-func TestAnApprovalThatIsNeverWantedIsLikelyNotMeant(t *testing.T) {
+// An approval that is never required is a warning; one that always is, is not.
+func TestLint_approvalNeverRequired(t *testing.T) {
 	for approval, want := range map[string]int{"true": 0, "false": 1} {
 		if _, problems := newEnv(t).Compile(Source{Name: "p", Approval: inFile(approval), Reason: "It costs"}, refund()); len(problems) != want {
 			t.Errorf("%s: %v", approval, problems)
@@ -370,14 +370,14 @@ func judging(expr string) Source {
 	return src
 }
 
-func TestOutputsWithADefaultMayBeLeftOut(t *testing.T) {
+func TestLint_outputWithDefault(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"tier":{"type":"string","default":"gold"}}}`)
 	tool := Tool{Name: "x", Schema: schema, Result: schema}
 	if _, diags := newEnv(t).Compile(denying("args.tier == 'internal'"), tool); len(diags) > 0 {
 		t.Errorf("an argument with a default: %v", diags)
 	}
 	_, diags := newEnv(t).Compile(judging("result.tier == 'internal'"), tool)
-	if diff := cmp.Diff([]string{"result.tier may be left out, and then this denies the call"}, summaries(diags)); diff != "" {
+	if diff := cmp.Diff([]string{"result.tier is optional, and without it this denies the call"}, summaries(diags)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -390,7 +390,7 @@ func summaries(diags diag.List) []string {
 	return all
 }
 
-func TestPoliciesAboutCallsAreToldWhereResultsAre(t *testing.T) {
+func TestCompile_resultInCallPolicy(t *testing.T) {
 	for _, root := range []string{"result", "content"} {
 		_, diags := newEnv(t).Compile(denying(root+" == 'x'"), refund())
 		if want := `a policy with on = "result" judges what a call returns`; len(diags) != 1 || diags[0].Detail != want {
@@ -399,14 +399,14 @@ func TestPoliciesAboutCallsAreToldWhereResultsAre(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutContentNameTheTool(t *testing.T) {
+func TestCompile_contentErrorNamesTool(t *testing.T) {
 	_, diags := newEnv(t).Compile(judging("content.nope == 1"), refund())
 	if len(diags) != 1 || len(diags[0].Notes) != 2 || !strings.Contains(diags[0].Notes[1].Message, `tool "refund"`) {
 		t.Errorf("got %+v", diags)
 	}
 }
 
-func TestResultsThatWouldBeLongToDecodeAreRefused(t *testing.T) {
+func TestResult_limits(t *testing.T) {
 	p, diags := newEnv(t).Compile(judging("result == 1 || content.size() > 1"), refund())
 	if p == nil {
 		t.Fatal(diags)
@@ -429,8 +429,7 @@ func TestResultsThatWouldBeLongToDecodeAreRefused(t *testing.T) {
 	}
 }
 
-// TestResult_numbersAreExact holds what a policy sees of a result against the digits that
-// the client is sent.
+// Policies see the same digits as the client.
 func TestResult_numbersAreExact(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"i":{"type":"integer"},"n":{"type":"number"},"x":{}}}`)
 	for _, row := range []struct {
@@ -444,7 +443,7 @@ func TestResult_numbersAreExact(t *testing.T) {
 		{"result.n > 0.0", `{"n":1152921504606847000}`, Deny},
 		{"result.n < 0.0", `{"n":1152921504606847000}`, Allow},
 		{"result.n < 0.0", `{"n":1e300}`, Allow},
-		// What CEL cannot hold denies.
+		// Numbers that CEL cannot hold deny.
 		{"result.n < 0.0", `{"n":9007199254740993}`, Deny},
 		{"result.i < 0", `{"i":123456789012345678901}`, Deny},
 		{"result.x == 5", `{"x":123456789012345678901}`, Deny},

@@ -31,21 +31,20 @@ const (
 	codeOptional   = "cel-optional-argument"
 )
 
-// mismatched is what is said of the mistakes that CEL finds and that have no
-// words here.
-const mismatched = "this does not fit together"
+// mismatched is the summary for a type error of CEL without a more specific message.
+const mismatched = "the types in this expression do not match"
 
-// problem is what to say of a place in an expression.
+// problem is the content of a diagnostic, without its range.
 type problem struct {
 	severity        diag.Severity
 	code            string
 	summary, detail string
-	// ofTool says that the problem depends on the tool, so that it is named.
-	ofTool bool
+	// dependsOnTool means that the problem depends on the tool, so a note names the tool.
+	dependsOnTool bool
 }
 
 // report adds a diagnostic for the bytes from start up to end.
-func (c *compiler) report(at *places, start, end int, p problem) {
+func (c *compiler) report(at *positions, start, end int, p problem) {
 	d := diag.Diagnostic{
 		Severity: p.severity, Code: p.code, Summary: p.summary, Detail: p.detail,
 		Range: at.at(start, end),
@@ -53,22 +52,22 @@ func (c *compiler) report(at *places, start, end int, p problem) {
 	if o := c.owner; o != nil {
 		d.Notes = append(d.Notes, diag.Note{Range: o.where, Message: fmt.Sprintf("in %s %q", o.what, o.name)})
 	}
-	if p.ofTool && c.tool != nil {
+	if p.dependsOnTool && c.tool != nil {
 		d.Notes = append(d.Notes, diag.Note{
-			Range: c.tool.Range, Message: c.toolName() + " " + c.takes(),
+			Range: c.tool.Range, Message: c.toolName() + " " + c.argumentList(),
 		})
 	}
 	c.diags = append(c.diags, d)
 }
 
-// reportNode is report for the whole of a node.
-func (c *compiler) reportNode(at *places, e ast.Expr, p problem) {
-	start, end := at.extent(e)
+// reportNode is report for a full node.
+func (c *compiler) reportNode(at *positions, e ast.Expr, p problem) {
+	start, end := at.nodeRange(e)
 	c.report(at, start, end, p)
 }
 
-// takes says which arguments the tool takes.
-func (c *compiler) takes() string {
+// argumentList describes the arguments of the tool.
+func (c *compiler) argumentList() string {
 	args := c.scope.roots["args"]
 	switch {
 	case args == nil || args.fields == nil:
@@ -79,7 +78,7 @@ func (c *compiler) takes() string {
 	return "takes " + enumerate(args.names())
 }
 
-// enumerate joins names, and leaves out the rest of very many.
+// enumerate joins names, and abbreviates a long list.
 func enumerate(names []string) string {
 	const most = 12
 	if len(names) > most {
@@ -88,9 +87,8 @@ func enumerate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// explainSyntax reports the first error of CEL's parser. Those after it are
-// guesses.
-func (c *compiler) explainSyntax(at *places, err *common.Error) {
+// reportSyntaxError reports the first error of CEL's parser. Its further errors are guesses.
+func (c *compiler) reportSyntaxError(at *positions, err *common.Error) {
 	offset := len(at.text.Body())
 	if err.Location.Line() > 0 {
 		offset = at.text.Offset(err.Location.Line(), err.Location.Column()+1)
@@ -101,16 +99,16 @@ func (c *compiler) explainSyntax(at *places, err *common.Error) {
 	c.report(at, at.tokens[i].start, at.tokens[i].end, p)
 }
 
-func syntaxWords(at *places, i int, message string) (summary, detail string) {
+func syntaxWords(at *positions, i int, message string) (summary, detail string) {
 	switch {
 	case strings.HasPrefix(message, "reserved identifier: "):
 		name := strings.TrimPrefix(message, "reserved identifier: ")
 		if name == "var" {
-			return "there is no \"var\" here", "in policies the variables are vars.*"
+			return "there is no \"var\" here", "in policies, write vars.* for variables"
 		}
 		return fmt.Sprintf("%q is a reserved word", name), "use another name"
 	case strings.Contains(message, "recursion limit"):
-		return "the expression is nested too deeply", "split it into several policies, or compare with a list"
+		return "the expression is nested too deeply", "split it into several policies, or use a list"
 	case strings.Contains(message, "invalid argument to has()"):
 		return "has() needs a member, such as args.amount", "write has(args.name)"
 	case strings.Contains(message, "must be a simple name"), strings.Contains(message, "is not an identifier"),
@@ -119,14 +117,14 @@ func syntaxWords(at *places, i int, message string) (summary, detail string) {
 	case strings.Contains(message, "literal"):
 		return fmt.Sprintf("%s is not a valid number", shorten(at.word(i))), "integers go up to 9223372036854775807"
 	case at.tokens[i].kind == tokenEOF:
-		return "the expression ends too early", fmt.Sprintf("something is missing after %s", shorten(at.word(i-1)))
+		return "the expression ends too early", fmt.Sprintf("add what is missing after %s", shorten(at.word(i-1)))
 	case strings.HasPrefix(message, "Syntax error:"):
 		return "unexpected " + shorten(at.word(i)), "an operand or an operator is missing before it"
 	}
 	return "this is not a valid expression", "CEL says: " + message
 }
 
-// shorten quotes a piece of the expression, and cuts it when it is long.
+// shorten quotes a part of the expression, and truncates it if it is long.
 func shorten(word string) string {
 	const most = 32
 	if runes := []rune(word); len(runes) > most {
@@ -135,26 +133,26 @@ func shorten(word string) string {
 	return quote(word)
 }
 
-// typeName returns a type in the words of the tool language, with an article.
+// typeName describes a type in the terms of the tool language, with an article.
 func typeName(t *types.Type) string { return typeWords(t.String()) }
 
-// typeWords is typeName for a type as CEL's messages write it.
+// typeWords is typeName for a type in the notation of CEL's messages.
 func typeWords(t string) string {
 	name, inner, _ := strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	switch name {
 	case "list":
-		return "a list" + manyWords[inner]
+		return "a list" + elementWords[inner]
 	case "map":
 		_, values, _ := strings.Cut(inner, ", ")
-		return "a map" + manyWords[values]
+		return "a map" + elementWords[values]
 	case "wrapper":
 		return typeWords(inner) + " or null"
 	}
 	return cmp.Or(simpleTypes[name], "an object")
 }
 
-// simpleTypes are the words for types without parameters, manyWords those for the elements
-// of lists and maps.
+// simpleTypes describe types without parameters; elementWords describe element types of lists
+// and maps.
 var (
 	simpleTypes = map[string]string{
 		"bool": "true or false", "int": "an integer", "uint": "an unsigned integer", "double": "a number",
@@ -164,10 +162,10 @@ var (
 		"optional_type": "an optional value", "net.IP": "an IP address", "net.CIDR": "a network",
 		"dyn": "a value of any type", "any": "a value of any type", "error": "a value of any type", "!error!": "a value of any type",
 	}
-	manyWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
+	elementWords = map[string]string{"int": " of integers", "double": " of numbers", "string": " of strings", "bool": " of bools"}
 )
 
-// signOf returns the sign of a binary operator as it is written, or "".
+// signOf returns the sign of a binary operator, or "".
 func signOf(function string) string {
 	if function == operators.In {
 		return "in"
@@ -179,21 +177,19 @@ func signOf(function string) string {
 	return sign
 }
 
-// places knows where the parts of an expression stand. It is immutable once
-// it is bound to a tree.
-type places struct {
+// positions maps the parts of an expression to positions. It is immutable after bind.
+type positions struct {
 	role   role
 	text   diag.Text
 	tokens []token
 	tree   ast.Expr
 	info   *ast.SourceInfo
-	// wide holds the byte offset of every code point, and is nil when the text
-	// is all ASCII.
+	// wide holds the byte offset of each code point. It is nil if the text is ASCII.
 	wide []int
 }
 
-// bind ties the places to the tree that was parsed from the text.
-func (p *places) bind(tree *ast.AST) {
+// bind attaches the tree parsed from the text.
+func (p *positions) bind(tree *ast.AST) {
 	p.tree, p.info = tree.Expr(), tree.SourceInfo()
 	body := p.text.Body()
 	if utf8.RuneCountInString(body) == len(body) {
@@ -205,25 +201,24 @@ func (p *places) bind(tree *ast.AST) {
 	p.wide = append(p.wide, len(body))
 }
 
-// forLater returns the places without the tree, for as long as the program
-// lives.
-func (p *places) forLater() *places {
+// withoutTree returns a copy without the tree, to keep as long as the program.
+func (p *positions) withoutTree() *positions {
 	kept := *p
 	kept.tree = nil
 	return &kept
 }
 
-// byteOffset turns CEL's count of code points into bytes.
-func (p *places) byteOffset(runes int) int {
+// byteOffset converts an offset in code points, as CEL counts, to bytes.
+func (p *positions) byteOffset(runes int) int {
 	if p.wide == nil {
 		return max(0, min(runes, len(p.text.Body())))
 	}
 	return p.wide[max(0, min(runes, len(p.wide)-1))]
 }
 
-// offset returns the byte that CEL says node id stands at: for a member its
-// dot, for an operator the sign, for a call its bracket.
-func (p *places) offset(id int64) (int, bool) {
+// offset returns the byte offset that CEL records for a node: the dot of a member, the sign of
+// an operator, the bracket of a call.
+func (p *positions) offset(id int64) (int, bool) {
 	if p.info == nil {
 		return 0, false
 	}
@@ -235,20 +230,20 @@ func (p *places) offset(id int64) (int, bool) {
 }
 
 // tokenAt returns the index of the token at or before offset.
-func (p *places) tokenAt(offset int) int {
+func (p *positions) tokenAt(offset int) int {
 	i := sort.Search(len(p.tokens), func(i int) bool { return p.tokens[i].start > offset })
 	return max(0, i-1)
 }
 
-func (p *places) word(i int) string {
+func (p *positions) word(i int) string {
 	if i < 0 || i >= len(p.tokens) {
 		return ""
 	}
 	return p.text.Body()[p.tokens[i].start:p.tokens[i].end]
 }
 
-// extent returns the bytes that e is written in.
-func (p *places) extent(e ast.Expr) (start, end int) {
+// nodeRange returns the byte range of e.
+func (p *positions) nodeRange(e ast.Expr) (start, end int) {
 	first, last := len(p.tokens), -1
 	visit(e, func(part ast.Expr) {
 		if offset, ok := p.offset(part.ID()); ok {
@@ -266,9 +261,8 @@ func (p *places) extent(e ast.Expr) (start, end int) {
 	return p.tokens[first].start, p.tokens[last].end
 }
 
-// balance widens a run of tokens until it closes what it opens and opens what
-// it closes.
-func (p *places) balance(first, last int) (int, int) {
+// balance extends a token range until its brackets are balanced.
+func (p *positions) balance(first, last int) (int, int) {
 	depth, lowest := 0, 0
 	for i := first; i <= last; i++ {
 		depth += bracket(p.word(i))
@@ -295,9 +289,9 @@ func bracket(word string) int {
 	return 0
 }
 
-// point returns the bytes of the one token that tells node id best: the name
-// of a member or function, or else the token that CEL means.
-func (p *places) point(id int64) (start, end int) {
+// tokenRange returns the byte range of the token that identifies a node best: the name of a
+// member or function, or else the token at CEL's offset.
+func (p *positions) tokenRange(id int64) (start, end int) {
 	offset, ok := p.offset(id)
 	if !ok || len(p.tokens) == 0 {
 		return 0, len(p.text.Body())
@@ -315,8 +309,8 @@ func (p *places) point(id int64) (start, end int) {
 	return p.tokens[i].start, p.tokens[i].end
 }
 
-// member returns the name of the member that node id reads, or "".
-func (p *places) member(id int64) string {
+// member returns the name of the member that a node reads, or "".
+func (p *positions) member(id int64) string {
 	offset, ok := p.offset(id)
 	if !ok {
 		return ""
@@ -329,4 +323,4 @@ func (p *places) member(id int64) string {
 }
 
 // at returns the range in the file of the bytes from start up to end.
-func (p *places) at(start, end int) diag.Range { return p.text.Range(start, end) }
+func (p *positions) at(start, end int) diag.Range { return p.text.Range(start, end) }

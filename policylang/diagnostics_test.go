@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed into the scenarios")
 
-// TestDiagnostics compiles the policies of each scenario in
-// testdata/diagnostics and compares what is printed.
+// TestDiagnostics compiles the policies of each scenario in testdata/diagnostics and compares
+// the printed diagnostics.
 func TestDiagnostics(t *testing.T) {
 	files, err := filepath.Glob("testdata/diagnostics/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -43,8 +43,8 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// printed compiles the policies of policies.hcl against every *.json, the
-// schema of a tool's arguments, and prints what is said of them.
+// printed compiles the policies of policies.hcl against each *.json, an argument schema, and
+// prints the diagnostics.
 func printed(t *testing.T, archive *txtar.Archive) string {
 	e := newEnv(t)
 	sources := map[string][]byte{}
@@ -75,7 +75,7 @@ func printed(t *testing.T, archive *txtar.Archive) string {
 	}
 	for _, d := range all {
 		if d.Detail == "" {
-			t.Errorf("%s: %s: nothing says what to do", d.Range, d.Summary)
+			t.Errorf("%s: %s: no detail", d.Range, d.Summary)
 		}
 	}
 	var b bytes.Buffer
@@ -85,7 +85,7 @@ func printed(t *testing.T, archive *txtar.Archive) string {
 	return b.String()
 }
 
-// readPolicies reads just enough of HCL for the scenarios.
+// readPolicies parses the subset of HCL that the scenarios use.
 func readPolicies(t *testing.T, file, text string) []Source {
 	var out []Source
 	lines := strings.SplitAfter(text, "\n")
@@ -120,7 +120,7 @@ func readPolicies(t *testing.T, file, text string) []Source {
 	return out
 }
 
-// quotedText reads a string of HCL, in which a backslash stands before a quote.
+// quotedText parses an HCL string that may hold escaped quotes.
 func quotedText(file, value string, at diag.Pos) diag.Text {
 	b := diag.TextBuilder{File: file}
 	at = diag.Advance(at, `"`)
@@ -152,14 +152,13 @@ func setText(t *testing.T, src *Source, name string, body diag.Text) {
 	}
 }
 
-// TestOnlyAToolIsToldToGiveADefault: arguments of prompts and variables of
-// templates have none.
-func TestOnlyAToolIsToldToGiveADefault(t *testing.T) {
+// Arguments of prompts and variables of templates have no defaults.
+func TestLint_defaultAdviceOnlyForTools(t *testing.T) {
 	const text = "policy \"p\" {\n  deny = \"args.q == 'a'\"\n}\n"
 	schema := []byte(`{"type":"object","properties":{"q":{"type":"string"}}}`)
 	for kind, want := range map[string]string{
-		"tool":   "ask first, as in has(args.q) && ..., or give the argument a default",
-		"prompt": "ask first, as in has(args.q) && ...",
+		"tool":   "test for it first, as in has(args.q) && ..., or give the argument a default",
+		"prompt": "test for it first, as in has(args.q) && ...",
 	} {
 		_, problems := newEnv(t).Compile(readPolicies(t, "policies.hcl", text)[0], Tool{Name: "x", Kind: kind, Schema: schema})
 		if len(problems) != 1 || problems[0].Detail != want {

@@ -21,24 +21,23 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Env compiles policies. It knows the operator's variables, remembers the
-// schemas and the policies for any tool that it has met, and is safe for
-// concurrent use.
+// Env compiles policies. It holds the operator's variables and remembers compiled schemas and
+// tool-independent policies. It is safe for concurrent use.
 type Env struct {
 	// Fixed at creation.
 	base  *cel.Env
 	own   *provider
 	roots map[string]*shape
 	vars  map[string]any
-	// functions are the implementations of what expressions call.
+	// functions are the implementations of callable functions.
 	functions map[string]*functions.Overload
-	// blank stands for arguments that are not known. CEL carries it through
-	// all that needs them, and drops it where they do not matter.
+	// blank represents unknown arguments. CEL propagates it through the expressions that need
+	// them.
 	blank *types.Unknown
 	runs  sync.Pool
 	zones zones
 
-	// plain is the scope of expressions that do not see arguments.
+	// plain is the scope of expressions without arguments.
 	plain *scope
 
 	mu        sync.Mutex
@@ -46,24 +45,23 @@ type Env struct {
 	universal map[sourceKey]universal
 }
 
-// rememberMost bounds what an Env remembers, so that one that lives through
-// many reloads does not grow.
-const rememberMost = 4096
+// maxRemembered bounds the remembered schemas and policies, so that an Env does not grow over
+// many reloads.
+const maxRemembered = 4096
 
-// universal is the outcome of compiling a policy that is alike for all tools.
+// universal is the outcome of compiling a tool-independent policy.
 type universal struct {
 	policy *Policy
 	diags  diag.List
 }
 
-// NewEnv returns an Env in which `vars` has the values vars, typed by the JSON
-// Schema varsSchema of an object. Both may be nil when there are no variables.
-// It fails only when they are not JSON objects.
+// NewEnv returns an Env with the given values of `vars`. varsSchema is the JSON Schema of an
+// object. Both may be nil if there are no variables. NewEnv fails if they are not JSON objects.
 func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 	if len(varsSchema) == 0 {
 		varsSchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
-	b := shaper{objects: map[string]*shape{}}
+	b := shapeBuilder{objects: map[string]*shape{}}
 	known, err := b.root(varsSchema)
 	if err != nil {
 		return nil, err
@@ -79,11 +77,11 @@ func NewEnv(varsSchema, vars json.RawMessage) (*Env, error) {
 		scopes:    map[schemas]*scope{},
 		universal: map[sourceKey]universal{},
 	}
-	e.runs.New = func() any { return &run{} }
+	e.runs.New = func() any { return &evaluation{} }
 	return e, e.build(b.objects)
 }
 
-// build makes the CEL environment that all scopes extend.
+// build creates the CEL environment that all scopes extend.
 func (e *Env) build(objects map[string]*shape) error {
 	library, err := cel.NewEnv(libraries(&e.zones)...)
 	if err != nil {
@@ -115,7 +113,7 @@ func (e *Env) build(objects map[string]*shape) error {
 	return nil
 }
 
-// decodeVars decodes the variables. Numbers become what their types say.
+// decodeVars decodes the variables. Their types decide how numbers are decoded.
 func decodeVars(raw json.RawMessage, s *shape) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
@@ -133,9 +131,9 @@ func decodeVars(raw json.RawMessage, s *shape) (map[string]any, error) {
 	return typed, nil
 }
 
-// typeNumbers replaces the numbers in value, which is changed in place: those
-// that the shape calls integers by int64, all others by float64. An integer that these do
-// not hold exactly becomes one that does, or one that no expression can read.
+// typeNumbers replaces the numbers in value, in place: by int64 where the shape says integer,
+// by float64 elsewhere. If that would lose precision, it uses the other type, or a value that
+// no expression can read.
 func typeNumbers(value any, s *shape) any {
 	if s == nil {
 		s = anything()
@@ -159,7 +157,7 @@ func typeNumbers(value any, s *shape) any {
 	return value
 }
 
-// typedNumber returns a number for a place of a kind.
+// typedNumber converts a number for a value of the given kind.
 func typedNumber(n json.Number, kind types.Kind) any {
 	i, err := n.Int64()
 	if err == nil && kind == types.IntKind {
@@ -172,7 +170,7 @@ func typedNumber(n json.Number, kind types.Kind) any {
 	case len(n) <= 15 || strings.ContainsAny(n.String(), ".eE"):
 		return f
 	case kind != types.IntKind && strconv.FormatFloat(f, 'f', -1, 64) == n.String():
-		return f // as JavaScript writes it
+		return f // as in JavaScript
 	}
 	exact, ok := new(big.Int).SetString(n.String(), 10)
 	rounded, _ := big.NewFloat(f).Int(nil)
@@ -185,25 +183,24 @@ func typedNumber(n json.Number, kind types.Kind) any {
 	return exact
 }
 
-// scope is what an expression can see: the Env's names and the arguments of
-// one tool. It is immutable.
+// scope is what an expression can read: the names of the Env and the arguments of one tool. It
+// is immutable.
 type scope struct {
 	env *Env
 	cel *cel.Env
-	// roots are the shapes of the variables, by name; now has none.
+	// roots are the shapes of the variables by name. The variable now has none.
 	roots map[string]*shape
 }
 
-// schemas are what a scope knows of a tool.
+// schemas are the schemas of a tool that a scope uses.
 type schemas struct {
 	args string
-	// result is that of what the tool returns, where judged says that it is judged.
+	// result is the schema of the result; it is used only if judged is set.
 	result string
 	judged bool
 }
 
-// scopeFor returns the scope of a tool with the given schemas. The same schemas
-// give the same scope.
+// scopeFor returns the scope of a tool with the given schemas. Equal schemas share a scope.
 func (e *Env) scopeFor(of schemas) (*scope, error) {
 	e.mu.Lock()
 	s := e.scopes[of]
@@ -217,7 +214,7 @@ func (e *Env) scopeFor(of schemas) (*scope, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.scopes) >= rememberMost {
+	if len(e.scopes) >= maxRemembered {
 		clear(e.scopes)
 	}
 	e.scopes[of] = s
@@ -225,7 +222,7 @@ func (e *Env) scopeFor(of schemas) (*scope, error) {
 }
 
 func (e *Env) newScope(of schemas) (*scope, error) {
-	b := shaper{objects: maps.Clone(e.own.objects)}
+	b := shapeBuilder{objects: maps.Clone(e.own.objects)}
 	args, err := b.root(json.RawMessage(of.args))
 	if err != nil {
 		return nil, err
@@ -236,7 +233,7 @@ func (e *Env) newScope(of schemas) (*scope, error) {
 	if of.judged {
 		result := anything()
 		if of.result != "" {
-			b.unfilled = true
+			b.ignoreDefaults = true
 			result = b.shape(json.RawMessage(of.result), 0)
 		}
 		blocks := &shape{cel: types.NewListType(types.DynType), items: anything()}
@@ -258,16 +255,15 @@ func (s *scope) names() []string {
 	return names
 }
 
-// isTools reports whether a variable is what the schemas of a tool describe.
+// isTools reports whether a variable is described by the schemas of a tool.
 func isTools(root string) bool { return root == "args" || root == "result" || root == "content" }
 
-// isRoot reports whether name is one of the variables.
+// isRoot reports whether name is a variable.
 func (s *scope) isRoot(name string) bool {
 	return name == "now" || name == "args" || s.roots[name] != nil
 }
 
-// shapeOf returns the shape of what e reads, a variable or a member of one,
-// and nil when it reads anything else or something undeclared.
+// shapeOf returns the shape of a variable or member, and nil for any other expression.
 func (s *scope) shapeOf(e ast.Expr) *shape {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -282,8 +278,8 @@ func (s *scope) shapeOf(e ast.Expr) *shape {
 	return nil
 }
 
-// path returns the names that e reads through, such as args, filters, status.
-// It is nil when e does anything else.
+// path returns the names along a member access, such as args, filters, status. It is nil for
+// any other expression.
 func path(e ast.Expr) []string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -296,12 +292,12 @@ func path(e ast.Expr) []string {
 	return nil
 }
 
-// provider tells CEL of the objects that exist in an expression: the facts
-// that every policy knows and the objects of JSON Schemas. It is immutable.
+// provider declares object types to CEL: the fact sets and the objects of JSON Schemas. It is
+// immutable.
 type provider struct {
-	// base knows CEL's own types.
+	// base provides CEL's own types.
 	base types.Provider
-	// facts holds the members of the fact sets, by the set's type name.
+	// facts holds the members of the fact sets, by type name.
 	facts map[string]map[string]*types.FieldType
 	// objects holds the objects of schemas, by type name.
 	objects map[string]*shape
@@ -310,8 +306,7 @@ type provider struct {
 func (p *provider) EnumValue(name string) ref.Val         { return p.base.EnumValue(name) }
 func (p *provider) FindIdent(name string) (ref.Val, bool) { return p.base.FindIdent(name) }
 
-// FindStructType implements [types.Provider]. Protocol buffer messages do not
-// exist in policies.
+// FindStructType implements [types.Provider]. Policies have no protocol buffer messages.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	if p.facts[name] == nil && p.objects[name] == nil {
 		return nil, false
@@ -329,9 +324,8 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	return nil, false
 }
 
-// FindStructFieldType implements [types.Provider]. The fields of a schema's
-// object have no getters: CEL then looks them up in the Go map itself, and
-// carries an unknown object over to unknown members.
+// FindStructFieldType implements [types.Provider]. The fields of schema objects have no
+// getters: CEL then reads the Go map directly, and members of an unknown object are unknown.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if facts := p.facts[name]; facts != nil {
 		f, ok := facts[field]
@@ -348,7 +342,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return nil, false
 }
 
-// NewValue implements [types.Provider]. Expressions cannot make objects.
+// NewValue implements [types.Provider]. Expressions cannot create objects.
 func (p *provider) NewValue(name string, _ map[string]ref.Val) ref.Val {
-	return types.NewErr("no objects of type %s can be made", name)
+	return types.NewErr("objects of type %s cannot be created", name)
 }

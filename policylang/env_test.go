@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestVariablesMustBeObjects(t *testing.T) {
+func TestNewEnv_variablesMustBeObjects(t *testing.T) {
 	for name, tt := range map[string]struct{ schema, vars string }{
 		"a schema that is no JSON":   {"{", "{}"},
 		"a schema that is a list":    {"[]", "{}"},
@@ -25,17 +25,17 @@ func TestVariablesMustBeObjects(t *testing.T) {
 	}
 }
 
-func TestWithoutVariablesEveryVariableIsAMistake(t *testing.T) {
+func TestNewEnv_withoutVariables(t *testing.T) {
 	e, err := NewEnv(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p, _ := e.Compile(denying("vars.stage == 'prod'"), refund()); p != nil {
-		t.Error("a variable that is not declared was accepted")
+		t.Error("an undeclared variable was accepted")
 	}
 }
 
-func TestAPolicyThatReadsNoArgumentsIsCompiledOnce(t *testing.T) {
+func TestCompile_sharesToolIndependentPolicy(t *testing.T) {
 	e := newEnv(t)
 	src := denying("!tool.read_only && principal.id != 'ada'")
 	first := mustCompile(t, e, src)
@@ -56,7 +56,7 @@ func TestAPolicyThatReadsNoArgumentsIsCompiledOnce(t *testing.T) {
 	}
 }
 
-func TestWarningsOfASharedPolicyAreToldEachTime(t *testing.T) {
+func TestCompile_repeatsWarningsOfSharedPolicy(t *testing.T) {
 	e := newEnv(t)
 	for range 2 {
 		p, diags := e.Compile(denying("false"), refund())
@@ -67,20 +67,20 @@ func TestWarningsOfASharedPolicyAreToldEachTime(t *testing.T) {
 	}
 }
 
-func TestWhatAnEnvRemembersIsBounded(t *testing.T) {
+func TestEnv_boundsMemory(t *testing.T) {
 	e := newEnv(t)
-	for i := range rememberMost + 10 {
+	for i := range maxRemembered + 10 {
 		e.scopes[schemas{args: fmt.Sprint(i)}] = e.plain
 		e.universal[sourceKey{name: fmt.Sprint(i)}] = universal{}
 	}
 	mustCompile(t, e, denying("args.amount > 3"))
 	mustCompile(t, e, denying("principal.id == 'x'"))
 	if len(e.scopes) != 1 || len(e.universal) != 1 {
-		t.Errorf("remembers %d schemas and %d policies", len(e.scopes), len(e.universal))
+		t.Errorf("%d schemas and %d policies are remembered", len(e.scopes), len(e.universal))
 	}
 }
 
-func TestAPolicyNeedsOneOfAllowAndDeny(t *testing.T) {
+func TestCompile_needsOneVerdict(t *testing.T) {
 	e := newEnv(t)
 	both := denying("args.amount > 3")
 	both.Allow = inFile("args.amount > 3")
@@ -91,7 +91,7 @@ func TestAPolicyNeedsOneOfAllowAndDeny(t *testing.T) {
 	}
 }
 
-func TestASchemaThatCannotBeReadIsAnErrorOfTheTool(t *testing.T) {
+func TestCompile_invalidSchema(t *testing.T) {
 	tool := refund()
 	tool.Schema = json.RawMessage("{")
 	p, diags := newEnv(t).Compile(denying("args.amount > 3"), tool)
@@ -100,7 +100,7 @@ func TestASchemaThatCannotBeReadIsAnErrorOfTheTool(t *testing.T) {
 	}
 }
 
-func TestSchemasOfArguments(t *testing.T) {
+func TestCompile_argumentSchemas(t *testing.T) {
 	tests := []struct {
 		name, schema string
 		right, wrong []string
@@ -164,7 +164,7 @@ func deepPath(n int) string {
 	return s
 }
 
-func TestAnOpenSchemaIsAskedInEachCall(t *testing.T) {
+func TestDecide_openSchema(t *testing.T) {
 	tool := Tool{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}}}`)}
 	p, diags := newEnv(t).Compile(denying("has(args.force) && args.force == true"), tool)
 	if p == nil {
@@ -173,7 +173,7 @@ func TestAnOpenSchemaIsAskedInEachCall(t *testing.T) {
 	in := refundInput()
 	in.Args = map[string]any{"force": true}
 	if d := p.Decide(t.Context(), in); d.Outcome != Deny {
-		t.Errorf("an argument that the schema does not name slipped through: %v", d.Outcome)
+		t.Errorf("an argument outside of the schema was not denied: %v", d.Outcome)
 	}
 	in.Args = map[string]any{}
 	if d := p.Decide(t.Context(), in); d.Outcome != Allow {
@@ -184,7 +184,7 @@ func TestAnOpenSchemaIsAskedInEachCall(t *testing.T) {
 	}
 }
 
-func TestAnEnvServesManyAtOnce(t *testing.T) {
+func TestEnv_concurrentUse(t *testing.T) {
 	e := newEnv(t)
 	shared := mustCompile(t, e, allowing("args.amounts.all(a, a <= 5) && now.getHours('Europe/Berlin') == 23"))
 	var wg sync.WaitGroup

@@ -22,32 +22,32 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// run is one decision: the [interpreter.Activation] that gives an expression
-// the values of an [Input] where they stand.
-type run struct {
+// evaluation is the state of one decision. It is the [interpreter.Activation] that reads the
+// values of an [Input] without copying them.
+type evaluation struct {
 	in  Input
 	env *Env
-	// unknown are the parts that are not known.
+	// unknown are the unknown parts.
 	unknown Parts
-	// meter bounds what all expressions of the decision take together.
+	// meter bounds the total work of all expressions of the decision.
 	meter meter
 }
 
-// start readies a run, which must be stopped again.
-func (e *Env) start(ctx context.Context, in Input) *run {
-	r := e.runs.Get().(*run)
+// start prepares an evaluation. The caller must stop it.
+func (e *Env) start(ctx context.Context, in Input) *evaluation {
+	r := e.runs.Get().(*evaluation)
 	r.in, r.env, r.unknown = in, e, in.Unknown
-	r.meter.fill(ctx)
+	r.meter.reset(ctx)
 	return r
 }
 
-// stop lets go of a run and of the Input in it.
-func (e *Env) stop(r *run) {
-	*r = run{}
+// stop releases an evaluation and its Input.
+func (e *Env) stop(r *evaluation) {
+	*r = evaluation{}
 	e.runs.Put(r)
 }
 
-func (r *run) ResolveName(name string) (any, bool) {
+func (r *evaluation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
 		return r.known(PartArgs, r.in.Args), true
@@ -73,23 +73,22 @@ func (r *run) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// known returns the value of a part, or what stands for a part that is not known.
-func (r *run) known(part Parts, value any) any {
+// known returns the value of a part, or the blank if the part is unknown.
+func (r *evaluation) known(part Parts, value any) any {
 	if r.unknown&part != 0 {
 		return r.env.blank
 	}
 	return value
 }
 
-func (r *run) Parent() interpreter.Activation { return nil }
+func (r *evaluation) Parent() interpreter.Activation { return nil }
 
-// hides reports whether an expression reads what is not known, other than what CEL knows
-// to be open.
-func (r *run) hides(x *expression) bool { return x.reads&r.unknown&^withinCEL != 0 }
+// readsUnknown reports whether an expression reads an unknown part that CEL does not track.
+func (r *evaluation) readsUnknown(x *expression) bool { return x.reads&r.unknown&^trackedByCEL != 0 }
 
-// decide evaluates a condition. The failure is set when the value is Failed.
-func (x *expression) decide(r *run) (Value, *failure) {
-	if r.hides(x) {
+// decide evaluates a condition. The failure is set if the value is Failed.
+func (x *expression) decide(r *evaluation) (Value, *failure) {
+	if r.readsUnknown(x) {
 		return Open, nil
 	}
 	value, err := x.eval(r)
@@ -106,12 +105,12 @@ func (x *expression) decide(r *run) (Value, *failure) {
 	return Failed, &failure{place: x.whole, problem: fmt.Sprintf("%s is not true or false but %s", x.role, typeWords(value.Type().TypeName()))}
 }
 
-// maxReason bounds, in bytes, a reason that is computed.
+// maxReason bounds a computed reason, in bytes.
 const maxReason = 4 << 10
 
-// words evaluates a reason. It is empty when what it needs is not known.
-func (x *expression) words(r *run) (said string, cut bool, err *failure) {
-	if r.hides(x) {
+// evalReason evaluates a reason. It is empty if it depends on unknown parts.
+func (x *expression) evalReason(r *evaluation) (said string, cut bool, err *failure) {
+	if r.readsUnknown(x) {
 		return "", false, nil
 	}
 	value, err := x.eval(r)
@@ -133,20 +132,19 @@ func (x *expression) words(r *run) (said string, cut bool, err *failure) {
 }
 
 // eval evaluates the expression.
-func (x *expression) eval(r *run) (ref.Val, *failure) {
+func (x *expression) eval(r *evaluation) (ref.Val, *failure) {
 	value, _, err := x.program.Eval(r)
-	return value, x.blame(r, value, err)
+	return value, x.failureOf(r, value, err)
 }
 
-// blame finds out where an evaluation failed and says why in words that hold
-// no values.
-func (x *expression) blame(r *run, value ref.Val, err error) *failure {
+// failureOf locates an evaluation error and describes it without values.
+func (x *expression) failureOf(r *evaluation, value ref.Val, err error) *failure {
 	if err == nil {
 		return nil
 	}
 	f := &failure{place: x.whole, problem: "it cannot be evaluated"}
 	if strings.Contains(err.Error(), beyondInt64) {
-		if name := x.beyond(r.in.Args); name != "" {
+		if name := x.beyondInt64Argument(r.in.Args); name != "" {
 			f.problem = fmt.Sprintf("%q holds an integer beyond 64 bits", name)
 			return f
 		}
@@ -154,7 +152,7 @@ func (x *expression) blame(r *run, value ref.Val, err error) *failure {
 	var at *types.Err
 	if errors.As(err, &at) || asErr(value, &at) {
 		if id := at.NodeID(); id > 0 {
-			f.place = x.places.at(x.places.point(id))
+			f.place = x.places.at(x.places.tokenRange(id))
 			f.problem = problemWords(err.Error(), x.places.member(id))
 			return f
 		}
@@ -163,15 +161,15 @@ func (x *expression) blame(r *run, value ref.Val, err error) *failure {
 	return f
 }
 
-// beyond returns the first argument that the expression names and that holds an integer
-// beyond int64. The name is as the author wrote it.
-func (x *expression) beyond(args map[string]any) string {
+// beyondInt64Argument returns the first argument in the expression that holds an integer beyond
+// int64, as written by the author.
+func (x *expression) beyondInt64Argument(args map[string]any) string {
 	for i := range x.places.tokens {
 		if x.places.word(i) != "args" {
 			continue
 		}
 		for next := i + 1; next < min(i+4, len(x.places.tokens)); next++ {
-			if name := strings.Trim(x.places.word(next), "`"); holdsBeyond(args[name], 0) {
+			if name := strings.Trim(x.places.word(next), "`"); holdsBeyondInt64(args[name], 0) {
 				return name
 			}
 		}
@@ -179,21 +177,21 @@ func (x *expression) beyond(args map[string]any) string {
 	return ""
 }
 
-// maxBeyond is how deep in an argument an integer beyond int64 is looked for.
-const maxBeyond = 8
+// maxBeyondDepth bounds the depth of the search for an integer beyond int64.
+const maxBeyondDepth = 8
 
-func holdsBeyond(value any, depth int) bool {
-	if depth == maxBeyond {
+func holdsBeyondInt64(value any, depth int) bool {
+	if depth == maxBeyondDepth {
 		return false
 	}
 	switch v := value.(type) {
 	case *big.Int:
 		return true
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return holdsBeyond(item, depth+1) })
+		return slices.ContainsFunc(v, func(item any) bool { return holdsBeyondInt64(item, depth+1) })
 	case map[string]any:
 		for _, item := range v {
-			if holdsBeyond(item, depth+1) {
+			if holdsBeyondInt64(item, depth+1) {
 				return true
 			}
 		}
@@ -207,7 +205,7 @@ func asErr(value ref.Val, into **types.Err) bool {
 	return ok
 }
 
-// problemWords says what CEL's message is about, without what it quotes.
+// problemWords describes a message of CEL without the values that it quotes.
 func problemWords(message, member string) string {
 	switch {
 	case strings.Contains(message, beyondInt64):
@@ -218,9 +216,9 @@ func problemWords(message, member string) string {
 		}
 		return "a key is absent"
 	case strings.Contains(message, "index out of bounds"):
-		return "a list is shorter than that"
+		return "a list index is out of range"
 	case strings.Contains(message, "no such overload"), strings.Contains(message, "unsupported"):
-		return "a value is of another type than this needs"
+		return "a value has the wrong type"
 	case strings.Contains(message, "by zero"):
 		return "division by zero"
 	case strings.Contains(message, "overflow"), strings.Contains(message, "range"):
@@ -231,72 +229,71 @@ func problemWords(message, member string) string {
 	return "it cannot be evaluated"
 }
 
-// ToolFacts is what a policy may know of the tool that is called, or of the
-// resource or the prompt.
+// ToolFacts is the data about the called tool, resource or prompt that policies can read.
 type ToolFacts struct {
 	// Kind is "tool", "resource" or "prompt".
 	Kind        string
 	Name, Title string
-	// Labels are the tool's labels; policies read them, clients never do.
+	// Labels are the tool's labels. Policies read them; clients never see them.
 	Labels map[string]string
-	// The four are MCP's annotations with their defaults filled in.
+	// These are the annotations of MCP, with defaults filled in.
 	ReadOnly, Idempotent, Destructive, OpenWorld bool
 }
 
-// CallFacts is what a policy may know of the call itself.
+// CallFacts is the data about the call that policies can read.
 type CallFacts struct {
-	// ID names the call.
+	// ID identifies the call.
 	ID string
-	// Via says what made the call: "client", "code", "tool" or "test".
+	// Via is the origin of the call: "client", "code", "tool" or "test".
 	Via string
-	// Depth counts the calls that this one is nested in: 0 for a client's own.
+	// Depth is the nesting depth: 0 for a call of a client.
 	Depth int
-	// Parent is the name of the tool that made this call, and of what is no tool such
-	// as "prompt:NAME"; empty at depth 0.
+	// Parent is the name of the tool that made this call, or a name such as "prompt:NAME" for
+	// any other caller. It is empty at depth 0.
 	Parent string
 }
 
-// Input is all that a decision depends on. Nothing in it is changed, and
-// nothing of it is kept after the decision.
+// Input is everything that a decision depends on. A decision does not modify or retain it.
 type Input struct {
 	Caller identity.Caller
 	Tool   ToolFacts
-	// Args are the decoded arguments after defaults and `from`. An argument
-	// that is absent there is absent in the policy. Partial does not read them.
+	// Args are the decoded arguments after defaults and `from`. A missing key is an absent
+	// argument. Partial does not read Args.
 	Args map[string]any
-	// Result is what the call returned, as [Policy.Result] decodes it, and Content the
-	// content blocks that a client is sent, as decoded JSON; nil before.
+	// Result is the returned value, as decoded by [Policy.Result]. Content are the content
+	// blocks for the client, as decoded JSON. Both are nil before the call.
 	Result  any
 	Content []any
 	Call    CallFacts
-	// Now is the time of the call; policies have no other clock.
+	// Now is the time of the call. Policies have no other clock.
 	Now time.Time
-	// Unknown are the parts of the input of which not all is known: none in a call.
+	// Unknown are the parts of the input that are not fully known. It is zero in a call.
 	Unknown Parts
-	// Hide takes what nobody may read out of a reason before that is cut, as a part of a
-	// value is not known for one; nil takes nothing.
+	// Hide redacts a computed reason before it is truncated, so that no partial secret remains.
+	// If nil, reasons are not redacted.
 	Hide func(reason string) string
 }
 
-// Parts are parts of an [Input]. What not all is known of is open in all that reads it.
+// Parts is a set of parts of an [Input]. An expression that reads an unknown part is
+// indeterminate.
 type Parts uint8
 
 const (
-	// PartArgs are the arguments, and PartResult what the call returned and its content.
+	// PartArgs are the arguments. PartResult is the result and its content.
 	PartArgs Parts = 1 << iota
 	PartResult
 	PartPrincipal
 	PartAgent
 	PartSource
-	// PartParent is the name of what made the call.
+	// PartParent is the name of the caller.
 	PartParent
 )
 
-// withinCEL are the parts that CEL itself knows to be open, and so which expressions do
-// not depend on them after all. Of the others, expressions that read any are open.
-const withinCEL = PartArgs | PartResult
+// trackedByCEL are the parts that CEL tracks as unknown, so it finds out whether the value
+// depends on them. An expression that reads any other unknown part is indeterminate.
+const trackedByCEL = PartArgs | PartResult
 
-// String names the parts as policies do.
+// String returns the parts by their names in policies.
 func (p Parts) String() string {
 	var names []string
 	for ; p != 0; p &= p - 1 {
@@ -305,7 +302,7 @@ func (p Parts) String() string {
 	return strings.Join(names, ", ")
 }
 
-// partsOf returns the parts that an expression reads, which reads these variables.
+// partsOf returns the parts that an expression with these variables reads.
 func partsOf(e ast.Expr, names map[string]bool) Parts {
 	var parts Parts
 	for name, part := range map[string]Parts{
@@ -321,8 +318,8 @@ func partsOf(e ast.Expr, names map[string]bool) Parts {
 	return parts
 }
 
-// readsParent reports whether an expression may read call.parent: it does, or uses call
-// for anything but another member.
+// readsParent reports whether an expression may read call.parent: it reads that member, or call
+// as a whole.
 func readsParent(e ast.Expr) bool {
 	whole, others := 0, 0
 	visit(e, func(e ast.Expr) {
@@ -336,21 +333,21 @@ func readsParent(e ast.Expr) bool {
 	return whole > others
 }
 
-// The most that a call may return for policies to judge it.
+// Limits of a result or content that policies judge.
 const (
 	resultBytes  = 24 << 20
 	resultDepth  = 72
 	resultTokens = 250_000
 )
 
-// judged bounds the text of what policies judge: nothing interrupts a decoder.
+// judged returns the limits for decoding, because a decoder cannot be interrupted.
 func judged() jsonguard.Limits {
 	return jsonguard.Limits{Bytes: resultBytes, Depth: resultDepth, Tokens: resultTokens, Halves: true}
 }
 
-// Result decodes what a call returned for policies that judge it: all those of one
-// tool decode it alike. It refuses more than 24 MiB, or 250,000 of the characters
-// []{}:, outside of strings.
+// Result decodes the result of a call for policies with OnResult. All policies of a tool decode
+// it the same way. It returns an error for more than 24 MiB, or for more than 250,000 of the
+// characters []{}:, outside of strings.
 func (p *Policy) Result(text json.RawMessage) (any, error) {
 	if err := jsonguard.Check(text, judged()); err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
@@ -364,8 +361,8 @@ func (p *Policy) Result(text json.RawMessage) (any, error) {
 	return typeNumbers(value, p.result), nil
 }
 
-// Content decodes the content blocks of a result for policies that judge them. It
-// refuses what [Policy.Result] refuses.
+// Content decodes the content blocks of a result for policies. It has the limits of
+// [Policy.Result].
 func (p *Policy) Content(text json.RawMessage) ([]any, error) {
 	if err := jsonguard.Check(text, judged()); err != nil {
 		return nil, fmt.Errorf("read the content: %w", err)
@@ -377,7 +374,7 @@ func (p *Policy) Content(text json.RawMessage) ([]any, error) {
 	return blocks, nil
 }
 
-// ReadsContent reports whether the policy looks at the content blocks of a result.
+// ReadsContent reports whether the policy reads the content blocks of a result.
 func (p *Policy) ReadsContent() bool {
 	return p.verdict.names["content"] || p.when != nil && p.when.names["content"]
 }

@@ -15,27 +15,26 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Expr is a compiled `from` expression. It is immutable and safe for
-// concurrent use.
+// Expr is a compiled `from` expression. It is immutable and safe for concurrent use.
 type Expr struct {
 	env  *Env
 	body *expression
 }
 
-// CompileFrom compiles the expression of a `from` input, whose value must fit
-// the JSON Schema result as far as types go; nil fits anything. Such an
-// expression sees everything but the arguments.
+// CompileFrom compiles the expression of a `from` input. The type of its value must fit the
+// JSON Schema result; nil accepts any value. The expression can read everything but the
+// arguments.
 func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.List) {
 	c := compiler{scope: e.plain}
 	body := c.compile(roleFrom, text)
 	if body != nil {
 		want := anything()
 		if len(result) > 0 {
-			b := shaper{objects: map[string]*shape{}}
+			b := shapeBuilder{objects: map[string]*shape{}}
 			want = b.shape(result, 0)
 		}
 		c.checkFits(body, want)
-		for _, report := range c.whole {
+		for _, report := range c.wholeReads {
 			if !c.diags.HasErrors() {
 				report()
 			}
@@ -47,27 +46,27 @@ func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.L
 	return &Expr{env: e, body: body}, c.diags
 }
 
-// checkFits complains of an expression whose type the input cannot have.
+// checkFits reports an expression whose type does not fit the input.
 func (c *compiler) checkFits(x *expression, want *shape) {
 	members := membersOf(strings.TrimPrefix(x.result.TypeName(), "@"))
 	if fits(x.result, want.cel) || members != "" && want.cel.Kind() == types.StructKind {
-		return // of an object beside another one, noteWhole tells better
+		return // findWholeReads has a better message for an object
 	}
 	detail := "change the input's type, or convert the value"
 	if want.cel.Kind() == types.StringKind {
-		detail = "turn it into a string with string(...)"
+		detail = "convert it with string(...)"
 	}
 	if members != "" {
 		detail = "use its members: " + members
 	}
 	c.report(x.places, 0, len(x.text.Body()), problem{
 		code:    codeResult,
-		summary: fmt.Sprintf("the input is %s, and this is %s", typeName(want.cel), typeName(x.result)),
+		summary: fmt.Sprintf("the input is %s, but this is %s", typeName(want.cel), typeName(x.result)),
 		detail:  detail,
 	})
 }
 
-// fits reports whether a value of type got may be one of type want.
+// fits reports whether a value of type got may have type want.
 func fits(got, want *types.Type) bool {
 	switch {
 	case want.Kind() == types.DynKind, got.Kind() == types.DynKind:
@@ -86,9 +85,8 @@ func fits(got, want *types.Type) bool {
 	return true
 }
 
-// noteWhole notes the variables that are no values which JSON has, where an expression does
-// not read a member of them.
-func (c *compiler) noteWhole(at *places, tree ast.Expr) {
+// findWholeReads notes fact sets that the expression reads as a whole: JSON cannot encode them.
+func (c *compiler) findWholeReads(at *positions, tree ast.Expr) {
 	owners := map[int64]bool{} // the operands of members
 	visit(tree, func(e ast.Expr) {
 		if call := e.AsCall(); call.FunctionName() == operators.OptSelect {
@@ -103,10 +101,10 @@ func (c *compiler) noteWhole(at *places, tree ast.Expr) {
 		}
 		name := strings.TrimPrefix(e.AsIdent(), ".")
 		if members := membersOf(name); members != "" {
-			start, end := at.extent(e)
-			c.whole = append(c.whole, func() {
+			start, end := at.nodeRange(e)
+			c.wholeReads = append(c.wholeReads, func() {
 				c.report(at, start, end, problem{
-					code: codeResult, summary: fmt.Sprintf("an input cannot have the whole of %q as its value", name),
+					code: codeResult, summary: fmt.Sprintf("an input cannot use all of %q as its value", name),
 					detail: "use its members: " + members,
 				})
 			})
@@ -114,7 +112,7 @@ func (c *compiler) noteWhole(at *places, tree ast.Expr) {
 	})
 }
 
-// membersOf returns the members of a set of facts, "" for what is none.
+// membersOf returns the members of a fact set, or "" for any other type.
 func membersOf(name string) string {
 	var members []string
 	for _, set := range factSets() {
@@ -128,9 +126,8 @@ func membersOf(name string) string {
 	return strings.Join(members, ", ")
 }
 
-// Eval returns the value: nil, bool, int64, float64, string, []any or
-// map[string]any. The error is for operators and holds no values. in.Args is
-// not read.
+// Eval returns the value: nil, bool, int64, float64, string, []any or map[string]any. The error
+// is for operators and holds no values. Eval does not read in.Args.
 func (x *Expr) Eval(ctx context.Context, in Input) (any, error) {
 	r := x.env.start(ctx, in)
 	defer x.env.stop(r)
@@ -140,15 +137,15 @@ func (x *Expr) Eval(ctx context.Context, in Input) (any, error) {
 	}
 	out, ok := toJSON(value, 0)
 	if !ok {
-		return nil, &failure{place: x.body.whole, problem: "the value is not one that JSON has"}
+		return nil, &failure{place: x.body.whole, problem: "the value cannot be encoded as JSON"}
 	}
 	return out, nil
 }
 
-// maxDepth bounds how deep a value may be nested.
+// maxDepth bounds the nesting of a value.
 const maxDepth = 32
 
-// toJSON turns a value into what JSON decodes to, with integers as int64.
+// toJSON converts a value to the types of decoded JSON, with integers as int64.
 func toJSON(value ref.Val, depth int) (any, bool) {
 	if depth > maxDepth {
 		return nil, false
@@ -199,41 +196,40 @@ func mapToJSON(m traits.Mapper, depth int) (any, bool) {
 	return out, true
 }
 
-// KeySource is the key of a limit as it was written: what tells the calls apart
-// that the limit counts apart.
+// KeySource is the source of the key of a limit. Calls with the same key are counted together.
 type KeySource struct {
-	// Limit is the name of the limit, for messages, and Range where it stands.
+	// Limit is the name of the limit, for messages. Range is its position.
 	Limit string
 	Text  diag.Text
 	Range diag.Range
 }
 
-// MayReadArgs reports whether the key may read the arguments. One that does not
-// is compiled alike for all tools.
-func (s KeySource) MayReadArgs() bool { return mayReadArgs(s.Text) }
+// MayReadArgs reports whether the key may read the arguments. Any other key is compiled once
+// for all tools.
+func (s KeySource) MayReadArgs() bool { return mentionsArgs(s.Text) }
 
 // Key is a compiled key. It is immutable and safe for concurrent use.
 type Key struct {
 	env  *Env
 	name string
 	body *expression
-	// ofCaller says that the key reads principal.id.
+	// ofCaller means that the key reads principal.id.
 	ofCaller bool
 }
 
-// OfCaller reports whether the key tells callers apart by principal.id, which callers of
-// another kind or issuer may have too.
+// OfCaller reports whether the key separates callers by principal.id. Callers of another kind
+// or issuer may have the same id.
 func (k *Key) OfCaller() bool { return k.ofCaller }
 
-// CompileKey compiles a key for one tool: against the schema of its arguments.
-// For a nil tool, which is for limits that cover none, these are not known. The
-// key is nil when the list has errors.
+// CompileKey compiles a key for one tool, against the schema of its arguments. A nil tool is
+// for a limit that matches no tool: its arguments are unknown. The key is nil if the list has
+// errors.
 func (e *Env) CompileKey(src KeySource, t *Tool) (*Key, diag.List) {
 	if !src.MayReadArgs() {
 		if k, diags := e.compileKey(src, nil, e.plain); k != nil {
 			return k, diags
 		}
-		// The tool's arguments make for better messages.
+		// Compile again for this tool: messages that name its arguments are better.
 	}
 	var tool Tool
 	if t != nil {
@@ -247,7 +243,7 @@ func (e *Env) CompileKey(src KeySource, t *Tool) (*Key, diag.List) {
 }
 
 func (e *Env) compileKey(src KeySource, t *Tool, s *scope) (*Key, diag.List) {
-	c := compiler{scope: s, owner: &owner{"limit", src.Limit, src.Range}, tool: t}
+	c := compiler{scope: s, owner: &subject{"limit", src.Limit, src.Range}, tool: t}
 	body := c.compile(roleKey, src.Text)
 	if c.diags.HasErrors() {
 		return nil, c.diags
@@ -256,20 +252,20 @@ func (e *Env) compileKey(src KeySource, t *Tool, s *scope) (*Key, diag.List) {
 	return &Key{env: e, name: src.Limit, body: body, ofCaller: ofCaller}, c.diags
 }
 
-// Eval returns the key of a call. Whatever keeps it from being evaluated is an
-// error, which is for operators and holds no values.
+// Eval returns the key of a call. It returns an error if the key cannot be evaluated; the error
+// is for operators and holds no values.
 func (k *Key) Eval(ctx context.Context, in Input) (string, error) {
 	r := k.env.start(ctx, in)
 	defer k.env.stop(r)
 	value, err := k.body.eval(r)
 	if err != nil {
-		return "", k.blame(err)
+		return "", k.wrapError(err)
 	}
 	text, ok := value.(types.String)
 	if !ok {
-		return "", k.blame(&failure{place: k.body.whole, problem: fmt.Sprintf("key is not a string but %s", typeWords(value.Type().TypeName()))})
+		return "", k.wrapError(&failure{place: k.body.whole, problem: fmt.Sprintf("key is not a string but %s", typeWords(value.Type().TypeName()))})
 	}
 	return string(text), nil
 }
 
-func (k *Key) blame(err *failure) error { return fmt.Errorf("limit %q: %w", k.name, err) }
+func (k *Key) wrapError(err *failure) error { return fmt.Errorf("limit %q: %w", k.name, err) }

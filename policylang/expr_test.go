@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
+func TestCompileFrom_values(t *testing.T) {
 	tests := []struct {
 		name, expr, schema string
 		want               any
@@ -47,22 +47,22 @@ func TestFromExpressionsGiveWhatJSONHas(t *testing.T) {
 	}
 }
 
-const fromSource = `an input cannot tell how the call came in: "source" is for policies, limits and hooks`
+const fromSource = `an input cannot read "source"`
 
-const wholePrincipal = `an input cannot have the whole of "principal" as its value`
+const wholePrincipal = `an input cannot use all of "principal" as its value`
 
-func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
+func TestCompileFrom_wrongType(t *testing.T) {
 	tests := []struct{ name, expr, schema, want string }{
-		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, and this is an integer"},
-		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, and this is a list of strings"},
-		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, and this is a timestamp"},
-		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, and this is an object"},
+		{"another type", "vars.retries", `{"type":"string"}`, "the input is a string, but this is an integer"},
+		{"another type of element", "principal.scopes", `{"type":"array","items":{"type":"integer"}}`, "the input is a list of integers, but this is a list of strings"},
+		{"a timestamp", "now", `{"type":"string"}`, "the input is a string, but this is a timestamp"},
+		{"a fact set", "principal", `{"type":"object"}`, "the input is a map, but this is an object"},
 		{"a fact set as any value", "principal", "", wholePrincipal},
 		{"a fact set by its absolute name", ".principal", "", wholePrincipal},
 		{"a fact set in a list", "[principal]", "", wholePrincipal},
 		{"a fact set in a map", "{'p': principal}", `{"type":"object"}`, wholePrincipal},
 		{"a fact set in a branch", "principal.id == 'ada' ? dyn(principal) : dyn(1)", "", wholePrincipal},
-		{"another fact set", "agent", "", `an input cannot have the whole of "agent" as its value`},
+		{"another fact set", "agent", "", `an input cannot use all of "agent" as its value`},
 		{"the arguments", "args.amount", `{"type":"number"}`, `there is no "args" here`},
 		{"the address", "source.ip", `{"type":"string"}`, fromSource},
 		{"the listener in part of an expression", "principal.id == 'ada' ? 'x' : source.listener", `{"type":"string"}`, fromSource},
@@ -80,7 +80,7 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			x, diags := e.CompileFrom(*inFile(tt.expr), json.RawMessage(tt.schema))
 			if x != nil || !diags.HasErrors() {
-				t.Fatal("it was accepted")
+				t.Fatal("no error")
 			}
 			if diff := cmp.Diff(tt.want, diags[0].Summary); diff != "" {
 				t.Error(diff)
@@ -92,12 +92,12 @@ func TestFromExpressionsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
+func TestCompileFrom_errorHasRangeAndNoValues(t *testing.T) {
 	tests := map[string]string{
 		"principal.claims.region":      `policies.hcl:3:29: "region" is absent`,
-		"dyn(now)":                     "policies.hcl:3:12: the value is not one that JSON has",
-		"dyn([b'x'])":                  "policies.hcl:3:12: the value is not one that JSON has",
-		"dyn({1: 'a'})":                "policies.hcl:3:12: the value is not one that JSON has",
+		"dyn(now)":                     "policies.hcl:3:12: the value cannot be encoded as JSON",
+		"dyn([b'x'])":                  "policies.hcl:3:12: the value cannot be encoded as JSON",
+		"dyn({1: 'a'})":                "policies.hcl:3:12: the value cannot be encoded as JSON",
 		"int(principal.claims.tenant)": "policies.hcl:3:12: it cannot be evaluated",
 		"principal.claims[principal.claims.tenant]": "policies.hcl:3:28: a key is absent",
 	}
@@ -122,12 +122,12 @@ func TestFromExpressionsThatFailSayWhereAndNoValues(t *testing.T) {
 	}
 }
 
-// keySource is a key as a limit in a file has it.
+// keySource returns the key of a limit.
 func keySource(expr string) KeySource {
 	return KeySource{Limit: "l", Text: *inFile(expr), Range: diag.Range{File: "limits.hcl"}}
 }
 
-func TestKeysTellCallersApart(t *testing.T) {
+func TestKey_separatesCallers(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
 		{"principal.id", "ada"},
@@ -150,15 +150,15 @@ func TestKeysTellCallersApart(t *testing.T) {
 	}
 }
 
-func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
+func TestCompileKey_constantKey(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
-		{"args.cents", "key must be a string, and this is an integer"},
+		{"args.cents", "key must be a string, but this is an integer"},
 		{"principal.name", `principal has no "name"`},
 		{"args.statsu", `tool "refund" has no argument "statsu"`},
 		{"'all'", "this is always all"},
-		{"agent.agent_id", "this key rests only on what the agent claims to be"},
-		{"args.note", "args.note may be left out, and then this denies the call"},
+		{"agent.agent_id", "this key depends only on an unverified agent_id"},
+		{"args.note", "args.note is optional, and without it this denies the call"},
 	} {
 		t.Run(test.expr, func(t *testing.T) {
 			tool := refund()
@@ -167,24 +167,24 @@ func TestKeysThatTellNobodyApartAreMistakes(t *testing.T) {
 				t.Fatalf("%v, want %q", diags, test.want)
 			}
 			if notes := diags[0].Notes; len(notes) == 0 || notes[0].Message != `in limit "l"` {
-				t.Errorf("the notes are %v, and do not name the limit", notes)
+				t.Errorf("the notes do not name the limit: %v", notes)
 			}
 		})
 	}
 }
 
-func TestAKeyIsAskedForBeforeItIsRead(t *testing.T) {
+func TestCompileKey_optionalArgument(t *testing.T) {
 	tool := refund()
 	_, diags := newEnv(t).CompileKey(keySource("args.note"), &tool)
-	if want := "ask first, as in has(args.note) ? args.note : ''"; len(diags) != 1 || !strings.HasPrefix(diags[0].Detail, want) {
+	if want := "test for it first, as in has(args.note) ? args.note : ''"; len(diags) != 1 || !strings.HasPrefix(diags[0].Detail, want) {
 		t.Errorf("%v, want %q", diags, want)
 	}
 }
 
-func TestAKeyThatDoesNotFitAToolNamesIt(t *testing.T) {
+func TestCompileKey_errorNamesTool(t *testing.T) {
 	for expr, want := range map[string]string{
-		"args.unknown": "where only some take it, ask first: has(args.unknown) ? args.unknown : ''",
-		"args.cents":   "turn it into one with string(...)",
+		"args.unknown": "if only some tools take it, test first: has(args.unknown) ? args.unknown : ''",
+		"args.cents":   "convert it with string(...)",
 	} {
 		tool := refund()
 		_, diags := newEnv(t).CompileKey(keySource(expr), &tool)
@@ -197,7 +197,7 @@ func TestAKeyThatDoesNotFitAToolNamesIt(t *testing.T) {
 	}
 }
 
-func TestKeysThatCannotBeEvaluatedHoldNoValues(t *testing.T) {
+func TestKey_errorHasNoValues(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ expr, want string }{
 		{"principal.claims.region", `limit "l": policies.hcl:3:29: "region" is absent`},
@@ -216,7 +216,7 @@ func TestKeysThatCannotBeEvaluatedHoldNoValues(t *testing.T) {
 	}
 }
 
-func TestAKeyCostsOneAllocation(t *testing.T) {
+func TestKey_allocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools drop things under the race detector")
 	}
@@ -226,7 +226,7 @@ func TestAKeyCostsOneAllocation(t *testing.T) {
 	}
 	in := refundInput()
 	if got := testing.AllocsPerRun(200, func() { _, _ = k.Eval(t.Context(), in) }); got > 1 {
-		t.Errorf("a key allocates %v times", got)
+		t.Errorf("key: %v allocations", got)
 	}
 }
 
@@ -242,6 +242,6 @@ func TestReads(t *testing.T) {
 		}
 	}
 	if at, _ := Reads(*inFile("true && principal.id == 'a'"), "principal", "id"); at.End.Column-at.Start.Column != len("principal.id") {
-		t.Errorf("it is read at %v", at)
+		t.Errorf("got range %v", at)
 	}
 }

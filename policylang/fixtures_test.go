@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	debug.SetGCPercent(400) // the heaps are small, and collecting them takes a quarter of the processor time
 	os.Exit(m.Run())
 }
 
@@ -50,8 +50,7 @@ func refund() Tool {
 	}
 }
 
-// smallRefund is refund with the lengths of things bounded, so that any
-// expression is cheap enough.
+// smallRefund is refund with bounded lengths, so that every expression is cheap enough.
 func smallRefund() Tool {
 	tool := refund()
 	tool.Schema = json.RawMessage(strings.NewReplacer(
@@ -90,7 +89,7 @@ func newEnv(tb testing.TB) *Env {
 	return e
 }
 
-// inFile is an expression that stands on line 3 of a policy's file.
+// inFile returns an expression on line 3 of a file.
 func inFile(expr string) *diag.Text {
 	text := diag.NewText("policies.hcl", expr, diag.Pos{Line: 3, Column: 12, Byte: 40})
 	return &text

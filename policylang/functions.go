@@ -19,9 +19,9 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// libraries returns CEL as policies speak it. What is left out can answer
-// with far more than it is given (string formatting, lists.range) or takes
-// time that nothing interrupts (sorting, distinct).
+// libraries returns the CEL libraries for policies. They exclude functions with results much
+// larger than their arguments (string formatting, lists.range) and functions that cannot be
+// interrupted (sorting, distinct).
 func libraries(z *zones) []cel.EnvOption {
 	library := []cel.EnvOption{
 		cel.CrossTypeNumericComparisons(true),
@@ -34,27 +34,28 @@ func libraries(z *zones) []cel.EnvOption {
 		ext.Network(),
 		cel.ParserExpressionSizeLimit(maxBytes),
 	}
-	return slices.Concat(library, mixedArithmetic(), searches(), z.options())
+	return slices.Concat(library, dynamicArithmetic(), searches(), z.options())
 }
 
-// mixed maps the arithmetic operators to the functions that stand in for them beside a
-// value whose type is known only in the call. Unlike CEL's own, these take an integer beside
-// a number. Their names cannot be written in a policy.
-var mixed = map[string]string{
+// dynamicOperators maps the arithmetic operators to functions that replace them if the type of
+// an operand is known only in the call. Unlike CEL's operators, they accept an integer next to
+// a number. Policies cannot write their names.
+var dynamicOperators = map[string]string{
 	operators.Add: "@add", operators.Subtract: "@subtract", operators.Multiply: "@multiply", operators.Divide: "@divide",
 }
 
-func mixedArithmetic() []cel.EnvOption {
+func dynamicArithmetic() []cel.EnvOption {
 	return []cel.EnvOption{
-		mixedOperator("@add", ifAble(traits.Adder.Add)),
-		mixedOperator("@subtract", ifAble(traits.Subtractor.Subtract)),
-		mixedOperator("@multiply", ifAble(traits.Multiplier.Multiply)),
-		mixedOperator("@divide", ifAble(traits.Divider.Divide)),
+		dynamicOperator("@add", method(traits.Adder.Add)),
+		dynamicOperator("@subtract", method(traits.Subtractor.Subtract)),
+		dynamicOperator("@multiply", method(traits.Multiplier.Multiply)),
+		dynamicOperator("@divide", method(traits.Divider.Divide)),
 	}
 }
 
-// ifAble returns the function that calls a method of its first operand, if that has it.
-func ifAble[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
+// method returns a function that calls a method of its first operand, if the operand has that
+// method.
+func method[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
 	return func(a, b ref.Val) ref.Val {
 		if x, ok := a.(T); ok {
 			return method(x, b)
@@ -63,7 +64,7 @@ func ifAble[T any](method func(T, ref.Val) ref.Val) func(a, b ref.Val) ref.Val {
 	}
 }
 
-func mixedOperator(name string, op func(a, b ref.Val) ref.Val) cel.EnvOption {
+func dynamicOperator(name string, op func(a, b ref.Val) ref.Val) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_dyn_dyn",
 		[]*cel.Type{cel.DynType, cel.DynType}, cel.DynType,
 		cel.BinaryBinding(func(a, b ref.Val) ref.Val {
@@ -77,8 +78,8 @@ func mixedOperator(name string, op func(a, b ref.Val) ref.Val) cel.EnvOption {
 		})))
 }
 
-// searches puts linear searches in the place of CEL's own, which compare the part
-// at each place of the text: two texts of a caller could take hours.
+// searches replaces CEL's quadratic searches by linear ones. With two texts of a caller, CEL's
+// could take hours.
 func searches() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.Function("indexOf", searchFrom("string_index_of_string", "string_index_of_string_int", 0, index)...),
@@ -86,8 +87,8 @@ func searches() []cel.EnvOption {
 	}
 }
 
-// searchFrom declares a search that may be given where it begins, and else begins
-// at the first character or, where begin is -1, at the last.
+// searchFrom declares a search with an optional start. The default start is begin, or the last
+// character if begin is -1.
 func searchFrom(plain, from string, begin int, find func(text, part string, from int) int) []cel.FunctionOpt {
 	found := func(text, part ref.Val, from int) ref.Val {
 		return types.Int(find(string(text.(types.String)), string(part.(types.String)), from))
@@ -115,7 +116,7 @@ func searchFrom(plain, from string, begin int, find func(text, part string, from
 	}
 }
 
-// index returns where the part is found first, at the character from or behind it.
+// index returns the first position of part at or after the character from.
 func index(text, part string, from int) int {
 	start := byteOf(text, from)
 	i := strings.Index(text[start:], part)
@@ -125,7 +126,7 @@ func index(text, part string, from int) int {
 	return from + utf8.RuneCountInString(text[start:start+i])
 }
 
-// lastIndex returns where the part is found last, at the character from or before it.
+// lastIndex returns the last position of part at or before the character from.
 func lastIndex(text, part string, from int) int {
 	end := min(len(text), byteOf(text, from)+len(part))
 	i := strings.LastIndex(text[:end], part)
@@ -135,7 +136,7 @@ func lastIndex(text, part string, from int) int {
 	return utf8.RuneCountInString(text[:i])
 }
 
-// byteOf returns the place of the nth character of a text that has that many.
+// byteOf returns the byte offset of the nth character. The text must be long enough.
 func byteOf(text string, n int) int {
 	for i := range text {
 		if n--; n < 0 {
@@ -145,11 +146,11 @@ func byteOf(text string, n int) int {
 	return len(text)
 }
 
-// zones are the time zones that expressions name. They are found when an
-// expression is compiled: a decision reads no files.
+// zones caches the time zones that expressions name. They are loaded at compile time, because a
+// decision must not read files.
 type zones struct{ found sync.Map }
 
-// load finds the zone, an IANA name or an offset such as +02:00.
+// load loads a zone: an IANA name, or an offset such as +02:00.
 func (z *zones) load(name string) error {
 	if _, ok := z.found.Load(name); ok {
 		return nil
@@ -163,7 +164,7 @@ func (z *zones) load(name string) error {
 
 func findZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("%q is not the same zone everywhere", name)
+		return nil, fmt.Errorf("%q depends on the machine", name)
 	}
 	if ok, _ := regexp.MatchString(`^[+-]?([01]\d|2[0-3]):[0-5]\d$`, name); !ok {
 		return time.LoadLocation(name)
@@ -179,7 +180,7 @@ func findZone(name string) (*time.Location, error) {
 	return time.FixedZone("", seconds), nil
 }
 
-// zoned maps the functions of timestamps that take a zone to CEL's names for them.
+// zoned maps the timestamp functions with a zone to CEL's names for them.
 var zoned = map[string]string{
 	overloads.TimeGetFullYear:     overloads.TimestampToYearWithTz,
 	overloads.TimeGetMonth:        overloads.TimestampToMonthWithTz,
@@ -193,8 +194,7 @@ var zoned = map[string]string{
 	overloads.TimeGetMilliseconds: overloads.TimestampToMillisecondsWithTz,
 }
 
-// options puts the zones in the place of CEL's own, which reads them from
-// disk in every evaluation.
+// options replaces CEL's zone functions, which read zones from disk in each evaluation.
 func (z *zones) options() []cel.EnvOption {
 	var options []cel.EnvOption
 	for function, overload := range zoned {
@@ -214,14 +214,14 @@ func (z *zones) read(function string, at, zone ref.Val) ref.Val {
 	return there.Receive(function, "", nil)
 }
 
-// checkZones refuses time zones that do not exist or are computed.
-func (c *compiler) checkZones(at *places, tree *ast.AST) bool {
+// checkZones reports time zones that do not exist or are computed.
+func (c *compiler) checkZones(at *positions, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
 		if zoned[e.AsCall().FunctionName()] == "" || len(e.AsCall().Args()) != 1 {
 			return
 		}
-		p := problem{code: codeType, summary: "the time zone must be written out", detail: "such as 'Europe/Berlin' or '+02:00'"}
+		p := problem{code: codeType, summary: "the time zone must be a literal", detail: "write a name or an offset, such as 'Europe/Berlin' or '+02:00'"}
 		zone := e.AsCall().Args()[0]
 		if zone.Kind() == ast.LiteralKind {
 			name, _ := textIn(zone)

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// No validator takes a keyword in other letters for the keyword. A policy that
-// did would prune has() of an argument that callers can still send.
-func TestKeywordsInOtherLettersAreNoKeywords(t *testing.T) {
+// Validators match keywords by case. If policies did not, they would prune has() of an argument
+// that callers can still send.
+func TestSchema_keywordsAreCaseSensitive(t *testing.T) {
 	env, err := policylang.NewEnv(nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -17,28 +17,28 @@ const (
 	tokenOperator
 )
 
-// token is a piece of an expression, by its bytes.
+// token is a token of an expression, as a byte range.
 type token struct {
 	kind       tokenKind
 	start, end int
 }
 
-// signs are all the operators that CEL knows, longest first.
+// signs are all operators of CEL, longest first.
 var signs = [...]string{
 	"&&", "||", "==", "!=", "<=", ">=",
 	"(", ")", "[", "]", "{", "}", ".", ",", ":", "?", "+", "-", "*", "/", "%", "<", ">", "!",
 }
 
-// lexer cuts an expression into tokens, in one pass and without recursion. It
-// knows CEL's lexical rules and nothing of its grammar.
+// lexer splits an expression into tokens, in one pass and without recursion. It implements
+// CEL's lexical rules but not its grammar.
 type lexer struct {
 	src string
 	pos int
 }
 
-// next returns the token at the lexer's position and moves behind it. With a
-// mistake it returns what to say of the bytes of the token.
-func (l *lexer) next() (token, *complaint) {
+// next returns the token at the position of the lexer and advances. If the issue is not nil, it
+// describes the bytes of the token.
+func (l *lexer) next() (token, *syntaxIssue) {
 	l.skipSpace()
 	start := l.pos
 	if start >= len(l.src) {
@@ -61,7 +61,7 @@ func (l *lexer) next() (token, *complaint) {
 			return token{tokenOperator, start, l.pos}, nil
 		}
 	}
-	return l.stray(start)
+	return l.unexpectedChar(start)
 }
 
 func (l *lexer) skipSpace() {
@@ -83,7 +83,7 @@ func (l *lexer) skipSpace() {
 }
 
 // word reads an identifier, or the prefix of a string such as r"...".
-func (l *lexer) word(start int) (token, *complaint) {
+func (l *lexer) word(start int) (token, *syntaxIssue) {
 	for l.pos < len(l.src) && (isLetter(l.src[l.pos]) || isDigit(l.src[l.pos])) {
 		l.pos++
 	}
@@ -98,8 +98,8 @@ func (l *lexer) word(start int) (token, *complaint) {
 	return token{tokenIdent, start, l.pos}, nil
 }
 
-// quoted reads a string whose first quote stands at the lexer's position.
-func (l *lexer) quoted(start int, raw bool) (token, *complaint) {
+// quoted reads a string. The lexer is at its first quote.
+func (l *lexer) quoted(start int, raw bool) (token, *syntaxIssue) {
 	quote := l.src[l.pos : l.pos+1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(l.src[l.pos:], triple) {
 		quote = triple
@@ -121,11 +121,11 @@ func (l *lexer) quoted(start int, raw bool) (token, *complaint) {
 	return l.unterminated(start)
 }
 
-func (l *lexer) unterminated(start int) (token, *complaint) {
-	return token{tokenString, start, l.pos}, &complaint{"this string has no end", "close it with the quote that it starts with, on the same line"}
+func (l *lexer) unterminated(start int) (token, *syntaxIssue) {
+	return token{tokenString, start, l.pos}, &syntaxIssue{"this string has no end", "close it on the same line with the quote that opens it"}
 }
 
-// number reads more than CEL's numbers: the parser sees to their form.
+// number reads more than CEL's numbers; the parser validates them.
 func (l *lexer) number(start int) token {
 	for l.pos < len(l.src) {
 		c := l.src[l.pos]
@@ -139,18 +139,18 @@ func (l *lexer) number(start int) token {
 }
 
 // escaped reads a field name in backticks.
-func (l *lexer) escaped(start int) (token, *complaint) {
+func (l *lexer) escaped(start int) (token, *syntaxIssue) {
 	end := strings.IndexAny(l.src[start+1:], "`\n")
 	if end < 0 || l.src[start+1+end] == '\n' {
 		l.pos = len(l.src)
-		return token{tokenIdent, start, l.pos}, &complaint{"this name has no closing backtick", "a name that is not a word is written like args.`content-type`"}
+		return token{tokenIdent, start, l.pos}, &syntaxIssue{"this name has no closing backtick", "close it, as in args.`content-type`"}
 	}
 	l.pos = start + end + 2
 	return token{tokenIdent, start, l.pos}, nil
 }
 
-// stray complains of a character that no token starts with.
-func (l *lexer) stray(start int) (token, *complaint) {
+// unexpectedChar reports a character that starts no token.
+func (l *lexer) unexpectedChar(start int) (token, *syntaxIssue) {
 	r, size := utf8.DecodeRuneInString(l.src[start:])
 	l.pos += size
 	tok := token{tokenOperator, start, l.pos}
@@ -158,29 +158,29 @@ func (l *lexer) stray(start int) (token, *complaint) {
 	case '=':
 		if two := l.src[:start]; strings.HasSuffix(two, "==") || strings.HasSuffix(two, "!=") {
 			sign := two[start-2:]
-			return token{tokenOperator, start - 2, l.pos}, &complaint{"there is no operator " + sign + "=", "write " + sign}
+			return token{tokenOperator, start - 2, l.pos}, &syntaxIssue{"there is no operator " + sign + "=", "write " + sign}
 		}
-		return tok, &complaint{"a single = means nothing here", "write == to compare"}
+		return tok, &syntaxIssue{"a single = is not an operator", "write == to compare"}
 	case '&':
-		return tok, &complaint{"a single & means nothing here", "write && for \"and\""}
+		return tok, &syntaxIssue{"a single & is not an operator", "write && for \"and\""}
 	case '|':
-		return tok, &complaint{"a single | means nothing here", "write || for \"or\""}
+		return tok, &syntaxIssue{"a single | is not an operator", "write || for \"or\""}
 	case utf8.RuneError:
-		return tok, &complaint{"this is not valid UTF-8", "save the file as UTF-8"}
+		return tok, &syntaxIssue{"this is not valid UTF-8", "save the file as UTF-8"}
 	}
-	return tok, &complaint{"unexpected character " + quote(string(r)), "remove it; text belongs between quotes"}
+	return tok, &syntaxIssue{"unexpected character " + quote(string(r)), "remove it, or put text in quotes"}
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// What an expression may have at most. CEL's parser and checker are recursive
-// and slow down faster than their input grows, so they never see more.
+// Limits of an expression. CEL's parser and checker are recursive and slower than linear, so
+// larger expressions never reach them.
 const (
 	maxBytes = 16 << 10
-	// maxTokens counts everything, maxParts all but literals and commas: a
-	// list of values may be long.
+	// maxTokens counts all tokens. maxParts excludes literals and commas, because a list of
+	// values may be long.
 	maxTokens   = 2000
 	maxParts    = 600
 	maxNesting  = 24
@@ -188,26 +188,26 @@ const (
 	maxChoices  = 24
 )
 
-// complaint is a mistake before its place is known.
-type complaint struct {
+// syntaxIssue is an error without a position.
+type syntaxIssue struct {
 	summary, detail string
 }
 
-// gate cuts an expression into tokens and refuses, in linear time, what CEL's
-// parser should not see. The complaint is about the last token.
-func gate(src string) ([]token, *complaint) {
+// checkLimits splits an expression into tokens, in linear time, and rejects expressions that
+// would be too expensive for CEL's parser. An issue describes the last token.
+func checkLimits(src string) ([]token, *syntaxIssue) {
 	if len(src) > maxBytes {
 		return []token{{tokenEOF, 0, 0}}, tooMuch("is longer than", maxBytes, "bytes")
 	}
 	if !utf8.ValidString(src) {
-		return []token{{tokenEOF, 0, 0}}, &complaint{"the expression is not valid UTF-8", "save the file as UTF-8"}
+		return []token{{tokenEOF, 0, 0}}, &syntaxIssue{"the expression is not valid UTF-8", "save the file as UTF-8"}
 	}
-	g := gatekeeper{lexer: lexer{src: src}}
+	g := limitChecker{lexer: lexer{src: src}}
 	for {
 		tok, mistake := g.lexer.next()
 		g.tokens = append(g.tokens, tok)
 		if mistake == nil {
-			mistake = g.admit(tok)
+			mistake = g.add(tok)
 		}
 		if mistake != nil || tok.kind == tokenEOF {
 			return g.tokens, mistake
@@ -215,7 +215,7 @@ func gate(src string) ([]token, *complaint) {
 	}
 }
 
-type gatekeeper struct {
+type limitChecker struct {
 	lexer    lexer
 	tokens   []token
 	open     []token
@@ -224,9 +224,9 @@ type gatekeeper struct {
 	choices  int
 }
 
-func (g *gatekeeper) text(t token) string { return g.lexer.src[t.start:t.end] }
+func (g *limitChecker) text(t token) string { return g.lexer.src[t.start:t.end] }
 
-func (g *gatekeeper) admit(tok token) *complaint {
+func (g *limitChecker) add(tok token) *syntaxIssue {
 	if len(g.tokens) > maxTokens {
 		return tooMuch("has more than", maxTokens, "words and signs")
 	}
@@ -239,7 +239,7 @@ func (g *gatekeeper) admit(tok token) *complaint {
 	case tokenEOF:
 		return g.end()
 	case tokenIdent:
-		if mistake := g.foreignWord(tok); mistake != nil {
+		if mistake := g.otherLanguageWord(tok); mistake != nil {
 			return mistake
 		}
 	case tokenOperator:
@@ -249,19 +249,19 @@ func (g *gatekeeper) admit(tok token) *complaint {
 	return nil
 }
 
-// foreignWord knows what other languages write for CEL's operators.
-func (g *gatekeeper) foreignWord(tok token) *complaint {
+// otherLanguageWord reports operators of other languages.
+func (g *limitChecker) otherLanguageWord(tok token) *syntaxIssue {
 	afterOperand := len(g.tokens) > 1 && g.endsOperand(g.tokens[len(g.tokens)-2])
 	switch word := g.text(tok); {
 	case afterOperand && g.text(g.tokens[len(g.tokens)-2]) == "not":
 		g.tokens = g.tokens[:len(g.tokens)-1]
-		return &complaint{"there is no operator \"not\"", "write ! instead"}
+		return &syntaxIssue{"there is no operator \"not\"", "write ! instead"}
 	case word == "and" && afterOperand:
-		return &complaint{"there is no operator \"and\"", "write && instead"}
+		return &syntaxIssue{"there is no operator \"and\"", "write && instead"}
 	case word == "or" && afterOperand:
-		return &complaint{"there is no operator \"or\"", "write || instead"}
+		return &syntaxIssue{"there is no operator \"or\"", "write || instead"}
 	case afterOperand && word != "in":
-		return &complaint{
+		return &syntaxIssue{
 			fmt.Sprintf("unexpected %s after %s", shorten(word), shorten(g.text(g.tokens[len(g.tokens)-2]))),
 			"an operator is missing between the two, such as &&, || or ==",
 		}
@@ -269,7 +269,7 @@ func (g *gatekeeper) foreignWord(tok token) *complaint {
 	return nil
 }
 
-func (g *gatekeeper) endsOperand(t token) bool {
+func (g *limitChecker) endsOperand(t token) bool {
 	switch t.kind {
 	case tokenNumber, tokenString:
 		return true
@@ -283,7 +283,7 @@ func (g *gatekeeper) endsOperand(t token) bool {
 	return false
 }
 
-func (g *gatekeeper) operator(tok token) *complaint {
+func (g *limitChecker) operator(tok token) *syntaxIssue {
 	text := g.text(tok)
 	switch text {
 	case "!", "-":
@@ -306,15 +306,15 @@ func (g *gatekeeper) operator(tok token) *complaint {
 	return nil
 }
 
-func (g *gatekeeper) close(text string) *complaint {
+func (g *limitChecker) close(text string) *syntaxIssue {
 	g.prefixes = 0
 	if len(g.open) == 0 {
-		return &complaint{fmt.Sprintf("this %s closes nothing", quote(text)), "remove it, or add what it should close"}
+		return &syntaxIssue{fmt.Sprintf("this %s has no opening bracket", quote(text)), "remove it, or add the opening bracket"}
 	}
 	opened := g.open[len(g.open)-1]
 	g.open = g.open[:len(g.open)-1]
 	if want := closer[g.text(opened)]; want != text {
-		return &complaint{
+		return &syntaxIssue{
 			fmt.Sprintf("this %s does not close the %s before it", quote(text), quote(g.text(opened))),
 			fmt.Sprintf("write %s", quote(want)),
 		}
@@ -322,29 +322,29 @@ func (g *gatekeeper) close(text string) *complaint {
 	return nil
 }
 
-// end complains of a bracket that is still open, at the bracket.
-func (g *gatekeeper) end() *complaint {
+// end reports an open bracket at the position of the bracket.
+func (g *limitChecker) end() *syntaxIssue {
 	if len(g.tokens) == 1 {
-		return &complaint{"the expression is empty", "write a CEL expression, such as args.amount <= 5000"}
+		return &syntaxIssue{"the expression is empty", "write a CEL expression, such as args.amount <= 5000"}
 	}
 	if len(g.open) == 0 {
 		return nil
 	}
 	opened := g.open[len(g.open)-1]
 	g.tokens = append(g.tokens, opened)
-	return &complaint{
+	return &syntaxIssue{
 		fmt.Sprintf("this %s is never closed", quote(g.text(opened))),
 		fmt.Sprintf("add %s", quote(closer[g.text(opened)])),
 	}
 }
 
-// closer maps brackets to those that close them.
+// closer maps opening brackets to closing brackets.
 var closer = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-func tooMuch(what string, limit int, unit string) *complaint {
-	return &complaint{
+func tooMuch(what string, limit int, unit string) *syntaxIssue {
+	return &syntaxIssue{
 		fmt.Sprintf("the expression %s %d %s", what, limit, unit),
-		"split it into several policies, or compare with a list",
+		"split it into several policies, or use a list",
 	}
 }
 

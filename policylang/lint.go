@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// lint warns of what is most likely not meant.
+// lint warns of expressions that are probably not intended.
 func (c *compiler) lint(x *expression, tree *ast.AST) {
 	c.lintConstant(x)
 	c.lintOptional(x, tree.Expr())
@@ -25,20 +25,19 @@ func (c *compiler) lint(x *expression, tree *ast.AST) {
 	case x.role == roleWhen:
 		c.when = tree.Expr()
 	case x.role == roleFrom:
-		c.noteWhole(x.places, tree.Expr())
+		c.findWholeReads(x.places, tree.Expr())
 	case x.role == roleAllow:
 		c.lintAllow(x, tree.Expr())
-	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"] && !asksFor(tree.Expr(), isVerified):
-		c.warnClaimed(x, "this key rests only on what the agent claims to be",
-			"any caller can claim another agent_id and is counted anew; use principal.id or source.ip")
+	case x.role == roleKey && x.names["agent"] && !x.names["principal"] && !x.names["source"] && !readsMatching(tree.Expr(), isVerified):
+		c.warnClaimed(x, "this key depends only on an unverified agent_id",
+			"a caller can change its agent_id to start a new count; use principal.id or source.ip")
 	}
 }
 
-// lintConstant warns of an expression that reads nothing, such as "false".
-// Where pruning made it so, it is right for this tool and for others not
-// constant.
+// lintConstant warns of an expression that reads no variable, such as "false". An expression
+// that pruning made constant is valid: it is not constant for other tools.
 func (c *compiler) lintConstant(x *expression) {
-	if len(x.names) > 0 || x.role == roleReason || x.role == roleFrom || c.wordsOf(x) {
+	if len(x.names) > 0 || x.role == roleReason || x.role == roleFrom || c.mentionsVariable(x) {
 		return
 	}
 	r := c.scope.env.start(context.Background(), Input{})
@@ -50,15 +49,15 @@ func (c *compiler) lintConstant(x *expression) {
 	effect := "it never denies"
 	switch {
 	case x.role == roleKey:
-		effect = "leave it out to count all calls together"
+		effect = "remove it to count all calls together"
 	case x.role == roleWhen && value == types.True:
-		effect = "leave it out"
+		effect = "remove it"
 	case x.role == roleWhen:
-		effect = "the policy concerns no call"
+		effect = "the policy applies to no call"
 	case x.role == roleApproval && value == types.True:
-		return // to ask about every call that it concerns is a rule like any other
+		return // requiring approval for every matching call is a valid rule
 	case x.role == roleApproval:
-		effect = "it never asks"
+		effect = "it never requires approval"
 	case (x.role == roleDeny) == (value == types.True):
 		effect = "it denies every call"
 	}
@@ -68,15 +67,15 @@ func (c *compiler) lintConstant(x *expression) {
 	})
 }
 
-// wordsOf reports whether the text names a variable, pruned or not.
-func (c *compiler) wordsOf(x *expression) bool {
+// mentionsVariable reports whether the text names a variable, even in a pruned part.
+func (c *compiler) mentionsVariable(x *expression) bool {
 	return slices.ContainsFunc(x.places.tokens, func(t token) bool {
 		return t.kind == tokenIdent && c.scope.isRoot(x.text.Body()[t.start:t.end])
 	})
 }
 
-// lintEnum warns of a comparison with a string that the schema rules out.
-func (c *compiler) lintEnum(at *places, e ast.Expr) {
+// lintEnum warns of a comparison with a string that the schema excludes.
+func (c *compiler) lintEnum(at *positions, e ast.Expr) {
 	args := e.AsCall().Args()
 	switch e.AsCall().FunctionName() {
 	case operators.Equals, operators.NotEquals:
@@ -89,7 +88,7 @@ func (c *compiler) lintEnum(at *places, e ast.Expr) {
 	}
 }
 
-func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
+func (c *compiler) lintEnumValue(at *positions, member, value ast.Expr) {
 	s := c.scope.shapeOf(member)
 	text, ok := textIn(value)
 	if s == nil || len(s.enum) == 0 || !ok || slices.Contains(s.enum, text) {
@@ -97,14 +96,14 @@ func (c *compiler) lintEnumValue(at *places, member, value ast.Expr) {
 	}
 	names := path(member)
 	c.reportNode(at, value, problem{
-		severity: diag.Warning, code: codeEnum, ofTool: isTools(names[0]),
+		severity: diag.Warning, code: codeEnum, dependsOnTool: isTools(names[0]),
 		summary: fmt.Sprintf("%s is never %s", strings.Join(names, "."), shorten(text)),
-		detail:  cmp.Or(diag.DidYouMean(text, s.enum), "it is one of "+enumerate(s.enum)),
+		detail:  cmp.Or(diag.DidYouMean(text, s.enum), "use one of "+enumerate(s.enum)),
 	})
 }
 
-// lintOptional warns of an argument that a call may leave out, where neither
-// the expression nor those before it ask whether it is there.
+// lintOptional warns of an optional argument that neither the expression nor those before it
+// test with has().
 func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 	if c.asked == nil {
 		c.asked = map[string]bool{}
@@ -116,50 +115,49 @@ func (c *compiler) lintOptional(x *expression, tree ast.Expr) {
 			return
 		}
 		name := strings.Join(path(e), ".")
-		later := x.role != roleReason && c.mayFollow(e)
-		if warned[name] || !later && (!c.mayLack(e) || c.mayLack(e.AsSelect().Operand())) {
+		later := x.role != roleReason && c.readsDeferred(e)
+		if warned[name] || !later && (!c.readsOptional(e) || c.readsOptional(e.AsSelect().Operand())) {
 			return
 		}
 		warned[name] = true
 		if later {
-			c.reportNode(x.places, e, laterProblem(name, x.role))
+			c.reportNode(x.places, e, deferredProblem(name, x.role))
 			return
 		}
-		detail := "ask first, as in " + x.role.asking(name)
+		detail := "test for it first, as in " + x.role.presenceTest(name)
 		if strings.HasPrefix(name, "args.") && (c.tool == nil || cmp.Or(c.tool.Kind, "tool") == "tool") { // others have no defaults
 			detail += ", or give the argument a default"
 		}
 		c.reportNode(x.places, e, problem{
-			severity: diag.Warning, code: codeOptional, ofTool: true, detail: detail,
-			summary: fmt.Sprintf("%s may be left out, and then this %s", name, x.role.withoutAnswer()),
+			severity: diag.Warning, code: codeOptional, dependsOnTool: true, detail: detail,
+			summary: fmt.Sprintf("%s is optional, and without it this %s", name, x.role.failureEffect()),
 		})
 	})
 }
 
-// laterProblem is what to say of a required argument that a completion may lack.
-func laterProblem(name string, r role) problem {
-	ask := r.asking(name)
+// deferredProblem describes a required argument that may be absent during a completion.
+func deferredProblem(name string, r role) problem {
+	ask := r.presenceTest(name)
 	if r == roleAllow {
 		ask = fmt.Sprintf("!has(%s) || ...", name)
 	}
 	return problem{
-		severity: diag.Warning, code: codeOptional, ofTool: true,
-		summary: name + " is not there yet while an argument before it is completed, and then this denies the completion",
-		detail:  "ask first, as in " + ask,
+		severity: diag.Warning, code: codeOptional, dependsOnTool: true,
+		summary: name + " is absent while an earlier argument is completed, and then this denies the completion",
+		detail:  "test for it first, as in " + ask,
 	}
 }
 
-// mayFollow reports whether e reads an argument that a completion may lack,
-// and that nothing asks for.
-func (c *compiler) mayFollow(e ast.Expr) bool {
+// readsDeferred reports whether e reads an argument that may be absent during a completion and
+// is not tested with has().
+func (c *compiler) readsDeferred(e ast.Expr) bool {
 	names := path(e)
 	return c.tool != nil && len(names) == 2 && names[0] == "args" &&
 		slices.Contains(c.tool.Later, names[1]) && !c.asked[strings.Join(names, ".")]
 }
 
-// mayLack reports whether e reads an argument that a call may leave out, and
-// that nothing asks for.
-func (c *compiler) mayLack(e ast.Expr) bool {
+// readsOptional reports whether e reads an optional argument that is not tested with has().
+func (c *compiler) readsOptional(e ast.Expr) bool {
 	s := c.scope.shapeOf(e)
 	if s == nil || e.Kind() != ast.SelectKind || s.required {
 		return false
@@ -168,23 +166,23 @@ func (c *compiler) mayLack(e ast.Expr) bool {
 	return isTools(names[0]) && !c.asked[strings.Join(names, ".")]
 }
 
-// withoutAnswer says what an expression does that cannot be evaluated.
-func (r role) withoutAnswer() string {
+// failureEffect describes the effect of an expression that cannot be evaluated.
+func (r role) failureEffect() string {
 	if r == roleReason {
 		return "gives no reason"
 	}
 	return "denies the call"
 }
 
-// asking is how an expression asks for an argument before it reads it.
-func (r role) asking(name string) string {
+// presenceTest returns how an expression tests for an argument before it reads it.
+func (r role) presenceTest(name string) string {
 	if r == roleKey {
 		return fmt.Sprintf("has(%s) ? %[1]s : ''", name)
 	}
 	return fmt.Sprintf("has(%s) && ...", name)
 }
 
-// presenceTests returns what has() asks for in e, dotted.
+// presenceTests returns the dotted operands of has() in e.
 func presenceTests(e ast.Expr) map[string]bool {
 	asked := map[string]bool{}
 	visit(e, func(part ast.Expr) {
@@ -198,10 +196,9 @@ func presenceTests(e ast.Expr) map[string]bool {
 	return asked
 }
 
-// checkStrays refuses arguments that the schema does not name, but lets pass
-// as additional ones, where the expression never asks whether they are there:
-// they are misspelt more often than meant.
-func (c *compiler) checkStrays(at *places, tree *ast.AST) bool {
+// checkUndeclaredArgs reports arguments that the schema allows but does not name, unless the
+// expression tests for them: they are probably misspelled.
+func (c *compiler) checkUndeclaredArgs(at *positions, tree *ast.AST) bool {
 	asked := presenceTests(tree.Expr())
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
@@ -214,14 +211,14 @@ func (c *compiler) checkStrays(at *places, tree *ast.AST) bool {
 			return
 		}
 		ok = false
-		start, end := at.point(e.ID())
+		start, end := at.tokenRange(e.ID())
 		c.report(at, start, end, c.unknownMember(at.role, e.AsSelect().Operand(), name))
 	})
 	return ok
 }
 
-// checkLiterals refuses literals that no evaluation could read.
-func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
+// checkLiterals reports literals that no evaluation can parse.
+func (c *compiler) checkLiterals(at *positions, tree *ast.AST) bool {
 	ok := true
 	visit(tree.Expr(), func(e ast.Expr) {
 		args := e.AsCall().Args()
@@ -230,7 +227,7 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 		}
 		arg := args[len(args)-1]
 		text, isString := arg.AsLiteral().(types.String)
-		if what, detail := unreadable(e.AsCall().FunctionName(), text); isString && what != "" {
+		if what, detail := literalProblem(e.AsCall().FunctionName(), text); isString && what != "" {
 			ok = false
 			c.reportNode(at, arg, problem{code: codeType, summary: "this is not " + what, detail: detail})
 		}
@@ -238,9 +235,9 @@ func (c *compiler) checkLiterals(at *places, tree *ast.AST) bool {
 	return ok
 }
 
-// unreadable says what a literal should be, and is not, to be an argument of
-// function, and why it is not where that is known.
-func unreadable(function string, text types.String) (what, detail string) {
+// literalProblem describes the literal that function requires, and how to fix text. It returns
+// "" if text is valid.
+func literalProblem(function string, text types.String) (what, detail string) {
 	switch function {
 	case overloads.Matches:
 		if _, err := newPattern(string(text)); err != nil {
@@ -266,14 +263,14 @@ func unreadable(function string, text types.String) (what, detail string) {
 	return "", ""
 }
 
-// lintAllow warns of an allow that lets in, together with the when of its policy, whoever
-// claims to be some agent.
+// lintAllow warns of an allow that, together with the `when` of its policy, only tests the
+// unverified identity of an agent.
 func (c *compiler) lintAllow(x *expression, allow ast.Expr) {
-	if proves(allow) || c.when != nil && proves(c.when) || !claims(allow) && (c.when == nil || !claims(c.when)) {
+	if requiresVerified(allow) || c.when != nil && requiresVerified(c.when) || !readsClaimed(allow) && (c.when == nil || !readsClaimed(c.when)) {
 		return
 	}
-	c.warnClaimed(x, "this allow rests only on what the agent claims to be",
-		"any caller can claim any agent_id; ask for principal.* as well, or for agent.verified")
+	c.warnClaimed(x, "this allow depends only on an unverified agent identity",
+		"any caller can claim any agent_id; also test principal.* or agent.verified")
 }
 
 func (c *compiler) warnClaimed(x *expression, summary, detail string) {
@@ -282,33 +279,32 @@ func (c *compiler) warnClaimed(x *expression, summary, detail string) {
 	})
 }
 
-// proves reports whether a condition holds only for callers of whom something is proved:
-// each of its alternatives asks for that.
-func proves(e ast.Expr) bool {
+// requiresVerified reports whether each alternative of a condition tests something verified.
+func requiresVerified(e ast.Expr) bool {
 	switch call := e.AsCall(); call.FunctionName() {
 	case operators.LogicalOr:
-		return !slices.ContainsFunc(call.Args(), func(e ast.Expr) bool { return !proves(e) })
+		return !slices.ContainsFunc(call.Args(), func(e ast.Expr) bool { return !requiresVerified(e) })
 	case operators.LogicalAnd:
-		return slices.ContainsFunc(call.Args(), proves)
+		return slices.ContainsFunc(call.Args(), requiresVerified)
 	case operators.LogicalNot:
-		return asksFor(e, isPrincipal)
+		return readsMatching(e, isPrincipal)
 	}
-	return asksFor(e, isPrincipal) || asksFor(e, isVerified)
+	return readsMatching(e, isPrincipal) || readsMatching(e, isVerified)
 }
 
-// claims reports whether an alternative of a condition asks what an agent claims, and
-// proves nothing.
-func claims(e ast.Expr) bool {
+// readsClaimed reports whether an alternative of a condition reads the claimed identity of an
+// agent and nothing verified.
+func readsClaimed(e ast.Expr) bool {
 	if e.AsCall().FunctionName() == operators.LogicalOr {
-		return slices.ContainsFunc(e.AsCall().Args(), claims)
+		return slices.ContainsFunc(e.AsCall().Args(), readsClaimed)
 	}
-	return !proves(e) && asksFor(e, func(names []string) bool { return len(names) > 0 && names[0] == "agent" })
+	return !requiresVerified(e) && readsMatching(e, func(names []string) bool { return len(names) > 0 && names[0] == "agent" })
 }
 
 func isPrincipal(names []string) bool { return len(names) > 0 && names[0] == "principal" }
 func isVerified(names []string) bool  { return slices.Equal(names, []string{"agent", "verified"}) }
 
-// asksFor reports whether an expression reads something whose dotted name is as wanted.
-func asksFor(e ast.Expr, wanted func(names []string) bool) bool {
+// readsMatching reports whether an expression reads a dotted name that wanted accepts.
+func readsMatching(e ast.Expr, wanted func(names []string) bool) bool {
 	return contains(e, func(part ast.Expr) bool { return wanted(path(part)) })
 }

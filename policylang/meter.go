@@ -17,51 +17,51 @@ import (
 )
 
 const (
-	// interruptAfter is the longest that a decision takes.
+	// interruptAfter is the time limit of a decision.
 	interruptAfter = 100 * time.Millisecond
-	// allowance is what a decision may spend, in units of about a nanosecond.
-	allowance = int64(interruptAfter)
-	// lookEvery is how many units pass between two looks at the clock.
-	lookEvery = allowance / 1000
+	// maxUnits is the budget of a decision, in units of about a nanosecond.
+	maxUnits = int64(interruptAfter)
+	// checkInterval is the number of units between two checks of the clock.
+	checkInterval = maxUnits / 1000
 )
 
-// meter bounds the processor time of a decision. CEL's own cost limit cannot: it
-// counts a call after the call has returned, and allocates for each node (decision
-// 61). The meter charges work before it begins, since nothing interrupts a function
-// that runs: work that costs more than is left does not begin.
+// meter bounds the processor time of a decision. CEL's cost limit cannot: it counts a call
+// after the call has returned, and allocates for each node (decision 61). The meter charges for
+// work before the work starts, because a running function cannot be interrupted. Work that
+// exceeds the remaining units does not start.
 type meter struct {
-	done <-chan struct{}
-	left int64
-	// next is what is left when the clock is looked at next.
-	next int64
-	// began is when the clock was looked at first.
-	began time.Time
+	done      <-chan struct{}
+	remaining int64
+	// nextCheck is the number of remaining units at which to check the clock next.
+	nextCheck int64
+	// started is the time of the first check of the clock.
+	started time.Time
 }
 
-// fill readies the meter for a decision, which ends early with the context.
-func (m *meter) fill(ctx context.Context) {
-	*m = meter{done: ctx.Done(), left: allowance, next: allowance - lookEvery}
+// reset prepares the meter for a decision. The decision ends early when the context does.
+func (m *meter) reset(ctx context.Context) {
+	*m = meter{done: ctx.Done(), remaining: maxUnits, nextCheck: maxUnits - checkInterval}
 }
 
-// spend pays for work, or ends the evaluation.
-func (m *meter) spend(units int64) {
-	m.left -= min(units, allowance+1)
-	if m.left < m.next {
-		m.look()
+// charge pays for work, or ends the evaluation.
+func (m *meter) charge(units int64) {
+	m.remaining -= min(units, maxUnits+1)
+	if m.remaining < m.nextCheck {
+		m.checkDeadline()
 	}
 }
 
-// look ends the evaluation when it has taken too long or nobody waits for it. CEL
-// recovers from this panic, as from that of its own bound of costs.
-func (m *meter) look() {
+// checkDeadline ends the evaluation if it takes too long or its context has ended. It panics;
+// CEL recovers from it like from the panic of its own cost limit.
+func (m *meter) checkDeadline() {
 	now := time.Now()
-	if m.began.IsZero() {
-		m.began = now
+	if m.started.IsZero() {
+		m.started = now
 	}
-	if m.left < 0 || now.Sub(m.began) > interruptAfter || ended(m.done) {
+	if m.remaining < 0 || now.Sub(m.started) > interruptAfter || ended(m.done) {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.ContextCancelled, Message: "interrupted"})
 	}
-	m.next = max(0, m.left-lookEvery)
+	m.nextCheck = max(0, m.remaining-checkInterval)
 }
 
 func ended(done <-chan struct{}) bool {
@@ -73,42 +73,42 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// meterOf returns the meter of the decision that a frame belongs to: the outermost
-// activation is its run.
+// meterOf returns the meter of the decision that runs frame. The outermost activation is the
+// evaluation.
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	for a := frame.Activation; ; a = a.Parent() {
-		if r, ok := a.(*run); ok {
+		if r, ok := a.(*evaluation); ok {
 			return &r.meter
 		}
 	}
 }
 
-// charge is what a node pays.
+// charge is the cost of a node.
 type charge struct {
-	// round is the price of a step of a loop, and 0 for anything else.
+	// round is the price of one step of a loop, and 0 for other nodes.
 	round int64
-	// after is the price of what is done next with the value; nil when there is none.
+	// after is the price of the next operation on the value, or nil.
 	after func(ref.Val) int64
-	// eager says that each round looks at the clock.
+	// eager means that each round checks the clock.
 	eager bool
 }
 
-// before pays for what the node does.
-func (c *charge) before(m *meter) {
-	if m.left -= c.round; m.left < m.next || c.eager {
-		m.look()
+// chargeRound charges for the work of the node.
+func (c *charge) chargeRound(m *meter) {
+	if m.remaining -= c.round; m.remaining < m.nextCheck || c.eager {
+		m.checkDeadline()
 	}
 }
 
-// behind pays for what is done next with the value of the node.
-func (c *charge) behind(m *meter, value ref.Val) ref.Val {
+// chargeValue charges for the next operation on the value of the node.
+func (c *charge) chargeValue(m *meter, value ref.Val) ref.Val {
 	if c.after != nil {
-		m.spend(c.after(value))
+		m.charge(c.after(value))
 	}
 	return value
 }
 
-// metered is a node that pays.
+// metered is a node with a charge.
 type metered struct {
 	interpreter.InterpretableV2
 	charge charge
@@ -118,11 +118,11 @@ func (n *metered) Eval(vars interpreter.Activation) ref.Val { return n.Exec(inte
 
 func (n *metered) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
-	n.charge.before(m)
-	return n.charge.behind(m, n.InterpretableV2.Exec(frame))
+	n.charge.chargeRound(m)
+	return n.charge.chargeValue(m, n.InterpretableV2.Exec(frame))
 }
 
-// meteredAttribute is an attribute that pays, which CEL goes on to extend.
+// meteredAttribute is an attribute with a charge. CEL may extend it.
 type meteredAttribute struct {
 	interpreter.InterpretableAttribute
 	charge charge
@@ -134,12 +134,12 @@ func (n *meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 
 func (n *meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	m := meterOf(frame)
-	n.charge.before(m)
-	return n.charge.behind(m, n.InterpretableAttribute.Exec(frame))
+	n.charge.chargeRound(m)
+	return n.charge.chargeValue(m, n.InterpretableAttribute.Exec(frame))
 }
 
-// pricedCall is a call that pays once its arguments are known, and before it is made.
-type pricedCall struct {
+// meteredCall is a call that charges after its arguments are evaluated and before it runs.
+type meteredCall struct {
 	id                 int64
 	function, overload string
 	args               []interpreter.InterpretableV2
@@ -147,25 +147,26 @@ type pricedCall struct {
 	impl *functions.Overload
 }
 
-func (c *pricedCall) ID() int64 { return c.id }
+func (c *meteredCall) ID() int64 { return c.id }
 
-func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
+func (c *meteredCall) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	var few [4]ref.Val // most calls allocate nothing for their arguments
+func (c *meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	var few [4]ref.Val // avoids an allocation in most calls
 	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
 		return doubt
 	}
 	m := meterOf(frame)
-	m.spend(priceOf(c.function, args, m.left))
+	m.charge(priceOf(c.function, args, m.remaining))
 	return types.LabelErrNode(c.id, c.call(args))
 }
 
-// evaluate appends the arguments to args, or returns the error or the unknown among them.
-func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
+// evaluate appends the values of the arguments to args. It returns the first error, or else the
+// unknown among them, as doubt.
+func (c *meteredCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val) (all []ref.Val, doubt ref.Val) {
 	var unknown *types.Unknown
 	for _, arg := range c.args {
 		value := arg.Exec(frame)
@@ -181,8 +182,8 @@ func (c *pricedCall) evaluate(frame *interpreter.ExecutionFrame, args []ref.Val)
 	return args, nil
 }
 
-// call calls the implementation as CEL does.
-func (c *pricedCall) call(args []ref.Val) ref.Val {
+// call calls the implementation like CEL does.
+func (c *meteredCall) call(args []ref.Val) ref.Val {
 	fits := c.impl != nil && (c.impl.OperandTrait == 0 || args[0].Type().HasTrait(c.impl.OperandTrait))
 	switch {
 	case fits && len(args) == 1 && c.impl.Unary != nil:
@@ -197,29 +198,29 @@ func (c *pricedCall) call(args []ref.Val) ref.Val {
 	return types.NewErr("no such overload: %s", c.function)
 }
 
-// The prices of work, in the units of a [meter].
+// Prices of work, in the units of a [meter].
 const (
-	// priceNode is for a node of an expression, each time that it is evaluated.
+	// priceNode is the price of evaluating a node once.
 	priceNode = 20
-	// priceCall is for a call, priceItem for an element that a function looks at.
+	// priceCall is the price of a call; priceItem is the price of each element that a function
+	// reads.
 	priceCall = 50
 	priceItem = 150
-	// priceKey is for a key of a map that is walked in order.
+	// priceKey is the price of each key of a map that is iterated in order.
 	priceKey = 300
-	// priceQuoted is for a byte of what a function may refuse and then quotes, priceRune
-	// for one that it decodes, and priceCopy for one that it searches or copies.
-	// Comparing is compareBytes bytes a unit.
+	// priceQuoted is the price of a byte that a function may reject and quote, priceRune of a
+	// byte that it decodes, and priceCopy of a byte that it searches or copies. Comparing costs
+	// one unit for compareBytes bytes.
 	priceQuoted  = 40
 	priceRune    = 20
 	priceCopy    = 2
 	compareBytes = 8
-	// priceInstruction is for one of a regular expression that is computed.
+	// priceInstruction is the price of an instruction of a computed regular expression.
 	priceInstruction = 100
 )
 
-// priceOf returns the price of a call with these arguments, of which there is no
-// more than most to spend. What it does not know is as dear as the dearest
-// function that reads its arguments once.
+// priceOf returns the price of a call with these arguments; most is the remaining budget. An
+// unlisted function costs as much as the most expensive function that reads its arguments once.
 func priceOf(function string, args []ref.Val, most int64) int64 {
 	switch function {
 	case operators.Equals, operators.NotEquals:
@@ -250,25 +251,25 @@ func priceOf(function string, args []ref.Val, most int64) int64 {
 	return priceCall + priceAll(args, priceQuoted, most)
 }
 
-// priceAll is for a function that reads all that it is given.
+// priceAll is the price of a function that reads its arguments fully.
 func priceAll(args []ref.Val, eachByte, most int64) int64 {
 	sum := int64(0)
 	for _, arg := range args {
-		l := loadOf(arg, most/priceItem)
+		l := valueSizeOf(arg, most/priceItem)
 		sum = add(sum, add(times(l.items, priceItem), times(l.bytes, eachByte)))
 	}
 	return sum
 }
 
-// priceEqual is for a comparison, which ends at the first size that differs.
+// priceEqual is the price of a comparison, which stops at the first difference in size.
 func priceEqual(a, b ref.Val, most int64) int64 {
 	if sizeIn(a) != sizeIn(b) {
 		return 0
 	}
-	return loadOf(a, most/priceItem).compared()
+	return valueSizeOf(a, most/priceItem).compared()
 }
 
-// sizeIn returns the size of a text, a list or a map, and -1 of what has none.
+// sizeIn returns the size of a text, list or map, and -1 for other values.
 func sizeIn(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:
@@ -282,8 +283,8 @@ func sizeIn(v ref.Val) int64 {
 	return -1
 }
 
-// priceIn is for a value in a list, or a key in a map. It walks the list only if it must:
-// elements that are not as long as a text are never compared with it.
+// priceIn is the price of `in` for a list or a map. It iterates over a list only if necessary:
+// a text is compared only with elements of its length.
 func priceIn(value, in ref.Val, most int64) int64 {
 	if _, ok := in.(traits.Mapper); ok {
 		return textBytes(value) / compareBytes
@@ -291,14 +292,14 @@ func priceIn(value, in ref.Val, most int64) int64 {
 	switch value.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
 	default:
-		if price := times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes); price < allowance/10 {
+		if price := times(max(1, sizeIn(in)), priceItem+textBytes(value)/compareBytes); price < maxUnits/10 {
 			return price
 		}
 	}
-	return loadOf(in, most/priceItem).compared()
+	return valueSizeOf(in, most/priceItem).compared()
 }
 
-// priceReplace is for s.replace(old, new), by what it gives.
+// priceReplace is the price of s.replace(old, new), by the size of its result.
 func priceReplace(args []ref.Val) int64 {
 	n := countIn(args[0], args[1])
 	if len(args) > 3 {
@@ -309,7 +310,7 @@ func priceReplace(args []ref.Val) int64 {
 	return add(times(textBytes(args[0]), 2*priceCopy), times(times(n, textBytes(args[2])+1), 2*priceCopy))
 }
 
-// countIn counts where a text holds another: an empty one fits between any two
+// countIn counts the occurrences of part in text. An empty part matches between any two
 // characters.
 func countIn(text, part ref.Val) int64 {
 	s, _ := text.(types.String)
@@ -321,20 +322,20 @@ func countIn(text, part ref.Val) int64 {
 }
 
 func priceJoin(args []ref.Val, most int64) int64 {
-	l := loadOf(args[0], most/priceItem)
+	l := valueSizeOf(args[0], most/priceItem)
 	if len(args) > 1 {
 		l.bytes = add(l.bytes, times(l.items, textBytes(args[1])))
 	}
 	return add(times(l.items, priceItem), times(l.bytes, 2*priceCopy))
 }
 
-// priceSets is for functions that look each element of one list up in the other.
+// priceSets is the price of functions that look up each element of one list in the other.
 func priceSets(args []ref.Val, most int64) int64 {
-	a, b := loadOf(args[0], most/priceItem), loadOf(args[1], most/priceItem)
+	a, b := valueSizeOf(args[0], most/priceItem), valueSizeOf(args[1], most/priceItem)
 	return add(times(a.compared(), max(1, sizeIn(args[1]))), times(b.compared(), max(1, sizeIn(args[0]))))
 }
 
-// textBytes returns the length of a text, and 0 for anything else.
+// textBytes returns the length of a text, and 0 for other values.
 func textBytes(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:
@@ -345,20 +346,20 @@ func textBytes(v ref.Val) int64 {
 	return 0
 }
 
-// load is how much there is in a value, however deep.
-type load struct{ items, bytes int64 }
+// valueSize is the total size of a value, including nested values.
+type valueSize struct{ items, bytes int64 }
 
-// compared is the price of comparing all of it.
-func (l load) compared() int64 { return times(l.items, priceItem) + l.bytes/compareBytes }
+// compared is the price of comparing the value.
+func (l valueSize) compared() int64 { return times(l.items, priceItem) + l.bytes/compareBytes }
 
-// loadOf counts what is in a value, up to most items.
-func loadOf(v ref.Val, most int64) load {
-	l := load{}
-	l.take(v, most)
+// valueSizeOf measures a value, up to most items.
+func valueSizeOf(v ref.Val, most int64) valueSize {
+	l := valueSize{}
+	l.add(v, most)
 	return l
 }
 
-func (l *load) take(v ref.Val, most int64) {
+func (l *valueSize) add(v ref.Val, most int64) {
 	if l.items++; l.items > most {
 		return
 	}
@@ -369,33 +370,33 @@ func (l *load) take(v ref.Val, most int64) {
 		l.bytes += int64(len(v))
 	case *types.Optional:
 		if v.HasValue() {
-			l.take(v.GetValue(), most)
+			l.add(v.GetValue(), most)
 		}
 	case sortedMap:
-		l.takeMap(v.Mapper, most)
+		l.addMap(v.Mapper, most)
 	case traits.Mapper:
-		l.takeMap(v, most)
+		l.addMap(v, most)
 	case traits.Lister:
 		for it := v.Iterator(); l.items <= most && it.HasNext() == types.True; {
-			l.take(it.Next(), most)
+			l.add(it.Next(), most)
 		}
 	}
 }
 
-func (l *load) takeMap(m traits.Mapper, most int64) {
+func (l *valueSize) addMap(m traits.Mapper, most int64) {
 	for it := m.Iterator(); l.items <= most && it.HasNext() == types.True; {
 		key := it.Next()
-		l.take(key, most)
-		l.take(m.Get(key), most)
+		l.add(key, most)
+		l.add(m.Get(key), most)
 	}
 }
 
-// add and times stop at more than any decision may spend.
-func add(a, b int64) int64 { return min(a, allowance+1) + min(b, allowance+1) }
+// add and times saturate above maxUnits.
+func add(a, b int64) int64 { return min(a, maxUnits+1) + min(b, maxUnits+1) }
 
 func times(a, b int64) int64 {
-	if b > 0 && a > (allowance+1)/b {
-		return allowance + 1
+	if b > 0 && a > (maxUnits+1)/b {
+		return maxUnits + 1
 	}
 	return a * b
 }

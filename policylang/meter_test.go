@@ -17,12 +17,12 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// nestedSchema has lists in a list, of which the outer alone is bounded.
+// nestedSchema has lists in a list. Only the outer list is bounded.
 const nestedSchema = `{"type":"object","additionalProperties":false,"required":["rows"],"properties":{
 	"rows":{"type":"array","maxItems":5,"items":{"type":"object","additionalProperties":false,"required":["tags","allowed"],"properties":{
 		"tags":{"type":"array","items":{"type":"integer"}},"allowed":{"type":"array","items":{"type":"integer"}}}}}}}`
 
-// nestedRows is data of that shape in which nothing that is looked for is there.
+// nestedRows returns data for nestedSchema without the values that expressions search for.
 func nestedRows(n int) map[string]any {
 	tags, allowed := make([]any, n), make([]any, n)
 	for i := range n {
@@ -31,7 +31,7 @@ func nestedRows(n int) map[string]any {
 	return map[string]any{"rows": []any{map[string]any{"tags": tags, "allowed": allowed}}}
 }
 
-func TestListsInListsHeedTheEndOfTheirCall(t *testing.T) {
+func TestDecide_nestedListsStopWithContext(t *testing.T) {
 	tool := Tool{Name: "x", Schema: json.RawMessage(nestedSchema), Result: json.RawMessage(nestedSchema)}
 	for _, root := range []string{"args", "result"} {
 		t.Run(root, func(t *testing.T) {
@@ -48,22 +48,22 @@ func TestListsInListsHeedTheEndOfTheirCall(t *testing.T) {
 			if d.Outcome != Deny || d.Err == nil || !strings.Contains(d.Err.Error(), "longer than") {
 				t.Errorf("got %+v", d)
 			}
-			if spent > 2*lookEvery {
-				t.Errorf("it went on for %d units", spent)
+			if spent > 2*checkInterval {
+				t.Errorf("it took %d units", spent)
 			}
 		})
 	}
 }
 
-// metering is Decide that tells what was spent.
+// metering is Decide that also returns the units spent.
 func metering(ctx context.Context, p *Policy, in Input) (Decision, int64) {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
 	d := p.decide(r)
-	return d, allowance - r.meter.left
+	return d, maxUnits - r.meter.remaining
 }
 
-// sizedSchema bounds nothing.
+// sizedSchema has no bounds.
 const sizedSchema = `{"type":"object","additionalProperties":false,"required":["text","part","list","other","map","deep","deeper","any"],"properties":{
 	"text":{"type":"string"},"part":{"type":"string"},
 	"list":{"type":"array","items":{"type":"string"}},"other":{"type":"array","items":{"type":"string"}},
@@ -72,8 +72,8 @@ const sizedSchema = `{"type":"object","additionalProperties":false,"required":["
 	"deeper":{"type":"array","maxItems":9,"items":{"type":"array","items":{"type":"integer"}}},
 	"short":{"type":"array","maxItems":100,"items":{"type":"string"}},"any":{}}}`
 
-// sized is data of n elements or bytes each, of which no two are alike where that
-// costs the most.
+// sized returns data of n elements or bytes each. The elements differ where equal ones would be
+// cheaper.
 func sized(n int) map[string]any {
 	list, other, inner := make([]any, n), make([]any, n), make([]any, n)
 	pairs := make(map[string]any, n)
@@ -90,7 +90,7 @@ func sized(n int) map[string]any {
 	}
 }
 
-// sizedConstructs are expressions of which each reads data in another way.
+// sizedConstructs are expressions that each read data in a different way.
 var sizedConstructs = []string{
 	"args.text.matches('(a|aa|a?)+b$')",
 	"args.text.matches('(x+x+)+y')",
@@ -143,13 +143,13 @@ var sizedConstructs = []string{
 	"args.map == {'a': 'b'}",
 	"args.map.exists(k, args.map[k] == 'x')",
 	"args.map.all(k, k in args.map)",
-	"args.short.all(s, !args.map.all(k, k == ''))", // sorts the keys again and again, and looks at one
+	"args.short.all(s, !args.map.all(k, k == ''))", // sorts the keys repeatedly and reads only one
 	"cel.bind(twice, args.list + args.list, twice.exists(x, x == 'x'))",
 }
 
-// TestNoConstructGoesOnBeyondItsAllowance sweeps the sizes of what each construct
-// reads. Those that the estimate refuses are no danger.
-func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
+// Each construct reads data of increasing sizes. Constructs that the estimate rejects are
+// skipped.
+func TestMeter_boundsEachConstruct(t *testing.T) {
 	e := newEnv(t)
 	tool := Tool{Name: "x", Schema: json.RawMessage(sizedSchema)}
 	sizes := []int{100, 20_000}
@@ -181,8 +181,7 @@ func TestNoConstructGoesOnBeyondItsAllowance(t *testing.T) {
 	}
 }
 
-// TestDecide_largestData gives every construct all that a request can hold. What is not
-// paid for is short.
+// Each construct reads as much data as a request can hold. Free constructs must be fast.
 func TestDecide_largestData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -230,11 +229,11 @@ func TestDecide_largestData(t *testing.T) {
 	}
 }
 
-// TestDecide_largestResult gives constructs a result that is far larger than its schema
-// says: what a body returns is judged before it is held against the schema.
+// Each construct reads a result far larger than its schema allows, because policies run before
+// validation.
 func TestDecide_largestResult(t *testing.T) {
 	if testing.Short() || raceEnabled {
-		t.Skip("it judges much data")
+		t.Skip("slow: judges large data")
 	}
 	e := newEnv(t)
 	result := sized(requestTokens)
@@ -257,9 +256,9 @@ func TestDecide_largestResult(t *testing.T) {
 	}
 }
 
-// TestMeteringChangesNoAnswer evaluates each expression metered and not, with
-// arguments and without.
-func TestMeteringChangesNoAnswer(t *testing.T) {
+// Each expression has the same result with and without a meter, with known and unknown
+// arguments.
+func TestMeter_sameResult(t *testing.T) {
 	e := newEnv(t)
 	s, err := e.scopeFor(schemas{args: sizedSchema})
 	if err != nil {
@@ -290,22 +289,21 @@ func TestMeteringChangesNoAnswer(t *testing.T) {
 		}
 		for _, n := range []int{1, 7, 60} {
 			r := e.start(t.Context(), Input{Args: sized(n), Now: time.Unix(0, 0)})
-			r.meter.began = time.Now().Add(time.Hour) // however slow the machine is today, only work counts
+			r.meter.started = time.Now().Add(time.Hour) // only work counts, not the speed of this machine
 			want, got := answerOf(plain, r), answerOf(metered, r)
 			if want != got {
-				t.Errorf("%d: %s is %s metered, and %s", n, expr, got, want)
+				t.Errorf("%d: %s is %s with a meter, and %s without", n, expr, got, want)
 			}
 			r.unknown = PartArgs
 			if want, got := answerOf(plain, r), answerOf(metered, r); want != got {
-				t.Errorf("%s of unknown arguments is %s metered, and %s", expr, got, want)
+				t.Errorf("%s with unknown arguments is %s with a meter, and %s without", expr, got, want)
 			}
 			e.stop(r)
 		}
 	}
 }
 
-// TestPricer_charges lists what evaluates without a meter: what compares constants, or
-// once what a request says of its caller.
+// Expressions without charges: comparisons of constants, and single reads of the caller's data.
 func TestPricer_charges(t *testing.T) {
 	e := newEnv(t)
 	for expr, want := range map[string]bool{
@@ -336,7 +334,7 @@ func TestPricer_charges(t *testing.T) {
 	}
 }
 
-// charges reports whether anything in an expression is paid for.
+// charges reports whether an expression has any charge.
 func charges(t *testing.T, e *Env, schema, expr string) bool {
 	t.Helper()
 	s, err := e.scopeFor(schemas{args: schema})
@@ -350,8 +348,8 @@ func charges(t *testing.T, e *Env, schema, expr string) bool {
 	return newPricer(checked.NativeRep(), e.functions).charges()
 }
 
-// answerOf puts a value or an error in the words that policies have for it.
-func answerOf(program cel.Program, r *run) string {
+// answerOf returns a value or an error as policies describe it.
+func answerOf(program cel.Program, r *evaluation) string {
 	value, _, err := program.Eval(r)
 	switch {
 	case err != nil:
@@ -363,21 +361,21 @@ func answerOf(program cel.Program, r *run) string {
 	return string(text)
 }
 
-// TestEveryCallThatGrowsHasAPrice keeps new functions of CEL from being free.
-func TestEveryCallThatGrowsHasAPrice(t *testing.T) {
+// Each growing function has a price, so that new functions of CEL are not free.
+func TestPriceOf_growingCalls(t *testing.T) {
 	text, list := types.String(strings.Repeat("a", 1000)), newEnv(t).base.CELTypeAdapter().NativeToValue(make([]any, 1000))
 	for name := range newEnv(t).base.Functions() {
-		if price := priceOf(name, []ref.Val{text, text, text}, allowance); price < priceCall+1000/compareBytes {
-			t.Errorf("%s of texts costs %d", name, price)
+		if price := priceOf(name, []ref.Val{text, text, text}, maxUnits); price < priceCall+1000/compareBytes {
+			t.Errorf("%s with texts costs %d", name, price)
 		}
-		if price := priceOf(name, []ref.Val{list, list, list}, allowance); price < priceCall {
-			t.Errorf("%s of lists costs %d", name, price)
+		if price := priceOf(name, []ref.Val{list, list, list}, maxUnits); price < priceCall {
+			t.Errorf("%s with lists costs %d", name, price)
 		}
 	}
 }
 
-// TestSearchesFindWhatCELsFind compares with a search of each place by itself.
-func TestSearchesFindWhatCELsFind(t *testing.T) {
+// The searches are compared with a search at each position.
+func TestSearch_matchesCEL(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(n int) string {
 		var b strings.Builder
@@ -410,8 +408,8 @@ func TestSearchesFindWhatCELsFind(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreMatchedLikeShortOnes feeds texts to the matcher both ways.
-func TestLongTextsAreMatchedLikeShortOnes(t *testing.T) {
+// Each text is matched in one step and rune by rune.
+func TestPattern_matchByRunes(t *testing.T) {
 	var m meter
 	for _, written := range []string{`^a+$`, `b$`, `\bword\b`, `(?s)a.*z`, `[^a]`, `\xff`, `é`, `^$`, `(?m)^x$`, `a{3,5}z|q`} {
 		p, err := newPattern(written)
@@ -419,15 +417,15 @@ func TestLongTextsAreMatchedLikeShortOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"", "aaaa", "aaab", "a word here", "a\nz", "é\xffé", "y\nx\ny", "aaaaz", "password"} {
-			m.fill(t.Context())
-			if got, want := p.compiled.MatchReader(&slowReader{rest: text, meter: &m, each: 1}), p.match(text, &m); got != want {
+			m.reset(t.Context())
+			if got, want := p.compiled.MatchReader(&meteredReader{rest: text, meter: &m, each: 1}), p.match(text, &m); got != want {
 				t.Errorf("%s on %q: %v by runes, %v at once", written, text, got, want)
 			}
 		}
 	}
 }
 
-func TestRegularExpressionsMayRepeatTheirParts(t *testing.T) {
+func TestPattern_repeatedParts(t *testing.T) {
 	e := newEnv(t)
 	in := refundInput()
 	in.Caller.Principal.ID, in.Args["status"] = "aaaa", "^a{3,5}$"
@@ -438,10 +436,10 @@ func TestRegularExpressionsMayRepeatTheirParts(t *testing.T) {
 	}
 	in.Args["status"] = "((a{100}){10}bcdefghij){1000}"
 	if d := mustCompile(t, e, denying("principal.id.matches(args.status)")).Decide(t.Context(), in); d.Err == nil {
-		t.Errorf("a pattern that is far too large: %+v", d)
+		t.Errorf("huge computed pattern: %+v", d)
 	}
 	_, diags := e.Compile(denying("principal.id.matches('"+strings.Repeat("(abcdefghijk){1000}", 2)+"')"), refund())
 	if !diags.HasErrors() || diags[0].Code != codeType {
-		t.Errorf("a pattern that is far too large, written out: %v", diags)
+		t.Errorf("huge literal pattern: %v", diags)
 	}
 }

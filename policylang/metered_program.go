@@ -19,28 +19,28 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// pricer makes the nodes of an expression pay for what they do: loops for each
-// round, functions for what they read.
+// pricer adds charges to the nodes of an expression: to loops for each round, to functions for
+// the data that they read.
 type pricer struct {
 	tree *ast.AST
 	// functions are the implementations, by overload and by name.
 	functions map[string]*functions.Overload
-	// rounds are the prices of the steps of loops, calls those whose price depends on
-	// values, and after is what is paid for once the value of a node is known; all by the
-	// id of the node.
+	// rounds are the prices of loop steps. calls are the calls with a price that depends on
+	// values. after are the prices of operations on the value of a node. All are keyed by node
+	// id.
 	rounds map[int64]int64
 	calls  map[int64]ast.CallExpr
 	after  map[int64]func(ref.Val) int64
-	// looped are the nodes that loops evaluate again and again.
+	// looped are the nodes that loops evaluate repeatedly.
 	looped map[int64]bool
-	// eager says that a key is computed, which may be long and has no price: then each
-	// round looks at the clock.
+	// eager means that a key is computed. Its length has no bound and no price, so each round
+	// checks the clock.
 	eager bool
-	// short says that the rounds of the last loop that was planned are few and short.
+	// short means that the rounds of the last planned loop are few and short.
 	short bool
 }
 
-// callerItems is how many texts a request says of its caller at most.
+// callerItems bounds the number of texts that a request holds about its caller.
 const callerItems = 32 << 10
 
 func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
@@ -52,8 +52,8 @@ func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
 	return p
 }
 
-// charges reports whether anything in the expression has a price. A single short loop,
-// such as one over principal.scopes, has none: it is in nearly every policy.
+// charges reports whether anything in the expression has a price. A single short loop, such as
+// one over principal.scopes, has none, because nearly every policy has one.
 func (p *pricer) charges() bool {
 	if p.short && !p.eager && len(p.rounds) == 1 {
 		return len(p.calls)+len(p.after) > 0
@@ -61,14 +61,14 @@ func (p *pricer) charges() bool {
 	return len(p.rounds)+len(p.calls)+len(p.after) > 0
 }
 
-// plan finds out what is paid for at a node.
+// plan finds the charges of a node.
 func (p *pricer) plan(e ast.Expr) {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		loop := e.AsComprehension()
 		round := priceNode * (p.repeat(loop.LoopCondition()) + p.repeat(loop.LoopStep()))
 		p.rounds[loop.LoopStep().ID()] = round
-		p.short = p.brief(loop.IterRange()) && round*callerItems <= allowance/4
+		p.short = p.brief(loop.IterRange()) && round*callerItems <= maxUnits/4
 		if p.kind(loop.IterRange()) != types.ListKind {
 			p.after[loop.IterRange().ID()] = priceWalk
 		}
@@ -91,7 +91,7 @@ func (p *pricer) planCall(id int64, call ast.CallExpr) {
 	}
 }
 
-// repeat notes that a loop evaluates e again and again, and counts the nodes in it.
+// repeat marks the nodes of e as evaluated repeatedly and counts them.
 func (p *pricer) repeat(e ast.Expr) int64 {
 	n := int64(0)
 	visit(e, func(e ast.Expr) {
@@ -101,7 +101,7 @@ func (p *pricer) repeat(e ast.Expr) int64 {
 	return n
 }
 
-// operands returns the arguments of a call, the receiver of a method first.
+// operands returns the arguments of a call, after the receiver of a method.
 func operands(call ast.CallExpr) []ast.Expr {
 	if call.IsMemberFunction() {
 		return append([]ast.Expr{call.Target()}, call.Args()...)
@@ -111,12 +111,12 @@ func operands(call ast.CallExpr) []ast.Expr {
 
 func (p *pricer) kind(e ast.Expr) types.Kind { return p.tree.GetType(e.ID()).Kind() }
 
-// small reports whether the values of e are of one size, or written out.
+// small reports whether the values of e have a constant size or are literals.
 func (p *pricer) small(e ast.Expr) bool { return writtenOut(e) || constantSize(p.tree.GetType(e.ID())) }
 
-// brief reports whether comparing with e, or looking in it, takes so little that it is
-// not worth its price: e is small or, outside of loops, a text, a list of texts or a map
-// of what a request says of its caller, which comes in headers of 64 KiB at most.
+// brief reports whether comparing with e, or searching in it, is too cheap to charge. That
+// holds if e is small. Outside of loops it also holds for a text, a list of texts, and maps
+// about the caller, which come in headers of at most 64 KiB.
 func (p *pricer) brief(e ast.Expr) bool {
 	if p.small(e) {
 		return true
@@ -128,7 +128,7 @@ func (p *pricer) brief(e ast.Expr) bool {
 	return p.kind(e) != types.DynKind
 }
 
-// holdsMany reports whether a value of e may be a list or a map that is not written out.
+// holdsMany reports whether a value of e may be a list or map that is not a literal.
 func (p *pricer) holdsMany(e ast.Expr) bool {
 	switch p.kind(e) {
 	case types.ListKind, types.MapKind, types.StructKind, types.DynKind:
@@ -137,7 +137,7 @@ func (p *pricer) holdsMany(e ast.Expr) bool {
 	return false
 }
 
-// writtenOut reports whether e is a literal, or a list of them.
+// writtenOut reports whether e is a literal, or a list of literals.
 func writtenOut(e ast.Expr) bool {
 	if e.Kind() == ast.ListKind {
 		for _, item := range e.AsList().Elements() {
@@ -161,7 +161,7 @@ func constantSize(t *types.Type) bool {
 	return false
 }
 
-// grows reports whether what a call costs depends on what it is given.
+// grows reports whether the cost of a call depends on its arguments.
 func (p *pricer) grows(function string, args []ast.Expr) bool {
 	switch function {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse,
@@ -185,7 +185,7 @@ func (p *pricer) grows(function string, args []ast.Expr) bool {
 	return false
 }
 
-// decorate is an [interpreter.InterpretableDecoratorV2].
+// decorate is an [interpreter.InterpretableDecoratorV2] that adds the charges.
 func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	id := node.ID()
 	if written, ok := p.calls[id]; ok {
@@ -207,7 +207,7 @@ func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.Interpr
 	return &metered{node, c}, nil
 }
 
-// priceWalk is for a map that is walked through: its keys are sorted.
+// priceWalk is the price of iterating over a map, which sorts its keys.
 func priceWalk(v ref.Val) int64 {
 	if m, ok := v.(traits.Mapper); ok {
 		return times(sizeIn(m), priceKey)
@@ -215,7 +215,7 @@ func priceWalk(v ref.Val) int64 {
 	return 0
 }
 
-// priceKeys is for the keys of a map that is written out.
+// priceKeys is the price of the keys of a map literal.
 func priceKeys(v ref.Val) int64 {
 	sum := int64(0)
 	if m, ok := v.(traits.Mapper); ok {
@@ -226,16 +226,16 @@ func priceKeys(v ref.Val) int64 {
 	return sum
 }
 
-// price makes a call pay.
+// price replaces a call by a metered call.
 func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
-	priced := &pricedCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
+	priced := &meteredCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
 	switch priced.function {
 	case overloads.Matches:
 		pattern, err := patternOf(written[1])
 		if err != nil {
 			return nil, err
 		}
-		return &pricedMatch{*priced, pattern}, nil
+		return &meteredMatch{*priced, pattern}, nil
 	case operators.Equals:
 		priced.impl = &functions.Overload{Binary: types.Equal}
 		return priced, nil
@@ -267,24 +267,23 @@ func implementations(env *cel.Env) (map[string]*functions.Overload, error) {
 	return known, nil
 }
 
-// maxRegexSize bounds the instructions that a regular expression compiles to.
+// maxRegexSize bounds the compiled instructions of a regular expression.
 const maxRegexSize = 10_000
 
-// priceRound is for one instruction of a regular expression at one character.
+// priceRound is the price of one instruction of a regular expression at one character.
 const priceRound = 10
 
-// shortMatch is the price up to which a text is matched at once. A longer one is fed
-// to the matcher rune by rune, so that it can be interrupted.
-const shortMatch = allowance / 20
+// shortMatch is the maximum price of a match in one step. A longer text is passed to the
+// matcher rune by rune, so that it can be interrupted.
+const shortMatch = maxUnits / 20
 
-// pattern is a regular expression and how many instructions it has.
+// pattern is a regular expression and its number of instructions.
 type pattern struct {
 	compiled *regexp.Regexp
 	size     int64
 }
 
-// patternOf compiles the pattern of a match, or returns nil for one that is not
-// written out.
+// patternOf compiles the pattern of a match. It returns nil if the pattern is not a literal.
 func patternOf(e ast.Expr) (*pattern, error) {
 	text, ok := textIn(e)
 	if !ok {
@@ -293,8 +292,8 @@ func patternOf(e ast.Expr) (*pattern, error) {
 	return newPattern(text)
 }
 
-// newPattern compiles a pattern that is small enough. How large it will be is known
-// before it is compiled: a part may be repeated a thousand times.
+// newPattern compiles a pattern that is not too large. It estimates the size first, because a
+// part may be repeated a thousand times.
 func newPattern(text string) (*pattern, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -308,7 +307,7 @@ func newPattern(text string) (*pattern, error) {
 	return &pattern{compiled, size}, err
 }
 
-// instructions bounds how many instructions a regular expression compiles to.
+// instructions bounds the number of instructions of a regular expression.
 func instructions(re *syntax.Regexp) int64 {
 	n := int64(2)
 	if re.Op == syntax.OpLiteral {
@@ -323,51 +322,51 @@ func instructions(re *syntax.Regexp) int64 {
 	return n
 }
 
-// match matches a text. Each rune costs at most a step of each instruction.
+// match matches a text. Each rune costs at most one step of each instruction.
 func (p *pattern) match(text string, m *meter) bool {
 	each := priceRound * (1 + p.size)
 	if price := times(int64(len(text)), each); price <= shortMatch {
-		m.spend(price)
+		m.charge(price)
 		return p.compiled.MatchString(text)
 	}
-	return p.compiled.MatchReader(&slowReader{rest: text, meter: m, each: each})
+	return p.compiled.MatchReader(&meteredReader{rest: text, meter: m, each: each})
 }
 
-// slowReader pays for each rune that a matcher reads.
-type slowReader struct {
+// meteredReader charges for each rune that a matcher reads.
+type meteredReader struct {
 	rest  string
 	meter *meter
 	each  int64
-	// owed is what is not paid yet.
-	owed int64
+	// unpaid is the price of the runes not charged yet.
+	unpaid int64
 }
 
-func (r *slowReader) ReadRune() (rune, int, error) {
+func (r *meteredReader) ReadRune() (rune, int, error) {
 	if r.rest == "" {
 		return 0, 0, io.EOF
 	}
-	if r.owed += r.each; r.owed > lookEvery {
-		// How many instructions a rune takes is known by the clock alone.
-		r.owed = 0
-		r.meter.look()
+	if r.unpaid += r.each; r.unpaid > checkInterval {
+		// Only the clock shows how many instructions a rune takes.
+		r.unpaid = 0
+		r.meter.checkDeadline()
 	}
 	c, n := utf8.DecodeRuneInString(r.rest)
 	r.rest = r.rest[n:]
 	return c, n, nil
 }
 
-// pricedMatch is a call of matches.
-type pricedMatch struct {
-	pricedCall
-	// written is nil when the pattern is computed.
+// meteredCall for matches, which also charges during the match.
+type meteredMatch struct {
+	meteredCall
+	// written is nil if the pattern is computed.
 	written *pattern
 }
 
-func (c *pricedMatch) Eval(vars interpreter.Activation) ref.Val {
+func (c *meteredMatch) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-func (c *pricedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c *meteredMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [2]ref.Val
 	args, doubt := c.evaluate(frame, few[:0])
 	if doubt != nil {
@@ -399,7 +398,7 @@ func computedPattern(v ref.Val, m *meter) (*pattern, error) {
 	}
 	p, err := newPattern(string(text))
 	if err == nil {
-		m.spend(times(p.size, priceInstruction))
+		m.charge(times(p.size, priceInstruction))
 	}
 	return p, err
 }

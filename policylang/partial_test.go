@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPartialIsSureOfWhatItSays(t *testing.T) {
+func TestPartial_matchesDecide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -27,7 +27,7 @@ func TestPartialIsSureOfWhatItSays(t *testing.T) {
 		}
 		p, _ := e.Compile(src, smallRefund())
 		if p == nil {
-			continue // an ill-typed choice, or one that could take too long
+			continue // an ill-typed or too expensive choice
 		}
 		in := refundInput()
 		g.caller(&in)
@@ -36,13 +36,12 @@ func TestPartialIsSureOfWhatItSays(t *testing.T) {
 	t.Logf("%v", seen)
 	for _, o := range []Outcome{Deny, Allow, NotConcerned, Unknown} {
 		if seen[o] < 20 {
-			t.Errorf("the expressions hardly ever lead to %v: the test shows nothing", o)
+			t.Errorf("too few expressions lead to %v", o)
 		}
 	}
 }
 
-// checkPartial holds what Partial says against what Decide says of random
-// arguments.
+// checkPartial compares Partial with Decide for random arguments.
 func checkPartial(t *testing.T, p *Policy, src Source, in Input, g generator) Outcome {
 	t.Helper()
 	in.Args = map[string]any{"status": "must not be read"}
@@ -80,7 +79,7 @@ func textOf(src Source) string {
 	return out
 }
 
-func TestPartialDeniesWhatNoArgumentsCouldSave(t *testing.T) {
+func TestPartial_outcomes(t *testing.T) {
 	tests := []struct {
 		name, when, allow, deny string
 		want                    Outcome
@@ -135,7 +134,7 @@ func TestPartialDeniesWhatNoArgumentsCouldSave(t *testing.T) {
 	}
 }
 
-func TestAReasonThatNeedsUnknownArgumentsIsTheGenericOne(t *testing.T) {
+func TestPartial_reasonWithUnknownArguments(t *testing.T) {
 	src := denying("principal.id == 'ada'")
 	src.Reason, src.ReasonExpr = "", inFile("'not for ' + args.status")
 	p := mustCompile(t, newEnv(t), src)
@@ -166,7 +165,7 @@ func TestUsesArgs(t *testing.T) {
 	}
 }
 
-func TestAPolicyReadsTheseParts(t *testing.T) {
+func TestPolicy_reads(t *testing.T) {
 	e := newEnv(t)
 	for expr, want := range map[string]Parts{
 		"args.amount > 3":                             PartArgs,
@@ -193,7 +192,7 @@ func TestAPolicyReadsTheseParts(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsSureOfWhatItDoesNotRead(t *testing.T) {
+func TestDecide_unknownParts(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct {
 		when, deny string
@@ -223,7 +222,7 @@ func TestAPolicyIsSureOfWhatItDoesNotRead(t *testing.T) {
 	}
 }
 
-func TestAReasonThatNeedsWhatIsNotKnownIsTheGenericOne(t *testing.T) {
+func TestDecide_reasonWithUnknownParts(t *testing.T) {
 	src := denying("true")
 	src.Reason, src.ReasonExpr = "", inFile("'not for ' + principal.id")
 	in := refundInput()

@@ -1,39 +1,35 @@
-// Package policylang is the one door to CEL, the language of policies, of the
-// keys of limits and of `from` values.
+// Package policylang compiles and evaluates CEL, the language of policies, limit keys and
+// `from` values. No other package uses CEL.
 //
-// An [Env] knows the operator's variables and compiles: a [Source] for one
-// [Tool] becomes a [Policy], a [KeySource] a [Key], a text becomes an [Expr]. Everything that an
-// expression can read has a type, the arguments from the JSON Schema of the
-// tool's input, so that most mistakes are diagnostics, in the places of the
-// file, before anything is served. A policy judges an [Input]; its [Decision]
-// is the same for the same input, always.
+// An [Env] holds the operator's variables and compiles: a [Source] for a [Tool] to a [Policy],
+// a [KeySource] to a [Key], and a text to an [Expr]. Everything that an expression can read has
+// a type. The types of arguments come from the JSON Schema of the tool's input. So most errors
+// are diagnostics with positions, reported before the tool is served. A policy evaluates an
+// [Input]; its [Decision] depends only on the input.
 //
 // # Flow
 //
-// A text passes a gate that bounds its size and nesting, and CEL's parser.
-// has() of an argument that the tool cannot have is false and takes what it
-// guards with it (rewrite.go). CEL's checker finds the types; integers beside
-// numbers are promoted (rewrite.go). What is left must be of the type that
-// its role needs, and its cost with ordinary data, estimated from the schema,
-// must be bounded (cost.go). Then it is planned once and evaluated many times on
-// the Go values where they stand (evaluation.go). Its loops and its calls pay for their
-// work (metered_program.go) from an allowance of 100 ms for each decision (meter.go).
+// A text is first checked against limits of size and nesting, then parsed by CEL. If a tool
+// cannot have an argument, has() of the argument is false, and the guarded part is removed
+// (rewrite.go). CEL's checker resolves the types; integers next to numbers are promoted
+// (rewrite.go). The result must have the type of its role. Its estimated cost for ordinary
+// data, by the schema, must be bounded (cost.go). It is planned once and evaluated many times,
+// directly on the Go values (evaluation.go). Its loops and calls charge for their work
+// (metered_program.go) against a budget of 100 ms per decision (meter.go).
 //
-// # Denial is the answer to every doubt
+// # Errors deny
 //
-// An expression that cannot be evaluated, for want of a key, by a wrong type
-// or for taking too long, denies. Callers are told [GenericReason], operators
-// the place and the kind of the problem; neither is told values.
+// An expression that cannot be evaluated denies: a key is missing, a type is wrong, or it takes
+// too long. Callers get [GenericReason]; operators get the position and the kind of the
+// problem. Neither gets values.
 //
-// [Policy.Partial] is the same evaluation with arguments that are not known.
-// It is sure of what it says, or says [Unknown].
+// [Policy.Partial] evaluates with unknown arguments. Its result is certain, or [Unknown].
 //
-// # What it refuses to do
+// # Isolation
 //
-// It reads no clock, no file and no environment while it decides: the time is
-// part of the input, time zones are found when a policy is compiled. It knows
-// nothing of HCL, of the order of policies or of what a denial looks like on a
-// wire.
+// A decision reads no clock, file or environment variable: the time is part of the input, and
+// time zones are loaded when a policy is compiled. The package does not depend on HCL, on the
+// order of policies, or on the protocol that sends a denial.
 package policylang
 
 import (
@@ -46,27 +42,26 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// GenericReason is what a caller is told of a denial that has no reason of its
-// own: a policy that could not be evaluated, or whose reason could not.
+// GenericReason is the reason for a caller if the denial has no other: the policy, or its
+// reason, could not be evaluated, or it has no reason.
 const GenericReason = "denied by policy"
 
 // Policy is a compiled policy. It is immutable and safe for concurrent use.
 type Policy struct {
 	env  *Env
 	name string
-	// result is the shape of what is judged; nil for a policy about calls.
+	// result is the shape of the result; nil for a policy about calls.
 	result *shape
-	// when is nil when the policy concerns every call.
+	// when is nil if the policy applies to every call.
 	when *expression
-	// verdict is the expression that decides.
+	// verdict is the deciding expression.
 	verdict *expression
 	reason  string
-	// reasonExpr is nil when the reason is fixed.
+	// reasonExpr is nil if the reason is fixed.
 	reasonExpr *expression
 }
 
-// policyOf compiles all texts of a policy, so that all their mistakes are
-// found at once.
+// policyOf compiles all texts of a policy, so that all errors are reported at once.
 func (c *compiler) policyOf(src Source) *Policy {
 	p := &Policy{env: c.scope.env, name: src.Name, reason: src.Reason}
 	if src.OnResult {
@@ -77,8 +72,8 @@ func (c *compiler) policyOf(src Source) *Policy {
 		p.verdict = c.compile(r, *verdict)
 	} else {
 		c.diags = append(c.diags, diag.Diagnostic{
-			Code: codeSyntax, Summary: fmt.Sprintf("policy %q needs one of allow, deny and requires_approval", src.Name),
-			Detail: "write exactly one of the three", Range: src.Range,
+			Code: codeSyntax, Summary: fmt.Sprintf("policy %q needs one of allow, deny or requires_approval", src.Name),
+			Detail: "write exactly one of them", Range: src.Range,
 		})
 	}
 	p.reasonExpr = c.optional(roleReason, src.ReasonExpr)
@@ -95,25 +90,25 @@ func (c *compiler) optional(r role, text *diag.Text) *expression {
 	return c.compile(r, *text)
 }
 
-// UsesArgs reports whether the outcome can depend on the arguments. Without
-// them Partial is as sure as Decide. A has() that the tool's schema answers
-// does not count. Nor does a computed reason, which may read them all the
-// same: before they are known, Partial is what to ask.
+// UsesArgs reports whether the outcome can depend on the arguments. If not, Partial is as
+// certain as Decide. It ignores a has() that the schema answers. It also ignores a computed
+// reason, which may read arguments: use Partial while they are unknown.
 func (p *Policy) UsesArgs() bool {
 	return p.Reads()&PartArgs != 0
 }
 
-// Decide says what the policy thinks of a call. Whatever keeps it from being
-// evaluated denies. The context's end interrupts what takes long. It answers Unknown only of what in.Unknown names.
+// Decide evaluates the policy for a call. A policy that cannot be evaluated denies. Decide
+// stops a long evaluation when ctx ends. It returns Unknown only if the outcome depends on
+// in.Unknown.
 func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
 	return p.decide(r)
 }
 
-// Partial is Decide for a call whose arguments are not known yet. It answers
-// Deny only when Decide would, whatever the arguments; Allow, Consent and
-// NotConcerned likewise; and else Unknown. It does not read in.Args.
+// Partial is Decide for a call with unknown arguments. It returns Deny, Allow, Consent or
+// NotConcerned only if Decide returns the same for all arguments, and else Unknown. It does not
+// read in.Args.
 func (p *Policy) Partial(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
 	defer p.env.stop(r)
@@ -129,8 +124,8 @@ func (p *Policy) Reads() Parts {
 	return p.when.reads | p.verdict.reads
 }
 
-// Where returns what the condition that decides is called, such as "deny", where it
-// stands, and where `when` does: nowhere, unless it was written.
+// Where returns the name of the deciding condition, such as "deny", its range, and the range of
+// `when`. The latter is zero if there is no `when`.
 func (p *Policy) Where() (called string, verdict, when diag.Range) {
 	if p.when != nil {
 		when = p.when.whole
@@ -138,8 +133,8 @@ func (p *Policy) Where() (called string, verdict, when diag.Range) {
 	return string(p.verdict.role), p.verdict.whole, when
 }
 
-// decide asks `when` and then the condition that decides.
-func (p *Policy) decide(r *run) Decision {
+// decide evaluates `when` and then the verdict.
+func (p *Policy) decide(r *evaluation) Decision {
 	d := Decision{}
 	if p.when != nil {
 		var err *failure
@@ -151,20 +146,20 @@ func (p *Policy) decide(r *run) Decision {
 			d.Outcome, d.Range = Unknown, p.when.whole
 			return d
 		case Failed:
-			return p.fail(d, err)
+			return p.denyWithError(d, err)
 		}
 	}
-	return p.judge(r, d)
+	return p.evalVerdict(r, d)
 }
 
-// judge asks the condition that decides.
-func (p *Policy) judge(r *run, d Decision) Decision {
+// evalVerdict evaluates the deciding condition.
+func (p *Policy) evalVerdict(r *evaluation, d Decision) Decision {
 	var err *failure
 	d.Verdict, err = p.verdict.decide(r)
 	d.Range = p.verdict.whole
 	switch {
 	case d.Verdict == Failed:
-		return p.fail(d, err)
+		return p.denyWithError(d, err)
 	case d.Verdict == Open:
 		d.Outcome = Unknown
 		return d
@@ -174,58 +169,57 @@ func (p *Policy) judge(r *run, d Decision) Decision {
 	case p.verdict.role == roleApproval:
 		d.Outcome = Consent
 	}
-	return p.because(r, d)
+	return p.withReason(r, d)
 }
 
-// fail denies because the policy could not be evaluated.
-func (p *Policy) fail(d Decision, err *failure) Decision {
-	d.Outcome, d.Reason, d.Err, d.Range = Deny, GenericReason, p.blame(err), err.place
+// denyWithError denies because the policy could not be evaluated.
+func (p *Policy) denyWithError(d Decision, err *failure) Decision {
+	d.Outcome, d.Reason, d.Err, d.Range = Deny, GenericReason, p.wrapError(err), err.place
 	return d
 }
 
-// because adds the policy's reason to what it decides.
-func (p *Policy) because(r *run, d Decision) Decision {
+// withReason adds the reason of the policy to a decision.
+func (p *Policy) withReason(r *evaluation, d Decision) Decision {
 	d.Reason = cmp.Or(p.reason, GenericReason)
 	if p.reasonExpr == nil {
 		return d
 	}
-	reason, cut, err := p.reasonExpr.words(r)
+	reason, cut, err := p.reasonExpr.evalReason(r)
 	if err != nil {
-		d.Err = p.blame(err)
+		d.Err = p.wrapError(err)
 	}
 	d.Reason, d.Cut = cmp.Or(reason, d.Reason), cut
 	return d
 }
 
-func (p *Policy) blame(err *failure) error {
+func (p *Policy) wrapError(err *failure) error {
 	return fmt.Errorf("policy %q: %w", p.name, err)
 }
 
-// failure says where and why an expression could not be evaluated. It holds no
-// values: arguments and claims do not belong in logs.
+// failure is an evaluation error and its range. It holds no values, because arguments and
+// claims must not appear in logs.
 type failure struct {
 	place   diag.Range
 	problem string
 }
 
-// Error returns the place and the problem.
+// Error returns the position and the problem.
 func (f *failure) Error() string { return f.place.String() + ": " + f.problem }
 
-// Outcome is what a policy says about a call.
+// Outcome is the result of a policy for a call.
 type Outcome int
 
 const (
-	// Deny refuses the call. It is the zero Outcome, so that a decision that
-	// was never made refuses.
+	// Deny rejects the call. It is the zero Outcome, so a missing decision denies.
 	Deny Outcome = iota
-	// Allow lets the call go on.
+	// Allow permits the call.
 	Allow
 	// NotConcerned means that the policy's `when` is false for this call.
 	NotConcerned
-	// Consent lets the call go on once its user consents.
+	// Consent permits the call after its user approves it.
 	Consent
-	// Unknown means that the outcome depends on what is not known: the arguments for
-	// Partial, and what the Input says.
+	// Unknown means that the outcome depends on unknown parts of the input. In Partial, the
+	// arguments are unknown.
 	Unknown
 )
 
@@ -245,33 +239,32 @@ func (o Outcome) String() string {
 	}
 }
 
-// Decision is a policy's answer about one call.
+// Decision is the result of a policy for one call.
 type Decision struct {
 	Outcome Outcome
-	// Reason is what a denied caller may be told, or a user who is asked. It is set
-	// for Deny and Consent alone.
+	// Reason is for the denied caller, or for the user who approves. It is set only for Deny
+	// and Consent.
 	Reason string
-	// Cut says that the reason is the beginning of a longer one.
+	// Cut means that the reason was truncated.
 	Cut bool
-	// Err says, to the operator alone, what went wrong when a policy denied
-	// because it could not be evaluated, or the reason could not.
+	// Err says why the policy or its reason could not be evaluated. It is only for operators.
 	Err error
-	// Range is the expression that decided.
+	// Range is the deciding expression.
 	Range diag.Range
-	// When and Verdict are what the two expressions of the policy said.
+	// When and Verdict are the values of the two conditions.
 	When, Verdict Value
 }
 
-// Value is what a condition of a policy said of a call.
+// Value is the value of a condition for a call.
 type Value uint8
 
 const (
-	// NotAsked is the value of a condition that was not evaluated, or not written.
+	// NotAsked means that the condition was not evaluated, or that the policy has none.
 	NotAsked Value = iota
-	// False and True are what conditions say.
+	// False and True are the values of an evaluated condition.
 	False
 	True
-	// Open means that the value depends on what is not known.
+	// Open means that the value depends on unknown parts of the input.
 	Open
 	// Failed means that the condition could not be evaluated, which denies.
 	Failed
@@ -282,49 +275,48 @@ func (v Value) String() string {
 	return [...]string{"not asked", "false", "true", "open", "failed"}[v]
 }
 
-// Source is a policy as it was written. Exactly one of Allow, Deny and Approval is
-// set; a nil Text was not written.
+// Source is the source of a policy. Exactly one of Allow, Deny and Approval is set; a nil Text
+// is absent.
 type Source struct {
 	// Name is the policy's name, for messages.
 	Name string
-	// OnResult says that the policy judges what a call returns, which it sees as result,
-	// and not whether the call may be made.
+	// OnResult means that the policy judges the result of a call, not whether the call may run.
 	OnResult bool
-	// When says which calls the policy concerns; nil means all.
+	// When selects the calls that the policy applies to; nil selects all.
 	When *diag.Text
-	// Allow must be true for the call to go on, Deny must be false.
+	// Allow must be true to permit the call; Deny must be false.
 	Allow, Deny *diag.Text
-	// Approval is true for calls that go on only when their user consents.
+	// Approval is true for calls that need the approval of their user.
 	Approval *diag.Text
-	// Reason is what a denied caller, or a user who is asked, is told, [GenericReason]
-	// when it is empty.
+	// Reason is for the denied caller, or for the user who approves. If empty, it is
+	// [GenericReason].
 	Reason string
-	// ReasonExpr computes the reason; it is evaluated only when it is told. Where
-	// it cannot be, Reason is told.
+	// ReasonExpr computes the reason. It is evaluated only if the reason is used. If it fails,
+	// Reason is used.
 	ReasonExpr *diag.Text
-	// Range is where the policy stands.
+	// Range is the position of the policy.
 	Range diag.Range
 }
 
-// Tool is what a policy is compiled against.
+// Tool is the target that a policy is compiled for.
 type Tool struct {
-	// Kind is that of [ToolFacts], "tool" when empty, and Name the tool's name;
-	// both are for messages.
+	// Kind is like [ToolFacts].Kind, and "tool" if empty. Name is the tool's name. Both are for
+	// messages.
 	Kind, Name string
-	// Schema is the JSON Schema of the tool's arguments, with those that
-	// `from` supplies. Nil means that nothing is known of them.
+	// Schema is the JSON Schema of the tool's arguments, including those that `from` supplies.
+	// Nil accepts anything.
 	Schema json.RawMessage
-	// Result is the JSON Schema of what the tool returns, for policies that judge that.
-	// Nil means that nothing is known of it.
+	// Result is the JSON Schema of the tool's result, for policies with OnResult. Nil accepts
+	// anything.
 	Result json.RawMessage
-	// Later are required arguments that a completion may lack, because another
-	// one before them is completed.
+	// Later are required arguments that may be absent during a completion, because the
+	// completed argument precedes them.
 	Later []string
-	// Range is where the tool stands.
+	// Range is the position of the tool.
 	Range diag.Range
 }
 
-// sourceKey tells policies apart.
+// sourceKey identifies a policy by its source.
 type sourceKey struct {
 	name, reason  string
 	when, verdict textKey
@@ -338,7 +330,7 @@ type textKey struct {
 	whole diag.Range
 }
 
-func (s Source) owner() *owner { return &owner{"policy", s.Name, s.Range} }
+func (s Source) owner() *subject { return &subject{"policy", s.Name, s.Range} }
 
 func (s Source) key() sourceKey {
 	r, verdict := s.verdict()
@@ -348,7 +340,7 @@ func (s Source) key() sourceKey {
 	}
 }
 
-// verdict returns the text that decides, and its role; nil unless there is exactly one.
+// verdict returns the deciding text and its role, or nil unless there is exactly one.
 func (s Source) verdict() (r role, verdict *diag.Text) {
 	for _, v := range []struct {
 		role role
@@ -372,7 +364,7 @@ func keyOfText(t *diag.Text) textKey {
 	return textKey{t.Body(), t.All()}
 }
 
-// schemas returns those of a tool that the policy sees.
+// schemas returns the schemas of a tool that the policy can read.
 func (s Source) schemas(t Tool) schemas {
 	of := schemas{args: string(t.Schema), judged: s.OnResult}
 	if s.OnResult {
@@ -381,28 +373,28 @@ func (s Source) schemas(t Tool) schemas {
 	return of
 }
 
-// mayReadTool reports whether any of the policy's expressions may read the
-// arguments or the result. It errs to the side of yes.
+// mayReadTool reports whether an expression of the policy may read the arguments or the result.
+// It may return true if none does, but not the reverse.
 func (s Source) mayReadTool() bool {
 	if s.OnResult {
 		return true
 	}
 	for _, t := range []*diag.Text{s.When, s.Allow, s.Deny, s.Approval, s.ReasonExpr} {
-		if t != nil && mayReadArgs(*t) {
+		if t != nil && mentionsArgs(*t) {
 			return true
 		}
 	}
 	return false
 }
 
-func mayReadArgs(t diag.Text) bool {
+func mentionsArgs(t diag.Text) bool {
 	return len(t.Body()) > maxBytes || strings.Contains(t.Body(), "args")
 }
 
-// Reads returns where an expression first reads a member of a variable, such as
-// principal.id, or the variable as a whole. It looks at the words of the text alone.
+// Reads returns the first range where an expression reads a member of a variable, such as
+// principal.id, or the variable as a whole. It only looks at tokens.
 func Reads(t diag.Text, variable, member string) (at diag.Range, reads bool) {
-	tokens, _ := gate(t.Body())
+	tokens, _ := checkLimits(t.Body())
 	word := func(i int) string {
 		if i < 0 || i >= len(tokens) {
 			return ""
@@ -429,7 +421,7 @@ func Reads(t diag.Text, variable, member string) (at diag.Range, reads bool) {
 	return diag.Range{}, false
 }
 
-// isOperand reports whether a dot behind a token leads to a member of it.
+// isOperand reports whether a dot after the token reads a member.
 func isOperand(t token, word string) bool {
 	return t.kind == tokenIdent || word == ")" || word == "]" || word == "}" || word == "?"
 }

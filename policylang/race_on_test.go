@@ -2,6 +2,5 @@
 
 package policylang
 
-// raceEnabled says that pools drop things at random, so that allocations
-// cannot be counted.
+// raceEnabled means that pools drop items at random, so allocations cannot be counted.
 const raceEnabled = true

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// promoter lets integers stand beside numbers. CEL keeps the two apart even
-// where both are written 5; whoever writes args.amount == 5 does not.
+// promoter makes integers work next to numbers. CEL separates the two types even if both are
+// written 5, but authors write args.amount == 5.
 type promoter struct {
 	tree   *ast.AST
 	make   ast.ExprFactory
@@ -22,7 +22,7 @@ func newPromoter(tree *ast.AST) *promoter {
 	return &promoter{tree: tree, make: ast.NewExprFactory()}
 }
 
-// index finds the nodes, when the first of them is asked for.
+// index collects the nodes on first use.
 func (p *promoter) index() {
 	if p.nodes != nil {
 		return
@@ -32,9 +32,9 @@ func (p *promoter) index() {
 	visit(p.tree.Expr(), func(e ast.Expr) { p.nodes[e.ID()] = e })
 }
 
-// foresee promotes the literals that the schema itself says stand beside a
-// number, before the checker has to fail on them.
-func (p *promoter) foresee(s *scope) {
+// promoteLiterals promotes literals next to a number of the schema, before the checker rejects
+// them.
+func (p *promoter) promoteLiterals(s *scope) {
 	visit(p.tree.Expr(), func(e ast.Expr) {
 		if len(e.AsCall().Args()) != 2 {
 			return
@@ -42,13 +42,13 @@ func (p *promoter) foresee(s *scope) {
 		switch e.AsCall().FunctionName() {
 		case operators.Equals, operators.NotEquals, operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 			a, b := e.AsCall().Args()[0], e.AsCall().Args()[1]
-			p.foreseeSide(s, a, b)
-			p.foreseeSide(s, b, a)
+			p.promoteLiteral(s, a, b)
+			p.promoteLiteral(s, b, a)
 		}
 	})
 }
 
-func (p *promoter) foreseeSide(s *scope, member, literal ast.Expr) {
+func (p *promoter) promoteLiteral(s *scope, member, literal ast.Expr) {
 	known := s.shapeOf(member)
 	if known == nil || known.cel.Kind() != types.DoubleKind {
 		return
@@ -58,8 +58,8 @@ func (p *promoter) foreseeSide(s *scope, member, literal ast.Expr) {
 	}
 }
 
-// promote repairs, in place, what the errors say of integers beside numbers.
-// It reports whether there was any such.
+// promote fixes, in place, the reported integers next to numbers. It reports whether it changed
+// anything.
 func (p *promoter) promote(errs []*common.Error) bool {
 	p.index()
 	repaired := false
@@ -84,20 +84,20 @@ func (p *promoter) repair(e ast.Expr, m mismatch) bool {
 	}
 	switch m.function {
 	case operators.Equals, operators.NotEquals:
-		// CEL compares any two numbers right; only its checker objects.
+		// CEL compares any two numbers correctly; only its checker rejects them.
 		return alikeButForNumbers(m.args[0], m.args[1]) && p.wrap(args[0], "dyn")
 	case operators.In:
 		return keyOf(m.args[1]) != "" && alikeButForNumbers(m.args[0], keyOf(m.args[1])) && p.wrap(args[0], "dyn")
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
-		return p.widen(args[0], args[1], m.args[0], m.args[1])
+		return p.toCommonType(args[0], args[1], m.args[0], m.args[1])
 	case operators.Conditional:
-		return p.widen(args[1], args[2], m.args[1], m.args[2])
+		return p.toCommonType(args[1], args[2], m.args[1], m.args[2])
 	}
 	return false
 }
 
-// widen turns the integer of an integer and a number into a number.
-func (p *promoter) widen(a, b ast.Expr, typeA, typeB string) bool {
+// toCommonType converts the integer of an integer and a number to a number.
+func (p *promoter) toCommonType(a, b ast.Expr, typeA, typeB string) bool {
 	typeA, typeB = notNull(typeA), notNull(typeB)
 	switch {
 	case typeA == "int" && typeB == "double":
@@ -116,7 +116,7 @@ func (p *promoter) toNumber(e ast.Expr) bool {
 	return p.wrap(e, "double")
 }
 
-// wrap puts a call of function around e, in place.
+// wrap wraps e in a call of function, in place.
 func (p *promoter) wrap(e ast.Expr, function string) bool {
 	p.nextID++
 	inner := p.make.NewIdent(p.nextID, "")
@@ -129,14 +129,14 @@ func (p *promoter) wrap(e ast.Expr, function string) bool {
 	return true
 }
 
-// mix puts the arithmetic of values whose types are known only in the call
-// into the hands of functions that take an integer beside a number. It
-// reports whether it changed the tree, which must then be checked again.
-func (p *promoter) mix(checked *ast.AST) bool {
+// useDynamicOperators replaces arithmetic on values with types known only in the call by
+// functions that accept an integer next to a number. It reports whether it changed the tree,
+// which must then be checked again.
+func (p *promoter) useDynamicOperators(checked *ast.AST) bool {
 	changed := false
 	visit(p.tree.Expr(), func(e ast.Expr) {
-		name, args := mixed[e.AsCall().FunctionName()], e.AsCall().Args()
-		if name == "" || len(args) != 2 || !mayMix(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
+		name, args := dynamicOperators[e.AsCall().FunctionName()], e.AsCall().Args()
+		if name == "" || len(args) != 2 || !mayMixNumbers(checked.GetType(args[0].ID()), checked.GetType(args[1].ID())) {
 			return
 		}
 		e.SetKindCase(p.make.NewCall(e.ID(), name, args...))
@@ -145,9 +145,8 @@ func (p *promoter) mix(checked *ast.AST) bool {
 	return changed
 }
 
-// mayMix reports whether one of two operands is of unknown type and the other
-// may be a number beside it.
-func mayMix(a, b *types.Type) bool {
+// mayMixNumbers reports whether one operand has an unknown type and the other may be a number.
+func mayMixNumbers(a, b *types.Type) bool {
 	if a.Kind() != types.DynKind {
 		a, b = b, a
 	}
@@ -161,15 +160,15 @@ func mayMix(a, b *types.Type) bool {
 	return false
 }
 
-// mismatch is CEL's complaint of a function that does not take its arguments.
+// mismatch is CEL's error for a function that does not accept its arguments.
 type mismatch struct {
 	function string
-	// args are the types in CEL's words, the receiver of a method first.
+	// args are the types in CEL's notation, with the receiver of a method first.
 	args   []string
 	method bool
 }
 
-// readMismatch reads the complaint, such as
+// readMismatch parses an error such as
 //
 //	found no matching overload for '_==_' applied to '(double, int)'
 func readMismatch(message string) (mismatch, bool) {
@@ -193,7 +192,7 @@ func readMismatch(message string) (mismatch, bool) {
 	return m, true
 }
 
-// splitTypes cuts a list of types at the commas outside of brackets.
+// splitTypes splits a list of types at commas outside of brackets.
 func splitTypes(list string) []string {
 	var out []string
 	depth, start := 0, 0
@@ -216,8 +215,7 @@ func splitTypes(list string) []string {
 	return out
 }
 
-// alikeButForNumbers reports whether two types differ only in that one has
-// integers where the other has numbers.
+// alikeButForNumbers reports whether two types differ only in integers and numbers.
 func alikeButForNumbers(a, b string) bool {
 	return a != b && allNumbers(a) == allNumbers(b)
 }
@@ -240,7 +238,7 @@ func allNumbers(t string) string {
 	return t
 }
 
-// notNull returns the type that a nullable type has when it is not null.
+// notNull returns the inner type of a nullable type.
 func notNull(t string) string {
 	if inner, ok := strings.CutPrefix(t, "wrapper("); ok {
 		return strings.TrimSuffix(inner, ")")
@@ -248,7 +246,7 @@ func notNull(t string) string {
 	return t
 }
 
-// keyOf returns the type of what `in` looks for in a list or map of type t.
+// keyOf returns the type that `in` looks for in a list or map of type t.
 func keyOf(t string) string {
 	name, inner, ok := strings.Cut(strings.TrimSuffix(t, ")"), "(")
 	if parts := splitTypes(inner); ok && (name == "list" || name == "map") && len(parts) > 0 {
@@ -257,35 +255,33 @@ func keyOf(t string) string {
 	return ""
 }
 
-// pruner takes out of an expression what a tool's arguments decide for every
-// call: has(args.x) is false where the tool can have no x, and what it guards
-// is gone with it.
+// pruner removes parts of an expression that the arguments of a tool make constant. If the tool
+// cannot have an argument x, has(args.x) is false and the part that it guards is removed.
 type pruner struct {
 	scope *scope
 	info  *ast.SourceInfo
 	make  ast.ExprFactory
-	// settled are the nodes that were put in for a known answer. The
-	// author's own true and false are left alone, so that mistakes beside them
-	// are still found.
-	settled map[int64]bool
+	// known are the nodes that replaced a known value. The true and false of the author are
+	// kept, so that errors next to them are still reported.
+	known map[int64]bool
 }
 
 // prune rewrites tree in place.
 func prune(tree *ast.AST, s *scope) {
-	p := pruner{scope: s, info: tree.SourceInfo(), make: ast.NewExprFactory(), settled: map[int64]bool{}}
+	p := pruner{scope: s, info: tree.SourceInfo(), make: ast.NewExprFactory(), known: map[int64]bool{}}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(p.reduce))
 }
 
 func (p *pruner) reduce(e ast.Expr) {
-	if p.neverThere(e) {
-		p.settle(e, false)
+	if p.isAlwaysAbsent(e) {
+		p.replaceWithBool(e, false)
 	}
 	p.reduceCall(e)
 }
 
-// neverThere reports whether e is the has() of a member that the schema of the
-// arguments, or of the result, rules out.
-func (p *pruner) neverThere(e ast.Expr) bool {
+// isAlwaysAbsent reports whether e is has() of a member that the schema of the arguments or the
+// result excludes.
+func (p *pruner) isAlwaysAbsent(e ast.Expr) bool {
 	if !e.AsSelect().IsTestOnly() {
 		return false
 	}
@@ -302,15 +298,15 @@ func (p *pruner) reduceCall(e ast.Expr) {
 	args := e.AsCall().Args()
 	switch e.AsCall().FunctionName() {
 	case operators.LogicalNot:
-		if value, ok := p.answer(args[0]); ok {
-			p.settle(e, !value)
+		if value, ok := p.knownValue(args[0]); ok {
+			p.replaceWithBool(e, !value)
 		}
 	case operators.LogicalAnd:
 		p.reduceJunction(e, args, false)
 	case operators.LogicalOr:
 		p.reduceJunction(e, args, true)
 	case operators.Conditional:
-		if value, ok := p.answer(args[0]); ok && value {
+		if value, ok := p.knownValue(args[0]); ok && value {
 			p.replace(e, args[1])
 		} else if ok {
 			p.replace(e, args[2])
@@ -318,37 +314,37 @@ func (p *pruner) reduceCall(e ast.Expr) {
 	}
 }
 
-// reduceJunction settles && and ||, of which one answer decides whatever the
-// other side says, errors included.
+// reduceJunction simplifies && and ||. One side can decide the result even if the other side
+// fails.
 func (p *pruner) reduceJunction(e ast.Expr, sides []ast.Expr, decides bool) {
-	left, leftKnown := p.answer(sides[0])
-	right, rightKnown := p.answer(sides[1])
+	left, leftKnown := p.knownValue(sides[0])
+	right, rightKnown := p.knownValue(sides[1])
 	switch {
 	case leftKnown && left == decides, rightKnown && right == decides:
-		p.settle(e, decides)
+		p.replaceWithBool(e, decides)
 	case leftKnown && rightKnown:
-		p.settle(e, !decides)
+		p.replaceWithBool(e, !decides)
 	}
 }
 
-func (p *pruner) answer(e ast.Expr) (value, ok bool) {
-	if !p.settled[e.ID()] || e.Kind() != ast.LiteralKind {
+func (p *pruner) knownValue(e ast.Expr) (value, ok bool) {
+	if !p.known[e.ID()] || e.Kind() != ast.LiteralKind {
 		return false, false
 	}
 	return e.AsLiteral() == types.True, true
 }
 
-func (p *pruner) settle(e ast.Expr, value bool) {
+func (p *pruner) replaceWithBool(e ast.Expr, value bool) {
 	e.SetKindCase(p.make.NewLiteral(e.ID(), types.Bool(value)))
-	p.settled[e.ID()] = true
+	p.known[e.ID()] = true
 }
 
-// replace puts by, a part of e, in the place of e.
+// replace replaces e by its part by.
 func (p *pruner) replace(e, by ast.Expr) {
 	if r, ok := p.info.GetOffsetRange(by.ID()); ok {
 		p.info.SetOffsetRange(e.ID(), r)
 	}
-	settled := p.settled[by.ID()]
+	settled := p.known[by.ID()]
 	e.SetKindCase(by)
-	p.settled[e.ID()] = settled
+	p.known[e.ID()] = settled
 }

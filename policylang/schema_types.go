@@ -13,25 +13,24 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// maxShapeDepth is how deep schemas are read. Below it, anything goes.
+// maxShapeDepth bounds the depth to which schemas are read. Deeper values can be anything.
 const maxShapeDepth = 12
 
-// shape is what a JSON Schema says of a value, as far as CEL can tell it.
+// shape is the type of a value in a JSON Schema, as far as CEL can express it.
 type shape struct {
-	// cel is the type in CEL, dyn when the schema does not pin it down.
+	// cel is the type in CEL; dyn if the schema does not determine it.
 	cel *types.Type
-	// fields are the members of an object that names them; nil for any other
-	// value.
+	// fields are the named members of an object, and nil for other values.
 	fields map[string]*shape
-	// open says that an object may have members beside its fields.
+	// open means that an object may have other members than its fields.
 	open bool
-	// required says that a member is always there, be it by a default that is filled in.
+	// required means that a member is always present, possibly by its default.
 	required bool
-	// enum holds the only strings allowed, when there is such a list.
+	// enum holds the only allowed strings, if the schema lists them.
 	enum []string
-	// items are the elements of a list or the values of a map.
+	// items is the shape of list elements or map values.
 	items *shape
-	// size bounds the length of a string, list or map; 0 means not bounded.
+	// size bounds the length of a string, list or map; 0 means no bound.
 	size uint64
 }
 
@@ -40,12 +39,12 @@ func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
 func anything() *shape { return &shape{cel: types.DynType} }
 
-// anyObject is an object of which nothing is known.
+// anyObject is the shape of an object without known members.
 func anyObject() *shape {
 	return &shape{cel: types.NewMapType(types.StringType, types.DynType), items: anything()}
 }
 
-// schemaDoc are the keywords of JSON Schema 2020-12 that say what a value is.
+// schemaDoc holds the keywords of JSON Schema 2020-12 that determine the type.
 type schemaDoc struct {
 	Type                 json.RawMessage            `json:"type"`
 	Enum                 []json.RawMessage          `json:"enum"`
@@ -62,17 +61,16 @@ type schemaDoc struct {
 	MaxProperties        *float64                   `json:"maxProperties"`
 }
 
-// shaper makes shapes and gives the types of objects names that no expression
-// can write.
-type shaper struct {
+// shapeBuilder builds shapes. It gives object types names that no expression can write.
+type shapeBuilder struct {
 	objects map[string]*shape
-	// unfilled says that nothing fills defaults in, as in what a body returns.
-	unfilled bool
+	// ignoreDefaults means that defaults are not filled in, as in the result of a script.
+	ignoreDefaults bool
 }
 
-// root reads the schema of an object, whatever its type says: arguments and
-// variables are objects always.
-func (b *shaper) root(schema json.RawMessage) (*shape, error) {
+// root reads the schema of arguments or variables. They are always objects, whatever type the
+// schema has.
+func (b *shapeBuilder) root(schema json.RawMessage) (*shape, error) {
 	if len(schema) == 0 {
 		return anyObject(), nil
 	}
@@ -86,9 +84,8 @@ func (b *shaper) root(schema json.RawMessage) (*shape, error) {
 	return b.object(doc, 0), nil
 }
 
-// readSchema reads the keywords by their exact names. encoding/json would take
-// "AdditionalProperties" for the keyword that no validator takes it for, and a
-// policy would then be pruned that the arguments can still break.
+// readSchema reads keywords by their exact names. encoding/json ignores case: it would accept
+// "AdditionalProperties", which validators ignore, and a policy could be pruned by mistake.
 func readSchema(raw json.RawMessage) (doc schemaDoc, err error) {
 	var keywords map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keywords); err != nil {
@@ -103,15 +100,15 @@ func readSchema(raw json.RawMessage) (doc schemaDoc, err error) {
 	return doc, err
 }
 
-// keywordNames are the names of the members of [schemaDoc].
+// keywordNames are the JSON names of the fields of [schemaDoc].
 var keywordNames = []string{
 	"type", "enum", "const", "default", "properties", "patternProperties", "additionalProperties",
 	"required", "items", "prefixItems", "maxLength", "maxItems", "maxProperties",
 }
 
-// shape reads a schema. What it does not understand, such as true, $ref or
-// anyOf alone, can be anything.
-func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
+// shape reads a schema. Unsupported schemas, such as true, or only $ref or anyOf, can be
+// anything.
+func (b *shapeBuilder) shape(raw json.RawMessage, depth int) *shape {
 	doc, err := readSchema(raw)
 	if err != nil || depth > maxShapeDepth {
 		return anything()
@@ -119,13 +116,13 @@ func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
 	kind, nullable := doc.kind()
 	switch kind {
 	case "string":
-		return &shape{cel: orNull(types.StringType, nullable), enum: doc.strings(), size: bound(doc.MaxLength)}
+		return &shape{cel: nullableType(types.StringType, nullable), enum: doc.strings(), size: bound(doc.MaxLength)}
 	case "integer":
-		return &shape{cel: orNull(types.IntType, nullable)}
+		return &shape{cel: nullableType(types.IntType, nullable)}
 	case "number":
-		return &shape{cel: orNull(types.DoubleType, nullable)}
+		return &shape{cel: nullableType(types.DoubleType, nullable)}
 	case "boolean":
-		return &shape{cel: orNull(types.BoolType, nullable)}
+		return &shape{cel: nullableType(types.BoolType, nullable)}
 	case "null":
 		return &shape{cel: types.NullType}
 	}
@@ -141,7 +138,7 @@ func (b *shaper) shape(raw json.RawMessage, depth int) *shape {
 	return anything()
 }
 
-func (b *shaper) list(doc schemaDoc, depth int) *shape {
+func (b *shapeBuilder) list(doc schemaDoc, depth int) *shape {
 	items := anything()
 	if doc.Items != nil && doc.PrefixItems == nil {
 		items = b.shape(doc.Items, depth+1)
@@ -149,7 +146,7 @@ func (b *shaper) list(doc schemaDoc, depth int) *shape {
 	return &shape{cel: types.NewListType(items.cel), items: items, size: bound(doc.MaxItems)}
 }
 
-func (b *shaper) object(doc schemaDoc, depth int) *shape {
+func (b *shapeBuilder) object(doc schemaDoc, depth int) *shape {
 	closed := string(doc.AdditionalProperties) == "false" && doc.PatternProperties == nil
 	if len(doc.Properties) == 0 && !closed {
 		items := anything()
@@ -163,7 +160,7 @@ func (b *shaper) object(doc schemaDoc, depth int) *shape {
 	b.objects[name] = s
 	for key, raw := range doc.Properties {
 		field := b.shape(raw, depth+1)
-		field.required = slices.Contains(doc.Required, key) || !b.unfilled && hasDefault(raw)
+		field.required = slices.Contains(doc.Required, key) || !b.ignoreDefaults && hasDefault(raw)
 		s.fields[key] = field
 	}
 	return s
@@ -174,8 +171,7 @@ func hasDefault(raw json.RawMessage) bool {
 	return err == nil && doc.Default != nil
 }
 
-// kind returns the one type that a value of the schema has, besides null, or
-// "" when there is none or more than one.
+// kind returns the only type of the schema besides null, or "" if it has none or several.
 func (d schemaDoc) kind() (kind string, nullable bool) {
 	var kinds []string
 	if err := json.Unmarshal(d.Type, &kinds); err != nil {
@@ -199,7 +195,7 @@ func (d schemaDoc) kind() (kind string, nullable bool) {
 	return "", nullable
 }
 
-// enumKind is the type of a schema without one, told from its values.
+// enumKind returns the type of a schema without "type", by its enum values.
 func (d schemaDoc) enumKind() string {
 	null := func(raw json.RawMessage) bool { return string(raw) == "null" }
 	if len(d.strings()) > 0 && !slices.ContainsFunc(d.Enum, null) {
@@ -208,8 +204,7 @@ func (d schemaDoc) enumKind() string {
 	return ""
 }
 
-// strings returns the strings that the schema lists, or nil when it lists none
-// or something else among them.
+// strings returns the listed strings, or nil if the schema lists none or also other values.
 func (d schemaDoc) strings() []string {
 	values := d.Enum
 	if d.Const != nil {
@@ -228,7 +223,7 @@ func (d schemaDoc) strings() []string {
 	return list
 }
 
-func orNull(t *types.Type, nullable bool) *types.Type {
+func nullableType(t *types.Type, nullable bool) *types.Type {
 	if nullable {
 		return types.NewNullableType(t)
 	}
@@ -242,27 +237,26 @@ func bound(limit *float64) uint64 {
 	return uint64(*limit)
 }
 
-// fact is a member of a variable that every policy knows, such as
-// principal.id.
+// fact is a member of a fact set, such as principal.id.
 type fact struct {
 	name string
 	cel  *types.Type
-	// enum holds the only values of a string, when they are fixed.
+	// enum holds the only possible values of a string, if they are fixed.
 	enum []string
-	// size bounds a list or map for the estimate of cost.
+	// size bounds a list or map for the cost estimate.
 	size uint64
 	get  func(owner any) any
 }
 
-// factSet is the type of such a variable.
+// factSet is a variable with the same members in every policy.
 type factSet struct {
 	name  string
 	cel   *types.Type
 	facts []fact
 }
 
-// factSets returns the variables beside args, vars and now. Their values are
-// pointers into the [Input], read only when an expression names them.
+// factSets returns all variables except args, vars and now. Their values are pointers into the
+// [Input], read only on access.
 func factSets() []factSet {
 	text := types.StringType
 	return []factSet{
@@ -309,7 +303,7 @@ func factSets() []factSet {
 	}
 }
 
-// isFactSet reports whether a variable is one of the fact sets.
+// isFactSet reports whether a variable is a fact set.
 func isFactSet(name string) bool {
 	return slices.Contains([]string{"agent", "principal", "tool", "call", "source"}, name)
 }
@@ -340,7 +334,7 @@ func labelsFact[T any](name string, size uint64, get func(*T) map[string]string)
 	}
 }
 
-// shape returns what the set says of its members, in the words of a schema.
+// shape describes the members as a shape.
 func (s factSet) shape() *shape {
 	out := &shape{cel: s.cel, fields: map[string]*shape{}}
 	for _, f := range s.facts {
@@ -353,7 +347,7 @@ func (s factSet) shape() *shape {
 	return out
 }
 
-// fieldTypes returns the members as CEL looks them up.
+// fieldTypes returns the members for CEL.
 func (s factSet) fieldTypes() map[string]*types.FieldType {
 	out := make(map[string]*types.FieldType, len(s.facts))
 	for _, f := range s.facts {

@@ -13,8 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// constructs builds one expression out of n of each thing that CEL can nest or
-// repeat.
+// constructs builds an expression with n repetitions or levels of each construct of CEL.
 var constructs = map[string]func(n int) string{
 	"brackets":       func(n int) string { return strings.Repeat("(", n) + "true" + strings.Repeat(")", n) },
 	"lists":          func(n int) string { return strings.Repeat("[", n) + "1" + strings.Repeat("]", n) + " == []" },
@@ -94,7 +93,7 @@ func doubling(n int) string {
 	return b.String() + strings.Repeat(")", n+1)
 }
 
-func TestEveryConstructOfAnySizeIsCompiledOrRefused(t *testing.T) {
+func TestCompile_constructSizes(t *testing.T) {
 	e, err := NewEnv(nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +124,7 @@ func TestEveryConstructOfAnySizeIsCompiledOrRefused(t *testing.T) {
 	}
 }
 
-// generator writes random expressions that are well typed for the refund tool.
+// generator generates random well-typed expressions for the refund tool.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(choices ...string) string { return choices[g.IntN(len(choices))] }
@@ -206,7 +205,7 @@ func (g generator) list(depth int) string {
 	}
 }
 
-// args makes random arguments, in the form that validation leaves them in.
+// args returns random arguments, as validated.
 func (g generator) args() map[string]any {
 	words := []string{"", "active", "suspended", "crm", "x", "prod"}
 	word := func() any { return words[g.IntN(len(words))] }
@@ -233,7 +232,7 @@ func (g generator) args() map[string]any {
 	return args
 }
 
-// caller changes the input in what is known before the arguments are.
+// caller changes the parts of the input that are known before the arguments.
 func (g generator) caller(in *Input) {
 	in.Tool.ReadOnly, in.Tool.Destructive = g.IntN(2) == 0, g.IntN(2) == 0
 	in.Caller.Agent.Verified = g.IntN(2) == 0
@@ -363,8 +362,7 @@ func BenchmarkCompile(b *testing.B) {
 	})
 }
 
-// TestAllocations holds the hot path to its budget: what is read is read
-// where it stands.
+// The hot path stays within its allocation budget: it does not copy the input.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("pools drop things under the race detector")

@@ -16,27 +16,27 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// explainTypes turns the complaints of CEL's checker into diagnostics.
-func (c *compiler) explainTypes(at *places, errs []*common.Error) {
+// reportTypeErrors converts the errors of CEL's checker to diagnostics.
+func (c *compiler) reportTypeErrors(at *positions, errs []*common.Error) {
 	nodes := map[int64]ast.Expr{}
 	visit(at.tree, func(e ast.Expr) { nodes[e.ID()] = e })
-	follow := followUps(at.tree, errs)
+	follow := consequences(at.tree, errs)
 	for _, err := range errs {
 		e := nodes[err.ExprID]
 		if e == nil {
-			start, end := at.point(err.ExprID)
+			start, end := at.tokenRange(err.ExprID)
 			c.report(at, start, end, problem{code: codeType, summary: mismatched, detail: "CEL says: " + err.Message})
 			continue
 		}
 		if !follow[err.ExprID] {
-			c.explainType(at, e, err.Message)
+			c.reportTypeError(at, e, err.Message)
 		}
 	}
 }
 
-// followUps returns the nodes whose only fault is to stand in the call of a
-// macro that is misspelt: xs.exist(x, x > 1) declares no x.
-func followUps(tree ast.Expr, errs []*common.Error) map[int64]bool {
+// consequences returns the nodes that are only wrong because they are arguments of a misspelled
+// macro: xs.exist(x, x > 1) declares no x.
+func consequences(tree ast.Expr, errs []*common.Error) map[int64]bool {
 	unknown := map[int64]bool{}
 	for _, err := range errs {
 		if _, ok := undeclaredName(err.Message); ok {
@@ -63,7 +63,7 @@ func followUps(tree ast.Expr, errs []*common.Error) map[int64]bool {
 	return out
 }
 
-// undeclaredName reads the name out of CEL's complaint that it knows none such.
+// undeclaredName extracts the name from CEL's error for an undeclared name.
 func undeclaredName(message string) (string, bool) {
 	rest, ok := strings.CutPrefix(message, "undeclared reference to '")
 	if !ok {
@@ -72,40 +72,40 @@ func undeclaredName(message string) (string, bool) {
 	return rest[:max(0, strings.LastIndex(rest, "' (in container"))], true
 }
 
-func (c *compiler) explainType(at *places, e ast.Expr, message string) {
+func (c *compiler) reportTypeError(at *positions, e ast.Expr, message string) {
 	if name, ok := undeclaredName(message); ok {
-		c.explainName(at, e, name)
+		c.reportUnknownName(at, e, name)
 		return
 	}
 	if field, ok := between(message, "undefined field '", "'"); ok {
-		c.explainMember(at, e, field)
+		c.reportUnknownMember(at, e, field)
 		return
 	}
 	if m, ok := readMismatch(message); ok {
-		c.explainMismatch(at, e, m)
+		c.reportMismatch(at, e, m)
 		return
 	}
 	if t, ok := between(message, "type '", "' does not support field selection"); ok {
-		c.explainNoMembers(at, e, t)
+		c.reportNoMembers(at, e, t)
 		return
 	}
 	if rest, ok := between(message, "expected type '", "'"); ok {
 		_, found, _ := strings.Cut(message, "' but found '")
-		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e), summary: fmt.Sprintf(
-			"this must be %s, and it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
+		c.reportNode(at, e, problem{code: codeType, dependsOnTool: readsTool(e), summary: fmt.Sprintf(
+			"this must be %s, but it is %s", typeWords(rest), typeWords(strings.TrimSuffix(found, "'"))),
 			detail: "compare it or convert it, as with ==, string(…) or int(…)"})
 		return
 	}
 	if t, ok := between(message, "expression of type '", "' cannot be range of a comprehension"); ok {
-		c.reportNode(at, e, problem{code: codeType, ofTool: readsTool(e),
-			summary: fmt.Sprintf("%s has no elements to look at", typeWords(t)),
-			detail:  "exists, all, filter and map work on lists and maps"})
+		c.reportNode(at, e, problem{code: codeType, dependsOnTool: readsTool(e),
+			summary: fmt.Sprintf("%s has no elements", typeWords(t)),
+			detail:  "use exists, all, filter and map on lists and maps"})
 		return
 	}
 	c.reportNode(at, e, problem{code: codeType, summary: mismatched, detail: "CEL says: " + message})
 }
 
-// between returns what stands in s after the prefix before and up to after.
+// between returns the part of s from the prefix before up to after.
 func between(s, before, after string) (string, bool) {
 	rest, ok := strings.CutPrefix(s, before)
 	if !ok {
@@ -118,8 +118,7 @@ func between(s, before, after string) (string, bool) {
 	return rest[:i], true
 }
 
-// readsTool reports whether e reads what belongs to a tool: its arguments, or what it
-// returns.
+// readsTool reports whether e reads data of a tool: its arguments or its result.
 func readsTool(e ast.Expr) bool {
 	return reads(e, "args") || reads(e, "result") || reads(e, "content")
 }
@@ -129,10 +128,9 @@ func reads(e ast.Expr, name string) bool {
 	return contains(e, func(part ast.Expr) bool { return part.AsIdent() == name })
 }
 
-// refuseForms complains of what CEL has and policies do not: objects that are
-// made, and a macro's variable that takes the name of one of the policy's own.
-// It reports whether there was any.
-func (c *compiler) refuseForms(at *places) bool {
+// rejectForms reports features of CEL that policies exclude: object literals, and macro
+// variables that shadow a variable of the policy. It returns true if there are any.
+func (c *compiler) rejectForms(at *positions) bool {
 	refused := false
 	visit(at.tree, func(e ast.Expr) {
 		switch e.Kind() {
@@ -140,16 +138,16 @@ func (c *compiler) refuseForms(at *places) bool {
 			if at.role == roleFrom && strings.TrimPrefix(e.AsIdent(), ".") == "source" {
 				refused = true
 				c.reportNode(at, e, problem{
-					code: codeName, summary: "an input cannot tell how the call came in: \"source\" is for policies, limits and hooks",
-					detail: "a tool works the same on every transport; tell callers apart by principal, or decide in a policy",
+					code: codeName, summary: "an input cannot read \"source\"",
+					detail: "use principal, or decide by source in a policy",
 				})
 			}
 			return
 		case ast.StructKind:
 			refused = true
 			c.reportNode(at, e, problem{
-				code: codeType, summary: "an expression cannot make objects",
-				detail: "compare the members one by one, or write a map such as {\"a\": 1}",
+				code: codeType, summary: "an expression cannot create objects",
+				detail: "compare each member, or write a map such as {\"a\": 1}",
 			})
 			return
 		case ast.ComprehensionKind:
@@ -162,7 +160,7 @@ func (c *compiler) refuseForms(at *places) bool {
 			refused = true
 			c.reportNode(at, e, problem{
 				code:    codeName,
-				summary: fmt.Sprintf("%q is a name that policies already have", names[i]),
+				summary: fmt.Sprintf("%q is already a name in policies", names[i]),
 				detail:  "give the elements another name, such as x",
 			})
 		}
@@ -170,10 +168,9 @@ func (c *compiler) refuseForms(at *places) bool {
 	return refused
 }
 
-// explainMismatch is about an operator or function that does not take what it
-// is given.
-func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
-	p := problem{code: codeType, ofTool: readsTool(e), summary: mismatched}
+// reportMismatch reports an operator or function with wrong argument types.
+func (c *compiler) reportMismatch(at *positions, e ast.Expr, m mismatch) {
+	p := problem{code: codeType, dependsOnTool: readsTool(e), summary: mismatched}
 	args := e.AsCall().Args()
 	if !m.method && len(m.args) != len(args) {
 		c.reportNode(at, e, p)
@@ -185,47 +182,46 @@ func (c *compiler) explainMismatch(at *places, e ast.Expr, m mismatch) {
 		p.detail = cmp.Or(advise(args[1], m.args[0]), advise(args[0], m.args[1]), "compare values of one type")
 	case operators.In:
 		p.summary = fmt.Sprintf("cannot look for %s in %s", typeWords(m.args[0]), typeWords(m.args[1]))
-		p.detail = "in looks for an element in a list, or for a key in a map"
+		p.detail = "use in to find an element in a list, or a key in a map"
 		if notNull(m.args[1]) == "string" {
-			p.detail += "; in a string look with .contains('x')"
+			p.detail += "; in a string, use .contains('x')"
 		}
 	case operators.LogicalNot:
-		p.summary = fmt.Sprintf("! needs true or false, and this is %s", typeWords(m.args[0]))
-		p.detail = "compare it with something, such as with == or >="
+		p.summary = fmt.Sprintf("! needs true or false, but this is %s", typeWords(m.args[0]))
+		p.detail = "compare it with a value, such as with == or >="
 	case operators.Conditional:
-		p.summary = fmt.Sprintf("the two answers of ?: are %s and %s", typeWords(m.args[1]), typeWords(m.args[2]))
-		p.detail = "let both be of one type"
+		p.summary = fmt.Sprintf("the two results of ?: are %s and %s", typeWords(m.args[1]), typeWords(m.args[2]))
+		p.detail = "give both the same type"
 		if m.args[0] != "bool" && m.args[0] != "dyn" {
-			p.summary = fmt.Sprintf("? needs true or false before it, and that is %s", typeWords(m.args[0]))
-			p.detail = "compare it with something, such as with == or >="
+			p.summary = fmt.Sprintf("the condition of ?: must be true or false, but it is %s", typeWords(m.args[0]))
+			p.detail = "compare it with a value, such as with == or >="
 		}
 	case operators.Index:
 		p.summary = fmt.Sprintf("%s cannot be read with [%s]", typeWords(m.args[0]), typeWords(m.args[1]))
-		p.detail = "a list is read with an integer, a map with a key"
+		p.detail = "use an integer for a list, or a key for a map"
 		if !strings.HasPrefix(m.args[0], "list") {
 			p.detail = cmp.Or(dotted(args), p.detail)
 		}
 	case operators.Negate:
-		p.summary = fmt.Sprintf("- needs a number, and this is %s", typeWords(m.args[0]))
+		p.summary = fmt.Sprintf("- needs a number, but this is %s", typeWords(m.args[0]))
 		p.detail = "convert it, as with int(...) or double(...)"
 	case operators.Modulo:
 		p.summary = fmt.Sprintf("%% does not work between %s and %s", typeWords(m.args[0]), typeWords(m.args[1]))
-		p.detail = "both sides must be integers; int(...) cuts a number off"
+		p.detail = "both sides must be integers; int(...) truncates a number"
 	default:
 		p.summary, p.detail = explainCall(m)
 	}
 	c.reportNode(at, e, p)
 }
 
-// dotted says how to read the member of an object that was asked for as if
-// the object were a map.
+// dotted returns how to read a member of an object that was accessed like a map.
 func dotted(args []ast.Expr) string {
 	owner := path(args[0])
 	member, ok := textIn(args[1])
 	if owner == nil || !ok {
 		return ""
 	}
-	if tokens, mistake := gate(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
+	if tokens, mistake := checkLimits(member); mistake != nil || len(tokens) != 2 || tokens[0].kind != tokenIdent {
 		member = "`" + member + "`"
 	}
 	return fmt.Sprintf("write %s.%s", strings.Join(owner, "."), member)
@@ -243,7 +239,7 @@ func explainCall(m mismatch) (summary, detail string) {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return summary + "does not work without arguments", "the manual of the tool language says what it takes"
+		return summary + "does not work without arguments", "see the manual of the tool language for its arguments"
 	}
 	summary += "does not take "
 	for i, t := range args {
@@ -253,15 +249,15 @@ func explainCall(m mismatch) (summary, detail string) {
 		summary += typeWords(t)
 	}
 	if m.function == "contains" && strings.HasPrefix(m.args[0], "list") {
-		return summary, foreign("includes")
+		return summary, otherLanguageName("includes")
 	}
 	if inner, ok := strings.CutPrefix(m.args[0], "optional_type("); ok && m.function == "orValue" {
-		return summary, fmt.Sprintf("what it answers otherwise must be %s, as the value is", typeWords(strings.TrimSuffix(inner, ")")))
+		return summary, fmt.Sprintf("its default must be %s, like the value", typeWords(strings.TrimSuffix(inner, ")")))
 	}
-	return summary, "the manual of the tool language says what it takes"
+	return summary, "see the manual of the tool language for its arguments"
 }
 
-// advise says how to write a literal so that it has the type want.
+// advise returns how to write a literal so that it has the type want.
 func advise(e ast.Expr, want string) string {
 	switch v := e.AsLiteral().(type) {
 	case types.String:
@@ -281,49 +277,49 @@ func advise(e ast.Expr, want string) string {
 			return fmt.Sprintf("write \"%t\", between quotes", bool(v))
 		}
 	case types.Null:
-		return "it is never null; ask with has(...) whether it is there"
+		return "it is never null; test it with has(...)"
 	}
 	return ""
 }
 
-// explainName is about a variable or function that does not exist.
-func (c *compiler) explainName(at *places, e ast.Expr, name string) {
-	start, end := at.point(e.ID())
+// reportUnknownName reports a variable or function that does not exist.
+func (c *compiler) reportUnknownName(at *positions, e ast.Expr, name string) {
+	start, end := at.tokenRange(e.ID())
 	if e.Kind() == ast.CallKind {
 		c.report(at, start, end, problem{
 			code:    codeName,
 			summary: fmt.Sprintf("there is no function %q", name),
-			detail:  cmp.Or(foreign(name), diag.DidYouMean(name, c.scope.functions()), "the manual of the tool language lists the functions"),
+			detail:  cmp.Or(otherLanguageName(name), diag.DidYouMean(name, c.scope.functions()), "see the manual of the tool language for the functions"),
 		})
 		return
 	}
 	c.report(at, start, end, problem{
-		code: codeName, summary: fmt.Sprintf("there is no %q here", name), detail: c.insteadOf(name),
-		ofTool: c.declares("args", name),
+		code: codeName, summary: fmt.Sprintf("there is no %q here", name), detail: c.nameAdvice(name),
+		dependsOnTool: c.declares("args", name),
 	})
 }
 
-// insteadOf says what to write for a name that does not exist.
-func (c *compiler) insteadOf(name string) string {
+// nameAdvice returns what to write for a name that does not exist.
+func (c *compiler) nameAdvice(name string) string {
 	switch {
 	case c.declares("args", name):
-		return fmt.Sprintf("an argument is written args.%s", name)
+		return fmt.Sprintf("write args.%s for the argument", name)
 	case c.declares("vars", name):
-		return fmt.Sprintf("a variable is written vars.%s", name)
+		return fmt.Sprintf("write vars.%s for the variable", name)
 	case name == "input" && c.scope.roots["args"] != nil:
-		return "in policies the arguments are args"
+		return "in policies, write args for the arguments"
 	case (name == "result" || name == "content") && c.scope.roots["args"] != nil:
 		return "a policy with on = \"result\" judges what a call returns"
 	case name == "args":
-		return "the arguments are not known where a value for one of them is computed"
+		return "a computed input cannot read the arguments"
 	case name == "local" || name == "secret":
-		return fmt.Sprintf("%s.* exists in HCL expressions only; declare a variable and write vars.*", name)
+		return fmt.Sprintf("%s.* exists only in HCL expressions; declare a variable and write vars.*", name)
 	}
 	names := c.scope.names()
-	if c.scope.roots["args"] == nil { // of an input, which may not read it
+	if c.scope.roots["args"] == nil { // for an input, which cannot read args
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "source" })
 	}
-	return cmp.Or(diag.DidYouMean(name, names), "text belongs between quotes; the names to use are "+strings.Join(names, ", "))
+	return cmp.Or(diag.DidYouMean(name, names), "put text in quotes; the available names are "+strings.Join(names, ", "))
 }
 
 func (c *compiler) declares(root, name string) bool {
@@ -331,7 +327,7 @@ func (c *compiler) declares(root, name string) bool {
 	return s != nil && s.fields[name] != nil
 }
 
-// functions returns the names of all functions and macros that can be written.
+// functions returns the names of all functions and macros that authors can write.
 func (s *scope) functions() []string {
 	names := slices.Collect(maps.Keys(s.cel.Functions()))
 	for _, m := range s.cel.Macros() {
@@ -343,19 +339,19 @@ func (s *scope) functions() []string {
 	})
 }
 
-// explainMember is about a member that its object does not declare.
-func (c *compiler) explainMember(at *places, e ast.Expr, name string) {
+// reportUnknownMember reports a member that its object does not declare.
+func (c *compiler) reportUnknownMember(at *positions, e ast.Expr, name string) {
 	operand := e
 	if e.Kind() == ast.SelectKind {
 		operand = e.AsSelect().Operand()
 	} else if len(e.AsCall().Args()) > 0 {
 		operand = e.AsCall().Args()[0]
 	}
-	start, end := at.point(e.ID())
+	start, end := at.tokenRange(e.ID())
 	c.report(at, start, end, c.unknownMember(at.role, operand, name))
 }
 
-// unknownMember says that what operand reads has no member of this name.
+// unknownMember describes an access to a member that operand does not have.
 func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem {
 	names, owner := path(operand), c.scope.shapeOf(operand)
 	p := problem{code: codeName, summary: fmt.Sprintf("there is no member %q", name)}
@@ -363,17 +359,17 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 		return p
 	}
 	meant := diag.DidYouMean(name, owner.names())
-	p.detail = cmp.Or(meant, choices(owner))
+	p.detail = cmp.Or(meant, memberList(owner))
 	switch {
 	case names[0] == "args" || names[0] == "result":
-		p.code, p.ofTool = codeArgument, true
+		p.code, p.dependsOnTool = codeArgument, true
 		lacks, verb := "%s has no argument %q", "take"
 		if names[0] == "result" {
 			lacks, verb = "the result of %s has no %q", "have"
 		}
 		p.summary = fmt.Sprintf(lacks, c.toolName(), strings.Join(append(names[1:], name), "."))
 		if meant == "" {
-			p.detail += fmt.Sprintf("; where only some %s it, ask first: %s", verb, r.asking(strings.Join(names, ".")+"."+name))
+			p.detail += fmt.Sprintf("; if only some tools %s it, test first: %s", verb, r.presenceTest(strings.Join(names, ".")+"."+name))
 		}
 	case names[0] == "vars":
 		p.summary = fmt.Sprintf("there is no variable %q", strings.Join(append(names[1:], name), "."))
@@ -386,8 +382,8 @@ func (c *compiler) unknownMember(r role, operand ast.Expr, name string) problem 
 	return p
 }
 
-// choices lists the members that there are.
-func choices(owner *shape) string {
+// memberList lists the members of an object.
+func memberList(owner *shape) string {
 	if len(owner.fields) == 0 {
 		return "it has none"
 	}
@@ -401,25 +397,25 @@ func (c *compiler) toolName() string {
 	return fmt.Sprintf("%s %q", cmp.Or(c.tool.Kind, "tool"), c.tool.Name)
 }
 
-// explainNoMembers is about a member of something that has none, of CEL type t.
-func (c *compiler) explainNoMembers(at *places, e ast.Expr, t string) {
-	start, end := at.point(e.ID())
+// reportNoMembers reports an access to a member of a CEL type t without members.
+func (c *compiler) reportNoMembers(at *positions, e ast.Expr, t string) {
+	start, end := at.tokenRange(e.ID())
 	owner, meant := "this", ""
 	if e.Kind() == ast.SelectKind {
-		meant = cmp.Or(foreign(e.AsSelect().FieldName()), partOfTime(t, e.AsSelect().FieldName()))
+		meant = cmp.Or(otherLanguageName(e.AsSelect().FieldName()), timeMethodHint(t, e.AsSelect().FieldName()))
 		if names := path(e.AsSelect().Operand()); names != nil {
 			owner = strings.Join(names, ".")
 		}
 	}
 	c.report(at, start, end, problem{
-		code: codeType, ofTool: readsTool(e),
-		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: cmp.Or(meant, "remove the member; only objects have some"),
+		code: codeType, dependsOnTool: readsTool(e),
+		summary: fmt.Sprintf("%s is %s and has no members", owner, typeWords(t)), detail: cmp.Or(meant, "remove the member; only objects have members"),
 	})
 }
 
-// foreign returns how policies write a function or member that other languages
-// have under this name, or "".
-func foreign(name string) string {
+// otherLanguageName returns the CEL equivalent of a function or member of other languages, or
+// "".
+func otherLanguageName(name string) string {
 	switch name {
 	case "length", "len", "count":
 		return "write .size()"
@@ -430,7 +426,7 @@ func foreign(name string) string {
 	case "toUpperCase", "toUpper", "upper", "uppercase", "upcase":
 		return "write .upperAscii()"
 	case "includes":
-		return "write .contains('x') of a string, and 'x' in list of a list"
+		return "write .contains('x') for a string, or 'x' in list for a list"
 	case "test", "match", "regex", "regexMatch":
 		return "write .matches('pattern')"
 	case "some", "any":
@@ -445,9 +441,9 @@ func foreign(name string) string {
 	return ""
 }
 
-// partOfTime returns how policies ask a value of CEL type t, if it is a time,
-// for what a member of this name would be, or "".
-func partOfTime(t, name string) string {
+// timeMethodHint returns how to read a part of a timestamp, such as the year, or "" if t is not
+// a timestamp.
+func timeMethodHint(t, name string) string {
 	if t != "timestamp" {
 		return ""
 	}

@@ -82,7 +82,7 @@ func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
 		questions int
 		want      string
 		asked     int
-	}{"a page and a form": {2, `[200,"welcome"]`, 2}, "no end of them": {100, `["HostError","DENIED","not yet"]`, mostAsked}} {
+	}{"a page and a form": {2, `[200,"welcome"]`, 2}, "no end of them": {100, `["HostError","DENIED","not yet"]`, maxConsentRounds}} {
 		t.Run(name, func(t *testing.T) {
 			questions, asked := test.questions, 0
 			host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
@@ -103,7 +103,7 @@ func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
 			c := call(compiled(t, src), `{}`)
 			c.Journal = NewJournal()
 			out := runWith(t, c, host)
-			for range 2 * mostAsked {
+			for range 2 * maxConsentRounds {
 				if out.Suspended == nil {
 					break
 				}

@@ -52,11 +52,11 @@ type Call struct {
 	Owner uint64
 	// Patient says that the call waits for room as long as ctx lets it, and is
 	// not refused with [ErrOverloaded].
-	Patient bool
+	NoShedding bool
 	// Kin are those of a call that another one waits for; nil of any other. An
 	// executor does not refuse such a call for want of room, lets one of its kin at a
 	// time wait for that, and keeps it waiting for nothing that its kin may hold.
-	Kin *Kin
+	Tree *CallTree
 	// Depth is how many calls wait for this one, each for the next.
 	Depth int
 }
@@ -110,17 +110,17 @@ func (c Call) limits() Limits {
 // Kin are the calls that come of one call: those that it makes, and that these
 // make. Whoever of them waits for another may hold what that one needs, so that an
 // executor has room for them beside its bounds. It is safe for concurrent use.
-type Kin struct{ turn chan struct{} }
+type CallTree struct{ slot chan struct{} }
 
 // NewKin returns kin that are none yet.
-func NewKin() *Kin { return &Kin{make(chan struct{}, 1)} }
+func NewCallTree() *CallTree { return &CallTree{make(chan struct{}, 1)} }
 
 // Turn waits until no other of the kin waits for room, so that a call which makes
 // many stands in line with one. done ends the turn. An error is that of ctx.
-func (k *Kin) Turn(ctx context.Context) (done func(), err error) {
+func (k *CallTree) Acquire(ctx context.Context) (done func(), err error) {
 	select {
-	case k.turn <- struct{}{}:
-		return func() { <-k.turn }, nil
+	case k.slot <- struct{}{}:
+		return func() { <-k.slot }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -145,7 +145,7 @@ type Workers struct {
 }
 
 // Staffed is an [Executor] that runs bodies in processes of their own.
-type Staffed interface {
+type StatsExecutor interface {
 	Executor
 	Workers() Workers
 }
@@ -186,16 +186,16 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 	if c.Program == nil {
 		return Outcome{}, errors.New("run a call: no program")
 	}
-	if failure := Over(ctx); failure != nil {
+	if failure := ContextFailure(ctx); failure != nil {
 		return Outcome{Failure: failure}, nil
 	}
-	r := newRun(ctx, c, h)
+	r := newExecution(ctx, c, h)
 	defer func() {
 		if bug := recover(); bug != nil {
 			out, err = r.recovered(bug)
 		}
-		r.end()
-		out.Stdout = r.book.stdout()
+		r.finish()
+		out.Stdout = r.journal.stdout()
 		x.watchdog.Unwatch(r)
 	}()
 	x.watchdog.Watch(r)
@@ -203,7 +203,7 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 }
 
 // Over says why a call whose context is done has no result; nil when it is not done.
-func Over(ctx context.Context) *Failure {
+func ContextFailure(ctx context.Context) *Failure {
 	switch err := ctx.Err(); {
 	case err == nil:
 		return nil

@@ -78,7 +78,7 @@ func (f *Failure) Error() string {
 	var b strings.Builder
 	b.WriteString(f.Message)
 	for _, frame := range f.Stack {
-		b.WriteString("\n" + frame.Trace("    "))
+		b.WriteString("\n" + frame.Format("    "))
 	}
 	return b.String()
 }
@@ -104,7 +104,7 @@ type Frame struct {
 }
 
 // Trace returns the frame as people read it, each line behind the indent.
-func (f Frame) Trace(indent string) string {
+func (f Frame) Format(indent string) string {
 	function := f.Function
 	if function == "" {
 		function = "body"
@@ -118,10 +118,10 @@ func (f Frame) Trace(indent string) string {
 }
 
 // Traces returns frames as people read them, one behind the other.
-func Traces(frames []Frame, indent string) string {
+func FormatStack(frames []Frame, indent string) string {
 	lines := make([]string, len(frames))
 	for i, frame := range frames {
-		lines[i] = frame.Trace(indent)
+		lines[i] = frame.Format(indent)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -149,47 +149,47 @@ func limitFailure(name, message string) *Failure {
 }
 
 // failed makes a failure of an error that the engine returned.
-func (r *run) failed(err error) *Failure {
+func (r *execution) failureOfError(err error) *Failure {
 	if failure := r.uncatchable(err); failure != nil {
 		return failure
 	}
 	var exception *goja.Exception
 	if errors.As(err, &exception) {
-		return r.thrownAt(exception.Value(), exception.Stack())
+		return r.failureAt(exception.Value(), exception.Stack())
 	}
 	return &Failure{Kind: Thrown, Message: err.Error()}
 }
 
 // uncatchable makes a failure of an error that no script can catch; nil for others.
-func (r *run) uncatchable(err error) *Failure {
+func (r *execution) uncatchable(err error) *Failure {
 	var interrupted *goja.InterruptedError
 	var overflow *goja.StackOverflowError
 	var failure *Failure
 	switch {
 	case errors.As(err, &interrupted):
 		if failure = r.failure; failure == nil {
-			failure = Over(r.ctx)
+			failure = ContextFailure(r.ctx)
 		}
 		if failure != nil && failure.Stack == nil {
 			failure.Stack = r.frames(interrupted.Stack())
 		}
 	case errors.As(err, &overflow):
-		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.book.limits.CallStack))
+		failure = limitFailure("call_stack", "calls nest deeper than "+strconv.Itoa(r.journal.limits.CallStack))
 		failure.Stack = r.frames(overflow.Stack())
 	}
 	return failure
 }
 
 // thrown makes a failure of what a promise was rejected with.
-func (r *run) thrown(value goja.Value) *Failure { return r.thrownAt(value, r.stackOf(value)) }
+func (r *execution) failureOf(value goja.Value) *Failure { return r.failureAt(value, r.stackOf(value)) }
 
 // stackOf returns where an error was made: thrown again, it shows the stack that it has.
-func (r *run) stackOf(value goja.Value) []goja.StackFrame {
+func (r *execution) stackOf(value goja.Value) []goja.StackFrame {
 	return r.Runtime.Try(func() { panic(value) }).Stack()
 }
 
 // causedAt returns the frames of an error, which its author wrote.
-func (r *run) causedAt(o *goja.Object) []Frame {
+func (r *execution) causeFrames(o *goja.Object) []Frame {
 	if frames := r.frames(r.stackOf(o)); len(frames) > 0 {
 		return frames
 	}
@@ -198,15 +198,15 @@ func (r *run) causedAt(o *goja.Object) []Frame {
 
 // thrownAt makes a failure of what was thrown. Of a call that is over it is that: loops of the
 // engine end by throwing then.
-func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
+func (r *execution) failureAt(value goja.Value, stack []goja.StackFrame) *Failure {
 	if r.failure == nil && r.Stopped() {
-		if over := Over(r.ctx); over != nil {
+		if over := ContextFailure(r.ctx); over != nil {
 			over.Stack = r.frames(stack)
 			return over
 		}
 	}
 	failure := &Failure{Kind: Thrown, Stack: r.frames(stack)}
-	problem := r.safely(func() { r.describe(failure, value) })
+	problem := r.catchThrow(func() { r.describe(failure, value) })
 	if problem != nil {
 		return problem
 	}
@@ -215,7 +215,7 @@ func (r *run) thrownAt(value goja.Value, stack []goja.StackFrame) *Failure {
 }
 
 // safely runs f, which may run user code. What that throws becomes the failure.
-func (r *run) safely(f func()) (failure *Failure) {
+func (r *execution) catchThrow(f func()) (failure *Failure) {
 	defer func() {
 		bug := recover()
 		if bug == nil {
@@ -235,7 +235,7 @@ func (r *run) safely(f func()) (failure *Failure) {
 	return nil
 }
 
-func (r *run) describe(failure *Failure, value goja.Value) {
+func (r *execution) describe(failure *Failure, value goja.Value) {
 	o, ok := value.(*goja.Object)
 	if !ok {
 		failure.Message = builtins.TextOf(value)
@@ -255,18 +255,18 @@ func (r *run) describe(failure *Failure, value goja.Value) {
 		failure.Details = r.details(o, made)
 		failure.Message = builtins.TextOf(o.Get("message"))
 	case o.ClassName() == "Error":
-		failure.Message = nullish(builtins.TextOf(o.Get("message")))
+		failure.Message = fixNullMessage(builtins.TextOf(o.Get("message")))
 		if failure.Message == "" {
 			failure.Message = builtins.TextOf(o.Get("name"))
 		}
 	default:
-		failure.Message = r.brief(o)
+		failure.Message = r.thrownText(o)
 	}
 }
 
 // nullish mends the engine's message about a member of nothing, which says
 // undefined also where the value is null, and the one that shows its own structures.
-func nullish(message string) string {
+func fixNullMessage(message string) string {
 	if strings.HasPrefix(message, "Could not convert ") && strings.HasSuffix(message, " to primitive") {
 		return "an object cannot be converted to text or a number" // without where it is in memory
 	}
@@ -277,11 +277,11 @@ func nullish(message string) string {
 }
 
 // details returns the JSON of the details of an error, nil when it has none.
-func (r *run) details(o *goja.Object, made *scriptError) []byte {
+func (r *execution) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
 	}
-	e := jsvalue.NewEncoder(r.book.limits.Output, r.book.limits.Depth, r.Stopped)
+	e := jsvalue.NewEncoder(r.journal.limits.Output, r.journal.limits.Depth, r.Stopped)
 	wrote, err := e.Encode(o.Get(made.member))
 	details := e.Out
 	if err != nil || !wrote {
@@ -290,15 +290,15 @@ func (r *run) details(o *goja.Object, made *scriptError) []byte {
 	if made.kind == CapabilityError && (len(details) == 0 || details[0] != '{') {
 		details = []byte("{}") // clients are promised an object
 	}
-	if made.within == "" || details == nil {
+	if made.nestedIn == "" || details == nil {
 		return details
 	}
-	return []byte(`{"` + made.within + `":` + string(details) + `}`)
+	return []byte(`{"` + made.nestedIn + `":` + string(details) + `}`)
 }
 
 // brief returns a thrown value that is no error as text: its message if it
 // has one, or else its JSON.
-func (r *run) brief(o *goja.Object) string {
+func (r *execution) thrownText(o *goja.Object) string {
 	if message, ok := o.Get("message").(goja.String); ok {
 		return message.String()
 	}
@@ -310,7 +310,7 @@ func (r *run) brief(o *goja.Object) string {
 }
 
 // frames returns the frames that the author wrote, innermost first.
-func (r *run) frames(stack []goja.StackFrame) []Frame {
+func (r *execution) frames(stack []goja.StackFrame) []Frame {
 	var frames []Frame
 	from := &r.Program.Origin
 	for i := range stack {
@@ -318,7 +318,7 @@ func (r *run) frames(stack []goja.StackFrame) []Frame {
 		if len(frames) >= maxFrames {
 			break
 		}
-		at, ok := from.Located(f.Position())
+		at, ok := from.Locate(f.Position())
 		if !ok {
 			continue
 		}
@@ -339,4 +339,4 @@ func functionName(name string) string {
 }
 
 // at returns the place in the author's files where the script is now.
-func (r *run) at() []goja.StackFrame { return r.Runtime.CaptureCallStack(maxFrames, nil) }
+func (r *execution) callStack() []goja.StackFrame { return r.Runtime.CaptureCallStack(maxFrames, nil) }

@@ -17,7 +17,7 @@ import (
 // hand their options to the parser, and the option refuses. Text that nests
 // deep would otherwise overflow the stack of the process. What is thrown is a
 // string, because options know no runtime.
-var noSource = []parser.Option{refuseSource()}
+var disableEval = []parser.Option{refuseSource()}
 
 func refuseSource() parser.Option {
 	var option parser.Option = refuse
@@ -31,7 +31,7 @@ func refuse[T any](*T) {
 }
 
 // arguments returns the values of the globals that the body's function takes.
-func (r *run) arguments() (values []goja.Value, failure *Failure) {
+func (r *execution) arguments() (values []goja.Value, failure *Failure) {
 	values = make([]goja.Value, len(r.Program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
 		for i, name := range r.Program.Parameters {
@@ -39,7 +39,7 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 				return err
 			}
 		}
-		return r.secure()
+		return r.installGuards()
 	})
 	return values, failure
 }
@@ -47,8 +47,8 @@ func (r *run) arguments() (values []goja.Value, failure *Failure) {
 // secure puts the bounded forms of engine functions in place that the body may
 // reach without naming a global, and defines all globals for a body that
 // names globalThis.
-func (r *run) secure() error {
-	for name, message := range r.Program.Missing {
+func (r *execution) installGuards() error {
+	for name, message := range r.Program.MissingNames {
 		get := r.Runtime.ToValue(func(goja.FunctionCall) goja.Value { panic(r.Construct("ReferenceError", r.Runtime.ToValue(message))) })
 		_ = r.Runtime.GlobalObject().DefineAccessorProperty(name, get, nil, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
@@ -60,7 +60,7 @@ func (r *run) secure() error {
 			return err
 		}
 	}
-	if !r.Program.Everything {
+	if !r.Program.UsesGlobalThis {
 		return nil
 	}
 	// What is made of the engine's own global of that name is made first.
@@ -74,7 +74,7 @@ func (r *run) secure() error {
 		if name == "JSON" || name == "RegExp" {
 			continue
 		}
-		if err := r.lazily(name); err != nil {
+		if err := r.defineLazyGlobal(name); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (r *run) secure() error {
 }
 
 // lazily defines a property of globalThis that is made when it is first read.
-func (r *run) lazily(name string) error {
+func (r *execution) defineLazyGlobal(name string) error {
 	become := func(v goja.Value) {
 		_ = r.Runtime.GlobalObject().DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
@@ -102,21 +102,21 @@ func (r *run) lazily(name string) error {
 }
 
 // global returns the value of a global, which is made once.
-func (r *run) global(name string) (goja.Value, error) {
-	if o, ok := r.made[name]; ok {
+func (r *execution) global(name string) (goja.Value, error) {
+	if o, ok := r.globals[name]; ok {
 		return o, nil
 	}
 	v, err := r.makeGlobal(name)
-	if o, ok := v.(*goja.Object); ok && (r.Program.Everything || !isData(name)) {
-		if r.made == nil {
-			r.made = map[string]*goja.Object{}
+	if o, ok := v.(*goja.Object); ok && (r.Program.UsesGlobalThis || !isData(name)) {
+		if r.globals == nil {
+			r.globals = map[string]*goja.Object{}
 		}
-		r.made[name] = o
+		r.globals[name] = o
 	}
 	return v, err
 }
 
-func (r *run) makeGlobal(name string) (goja.Value, error) {
+func (r *execution) makeGlobal(name string) (goja.Value, error) {
 	switch name {
 	case "input":
 		if len(r.call.Input) == 0 {
@@ -133,10 +133,10 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 	case "vars":
 		return r.Data(r.Program.Vars, true)
 	case "uri", "value", "params":
-		return r.given(name)
+		return r.inputMember(name)
 	case "env":
 		// It is asked for when the body begins, and is the same in every replay.
-		a, failure := r.demand(OpEnv, []byte("{}"))
+		a, failure := r.callHostSync(OpEnv, []byte("{}"))
 		switch {
 		case failure != nil:
 			r.abort(failure)
@@ -152,7 +152,7 @@ func (r *run) makeGlobal(name string) (goja.Value, error) {
 }
 
 // given returns a member of what the call was given, which is read once.
-func (r *run) given(name string) (goja.Value, error) {
+func (r *execution) inputMember(name string) (goja.Value, error) {
 	if r.input == nil {
 		v, err := r.Data(r.call.Input, true)
 		if err != nil {
@@ -178,12 +178,12 @@ func isData(name string) bool {
 }
 
 // Needed returns a global that other globals are made of.
-func (r *run) Needed(name string) *goja.Object {
+func (r *execution) Needed(name string) *goja.Object {
 	v, _ := r.global(name) // none of them is made of data
 	return v.(*goja.Object)
 }
 
-func (r *run) makeObject(name string) *goja.Object {
+func (r *execution) makeObject(name string) *goja.Object {
 	if r.Program.Kind == Code {
 		if o := r.makeOfCode(name); o != nil {
 			return o
@@ -194,7 +194,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		o := r.Runtime.NewObject()
 		for _, level := range compiler.LogLevels() {
 			r.Method(o, level, func(c goja.FunctionCall) goja.Value {
-				r.tell(OpLog, r.logRecord(level, c))
+				r.notifyHost(OpLog, r.logRecord(level, c))
 				return goja.Undefined()
 			})
 		}
@@ -203,7 +203,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		o := r.Runtime.NewObject()
 		for _, name := range compiler.ConsoleMethods() {
 			r.Method(o, name, func(c goja.FunctionCall) goja.Value {
-				r.tell(OpConsole, mustJSON(printed{consoleLevel(name), r.line(c.Arguments), r.traces(c.Arguments)}))
+				r.notifyHost(OpConsole, mustJSON(printed{consoleLevel(name), r.consoleLine(c.Arguments), r.errorTraces(c.Arguments)}))
 				return goja.Undefined()
 			})
 		}
@@ -217,11 +217,11 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "ToolError", "RpcError", "HostError", "AskDenied", "CapabilityError":
 		return r.makeError(name)
 	case "http":
-		return r.grants("http", (*run).makeClient)
+		return r.grants("http", (*execution).makeClient)
 	case "fs":
-		return r.grants("fs", (*run).makeFolder)
+		return r.grants("fs", (*execution).makeFolder)
 	case "kv":
-		return r.grants("kv", (*run).makeKept)
+		return r.grants("kv", (*execution).makeKVStore)
 	case "exec":
 		o := r.Runtime.NewObject()
 		for _, granted := range r.Program.Objects {
@@ -231,7 +231,7 @@ func (r *run) makeObject(name string) *goja.Object {
 		}
 		return o
 	case "sql":
-		return r.grants("sql", (*run).makeDatabase)
+		return r.grants("sql", (*execution).makeDatabase)
 	case "tools":
 		var patterns []string
 		for _, granted := range r.Program.Objects {
@@ -241,9 +241,9 @@ func (r *run) makeObject(name string) *goja.Object {
 		}
 		covered := func(name string) (string, bool) { return name, compiler.CoversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
-		return r.nameless(toolSet{r, covered, names}, "tools is no text; write tools.NAME(args)")
+		return r.bareObject(toolsObject{r, covered, names}, "tools is no text; write tools.NAME(args)")
 	case "modules":
-		return r.grants("modules", (*run).makeModule)
+		return r.grants("modules", (*execution).makeModule)
 	case "secrets":
 		return r.makeSecrets()
 	case "elicit":
@@ -253,7 +253,7 @@ func (r *run) makeObject(name string) *goja.Object {
 	case "roots":
 		return r.makeRoots()
 	case "ask":
-		return r.Function("ask", r.askTogether)
+		return r.Function("ask", r.requestMany)
 	case "setTimeout":
 		return r.Function(name, func(c goja.FunctionCall) goja.Value { return r.setTimer(c, false) })
 	case "setInterval":
@@ -276,7 +276,7 @@ func (r *run) makeObject(name string) *goja.Object {
 
 // grants returns an object with one member for each grant of a kind, unless the
 // body cannot reach it.
-func (r *run) grants(kind string, make func(r *run, name string) *goja.Object) *goja.Object {
+func (r *execution) grants(kind string, make func(r *execution, name string) *goja.Object) *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, granted := range r.Program.Objects {
 		if granted.Kind == kind && r.Program.Mentions(granted.Name) {

@@ -98,7 +98,7 @@ func tooLarge() *HostError {
 }
 
 // IsMessage reports whether op is a message: the body does not wait for an answer.
-func IsMessage(op string) bool {
+func IsNotification(op string) bool {
 	switch op {
 	case OpLog, OpConsole, OpProgress, OpDisconnect:
 		return true

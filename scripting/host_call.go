@@ -11,8 +11,8 @@ import (
 )
 
 // hostCall is a host call whose answer settles a promise.
-type hostCall struct {
-	read            func(answer) (v, thrown goja.Value)
+type pendingCall struct {
+	read            func(hostResponse) (v, thrown goja.Value)
 	resolve, reject func(any) error
 	// ask is the payload of an ask, and nil for other operations.
 	ask []byte
@@ -23,7 +23,7 @@ type hostCall struct {
 	cancel  context.CancelFunc
 }
 
-func (c hostCall) settle(a answer) error {
+func (c pendingCall) settle(a hostResponse) error {
 	v, thrown := c.read(a)
 	if thrown != nil {
 		return c.reject(thrown)
@@ -32,7 +32,7 @@ func (c hostCall) settle(a answer) error {
 }
 
 // answer is how a host call ended.
-type answer struct {
+type hostResponse struct {
 	seq      int
 	data     []byte
 	refusal  *HostError
@@ -41,18 +41,18 @@ type answer struct {
 	suspended bool
 }
 
-func (a answer) record() entryRecord {
-	return entryRecord{kind: entryAnswered, seq: a.seq, answer: a.data, refusal: a.refusal, panicked: a.panicked}
+func (a hostResponse) toEntry() journalEntry {
+	return journalEntry{kind: entryResponse, seq: a.seq, answer: a.data, refusal: a.refusal, panicked: a.panicked}
 }
 
-func (e *entryRecord) given() answer {
-	return answer{seq: e.seq, data: e.answer, refusal: e.refusal, panicked: e.panicked}
+func (e *journalEntry) response() hostResponse {
+	return hostResponse{seq: e.seq, data: e.answer, refusal: e.refusal, panicked: e.panicked}
 }
 
 // ask starts a host call and returns the promise of what read makes of its
 // answer, or of what read says is thrown.
-func (r *run) ask(op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
-	return r.askUntil(nil, op, payload, read)
+func (r *execution) callHost(op string, payload []byte, read func(hostResponse) (v, thrown goja.Value)) goja.Value {
+	return r.callHostUntil(nil, op, payload, read)
 }
 
 // errUnreadable is an answer of a host that is not what its operation answers.
@@ -60,9 +60,9 @@ var errUnreadable = errors.New("the host's answer cannot be read")
 
 // askAndRead starts a host call and returns the promise of what read makes of
 // its answer.
-func (r *run) askAndRead(op string, payload []byte, read func(r *run, data []byte) (goja.Value, error)) goja.Value {
-	stack := r.at()
-	return r.ask(op, payload, func(a answer) (v, thrown goja.Value) {
+func (r *execution) callAndRead(op string, payload []byte, read func(r *execution, data []byte) (goja.Value, error)) goja.Value {
+	stack := r.callStack()
+	return r.callHost(op, payload, func(a hostResponse) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.hostError(a.refusal, stack)
 		}
@@ -76,28 +76,28 @@ func (r *run) askAndRead(op string, payload []byte, read func(r *run, data []byt
 
 // askUntil is ask of what is let go of when the signal is aborted: the promise
 // is rejected with the reason then. A nil signal never is.
-func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func(answer) (v, thrown goja.Value)) goja.Value {
+func (r *execution) callHostUntil(signal *abortSignal, op string, payload []byte, read func(hostResponse) (v, thrown goja.Value)) goja.Value {
 	promise, resolve, reject := r.Runtime.NewPromise()
 	if signal != nil && signal.reason != nil {
 		if err := reject(signal.reason); err != nil {
-			r.abort(r.failed(err))
+			r.abort(r.failureOfError(err))
 		}
 		return r.Runtime.ToValue(promise)
 	}
-	waiting := hostCall{read: read, resolve: resolve, reject: reject}
+	waiting := pendingCall{read: read, resolve: resolve, reject: reject}
 	if len(payload) > maxPayload {
-		if err := waiting.settle(answer{refusal: tooLarge()}); err != nil {
-			r.abort(r.failed(err))
+		if err := waiting.settle(hostResponse{refusal: tooLarge()}); err != nil {
+			r.abort(r.failureOfError(err))
 		}
 		return r.Runtime.ToValue(promise)
 	}
 	r.loop.seq++
 	seq := r.loop.seq
-	if r.loop.asked == nil {
-		r.loop.asked = map[int]hostCall{}
+	if r.loop.pending == nil {
+		r.loop.pending = map[int]pendingCall{}
 	}
-	question := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.Program.Kind, op, payload)}
-	past, failure := r.book.note(question)
+	question := journalEntry{kind: entryCall, seq: seq, op: op, digest: digestOf(payload), answer: calledTool(r.Program.Kind, op, payload)}
+	past, failure := r.journal.record(question)
 	if failure != nil {
 		r.abort(failure)
 		return r.Runtime.ToValue(promise)
@@ -107,31 +107,31 @@ func (r *run) askUntil(signal *abortSignal, op string, payload []byte, read func
 		waiting.ask = payload
 	}
 	if signal != nil {
-		signal.follows = append(signal.follows, func(reason goja.Value) { r.drop(seq, reason) })
+		signal.follows = append(signal.follows, func(reason goja.Value) { r.abandonCall(seq, reason) })
 	}
 	if !past {
-		waiting.cancel = r.start(seq, op, payload, signal != nil)
+		waiting.cancel = r.startCall(seq, op, payload, signal != nil)
 	}
-	r.loop.asked[seq] = waiting
+	r.loop.pending[seq] = waiting
 	return r.Runtime.ToValue(promise)
 }
 
 // drop lets go of a host call: it is cancelled, its promise is rejected with the
 // reason, and its answer goes nowhere. The call does not wait for it. The journal
 // does not tell of it, as the body does it again at a replay.
-func (r *run) drop(seq int, reason goja.Value) {
+func (r *execution) abandonCall(seq int, reason goja.Value) {
 	l := &r.loop
-	call, ok := l.asked[seq]
+	call, ok := l.pending[seq]
 	if !ok {
 		return
 	}
-	delete(l.asked, seq)
-	if l.dropped == nil {
-		l.dropped = map[int]bool{}
+	delete(l.pending, seq)
+	if l.abandoned == nil {
+		l.abandoned = map[int]bool{}
 	}
-	l.dropped[seq] = call.started
+	l.abandoned[seq] = call.started
 	if remote, ok := r.host.(Remote); ok && call.started {
-		remote.Drop(seq, r.book.tail())
+		remote.CancelCall(seq, r.journal.tail())
 	} else if call.cancel != nil {
 		call.cancel()
 	}
@@ -142,31 +142,31 @@ func (r *run) drop(seq int, reason goja.Value) {
 
 // start asks the host in a goroutine, which always sends an answer. It returns
 // what cancels the host call, if that may be dropped, and nil otherwise.
-func (r *run) start(seq int, op string, payload []byte, droppable bool) (cancel context.CancelFunc) {
+func (r *execution) startCall(seq int, op string, payload []byte, droppable bool) (cancel context.CancelFunc) {
 	l := &r.loop
 	if l.cancel == nil {
 		l.hostContext, l.cancel = context.WithCancel(r.ctx)
-		l.answers = make(chan answer)
+		l.responses = make(chan hostResponse)
 	}
 	l.running++
 	ctx := l.hostContext
 	if remote, ok := r.host.(Remote); ok {
-		remote.Begin(seq, op, payload, r.book.tail())
+		remote.StartCall(seq, op, payload, r.journal.tail())
 	} else if droppable {
 		ctx, cancel = context.WithCancel(ctx)
 	}
-	go func(h Host, answers chan<- answer) {
-		answers <- do(ctx, h, seq, op, payload)
-	}(r.host, l.answers)
+	go func(h Host, answers chan<- hostResponse) {
+		answers <- callSafely(ctx, h, seq, op, payload)
+	}(r.host, l.responses)
 	return cancel
 }
 
 // do asks the host. A panic becomes an answer too.
-func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answer) {
+func callSafely(ctx context.Context, h Host, seq int, op string, payload []byte) (a hostResponse) {
 	a.seq = seq
 	defer func() {
 		if recover() != nil {
-			a = answer{seq: seq, panicked: true}
+			a = hostResponse{seq: seq, panicked: true}
 		}
 	}()
 	data, err := h.Do(ctx, seq, op, payload)
@@ -176,7 +176,7 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 	case errors.Is(err, errPanicked):
 		a.panicked = true
 	case err != nil:
-		a.refusal = refusal(err)
+		a.refusal = toHostError(err)
 	default:
 		a.data = data
 	}
@@ -184,7 +184,7 @@ func do(ctx context.Context, h Host, seq int, op string, payload []byte) (a answ
 }
 
 // refusal makes what a script may see of an error.
-func refusal(err error) *HostError {
+func toHostError(err error) *HostError {
 	var refused *HostError
 	switch {
 	case errors.As(err, &refused):
@@ -198,33 +198,33 @@ func refusal(err error) *HostError {
 
 // tell sends the host a message whose answer is ignored. A message that was
 // sent before the replay is not sent again.
-func (r *run) tell(op string, payload []byte) {
-	r.message(entryRecord{op: op, digest: digestOf(payload)}, payload)
+func (r *execution) notifyHost(op string, payload []byte) {
+	r.recordNotification(journalEntry{op: op, digest: digestOf(payload)}, payload)
 }
 
 // tellPrinted sends what code prints, which the journal keeps.
-func (r *run) tellPrinted(payload []byte, line string) {
-	r.message(entryRecord{op: OpConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
+func (r *execution) notifyPrinted(payload []byte, line string) {
+	r.recordNotification(journalEntry{op: OpConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
 }
 
-func (r *run) message(message entryRecord, payload []byte) {
+func (r *execution) recordNotification(message journalEntry, payload []byte) {
 	r.loop.seq++
-	message.kind, message.seq = entryTold, r.loop.seq
-	past, failure := r.book.note(message)
+	message.kind, message.seq = entryNotification, r.loop.seq
+	past, failure := r.journal.record(message)
 	if failure == nil && !past {
-		failure = r.pass(message.op, payload)
+		failure = r.sendNotification(message.op, payload)
 	}
 	if failure != nil {
 		r.abort(failure)
 	}
 }
 
-func (r *run) pass(op string, payload []byte) *Failure {
+func (r *execution) sendNotification(op string, payload []byte) *Failure {
 	if remote, ok := r.host.(Remote); ok {
-		remote.Begin(r.loop.seq, op, payload, r.book.tail())
+		remote.StartCall(r.loop.seq, op, payload, r.journal.tail())
 		return nil
 	}
-	if do(r.ctx, r.host, r.loop.seq, op, payload).panicked {
+	if callSafely(r.ctx, r.host, r.loop.seq, op, payload).panicked {
 		return hostPanic(op)
 	}
 	return nil
@@ -235,13 +235,13 @@ func hostPanic(op string) *Failure {
 }
 
 // demand asks the host and waits for the answer, while the body does nothing else.
-func (r *run) demand(op string, payload []byte) (answer, *Failure) {
+func (r *execution) callHostSync(op string, payload []byte) (hostResponse, *Failure) {
 	r.loop.seq++
-	question := entryRecord{kind: entryAsked, seq: r.loop.seq, op: op, digest: digestOf(payload)}
-	if _, failure := r.book.note(question); failure != nil {
-		return answer{}, failure
+	question := journalEntry{kind: entryCall, seq: r.loop.seq, op: op, digest: digestOf(payload)}
+	if _, failure := r.journal.record(question); failure != nil {
+		return hostResponse{}, failure
 	}
-	given, failure := r.awaited(op, payload)
+	given, failure := r.awaitResponse(op, payload)
 	if failure == nil && given.panicked {
 		failure = hostPanic(op)
 	}
@@ -250,23 +250,23 @@ func (r *run) demand(op string, payload []byte) (answer, *Failure) {
 
 // awaited returns the answer to the last host call: from the journal, where it
 // follows the call at once, or else from the host.
-func (r *run) awaited(op string, payload []byte) (given answer, failure *Failure) {
-	before, ok, failure := r.book.event()
+func (r *execution) awaitResponse(op string, payload []byte) (given hostResponse, failure *Failure) {
+	before, ok, failure := r.journal.replayEvent()
 	switch {
 	case failure != nil:
-		return answer{}, failure
+		return hostResponse{}, failure
 	case ok:
-		return before.given(), nil
+		return before.response(), nil
 	}
-	if arrived, ok := r.book.arrivalOf(r.loop.seq); ok {
-		given = arrived.given()
+	if arrived, ok := r.journal.bufferedFor(r.loop.seq); ok {
+		given = arrived.response()
 	} else {
 		if remote, ok := r.host.(Remote); ok {
-			remote.Begin(r.loop.seq, op, payload, r.book.tail())
+			remote.StartCall(r.loop.seq, op, payload, r.journal.tail())
 		}
-		given = do(r.ctx, r.host, r.loop.seq, op, payload)
+		given = callSafely(r.ctx, r.host, r.loop.seq, op, payload)
 	}
-	return given, r.book.write(given.record())
+	return given, r.journal.write(given.toEntry())
 }
 
 // mustJSON encodes a payload, which is made of strings and finite numbers.

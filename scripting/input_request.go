@@ -42,14 +42,14 @@ type askRequest struct {
 // elicitShape is what elicit, elicit.form and elicit.url take.
 func elicitShape() builtins.Shape {
 	return builtins.Shape{
-		What:     "elicit",
-		Members:  []builtins.ShapeMember{{Name: "message", Kind: builtins.IsText}, {Name: "schema", Kind: builtins.IsObject}, {Name: "url", Kind: builtins.IsLink}, {Name: "elicitationId", Kind: builtins.IsText}},
-		Required: []string{"message"},
-		Meant:    map[string]string{"requestedSchema": "schema"},
+		What:        "elicit",
+		Members:     []builtins.ShapeMember{{Name: "message", Kind: builtins.IsText}, {Name: "schema", Kind: builtins.IsObject}, {Name: "url", Kind: builtins.IsLink}, {Name: "elicitationId", Kind: builtins.IsText}},
+		Required:    []string{"message"},
+		Suggestions: map[string]string{"requestedSchema": "schema"},
 	}
 }
 
-func (r *run) elicitation(s builtins.Shape, v goja.Value) *askRequest {
+func (r *execution) elicitation(s builtins.Shape, v goja.Value) *askRequest {
 	found := r.Members(s, v)
 	switch schema, url := found["schema"], found["url"]; {
 	case schema == nil && url == nil:
@@ -59,7 +59,7 @@ func (r *run) elicitation(s builtins.Shape, v goja.Value) *askRequest {
 	case schema != nil && found["elicitationId"] != nil:
 		panic(r.TypeError(s.What + ": an elicitationId belongs to a url"))
 	case url != nil:
-		return r.page(s, found)
+		return r.urlElicitation(s, found)
 	}
 	p := r.newParams(s.What)
 	p.value("message", found["message"])
@@ -72,7 +72,7 @@ func (r *run) elicitation(s builtins.Shape, v goja.Value) *askRequest {
 
 // page makes the request to open a page. Its id is made up unless the script
 // knows it, because older clients insist on one.
-func (r *run) page(s builtins.Shape, found map[string]goja.Value) *askRequest {
+func (r *execution) urlElicitation(s builtins.Shape, found map[string]goja.Value) *askRequest {
 	link, _ := r.Link(found["url"])
 	id := found["elicitationId"]
 	if id == nil {
@@ -113,10 +113,10 @@ func sampleShape(what string) builtins.Shape {
 		What: what,
 		Members: []builtins.ShapeMember{
 			{Name: "prompt", Kind: builtins.IsText}, {Name: "messages", Kind: builtins.IsList}, {Name: "modelPreferences", Kind: builtins.IsObject}, {Name: "systemPrompt", Kind: builtins.IsText},
-			{Name: "includeContext", Kind: builtins.IsContext}, {Name: "temperature", Kind: builtins.IsNumber}, {Name: "maxTokens", Kind: builtins.IsCount}, {Name: "stopSequences", Kind: builtins.IsTexts},
+			{Name: "includeContext", Kind: builtins.IsContext}, {Name: "temperature", Kind: builtins.IsNumber}, {Name: "maxTokens", Kind: builtins.IsCount}, {Name: "stopSequences", Kind: builtins.IsStrings},
 			{Name: "metadata", Kind: builtins.IsObject}, {Name: "tools", Kind: builtins.IsList}, {Name: "toolChoice", Kind: builtins.IsObject},
 		},
-		Meant: map[string]string{
+		Suggestions: map[string]string{
 			"intelligenceLevel":    "modelPreferences.intelligencePriority",
 			"intelligencePriority": "modelPreferences.intelligencePriority",
 			"costLevel":            "modelPreferences.costPriority",
@@ -131,15 +131,15 @@ func sampleShape(what string) builtins.Shape {
 
 func preferencesShape(what string) builtins.Shape {
 	return builtins.Shape{
-		What:    what + ": modelPreferences",
-		Members: []builtins.ShapeMember{{Name: "hints", Kind: builtins.IsList}, {Name: "costPriority", Kind: builtins.IsShare}, {Name: "speedPriority", Kind: builtins.IsShare}, {Name: "intelligencePriority", Kind: builtins.IsShare}},
-		Meant:   map[string]string{"speedLevel": "modelPreferences.speedPriority"},
+		What:        what + ": modelPreferences",
+		Members:     []builtins.ShapeMember{{Name: "hints", Kind: builtins.IsList}, {Name: "costPriority", Kind: builtins.IsFraction}, {Name: "speedPriority", Kind: builtins.IsFraction}, {Name: "intelligencePriority", Kind: builtins.IsFraction}},
+		Suggestions: map[string]string{"speedLevel": "modelPreferences.speedPriority"},
 		// These are of texts about MCP that were written before the specification.
 		Deprecated: map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"},
 	}
 }
 
-func (r *run) sampling(what string, v goja.Value) *askRequest {
+func (r *execution) sampling(what string, v goja.Value) *askRequest {
 	s := sampleShape(what)
 	found := r.Members(s, v)
 	p := r.newParams(what)
@@ -173,7 +173,7 @@ func (r *run) sampling(what string, v goja.Value) *askRequest {
 }
 
 // messages writes the messages to a model. Content that is a string becomes text.
-func (r *run) messages(p *params, list *goja.Object) {
+func (r *execution) messages(p *params, list *goja.Object) {
 	length := jsvalue.LengthOf(list)
 	if length > maxAskMessages {
 		panic(r.TypeError(p.what + ": there are more than " + strconv.Itoa(maxAskMessages) + " messages"))
@@ -192,14 +192,14 @@ func (r *run) messages(p *params, list *goja.Object) {
 // params writes the params of a request as JSON, within the bounds of an ask.
 // What cannot be written is the script's mistake.
 type params struct {
-	r    *run
+	r    *execution
 	what string
 	e    *jsvalue.Encoder
 	// last is what the last value was written as.
 	last []byte
 }
 
-func (r *run) newParams(what string) *params {
+func (r *execution) newParams(what string) *params {
 	p := &params{r: r, what: what, e: jsvalue.NewEncoder(maxAskBytes, maxAskDepth, r.Stopped)}
 	p.e.Out = append(p.e.Out, '{')
 	return p

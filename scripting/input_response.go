@@ -18,12 +18,12 @@ const (
 )
 
 // reply is the answer to one request: a value, or why there is none.
-type reply struct {
+type inputResponse struct {
 	value  *goja.Object
 	denied string
 }
 
-func deniedMessage(method, denied string) string {
+func declinedMessage(method, denied string) string {
 	switch method {
 	case methodSample:
 		return "the request to the client's model was " + denied
@@ -34,7 +34,7 @@ func deniedMessage(method, denied string) string {
 }
 
 // replyObject returns what ask answers under one key.
-func (r *run) replyObject(a reply) *goja.Object {
+func (r *execution) responseObject(a inputResponse) *goja.Object {
 	if a.denied == "" {
 		return a.value
 	}
@@ -48,7 +48,7 @@ func (r *run) replyObject(a reply) *goja.Object {
 }
 
 // askRefused makes the error that a script sees of a refusal to ask.
-func (r *run) askRefused(refused *HostError, stack []goja.StackFrame) *goja.Object {
+func (r *execution) inputError(refused *HostError, stack []goja.StackFrame) *goja.Object {
 	if refused.Code != Capability {
 		return r.hostError(refused, stack)
 	}
@@ -58,23 +58,23 @@ func (r *run) askRefused(refused *HostError, stack []goja.StackFrame) *goja.Obje
 	if _, ok := required.(*goja.Object); err != nil || !ok {
 		required = r.Runtime.NewObject()
 	}
-	return r.failing("CapabilityError", refused.Message, required, stack)
+	return r.newCallError("CapabilityError", refused.Message, required, stack)
 }
 
 // replies reads {"responses": {key: result}}. What a client sent that does not
 // answer the request is a refusal too.
-func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
+func (r *execution) readResponses(data []byte, requests []keyedRequest) ([]inputResponse, *HostError) {
 	var answer struct {
 		Responses map[string]json.RawMessage `json:"responses"`
 	}
 	if json.Unmarshal(data, &answer) != nil {
 		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}
 	}
-	replies := make([]reply, len(requests))
+	replies := make([]inputResponse, len(requests))
 	for i, request := range requests {
 		result, ok := r.decodeObject(answer.Responses[request.key])
 		if ok {
-			replies[i], ok = r.reply(request.askRequest, result)
+			replies[i], ok = r.readResponse(request.askRequest, result)
 		}
 		if !ok {
 			return nil, &HostError{Code: Invalid, Message: "the answer under " + request.key + " does not fit the request"}
@@ -83,18 +83,18 @@ func (r *run) replies(data []byte, requests []keyed) ([]reply, *HostError) {
 	return replies, nil
 }
 
-func (r *run) decodeObject(text json.RawMessage) (*goja.Object, bool) {
+func (r *execution) decodeObject(text json.RawMessage) (*goja.Object, bool) {
 	v, err := r.Decode(string(text))
 	o, ok := v.(*goja.Object)
 	return o, ok && err == nil && jsvalue.KindOf(o) == jsvalue.Plain
 }
 
-func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
+func (r *execution) readResponse(request *askRequest, result *goja.Object) (inputResponse, bool) {
 	switch builtins.TextOf(result.Get("action")) {
 	case "decline":
-		return reply{denied: declined}, true
+		return inputResponse{denied: declined}, true
 	case "cancel":
-		return reply{denied: cancelled}, true
+		return inputResponse{denied: cancelled}, true
 	}
 	switch request.method {
 	case methodElicit:
@@ -103,35 +103,35 @@ func (r *run) reply(request *askRequest, result *goja.Object) (reply, bool) {
 		_, role := result.Get("role").(goja.String)
 		_, model := result.Get("model").(goja.String)
 		_, content := result.Get("content").(*goja.Object)
-		return reply{value: result}, role && model && content
+		return inputResponse{value: result}, role && model && content
 	default:
 		list, ok := result.Get("roots").(*goja.Object)
-		return reply{value: list}, ok && r.onlyRoots(list)
+		return inputResponse{value: list}, ok && r.onlyRoots(list)
 	}
 }
 
 // acceptance reads the acceptance of a question. Of a form whose members are
 // all optional a client may leave the content out.
-func (r *run) acceptance(request *askRequest, result *goja.Object) (reply, bool) {
+func (r *execution) acceptance(request *askRequest, result *goja.Object) (inputResponse, bool) {
 	if builtins.TextOf(result.Get("action")) != "accept" {
-		return reply{}, false
+		return inputResponse{}, false
 	}
 	o := r.Runtime.NewObject()
 	_ = o.Set("action", "accept")
 	content := result.Get("content")
 	switch _, ok := content.(*goja.Object); {
 	case !request.form:
-		return reply{value: o}, true
+		return inputResponse{value: o}, true
 	case builtins.IsNothing(content):
 		content = r.Runtime.NewObject()
 	case !ok:
-		return reply{}, false
+		return inputResponse{}, false
 	}
 	_ = o.Set("content", content)
-	return reply{value: o}, true
+	return inputResponse{value: o}, true
 }
 
-func (r *run) onlyRoots(list *goja.Object) bool {
+func (r *execution) onlyRoots(list *goja.Object) bool {
 	if jsvalue.KindOf(list) != jsvalue.Array {
 		return false
 	}

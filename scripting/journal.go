@@ -17,7 +17,7 @@ import (
 // same program, input, agent and info, or what the body does with them
 // differs. A Journal serves one Run at a time.
 type Journal struct {
-	entries []entryRecord
+	entries []journalEntry
 	bytes   int
 	// seed is that of the run that began the journal.
 	seed Seed
@@ -33,18 +33,18 @@ func (j *Journal) Len() int { return len(j.entries) }
 func (j *Journal) Bytes() int { return j.bytes }
 
 // errNotOpen says that an answer has no question.
-var errNotOpen = errors.New("the journal holds no such ask, or its answer already")
+var errNotPending = errors.New("the journal holds no such ask, or its answer already")
 
 // Answer answers an ask of a suspended call, as its host would have: with
 // {"responses": {key: result}}. The next Run with the journal goes on with it;
 // asks that are left open are suspended again. The journal keeps data.
 func (j *Journal) Answer(seq int, data []byte) error {
-	return j.close(entryRecord{kind: entryAnswered, seq: seq, answer: data})
+	return j.close(journalEntry{kind: entryResponse, seq: seq, answer: data})
 }
 
 // Refuse ends an ask of a suspended call with a refusal.
 func (j *Journal) Refuse(seq int, refused *HostError) error {
-	return j.close(entryRecord{kind: entryAnswered, seq: seq, refusal: refused})
+	return j.close(journalEntry{kind: entryResponse, seq: seq, refusal: refused})
 }
 
 // Replace puts others in the place of the answers to an operation: what with
@@ -54,10 +54,10 @@ func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) e
 	asked := map[int]bool{}
 	for i := range j.entries {
 		e := &j.entries[i]
-		if e.kind == entryAsked && e.op == op {
+		if e.kind == entryCall && e.op == op {
 			asked[e.seq] = true
 		}
-		if e.kind != entryAnswered || !asked[e.seq] || e.refusal != nil || e.panicked {
+		if e.kind != entryResponse || !asked[e.seq] || e.refusal != nil || e.panicked {
 			continue
 		}
 		answer, err := with(e.answer)
@@ -75,28 +75,28 @@ func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) e
 func (j *Journal) Stdout() string {
 	var b strings.Builder
 	for i := range j.entries {
-		if e := &j.entries[i]; e.kind == entryTold {
+		if e := &j.entries[i]; e.kind == entryNotification {
 			b.Write(e.answer)
 		}
 	}
 	return b.String()
 }
 
-func (j *Journal) close(e entryRecord) error {
+func (j *Journal) close(e journalEntry) error {
 	open := false
 	for _, past := range j.entries {
-		if past.seq == e.seq && (past.kind == entryAsked || past.kind == entryAnswered) {
-			open = past.kind == entryAsked && past.op == OpAsk
+		if past.seq == e.seq && (past.kind == entryCall || past.kind == entryResponse) {
+			open = past.kind == entryCall && past.op == OpAsk
 		}
 	}
 	if !open {
-		return fmt.Errorf("answer host call %d: %w", e.seq, errNotOpen)
+		return fmt.Errorf("answer host call %d: %w", e.seq, errNotPending)
 	}
 	j.add(e)
 	return nil
 }
 
-func (j *Journal) add(e entryRecord) {
+func (j *Journal) add(e journalEntry) {
 	j.entries = append(j.entries, e)
 	j.bytes += e.size()
 }
@@ -104,18 +104,18 @@ func (j *Journal) add(e entryRecord) {
 type entryKind int
 
 const (
-	entryAsked    entryKind = iota // the body asked its host; an answer follows some time
-	entryTold                      // the body told its host something, such as a log message
-	entryAnswered                  // the answer was given to the body
-	entryFired                     // a timer fired
-	entryClock                     // the clock was read
+	entryCall         entryKind = iota // the body asked its host; an answer follows some time
+	entryNotification                  // the body told its host something, such as a log message
+	entryResponse                      // the answer was given to the body
+	entryTimer                         // a timer fired
+	entryClock                         // the clock was read
 )
 
 func (k entryKind) String() string {
 	return [...]string{"a host call", "a message", "an answer", "a timer", "a look at the clock"}[k]
 }
 
-type entryRecord struct {
+type journalEntry struct {
 	kind entryKind
 	// seq is the number of the host call or message, or of the timer.
 	seq    int
@@ -135,7 +135,7 @@ type entryRecord struct {
 const entryBytes = 64
 
 // size returns about how many bytes an entry holds.
-func (e *entryRecord) size() int {
+func (e *journalEntry) size() int {
 	size := entryBytes + len(e.op) + len(e.answer)
 	if e.refusal != nil {
 		size += len(e.refusal.Code) + len(e.refusal.Message) + len(e.refusal.Details)
@@ -149,62 +149,62 @@ func digestOf(payload []byte) [16]byte {
 }
 
 // book reads a journal up to its end, and writes it from there on.
-type book struct {
+type journalCursor struct {
 	journal *Journal
 	// past is how many entries the journal had when the run began, but for the
 	// answers at its end: nothing says that the body went on with them already,
 	// so they are given to it like answers that come now.
-	past, cursor int
+	recorded, cursor int
 	// passed is how many entries [book.tail] has told of. They do not change any
 	// more.
-	passed  int
-	arrived []entryRecord
+	reported int
+	buffered []journalEntry
 	// reads is how often the clock entry at the cursor was read again.
 	reads int
 	// latest is what the clock showed last.
-	latest int64
-	limits Limits
+	lastClock int64
+	limits    Limits
 }
 
-func newBook(j *Journal, limits Limits) book {
-	b := book{journal: j, limits: limits}
+func newCursor(j *Journal, limits Limits) journalCursor {
+	b := journalCursor{journal: j, limits: limits}
 	if j == nil {
 		return b
 	}
-	b.past = len(j.entries)
-	for b.past > 0 && j.entries[b.past-1].kind == entryAnswered {
-		b.past--
+	b.recorded = len(j.entries)
+	for b.recorded > 0 && j.entries[b.recorded-1].kind == entryResponse {
+		b.recorded--
 	}
-	b.arrived = slices.Clone(j.entries[b.past:])
-	j.entries, b.passed = j.entries[:b.past], b.past
-	for i := range b.arrived {
-		j.bytes -= b.arrived[i].size()
+	b.buffered = slices.Clone(j.entries[b.recorded:])
+	j.entries, b.reported = j.entries[:b.recorded], b.recorded
+	for i := range b.buffered {
+		j.bytes -= b.buffered[i].size()
 	}
 	return b
 }
 
 // arrival returns the next answer that had come before the run began.
-func (b *book) arrival() (e entryRecord, ok bool) {
-	if len(b.arrived) == 0 {
+func (b *journalCursor) nextBuffered() (e journalEntry, ok bool) {
+	if len(b.buffered) == 0 {
 		return e, false
 	}
-	e, b.arrived = b.arrived[0], b.arrived[1:]
+	e, b.buffered = b.buffered[0], b.buffered[1:]
 	return e, true
 }
 
 // arrivalOf returns the answer to one host call that had come before the run
 // began. Those of others stay where they are.
-func (b *book) arrivalOf(seq int) (e entryRecord, ok bool) {
-	i := slices.IndexFunc(b.arrived, func(e entryRecord) bool { return e.seq == seq })
+func (b *journalCursor) bufferedFor(seq int) (e journalEntry, ok bool) {
+	i := slices.IndexFunc(b.buffered, func(e journalEntry) bool { return e.seq == seq })
 	if i < 0 {
 		return e, false
 	}
-	e = b.arrived[i]
-	b.arrived = slices.Delete(b.arrived, i, i+1)
+	e = b.buffered[i]
+	b.buffered = slices.Delete(b.buffered, i, i+1)
 	return e, true
 }
 
-func (b *book) stdout() string {
+func (b *journalCursor) stdout() string {
 	if b.journal == nil || b.limits.Stdout == 0 {
 		return ""
 	}
@@ -212,38 +212,38 @@ func (b *book) stdout() string {
 }
 
 // keep puts the answers back that the body did not come to.
-func (b *book) keep() {
-	for _, e := range b.arrived {
+func (b *journalCursor) restoreBuffered() {
+	for _, e := range b.buffered {
 		b.journal.add(e)
 	}
 }
 
 // seed returns the seed of the call: the one that its journal began with.
-func (b *book) seed(given Seed) Seed {
+func (b *journalCursor) seed(given Seed) Seed {
 	switch {
 	case b.journal == nil:
 		return given
-	case b.past == 0:
+	case b.recorded == 0:
 		b.journal.seed = given
 	}
 	return b.journal.seed
 }
 
-func (b *book) replaying() bool { return b.cursor < b.past }
+func (b *journalCursor) replaying() bool { return b.cursor < b.recorded }
 
-func (b *book) nondeterministic(what string) *Failure {
+func (b *journalCursor) nondeterministic(what string) *Failure {
 	return &Failure{
 		Kind:    Nondeterministic,
 		Message: fmt.Sprintf("the body did not repeat what it did before: at entry %d of its journal %s", b.cursor+1, what),
 	}
 }
 
-func (b *book) write(e entryRecord) *Failure {
+func (b *journalCursor) write(e journalEntry) *Failure {
 	if b.journal == nil {
 		b.journal = NewJournal()
 	}
 	j := b.journal
-	if len(j.entries) >= b.limits.HostCalls && e.kind != entryAnswered {
+	if len(j.entries) >= b.limits.HostCalls && e.kind != entryResponse {
 		return limitFailure("host_calls", "the body made more than "+strconv.Itoa(b.limits.HostCalls)+" host calls, messages and clock reads")
 	}
 	j.add(e)
@@ -256,7 +256,7 @@ func (b *book) write(e entryRecord) *Failure {
 // note takes in an entry that the body comes upon: the one at the cursor, which is past, or a
 // new one at the end of the journal. A failure says that the body did something else than it
 // did before, or too much.
-func (b *book) note(now entryRecord) (past bool, failure *Failure) {
+func (b *journalCursor) record(now journalEntry) (past bool, failure *Failure) {
 	if !b.replaying() {
 		return false, b.write(now)
 	}
@@ -269,12 +269,12 @@ func (b *book) note(now entryRecord) (past bool, failure *Failure) {
 }
 
 // event returns the next answer or timer of the past.
-func (b *book) event() (past *entryRecord, ok bool, failure *Failure) {
+func (b *journalCursor) replayEvent() (past *journalEntry, ok bool, failure *Failure) {
 	if !b.replaying() {
 		return nil, false, nil
 	}
 	past = &b.journal.entries[b.cursor]
-	if past.kind != entryAnswered && past.kind != entryFired {
+	if past.kind != entryResponse && past.kind != entryTimer {
 		return nil, false, b.nondeterministic("it waited where it had made " + past.kind.String())
 	}
 	b.cursor++
@@ -283,7 +283,7 @@ func (b *book) event() (past *entryRecord, ok bool, failure *Failure) {
 
 // clock returns what the clock shows, which never goes back. Reads that show
 // the same share an entry.
-func (b *book) clock(millis func() int64) (int64, *Failure) {
+func (b *journalCursor) clock(millis func() int64) (int64, *Failure) {
 	if b.replaying() {
 		past := &b.journal.entries[b.cursor]
 		if past.kind != entryClock {
@@ -292,23 +292,23 @@ func (b *book) clock(millis func() int64) (int64, *Failure) {
 		if b.reads++; b.reads == past.reads {
 			b.cursor, b.reads = b.cursor+1, 0
 		}
-		b.latest = past.millis
+		b.lastClock = past.millis
 		return past.millis, nil
 	}
-	now := max(millis(), b.latest)
-	b.latest = now
-	if b.journal != nil && len(b.journal.entries) > b.passed {
+	now := max(millis(), b.lastClock)
+	b.lastClock = now
+	if b.journal != nil && len(b.journal.entries) > b.reported {
 		last := &b.journal.entries[len(b.journal.entries)-1]
 		if last.kind == entryClock && last.millis == now {
 			last.reads++
 			return now, nil
 		}
 	}
-	return now, b.write(entryRecord{kind: entryClock, millis: now, reads: 1})
+	return now, b.write(journalEntry{kind: entryClock, millis: now, reads: 1})
 }
 
 // unfinished says that the body ended before it did all that it did before.
-func (b *book) unfinished() *Failure {
+func (b *journalCursor) unfinished() *Failure {
 	if !b.replaying() {
 		return nil
 	}

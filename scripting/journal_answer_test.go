@@ -27,17 +27,17 @@ func TestOnlyAnOpenAskCanBeAnswered(t *testing.T) {
 	ask := out.Suspended[0]
 	answer := answered(t, ask.Payload, willing)
 	for _, seq := range []int{-1, 0, 1, 2, 4} {
-		if err := c.Journal.Answer(seq, answer); !errors.Is(err, errNotOpen) {
+		if err := c.Journal.Answer(seq, answer); !errors.Is(err, errNotPending) {
 			t.Errorf("host call %d: %v", seq, err)
 		}
 	}
 	if err := c.Journal.Answer(ask.Seq, answer); err != nil {
 		t.Error(err)
 	}
-	if err := c.Journal.Answer(ask.Seq, answer); !errors.Is(err, errNotOpen) {
+	if err := c.Journal.Answer(ask.Seq, answer); !errors.Is(err, errNotPending) {
 		t.Errorf("a second answer: %v", err)
 	}
-	if err := NewJournal().Refuse(1, &HostError{}); !errors.Is(err, errNotOpen) {
+	if err := NewJournal().Refuse(1, &HostError{}); !errors.Is(err, errNotPending) {
 		t.Errorf("an empty journal: %v", err)
 	}
 }

@@ -71,32 +71,32 @@ type journalWriter struct {
 	millis int64
 }
 
-func (w *journalWriter) entry(e *entryRecord) {
+func (w *journalWriter) entry(e *journalEntry) {
 	switch e.kind {
-	case entryAsked:
+	case entryCall:
 		if len(e.answer) > 0 {
 			w.numbers(tagCalled)
 			w.text(string(e.answer))
 		}
-		w.question(tagAsked, e)
-	case entryTold:
+		w.call(tagAsked, e)
+	case entryNotification:
 		if len(e.answer) > 0 {
 			w.numbers(tagPrinted)
 			w.text(string(e.answer))
 		}
-		w.question(tagTold, e)
-	case entryFired:
+		w.call(tagTold, e)
+	case entryTimer:
 		w.numbers(tagFired, e.seq)
 	case entryClock:
 		w.out = binary.AppendVarint(append(w.out, tagClock), e.millis-w.millis)
 		w.numbers(e.reads)
 		w.millis = e.millis
-	case entryAnswered:
-		w.answer(e)
+	case entryResponse:
+		w.response(e)
 	}
 }
 
-func (w *journalWriter) question(tag int, e *entryRecord) {
+func (w *journalWriter) call(tag int, e *journalEntry) {
 	known := slices.Index(w.ops, e.op) + 1
 	w.numbers(tag, known)
 	if known == 0 {
@@ -106,7 +106,7 @@ func (w *journalWriter) question(tag int, e *entryRecord) {
 	w.out = append(w.out, e.digest[:]...)
 }
 
-func (w *journalWriter) answer(e *entryRecord) {
+func (w *journalWriter) response(e *journalEntry) {
 	switch {
 	case e.panicked:
 		w.numbers(tagPanicked, e.seq)
@@ -159,54 +159,54 @@ type journalReader struct {
 	rest []byte
 	ops  []string
 	// open says of each host call and message whether an answer may follow.
-	open   []bool
-	millis int64
+	pending []bool
+	millis  int64
 }
 
 // entry reads an entry. ok is false when there is none.
-func (r *journalReader) entry() (e entryRecord, ok bool) {
+func (r *journalReader) entry() (e journalEntry, ok bool) {
 	tag, ok := r.number(math.MaxInt8)
 	if !ok {
 		return e, false
 	}
 	switch tag {
 	case tagAsked, tagTold:
-		return r.question(tag)
+		return r.readCall(tag)
 	case tagAnswered, tagRefused, tagPanicked:
-		return r.answer(tag)
+		return r.readResponse(tag)
 	case tagFired:
-		e.kind = entryFired
+		e.kind = entryTimer
 		e.seq, ok = r.number(math.MaxInt32)
 		return e, ok && e.seq > 0
 	case tagClock:
 		return r.clock()
 	case tagPrinted:
-		return r.labelled(tagTold, OpConsole)
+		return r.labeled(tagTold, OpConsole)
 	case tagCalled:
-		return r.labelled(tagAsked, OpCall, OpResume)
+		return r.labeled(tagAsked, OpCall, OpResume)
 	}
 	return e, false
 }
 
 // labelled reads a message and what code has printed by it, or a call and the name of its
 // tool.
-func (r *journalReader) labelled(want int, ops ...string) (e entryRecord, ok bool) {
+func (r *journalReader) labeled(want int, ops ...string) (e journalEntry, ok bool) {
 	text, ok := r.text(maxJournalBytes)
 	if tag, known := r.number(want); !ok || len(text) == 0 || !known || tag != want {
 		return e, false
 	}
-	e, ok = r.question(want)
+	e, ok = r.readCall(want)
 	e.answer = text
 	return e, ok && slices.Contains(ops, e.op)
 }
 
-func (r *journalReader) question(tag int) (e entryRecord, ok bool) {
-	e.kind = entryAsked
+func (r *journalReader) readCall(tag int) (e journalEntry, ok bool) {
+	e.kind = entryCall
 	if tag == tagTold {
-		e.kind = entryTold
+		e.kind = entryNotification
 	}
-	r.open = append(r.open, tag == tagAsked)
-	e.seq = len(r.open)
+	r.pending = append(r.pending, tag == tagAsked)
+	e.seq = len(r.pending)
 	known, ok := r.number(len(r.ops))
 	if !ok {
 		return e, false
@@ -225,12 +225,12 @@ func (r *journalReader) question(tag int) (e entryRecord, ok bool) {
 	return e, ok
 }
 
-func (r *journalReader) answer(tag int) (e entryRecord, ok bool) {
-	e.kind = entryAnswered
-	if e.seq, ok = r.number(len(r.open)); !ok || e.seq == 0 || !r.open[e.seq-1] {
+func (r *journalReader) readResponse(tag int) (e journalEntry, ok bool) {
+	e.kind = entryResponse
+	if e.seq, ok = r.number(len(r.pending)); !ok || e.seq == 0 || !r.pending[e.seq-1] {
 		return e, false
 	}
-	r.open[e.seq-1] = false
+	r.pending[e.seq-1] = false
 	switch tag {
 	case tagPanicked:
 		e.panicked = true
@@ -249,7 +249,7 @@ func (r *journalReader) refusal() (*HostError, bool) {
 	return &HostError{Code: string(code), Message: string(message), Details: details}, hasCode && hasMessage && hasDetails
 }
 
-func (r *journalReader) clock() (e entryRecord, ok bool) {
+func (r *journalReader) clock() (e journalEntry, ok bool) {
 	delta, n := binary.Varint(r.rest)
 	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
 		return e, false
@@ -257,7 +257,7 @@ func (r *journalReader) clock() (e entryRecord, ok bool) {
 	r.rest = r.rest[n:]
 	r.millis += delta
 	reads, ok := r.number(math.MaxInt)
-	return entryRecord{kind: entryClock, millis: r.millis, reads: reads}, ok && reads > 0
+	return journalEntry{kind: entryClock, millis: r.millis, reads: reads}, ok && reads > 0
 }
 
 func (r *journalReader) number(largest int) (int, bool) {

@@ -23,7 +23,7 @@ var (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // sameJournal compares everything in journals.
-var sameJournal = cmp.AllowUnexported(Journal{}, entryRecord{})
+var sameJournal = cmp.AllowUnexported(Journal{}, journalEntry{})
 
 func marshaled(t testing.TB, j *Journal) []byte {
 	t.Helper()
@@ -214,7 +214,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 	if err := NewJournal().UnmarshalBinary(make([]byte, maxJournalBytes+1)); !errors.Is(err, errJournal) {
 		t.Errorf("too many bytes: %v", err)
 	}
-	if _, err := (&Journal{entries: make([]entryRecord, maxJournalEntries+1)}).MarshalBinary(); err == nil {
+	if _, err := (&Journal{entries: make([]journalEntry, maxJournalEntries+1)}).MarshalBinary(); err == nil {
 		t.Error("a journal was written that cannot be read")
 	}
 }

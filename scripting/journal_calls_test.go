@@ -32,7 +32,7 @@ func TestAJournalTellsWhatTheClientHasAnsweredToCallsOfCode(t *testing.T) {
 	if len(out.Suspended) != 2 {
 		t.Fatalf("got %s", shown(out))
 	}
-	if got := c.Journal.Answered(); got != nil {
+	if got := c.Journal.AnsweredInputs(); got != nil {
 		t.Errorf("before anybody has answered: %s", got)
 	}
 	const responses = `{"read_file_<1>":{"action":"decline"}}`
@@ -41,8 +41,8 @@ func TestAJournalTellsWhatTheClientHasAnsweredToCallsOfCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := reread(t, c.Journal)
-	want := []Answered{{[]byte(details("read_file")), []byte(responses)}}
-	if diff := cmp.Diff(want, again.Answered()); diff != "" {
+	want := []AnsweredInput{{[]byte(details("read_file")), []byte(responses)}}
+	if diff := cmp.Diff(want, again.AnsweredInputs()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

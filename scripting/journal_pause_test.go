@@ -9,11 +9,11 @@ import (
 func TestABodyThatIsNoProgramGoesOnFromWhatItKept(t *testing.T) {
 	j := scripting.NewJournal()
 	for _, round := range []string{"first", "second"} {
-		outcome := j.Pause([]byte("kept "+round), []byte(`{"requests":[]}`))
+		outcome := j.SaveState([]byte("kept "+round), []byte(`{"requests":[]}`))
 		if len(outcome.Suspended) != 1 || string(outcome.Suspended[0].Payload) != `{"requests":[]}` {
 			t.Fatalf("%s: the call is not suspended: %+v", round, outcome)
 		}
-		if _, _, ok := j.Paused(); ok {
+		if _, _, ok := j.SavedState(); ok {
 			t.Errorf("%s: it goes on without an answer", round)
 		}
 		encoded, err := j.MarshalBinary()
@@ -27,7 +27,7 @@ func TestABodyThatIsNoProgramGoesOnFromWhatItKept(t *testing.T) {
 		if err := j.Answer(outcome.Suspended[0].Seq, []byte("answered "+round)); err != nil {
 			t.Fatal(err)
 		}
-		kept, answers, ok := j.Paused()
+		kept, answers, ok := j.SavedState()
 		if !ok || string(kept) != "kept "+round || string(answers) != "answered "+round {
 			t.Errorf("it goes on from %q with %q, %v", kept, answers, ok)
 		}
@@ -36,7 +36,7 @@ func TestABodyThatIsNoProgramGoesOnFromWhatItKept(t *testing.T) {
 
 func TestACallThatBeginsHasKeptNothing(t *testing.T) {
 	for name, j := range map[string]*scripting.Journal{"none": nil, "an empty one": scripting.NewJournal()} {
-		if _, _, ok := j.Paused(); ok {
+		if _, _, ok := j.SavedState(); ok {
 			t.Errorf("%s has kept something", name)
 		}
 	}

@@ -168,7 +168,7 @@ func TestManyCallsOfOneProgramRunAtOnce(t *testing.T) {
 // call. It counts how many are read: no instruction of a script runs between
 // them, so that nothing but the reader can notice the end.
 type stopping struct {
-	r    *run
+	r    *execution
 	read int
 }
 
@@ -183,25 +183,25 @@ func (s *stopping) Get(int) goja.Value {
 }
 
 // openRun returns a run of which every global can be made.
-func openRun(t *testing.T) *run {
+func openRun(t *testing.T) *execution {
 	t.Helper()
-	return newRun(t.Context(), call(compiled(t, tool("return globalThis[input]")), `{}`), &fakeHost{})
+	return newExecution(t.Context(), call(compiled(t, tool("return globalThis[input]")), `{}`), &fakeHost{})
 }
 
 func TestNativeLoopsOverArraysEndWithTheCall(t *testing.T) {
-	for name, loop := range map[string]func(r *run, array goja.Value){
-		"URLSearchParams": func(r *run, a goja.Value) { _, _ = r.Runtime.New(r.Needed("URLSearchParams"), a) },
-		"JSON.stringify":  func(r *run, a goja.Value) { callNative(r.Needed("JSON").Get("stringify"), a) },
-		"JSON.stringify with a list of names": func(r *run, a goja.Value) {
+	for name, loop := range map[string]func(r *execution, array goja.Value){
+		"URLSearchParams": func(r *execution, a goja.Value) { _, _ = r.Runtime.New(r.Needed("URLSearchParams"), a) },
+		"JSON.stringify":  func(r *execution, a goja.Value) { callNative(r.Needed("JSON").Get("stringify"), a) },
+		"JSON.stringify with a list of names": func(r *execution, a goja.Value) {
 			callNative(r.Needed("JSON").Get("stringify"), r.Runtime.NewObject(), a)
 		},
-		"structuredClone": func(r *run, a goja.Value) { callNative(r.Needed("structuredClone"), a) },
-		"log.info":        func(r *run, a goja.Value) { r.payload(a) },
-		"console.log":     func(r *run, a goja.Value) { r.line([]goja.Value{a, a}) },
-		"headers":         func(r *run, a goja.Value) { r.readHeaders(&httpRequest{}, a) },
-		"a request":       func(r *run, a goja.Value) { r.setJSON(&httpRequest{}, a) },
-		"content":         func(r *run, a goja.Value) { r.block("text", a) },
-		"a result":        func(r *run, a goja.Value) { _, _ = r.JSON(a) },
+		"structuredClone": func(r *execution, a goja.Value) { callNative(r.Needed("structuredClone"), a) },
+		"log.info":        func(r *execution, a goja.Value) { r.encodePayload(a) },
+		"console.log":     func(r *execution, a goja.Value) { r.consoleLine([]goja.Value{a, a}) },
+		"headers":         func(r *execution, a goja.Value) { r.readHeaders(&httpRequest{}, a) },
+		"a request":       func(r *execution, a goja.Value) { r.setJSON(&httpRequest{}, a) },
+		"content":         func(r *execution, a goja.Value) { r.block("text", a) },
+		"a result":        func(r *execution, a goja.Value) { _, _ = r.JSON(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := openRun(t)
@@ -244,7 +244,7 @@ func callNative(f goja.Value, arguments ...goja.Value) goja.Value {
 }
 
 // methodOf returns a call of a native method, on an object made of text.
-func methodOf(t *testing.T, r *run, class, made, method string) func() {
+func methodOf(t *testing.T, r *execution, class, made, method string) func() {
 	t.Helper()
 	arguments := []goja.Value{r.Runtime.ToValue("1"), r.Runtime.ToValue("1")}
 	switch method {
@@ -286,12 +286,12 @@ func TestTextThatNothingInterruptsIsBounded(t *testing.T) {
 
 func TestARunIsInterruptedOnceItsContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &run{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
-	if !r.Look() || r.ended.Load() {
+	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
+	if !r.Look() || r.interrupted.Load() {
 		t.Error("a run was interrupted before its context ended")
 	}
 	cancel()
-	if r.Look() || !r.ended.Load() {
+	if r.Look() || !r.interrupted.Load() {
 		t.Error("a run was not interrupted")
 	}
 }

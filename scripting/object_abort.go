@@ -31,7 +31,7 @@ type abortListener struct {
 }
 
 // makeAbortSignal makes AbortSignal, of which scripts make none themselves.
-func (r *run) makeAbortSignal() *goja.Object {
+func (r *execution) makeAbortSignal() *goja.Object {
 	class, prototype := r.Class("AbortSignal", func(*goja.Object, goja.ConstructorCall) {
 		panic(r.TypeError("write new AbortController().signal, or AbortSignal.timeout(milliseconds)"))
 	})
@@ -62,28 +62,28 @@ func (r *run) makeAbortSignal() *goja.Object {
 	return class
 }
 
-func (r *run) newSignal() *abortSignal {
+func (r *execution) newSignal() *abortSignal {
 	s := &abortSignal{object: r.Runtime.NewObject()}
 	_ = s.object.SetPrototype(r.Needed("AbortSignal").Get("prototype").(*goja.Object))
 	r.Bind(s.object, s)
 	return s
 }
 
-func (r *run) signalOf(v goja.Value) (*abortSignal, bool) {
+func (r *execution) signalOf(v goja.Value) (*abortSignal, bool) {
 	o, _ := v.(*goja.Object)
 	controller, ok := r.States[o].(*abortSignal)
 	return controller, ok && controller.object == o
 }
 
 // abortReason is the reason that a script gives, or else an AbortError.
-func (r *run) abortReason(given goja.Value) goja.Value {
+func (r *execution) abortReason(given goja.Value) goja.Value {
 	if goja.IsUndefined(given) {
 		return r.namedError("AbortError", "the operation was aborted")
 	}
 	return given
 }
 
-func (r *run) namedError(name, message string) *goja.Object {
+func (r *execution) namedError(name, message string) *goja.Object {
 	o := r.Construct("Error", r.Runtime.ToValue(message))
 	_ = o.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return o
@@ -91,7 +91,7 @@ func (r *run) namedError(name, message string) *goja.Object {
 
 // abortSignal aborts a signal. What the first listener throws that throws is
 // thrown when all of them were called.
-func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
+func (r *execution) abortSignal(s *abortSignal, reason goja.Value) {
 	if s.reason != nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (r *run) abortSignal(s *abortSignal, reason goja.Value) {
 }
 
 // listen is signal.addEventListener("abort", function, { once }).
-func (r *run) listen(c goja.FunctionCall) goja.Value {
+func (r *execution) listen(c goja.FunctionCall) goja.Value {
 	s := builtins.Self[*abortSignal](&r.Realm, c.This)
 	if _, ok := jsvalue.Callable(c.Argument(1)); !ok || builtins.TextOf(c.Argument(0)) != "abort" {
 		panic(r.TypeError(`a signal has addEventListener("abort", function)`))
@@ -149,7 +149,7 @@ func (r *run) listen(c goja.FunctionCall) goja.Value {
 // maxListeners bounds the listeners of a signal, which are compared pairwise.
 const maxListeners = 1_000
 
-func (r *run) unlisten(c goja.FunctionCall) goja.Value {
+func (r *execution) unlisten(c goja.FunctionCall) goja.Value {
 	s := builtins.Self[*abortSignal](&r.Realm, c.This)
 	s.listeners = slices.DeleteFunc(s.listeners, func(l abortListener) bool { return l.function.SameAs(c.Argument(1)) })
 	return goja.Undefined()
@@ -157,7 +157,7 @@ func (r *run) unlisten(c goja.FunctionCall) goja.Value {
 
 // signalTimeout is AbortSignal.timeout(milliseconds). The call does not wait
 // for the timer alone.
-func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
+func (r *execution) signalTimeout(c goja.FunctionCall) goja.Value {
 	ms, ok := jsvalue.Finite(c.Argument(0))
 	if !ok || ms < 0 {
 		panic(r.TypeError("AbortSignal.timeout(milliseconds): a number of at least 0 is needed"))
@@ -167,11 +167,11 @@ func (r *run) signalTimeout(c goja.FunctionCall) goja.Value {
 		r.abortSignal(s, r.namedError("TimeoutError", "the operation timed out"))
 		return goja.Undefined()
 	}))
-	r.schedule(&timer{call: fire, weak: true}, min(longestTimer, time.Duration(min(ms, 1e8)*1e6)))
+	r.schedule(&timer{call: fire, background: true}, min(maxDelay, time.Duration(min(ms, 1e8)*1e6)))
 	return s.object
 }
 
-func (r *run) anySignal(c goja.FunctionCall) goja.Value {
+func (r *execution) anySignal(c goja.FunctionCall) goja.Value {
 	made := r.newSignal()
 	seen := map[*abortSignal]bool{}
 	r.Runtime.ForOf(c.Argument(0), func(v goja.Value) bool {

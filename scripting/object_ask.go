@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-type asking struct {
+type inputState struct {
 	// used counts, for each global, the asks whose key the script left out.
 	used map[string]int
 	// open are the keys that have no answer yet.
@@ -20,16 +20,16 @@ type asking struct {
 }
 
 // keyed is a request under the key of its answer.
-type keyed struct {
+type keyedRequest struct {
 	key string
 	*askRequest
 }
 
 // makeElicit makes elicit(key?, { message, schema | url }), elicit.form and elicit.url.
-func (r *run) makeElicit() *goja.Object {
+func (r *execution) makeElicit() *goja.Object {
 	o := r.Function("elicit", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("elicit", c)
-		return r.askAlone("elicit", key, r.elicitation(elicitShape(), what))
+		return r.requestOne("elicit", key, r.elicitation(elicitShape(), what))
 	})
 	r.Method(o, "form", func(c goja.FunctionCall) goja.Value {
 		return r.requestObject(r.elicitation(elicitShape().Only("elicit.form", 2, "message", "schema"), c.Argument(0)))
@@ -41,10 +41,10 @@ func (r *run) makeElicit() *goja.Object {
 }
 
 // makeSample makes sample(key?, { messages | prompt, … }) and sample.message.
-func (r *run) makeSample() *goja.Object {
+func (r *execution) makeSample() *goja.Object {
 	o := r.Function("sample", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("sample", c)
-		return r.askAlone("sample", key, r.sampling("sample", what))
+		return r.requestOne("sample", key, r.sampling("sample", what))
 	})
 	r.Method(o, "message", func(c goja.FunctionCall) goja.Value {
 		return r.requestObject(r.sampling("sample.message", c.Argument(0)))
@@ -52,21 +52,21 @@ func (r *run) makeSample() *goja.Object {
 	return o
 }
 
-func (r *run) makeRoots() *goja.Object {
+func (r *execution) makeRoots() *goja.Object {
 	list := &askRequest{method: methodRoots, params: []byte("{}")}
 	o := r.Function("roots", func(c goja.FunctionCall) goja.Value {
 		key, none := r.askKey("roots", c)
 		if !builtins.IsNothing(none) {
 			panic(r.TypeError("roots(key): key must be a string"))
 		}
-		return r.askAlone("roots", key, list)
+		return r.requestOne("roots", key, list)
 	})
 	r.Method(o, "list", func(goja.FunctionCall) goja.Value { return r.requestObject(list) })
 	return o
 }
 
 // requestObject returns the object that stands for a request in a script.
-func (r *run) requestObject(request *askRequest) goja.Value {
+func (r *execution) requestObject(request *askRequest) goja.Value {
 	o := r.Runtime.NewObject()
 	r.Bind(o, request)
 	return o
@@ -77,7 +77,7 @@ func (r *run) requestObject(request *askRequest) goja.Value {
 var askForms = map[string]string{"elicit": "elicit({ message, schema })", "sample": "sample({ prompt })"}
 
 // askKey splits the arguments (key?, what).
-func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Value) {
+func (r *execution) askKey(name string, c goja.FunctionCall) (key string, what goja.Value) {
 	first := c.Argument(0)
 	if _, text := first.(goja.String); text {
 		if question := askForms[name]; question != "" && len(c.Arguments) == 1 {
@@ -92,7 +92,7 @@ func (r *run) askKey(name string, c goja.FunctionCall) (key string, what goja.Va
 	return "", first
 }
 
-func (r *run) checkKey(what, key string) {
+func (r *execution) checkKey(what, key string) {
 	const others = "_.-"
 	fits := len(key) > 0 && len(key) <= 64
 	for i := 0; fits && i < len(key); i++ {
@@ -105,42 +105,42 @@ func (r *run) checkKey(what, key string) {
 
 // nextKey returns the key of an ask to which the script gave none: the name of
 // the global, with the number of the ask from the second on.
-func (r *run) nextKey(name string) string {
-	if r.asking.used == nil {
-		r.asking.used = map[string]int{}
+func (r *execution) nextKey(name string) string {
+	if r.inputs.used == nil {
+		r.inputs.used = map[string]int{}
 	}
 	for {
-		r.asking.used[name]++
+		r.inputs.used[name]++
 		key := name
-		if n := r.asking.used[name]; n > 1 {
+		if n := r.inputs.used[name]; n > 1 {
 			key += "_" + strconv.Itoa(n)
 		}
-		if !r.asking.open[key] {
+		if !r.inputs.open[key] {
 			return key
 		}
 	}
 }
 
 // askAlone asks one thing. A refusal is thrown.
-func (r *run) askAlone(name, key string, request *askRequest) goja.Value {
+func (r *execution) requestOne(name, key string, request *askRequest) goja.Value {
 	if key == "" {
 		key = r.nextKey(name)
 	}
-	return r.send(name, []keyed{{key, request}}, func(replies []reply, stack []goja.StackFrame) (v, thrown goja.Value) {
+	return r.send(name, []keyedRequest{{key, request}}, func(replies []inputResponse, stack []goja.StackFrame) (v, thrown goja.Value) {
 		if denied := replies[0].denied; denied != "" {
-			return nil, r.failing("AskDenied", deniedMessage(request.method, denied), denied, stack)
+			return nil, r.newCallError("AskDenied", declinedMessage(request.method, denied), denied, stack)
 		}
 		return replies[0].value, nil
 	})
 }
 
 // askTogether is ask({ key: request, … }), whose answer has the same keys.
-func (r *run) askTogether(c goja.FunctionCall) goja.Value {
+func (r *execution) requestMany(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok || jsvalue.KindOf(from) != jsvalue.Plain {
 		panic(r.TypeError("ask({ key: request, … }): an object is needed"))
 	}
-	var requests []keyed
+	var requests []keyedRequest
 	for _, key := range from.Keys() {
 		r.Proceed()
 		r.checkKey("ask", key)
@@ -149,34 +149,34 @@ func (r *run) askTogether(c goja.FunctionCall) goja.Value {
 		if !ok {
 			panic(r.TypeError("ask: " + key + " must be made by elicit.form, elicit.url, sample.message or roots.list"))
 		}
-		if requests = append(requests, keyed{key, request}); len(requests) > maxAskRequests {
+		if requests = append(requests, keyedRequest{key, request}); len(requests) > maxAskRequests {
 			panic(r.TypeError("ask: there are more than " + strconv.Itoa(maxAskRequests) + " requests"))
 		}
 	}
 	if len(requests) == 0 {
 		panic(r.TypeError("ask({ key: request, … }): there is no request"))
 	}
-	return r.send("ask", requests, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
+	return r.send("ask", requests, func(replies []inputResponse, _ []goja.StackFrame) (v, thrown goja.Value) {
 		o := r.Runtime.NewObject()
 		for i, request := range requests {
-			_ = jsvalue.Define(o, request.key, r.replyObject(replies[i]))
+			_ = jsvalue.Define(o, request.key, r.responseObject(replies[i]))
 		}
 		return o, nil
 	})
 }
 
 // send asks the host, and returns the promise of what read makes of the replies.
-func (r *run) send(what string, requests []keyed, read func([]reply, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
-	payload, stack := r.askPayload(what, requests), r.at()
+func (r *execution) send(what string, requests []keyedRequest, read func([]inputResponse, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
+	payload, stack := r.askPayload(what, requests), r.callStack()
 	r.open(what, requests)
-	return r.ask(OpAsk, payload, func(a answer) (v, thrown goja.Value) {
+	return r.callHost(OpAsk, payload, func(a hostResponse) (v, thrown goja.Value) {
 		for _, request := range requests {
-			delete(r.asking.open, request.key)
+			delete(r.inputs.open, request.key)
 		}
 		if a.refusal != nil {
-			return nil, r.askRefused(a.refusal, stack)
+			return nil, r.inputError(a.refusal, stack)
 		}
-		replies, refused := r.replies(a.data, requests)
+		replies, refused := r.readResponses(a.data, requests)
 		if refused != nil {
 			return nil, r.hostError(refused, stack)
 		}
@@ -185,19 +185,19 @@ func (r *run) send(what string, requests []keyed, read func([]reply, []goja.Stac
 }
 
 // open takes the keys of requests until they are answered.
-func (r *run) open(what string, requests []keyed) {
-	if i := slices.IndexFunc(requests, func(request keyed) bool { return r.asking.open[request.key] }); i >= 0 {
+func (r *execution) open(what string, requests []keyedRequest) {
+	if i := slices.IndexFunc(requests, func(request keyedRequest) bool { return r.inputs.open[request.key] }); i >= 0 {
 		panic(r.TypeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))
 	}
-	if r.asking.open == nil {
-		r.asking.open = map[string]bool{}
+	if r.inputs.open == nil {
+		r.inputs.open = map[string]bool{}
 	}
 	for _, request := range requests {
-		r.asking.open[request.key] = true
+		r.inputs.open[request.key] = true
 	}
 }
 
-func (r *run) askPayload(what string, requests []keyed) []byte {
+func (r *execution) askPayload(what string, requests []keyedRequest) []byte {
 	out := []byte(`{"requests":[`)
 	for i, request := range requests {
 		if i > 0 {

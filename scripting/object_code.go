@@ -11,7 +11,7 @@ import (
 )
 
 // makeOfCode makes a global that code alone has, nil for others.
-func (r *run) makeOfCode(name string) *goja.Object {
+func (r *execution) makeOfCode(name string) *goja.Object {
 	switch {
 	case name == "console":
 		o := r.Runtime.NewObject()
@@ -25,7 +25,7 @@ func (r *run) makeOfCode(name string) *goja.Object {
 		return r.makeParallel()
 	case name == "tools" || r.Program.Names.Members[name] != nil:
 		names := r.Program.Names
-		return r.nameless(toolSet{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
+		return r.bareObject(toolsObject{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
 	case slices.Contains(r.Program.Names.Bare, name):
 		return r.toolFunction(r.Program.Names.Tool(name))
 	}
@@ -34,13 +34,13 @@ func (r *run) makeOfCode(name string) *goja.Object {
 
 // toolFunction returns the function that calls a tool, which is one object by
 // whichever name it is reached.
-func (r *run) toolFunction(tool string) *goja.Object {
+func (r *execution) toolFunction(tool string) *goja.Object {
 	if f := r.toolFunctions[tool]; f != nil {
 		return f
 	}
 	f := r.Function(tool, func(c goja.FunctionCall) goja.Value {
 		if r.Program.Kind != Code {
-			return r.askValue(OpCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
+			return r.callForValue(OpCall, toolRequest{Tool: tool, Arguments: r.namedArguments("tools."+tool, c.Argument(0))})
 		}
 		if len(c.Arguments) > 1 {
 			panic(r.TypeError(tool + ": a tool takes one object, such as { name: value }"))
@@ -49,7 +49,7 @@ func (r *run) toolFunction(tool string) *goja.Object {
 		if len(c.Arguments) == 1 && !goja.IsUndefined(c.Arguments[0]) {
 			request.Arguments = r.namedArguments(tool, c.Arguments[0])
 		}
-		return r.sendCall(request, 0, r.at())
+		return r.sendCall(request, 0, r.callStack())
 	})
 	if r.toolFunctions == nil {
 		r.toolFunctions = map[string]*goja.Object{}
@@ -59,19 +59,19 @@ func (r *run) toolFunction(tool string) *goja.Object {
 }
 
 // maxResumed is how often one call of code waits for the client.
-const maxResumed = 32
+const maxResumes = 32
 
 // sendCall makes a call, and goes on with it when the client has answered what its tool
 // asks.
-func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
+func (r *execution) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
 	op := OpCall
 	if request.Resume != nil {
 		op = OpResume
 	}
-	return r.ask(op, mustJSON(request), func(a answer) (v, thrown goja.Value) {
+	return r.callHost(op, mustJSON(request), func(a hostResponse) (v, thrown goja.Value) {
 		switch {
 		case a.refusal != nil && a.refusal.Code == Asks:
-			return r.askFor(request, resumed, a.refusal.Details, stack)
+			return r.requestInput(request, resumed, a.refusal.Details, stack)
 		case a.refusal != nil:
 			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}
@@ -79,30 +79,30 @@ func (r *run) sendCall(request toolRequest, resumed int, stack []goja.StackFrame
 		if err != nil {
 			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
 		}
-		r.markBlocks(v)
+		r.markContentBlocks(v)
 		return v, nil
 	})
 }
 
 // toolAsks are the details of the refusal by which a host has code ask its client.
-type toolAsks struct {
+type inputRequired struct {
 	Requests json.RawMessage `json:"requests"`
 	State    json.RawMessage `json:"state"`
 }
 
 // payload is that of the operation ask.
-func (a *toolAsks) payload() []byte {
+func (a *inputRequired) payload() []byte {
 	return mustJSON(map[string]json.RawMessage{"requests": a.Requests})
 }
 
 // askFor asks the client what a tool asks, and returns the promise of what its call comes
 // to then.
-func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
-	var asks toolAsks
-	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumed {
+func (r *execution) requestInput(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
+	var asks inputRequired
+	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumes {
 		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool asks too often"}, stack)
 	}
-	return r.ask(OpAsk, asks.payload(), func(a answer) (v, thrown goja.Value) {
+	return r.callHost(OpAsk, asks.payload(), func(a hostResponse) (v, thrown goja.Value) {
 		if a.refusal != nil {
 			return nil, r.toolError(request.Tool, a.refusal, stack)
 		}
@@ -119,7 +119,7 @@ func (r *run) askFor(request toolRequest, resumed int, details []byte, stack []g
 
 // toolError makes the error that code sees of a call that failed: a HostError
 // that names its tool, too.
-func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame) *goja.Object {
+func (r *execution) toolError(tool string, refused *HostError, stack []goja.StackFrame) *goja.Object {
 	o := r.hostError(refused, stack)
 	_ = o.Set("tool", tool)
 	if made, ok := r.States[o].(*scriptError); ok {
@@ -133,7 +133,7 @@ func (r *run) toolError(tool string, refused *HostError, stack []goja.StackFrame
 // one becomes text, is gone through as a list, or is asked for a member that lists have: all
 // of that is a forgotten await, and would go on with nothing. Members that code gives a
 // promise itself are there.
-func (r *run) guardPromises() {
+func (r *execution) guardPromises() {
 	if r.Program.Kind != Code {
 		return
 	}
@@ -163,7 +163,7 @@ func (r *run) guardPromises() {
 const firstElements = 4
 
 // guardMember has reading a member of a promise call a function, unless code has set it.
-func (r *run) guardMember(prototype *goja.Object, name string, refuse *goja.Object) {
+func (r *execution) guardMember(prototype *goja.Object, name string, refuse *goja.Object) {
 	set := r.Function("", func(c goja.FunctionCall) goja.Value {
 		if o, ok := c.This.(*goja.Object); ok {
 			_ = o.DefineDataProperty(name, c.Argument(0), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)

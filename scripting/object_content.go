@@ -19,7 +19,7 @@ import (
 //	content.structured(value, blocks)
 //
 // extra holds further members of the block, such as annotations.
-func (r *run) makeContent() *goja.Object {
+func (r *execution) makeContent() *goja.Object {
 	o := r.Runtime.NewObject()
 	r.Method(o, "text", func(c goja.FunctionCall) goja.Value {
 		block := r.block("text", c.Argument(1))
@@ -38,16 +38,16 @@ func (r *run) makeContent() *goja.Object {
 	r.Method(o, "link", r.linkBlock)
 	r.Method(o, "structured", func(c goja.FunctionCall) goja.Value {
 		o := r.Runtime.NewObject()
-		if r.rich == nil {
-			r.rich = map[*goja.Object]structured{}
+		if r.contents == nil {
+			r.contents = map[*goja.Object]structuredContent{}
 		}
-		r.rich[o] = structured{value: c.Argument(0), blocks: r.checkedBlocks(c.Argument(1))}
+		r.contents[o] = structuredContent{value: c.Argument(0), blocks: r.checkedBlocks(c.Argument(1))}
 		return o
 	})
 	return o
 }
 
-func (r *run) blockText(v goja.Value) goja.Value {
+func (r *execution) blockText(v goja.Value) goja.Value {
 	if _, ok := v.(*goja.Object); !ok {
 		return v.ToString()
 	}
@@ -59,7 +59,7 @@ func (r *run) blockText(v goja.Value) goja.Value {
 }
 
 // block returns a new block with the members of extra.
-func (r *run) block(kind string, extra goja.Value) *goja.Object {
+func (r *execution) block(kind string, extra goja.Value) *goja.Object {
 	o := r.Runtime.NewObject()
 	_ = o.Set("type", kind)
 	r.copyMembers(o, extra)
@@ -71,7 +71,7 @@ func (r *run) block(kind string, extra goja.Value) *goja.Object {
 	return o
 }
 
-func (r *run) copyMembers(to *goja.Object, from goja.Value) {
+func (r *execution) copyMembers(to *goja.Object, from goja.Value) {
 	o, ok := from.(*goja.Object)
 	if !ok {
 		return
@@ -83,7 +83,7 @@ func (r *run) copyMembers(to *goja.Object, from goja.Value) {
 }
 
 // checkedBlocks refuses what is neither a block nor an array of blocks.
-func (r *run) checkedBlocks(v goja.Value) goja.Value {
+func (r *execution) checkedBlocks(v goja.Value) goja.Value {
 	if builtins.IsNothing(v) {
 		return r.Runtime.NewArray()
 	}
@@ -94,7 +94,7 @@ func (r *run) checkedBlocks(v goja.Value) goja.Value {
 	return o
 }
 
-func (r *run) resourceBlock(c goja.FunctionCall) goja.Value {
+func (r *execution) resourceBlock(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok {
 		panic(r.TypeError("content.resource({ uri, mimeType, text }): an object is needed"))
@@ -117,7 +117,7 @@ func (r *run) resourceBlock(c goja.FunctionCall) goja.Value {
 	return block
 }
 
-func (r *run) linkBlock(c goja.FunctionCall) goja.Value {
+func (r *execution) linkBlock(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok {
 		panic(r.TypeError("content.link({ uri, name }): an object is needed"))
@@ -132,7 +132,7 @@ func (r *run) linkBlock(c goja.FunctionCall) goja.Value {
 	return block
 }
 
-func (r *run) required(v goja.Value, what string) goja.Value {
+func (r *execution) required(v goja.Value, what string) goja.Value {
 	if s, ok := v.(goja.String); ok && s.Length() > 0 {
 		return s
 	}
@@ -141,7 +141,7 @@ func (r *run) required(v goja.Value, what string) goja.Value {
 
 // base64 returns binary data as base64 text: text is taken to be base64
 // already, and checked; bytes are encoded.
-func (r *run) base64(v goja.Value) goja.Value {
+func (r *execution) base64(v goja.Value) goja.Value {
 	if s, ok := v.(goja.String); ok {
 		text := s.String()
 		if _, err := base64.StdEncoding.DecodeString(text); err != nil {
@@ -158,7 +158,7 @@ func (r *run) base64(v goja.Value) goja.Value {
 
 // markBlocks takes what a tool has answered for content where it is an array of
 // content blocks of MCP, so that code can return them as what they are.
-func (r *run) markBlocks(answer goja.Value) {
+func (r *execution) markContentBlocks(answer goja.Value) {
 	list, ok := answer.(*goja.Object)
 	if !ok || jsvalue.KindOf(list) != jsvalue.Array {
 		return
@@ -208,19 +208,19 @@ func isBlock(o *goja.Object) bool {
 // lift makes content of a value of code that has blocks in it, one level deep: the
 // blocks, and the value with {"type", "block"} in the place of each, of which block
 // is its place among them. Text stays where it is.
-func (r *run) lift(value goja.Value) (structured, bool) {
+func (r *execution) extractContent(value goja.Value) (structuredContent, bool) {
 	o, ok := value.(*goja.Object)
 	if !ok || r.Program.Kind != Code || len(r.blocks) == 0 {
-		return structured{}, false
+		return structuredContent{}, false
 	}
-	l := lifting{r: r, blocks: r.Runtime.NewArray()}
+	l := contentExtractor{r: r, blocks: r.Runtime.NewArray()}
 	var copied *goja.Object
 	switch jsvalue.KindOf(o) {
 	case jsvalue.Array:
 		copied = l.array(o, l.member)
 	case jsvalue.Plain:
 		if jsvalue.PromiseOf(o) != nil {
-			return structured{}, false
+			return structuredContent{}, false
 		}
 		copied = r.Runtime.NewObject()
 		for _, key := range o.Keys() {
@@ -229,20 +229,20 @@ func (r *run) lift(value goja.Value) (structured, bool) {
 		}
 	}
 	if l.count == 0 {
-		return structured{}, false
+		return structuredContent{}, false
 	}
-	return structured{value: copied, blocks: l.blocks}, true
+	return structuredContent{value: copied, blocks: l.blocks}, true
 }
 
-type lifting struct {
-	r      *run
+type contentExtractor struct {
+	r      *execution
 	blocks *goja.Object
 	count  int64
 }
 
 // member returns what stands for a member: itself, unless it is a block or an array
 // of them.
-func (l *lifting) member(v goja.Value) goja.Value {
+func (l *contentExtractor) member(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && !l.r.isOwnBlock(o) && l.r.onlyBlocks(o) {
 		return l.array(o, l.element)
 	}
@@ -250,7 +250,7 @@ func (l *lifting) member(v goja.Value) goja.Value {
 }
 
 // element returns what stands for an element of such an array: itself, unless it is a block.
-func (l *lifting) element(v goja.Value) goja.Value {
+func (l *contentExtractor) element(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && l.r.isOwnBlock(o) {
 		return l.block(o)
 	}
@@ -262,10 +262,10 @@ func (l *lifting) element(v goja.Value) goja.Value {
 
 // array returns an array of what stands for the elements of another. The elements
 // are bounded by the size of a result.
-func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
+func (l *contentExtractor) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
 	copied := l.r.Runtime.NewArray()
 	length := jsvalue.LengthOf(o)
-	if length > int64(l.r.book.limits.Output) {
+	if length > int64(l.r.journal.limits.Output) {
 		return o
 	}
 	for i := range length {
@@ -276,7 +276,7 @@ func (l *lifting) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Ob
 }
 
 // block lifts a block, unless it is text.
-func (l *lifting) block(o *goja.Object) goja.Value {
+func (l *contentExtractor) block(o *goja.Object) goja.Value {
 	kind := o.Get("type")
 	if s, ok := kind.(goja.String); !ok || s.String() == "text" {
 		return o

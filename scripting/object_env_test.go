@@ -76,7 +76,7 @@ func TestARunGoesOnBehindTheEnvironment(t *testing.T) {
 	want := shown(runWith(t, whole, environment(`{"LANG":"C"}`)))
 	for _, n := range []int{2, 4} { // behind each of the two answers
 		c := call(program, `{}`)
-		c.Journal = &Journal{entries: append([]entryRecord(nil), whole.Journal.entries[:n]...), seed: whole.Journal.seed}
+		c.Journal = &Journal{entries: append([]journalEntry(nil), whole.Journal.entries[:n]...), seed: whole.Journal.seed}
 		host := environment(`{"LANG":"another"}`)
 		if got := shown(runWith(t, c, host)); got != want {
 			t.Errorf("behind entry %d: got %s, want %s; asked %q", n, got, want, host.calls())

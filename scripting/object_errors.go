@@ -15,8 +15,8 @@ type scriptError struct {
 	member string
 	// details says that the member is the details of the failure, and within,
 	// unless empty, as which member of them.
-	details bool
-	within  string
+	details  bool
+	nestedIn string
 	// tool is whose call failed by the error, and refusal the code of that.
 	tool, refusal string
 }
@@ -28,9 +28,9 @@ func errorOf(name string) *scriptError {
 	case "RpcError":
 		return &scriptError{kind: RPCError, member: "data", details: true}
 	case "CapabilityError":
-		return &scriptError{kind: CapabilityError, member: "required", details: true, within: requiredCapabilities}
+		return &scriptError{kind: CapabilityError, member: "required", details: true, nestedIn: requiredCapabilities}
 	case "AskDenied":
-		return &scriptError{kind: AskDenied, member: "reason", details: true, within: "reason"}
+		return &scriptError{kind: AskDenied, member: "reason", details: true, nestedIn: "reason"}
 	default:
 		return &scriptError{kind: Thrown, member: "code"}
 	}
@@ -41,7 +41,7 @@ const requiredCapabilities = "requiredCapabilities"
 
 // makeError makes the class of errors of that name. Their objects are made by
 // the engine's own Error, so that they have a stack.
-func (r *run) makeError(name string) *goja.Object {
+func (r *execution) makeError(name string) *goja.Object {
 	base := r.Builtin("Error")
 	class := r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		return r.newError(name, base, c)
@@ -57,7 +57,7 @@ func (r *run) makeError(name string) *goja.Object {
 
 // newError makes an error: RpcError(code, message, data), or of the others
 // NAME(message, options), where options hold the one member that it has.
-func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
+func (r *execution) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
 	made := errorOf(name)
 	message, value := c.Argument(0), builtins.Option(c.Argument(1), made.member)
 	if name == "RpcError" {
@@ -84,7 +84,7 @@ func (r *run) newError(name string, base *goja.Object, c goja.ConstructorCall) *
 
 // failing makes the error of that name that a host call ended with, caused at
 // stack. value is the one member that it has.
-func (r *run) failing(name, message string, value any, stack []goja.StackFrame) *goja.Object {
+func (r *execution) newCallError(name, message string, value any, stack []goja.StackFrame) *goja.Object {
 	class, made := r.Needed(name), errorOf(name)
 	o := r.Construct("Error", r.Runtime.ToValue(message))
 	_ = o.Set(made.member, value)
@@ -98,6 +98,6 @@ func (r *run) failing(name, message string, value any, stack []goja.StackFrame) 
 }
 
 // hostError makes the error that a script sees of a refusal, caused at stack.
-func (r *run) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
-	return r.failing("HostError", refused.Message, refused.Code, stack)
+func (r *execution) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
+	return r.newCallError("HostError", refused.Message, refused.Code, stack)
 }

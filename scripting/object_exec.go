@@ -26,13 +26,13 @@ type execAnswer struct {
 }
 
 // execute starts a program and returns the promise of how it ends.
-func (r *run) execute(grant string, params goja.Value) goja.Value {
+func (r *execution) execute(grant string, params goja.Value) goja.Value {
 	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
-	return r.askAndRead("exec.run", mustJSON(request), (*run).execEnded)
+	return r.callAndRead("exec.run", mustJSON(request), (*execution).execEnded)
 }
 
 // execParams reads the values of parameters: texts and whole numbers.
-func (r *run) execParams(grant string, v goja.Value) map[string]string {
+func (r *execution) execParams(grant string, v goja.Value) map[string]string {
 	params := map[string]string{}
 	if builtins.IsNothing(v) {
 		return params
@@ -48,7 +48,7 @@ func (r *run) execParams(grant string, v goja.Value) map[string]string {
 	return params
 }
 
-func (r *run) execParam(grant, name string, v goja.Value) string {
+func (r *execution) execParam(grant, name string, v goja.Value) string {
 	if text, ok := v.(goja.String); ok {
 		if jsvalue.HasLoneSurrogate(text) {
 			panic(r.TypeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
@@ -64,7 +64,7 @@ func (r *run) execParam(grant, name string, v goja.Value) string {
 
 // execEnded makes what a script sees of a program that has ended: code, stdout,
 // stderr, and bytes(), which are those of stdout.
-func (r *run) execEnded(data []byte) (goja.Value, error) {
+func (r *execution) execEnded(data []byte) (goja.Value, error) {
 	var told execAnswer
 	if json.Unmarshal(data, &told) != nil || told.Code == nil {
 		return nil, errUnreadable

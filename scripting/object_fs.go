@@ -13,17 +13,17 @@ import (
 )
 
 // makeFolder makes fs.NAME, without what writes where the grant does not let it.
-func (r *run) makeFolder(grant string) *goja.Object {
+func (r *execution) makeFolder(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
-	r.fileMethod(o, grant, "readText", (*run).readText, "tail", "max")
-	r.fileMethod(o, grant, "readBytes", (*run).readData, "tail", "max")
-	r.fileMethod(o, grant, "lines", (*run).readLines, "from", "max")
-	r.fileMethod(o, grant, "list", (*run).readEntries)
-	r.fileMethod(o, grant, "stat", (*run).readStat)
+	r.fileMethod(o, grant, "readText", (*execution).readText, "tail", "max")
+	r.fileMethod(o, grant, "readBytes", (*execution).readData, "tail", "max")
+	r.fileMethod(o, grant, "lines", (*execution).readLines, "from", "max")
+	r.fileMethod(o, grant, "list", (*execution).readEntries)
+	r.fileMethod(o, grant, "stat", (*execution).readStat)
 	if !slices.Contains(r.Program.Objects, Object{Kind: "fs.write", Name: grant}) {
 		return o
 	}
-	nothing := func(*run, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
+	nothing := func(*execution, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
 	r.fileMethod(o, grant, "writeText", nothing)
 	r.fileMethod(o, grant, "writeBytes", nothing)
 	r.fileMethod(o, grant, "remove", nothing)
@@ -58,8 +58,8 @@ type fileEntry struct {
 
 // fileMethod adds a method that is answered with what read makes of an answer;
 // false is one that it cannot read.
-func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*run, *fileAnswer) (goja.Value, bool), options ...string) {
-	readAnswer := func(r *run, data []byte) (goja.Value, error) {
+func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*execution, *fileAnswer) (goja.Value, bool), options ...string) {
+	readAnswer := func(r *execution, data []byte) (goja.Value, error) {
 		var told fileAnswer
 		if json.Unmarshal(data, &told) == nil {
 			if v, ok := read(r, &told); ok {
@@ -77,19 +77,19 @@ func (r *run) fileMethod(o *goja.Object, grant, name string, read func(*run, *fi
 		default:
 			r.fileOptions(&request, what, c.Argument(1), options)
 		}
-		return r.askAndRead("fs."+name, mustJSON(request), readAnswer)
+		return r.callAndRead("fs."+name, mustJSON(request), readAnswer)
 	})
 }
 
 // filePath reads a path. The folder that is listed is the root unless it is given.
-func (r *run) filePath(what, method string, v goja.Value) string {
+func (r *execution) filePath(what, method string, v goja.Value) string {
 	if builtins.IsNothing(v) && method == "list" {
 		return "."
 	}
 	return r.StringArgument(v, what+"(path): the path must be a string")
 }
 
-func (r *run) fileContent(request *fileRequest, what, method string, v goja.Value) {
+func (r *execution) fileContent(request *fileRequest, what, method string, v goja.Value) {
 	if method == "writeBytes" {
 		data, ok := r.BytesOf(v)
 		if !ok {
@@ -105,7 +105,7 @@ func (r *run) fileContent(request *fileRequest, what, method string, v goja.Valu
 
 // fileOptions reads { from, max, tail }, of which the method has those that are
 // named, all whole numbers from 1 on.
-func (r *run) fileOptions(request *fileRequest, what string, v goja.Value, names []string) {
+func (r *execution) fileOptions(request *fileRequest, what string, v goja.Value, names []string) {
 	if builtins.IsNothing(v) {
 		return
 	}
@@ -141,14 +141,14 @@ func fileOptionsAdvice(names []string) string {
 	return "the options are an object with " + strings.Join(names, " and ")
 }
 
-func (r *run) readText(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readText(a *fileAnswer) (goja.Value, bool) {
 	if a.Text == nil {
 		return nil, false
 	}
 	return r.Runtime.ToValue(bodyText(*a.Text)), true
 }
 
-func (r *run) readData(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readData(a *fileAnswer) (goja.Value, bool) {
 	if a.Data64 == nil {
 		return nil, false
 	}
@@ -159,7 +159,7 @@ func (r *run) readData(a *fileAnswer) (goja.Value, bool) {
 	return r.NewBytes(data), true
 }
 
-func (r *run) readLines(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readLines(a *fileAnswer) (goja.Value, bool) {
 	items := make([]any, len(a.Lines))
 	for i, line := range a.Lines {
 		r.Proceed()
@@ -168,7 +168,7 @@ func (r *run) readLines(a *fileAnswer) (goja.Value, bool) {
 	return r.Runtime.NewArray(items...), a.Lines != nil
 }
 
-func (r *run) readEntries(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readEntries(a *fileAnswer) (goja.Value, bool) {
 	items := make([]any, len(a.Entries))
 	for i, e := range a.Entries {
 		r.Proceed()
@@ -180,7 +180,7 @@ func (r *run) readEntries(a *fileAnswer) (goja.Value, bool) {
 	return r.Runtime.NewArray(items...), a.Entries != nil
 }
 
-func (r *run) readStat(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readStat(a *fileAnswer) (goja.Value, bool) {
 	o := r.Runtime.NewObject()
 	_ = o.Set("type", a.Type)
 	_ = o.Set("size", a.Size)

@@ -17,7 +17,7 @@ import (
 
 // makeClient makes http.NAME: get, post, put, patch and delete(url, options),
 // and request(method, url, options).
-func (r *run) makeClient(grant string) *goja.Object {
+func (r *execution) makeClient(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, name := range compiler.HTTPMethods() {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
@@ -45,12 +45,12 @@ type httpRequest struct {
 	// signal lets go of the request, unless it is nil.
 	signal *abortSignal
 	// asked counts what the user was asked for it.
-	asked int
+	consentRounds int
 }
 
 // mostAsked is what the user of one request is asked at most: to allow it, and a few
 // times for what proves that they did.
-const mostAsked = 6
+const maxConsentRounds = 6
 
 type httpResponse struct {
 	Status  int               `json:"status"`
@@ -61,21 +61,21 @@ type httpResponse struct {
 }
 
 // fetch starts a request and returns the promise of its response.
-func (r *run) fetch(grant, method string, url, options goja.Value) goja.Value {
+func (r *execution) fetch(grant, method string, url, options goja.Value) goja.Value {
 	if builtins.IsNothing(url) {
 		panic(r.TypeError("http." + grant + ": the url is missing"))
 	}
 	request := httpRequest{Grant: grant, Method: method, URL: url.String()}
 	r.readOptions(&request, options)
-	return r.sendRequest(request, r.at())
+	return r.sendRequest(request, r.callStack())
 }
 
 // sendRequest sends a request, and sends it again when its user has answered what
 // the host has them asked.
-func (r *run) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
-	return r.askUntil(request.signal, "http.request", mustJSON(request), func(a answer) (v, thrown goja.Value) {
+func (r *execution) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
+	return r.callHostUntil(request.signal, "http.request", mustJSON(request), func(a hostResponse) (v, thrown goja.Value) {
 		switch {
-		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && request.asked < mostAsked:
+		case a.refusal != nil && a.refusal.Code == Consent && len(a.refusal.Details) > 0 && request.consentRounds < maxConsentRounds:
 			return r.consent(request, a.refusal, stack), nil
 		case a.refusal != nil && a.refusal.Code == Consent:
 			return nil, r.hostError(&HostError{Code: Denied, Message: a.refusal.Message}, stack)
@@ -92,21 +92,21 @@ func (r *run) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Val
 
 // consent asks the user what the host says, and returns the promise of the
 // response to a request that is then sent again.
-func (r *run) consent(request httpRequest, refused *HostError, stack []goja.StackFrame) goja.Value {
-	question := keyed{r.nextKey("consent"), &askRequest{method: methodElicit, params: refused.Details}}
-	return r.send("http."+request.Grant, []keyed{question}, func(replies []reply, _ []goja.StackFrame) (v, thrown goja.Value) {
+func (r *execution) consent(request httpRequest, refused *HostError, stack []goja.StackFrame) goja.Value {
+	question := keyedRequest{r.nextKey("consent"), &askRequest{method: methodElicit, params: refused.Details}}
+	return r.send("http."+request.Grant, []keyedRequest{question}, func(replies []inputResponse, _ []goja.StackFrame) (v, thrown goja.Value) {
 		if denied := replies[0].denied; denied != "" {
-			return nil, r.failing("AskDenied", deniedMessage(methodElicit, denied), denied, stack)
+			return nil, r.newCallError("AskDenied", declinedMessage(methodElicit, denied), denied, stack)
 		}
 		request.Consented = true
-		request.asked++
+		request.consentRounds++
 		return r.sendRequest(request, stack), nil
 	})
 }
 
 // readOptions reads { headers, body, json, timeout, signal }; timeout is in
 // milliseconds.
-func (r *run) readOptions(request *httpRequest, v goja.Value) {
+func (r *execution) readOptions(request *httpRequest, v goja.Value) {
 	what := "http." + request.Grant
 	r.EachOption(what, v, []string{"headers", "json", "body", "timeout", "signal"}, func(name string, value goja.Value) {
 		switch name {
@@ -121,7 +121,7 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 			if !ok || ms <= 0 {
 				panic(r.TypeError(what + ": timeout must be a number of milliseconds"))
 			}
-			request.TimeoutMS = int64(min(ms, float64(longestTimer/time.Millisecond)))
+			request.TimeoutMS = int64(min(ms, float64(maxDelay/time.Millisecond)))
 		case "signal":
 			var ok bool
 			if request.signal, ok = r.signalOf(value); !ok {
@@ -131,7 +131,7 @@ func (r *run) readOptions(request *httpRequest, v goja.Value) {
 	})
 }
 
-func (r *run) readHeaders(request *httpRequest, v goja.Value) {
+func (r *execution) readHeaders(request *httpRequest, v goja.Value) {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		panic(r.TypeError("http." + request.Grant + ": headers must be an object"))
@@ -142,14 +142,14 @@ func (r *run) readHeaders(request *httpRequest, v goja.Value) {
 	}
 }
 
-func (r *run) setHeader(request *httpRequest, name, value string) {
+func (r *execution) setHeader(request *httpRequest, name, value string) {
 	if request.Headers == nil {
 		request.Headers = map[string]string{}
 	}
 	request.Headers[strings.ToLower(name)] = value
 }
 
-func (r *run) setJSON(request *httpRequest, v goja.Value) {
+func (r *execution) setJSON(request *httpRequest, v goja.Value) {
 	out, err := r.JSON(v)
 	if err != nil {
 		panic(r.Throwable(err))
@@ -161,7 +161,7 @@ func (r *run) setJSON(request *httpRequest, v goja.Value) {
 	}
 }
 
-func (r *run) setBody(request *httpRequest, v goja.Value) {
+func (r *execution) setBody(request *httpRequest, v goja.Value) {
 	if data, ok := r.BytesOf(v); ok {
 		encoded := base64.StdEncoding.EncodeToString(data)
 		request.Body64 = &encoded
@@ -178,7 +178,7 @@ func (r *run) setBody(request *httpRequest, v goja.Value) {
 
 // response makes the script's object of an answer: status, ok, url, headers
 // (with lower-case names), text(), json() and bytes().
-func (r *run) response(data []byte) (*goja.Object, *HostError) {
+func (r *execution) response(data []byte) (*goja.Object, *HostError) {
 	var answer httpResponse
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, &HostError{Code: Unavailable, Message: errUnreadable.Error()}

@@ -32,7 +32,7 @@ type kvAnswer struct {
 	Keys  []string        `json:"keys"`
 }
 
-func (r *run) makeKept(grant string) *goja.Object {
+func (r *execution) makeKVStore(grant string) *goja.Object {
 	o, object := r.Runtime.NewObject(), "kv."+grant
 	// Text is taken as it is: nothing is made a key that only looks like one.
 	text := func(what string, v goja.Value) string {
@@ -49,20 +49,20 @@ func (r *run) makeKept(grant string) *goja.Object {
 		}
 		return n
 	}
-	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*run, []byte) (goja.Value, error)) {
+	keyed := func(name string, fill func(*kvRequest, goja.FunctionCall), read func(*execution, []byte) (goja.Value, error)) {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			key := text("the key", c.Argument(0))
 			request := kvRequest{Grant: grant, Key: &key}
 			if fill != nil {
 				fill(&request, c)
 			}
-			return r.askAndRead("kv."+name, request.encoded(), read)
+			return r.callAndRead("kv."+name, request.encoded(), read)
 		})
 	}
-	keyed("get", nil, (*run).keptValue)
-	keyed("delete", nil, (*run).keptDone)
+	keyed("get", nil, (*execution).kvValue)
+	keyed("delete", nil, (*execution).kvDone)
 	keyed("put", func(request *kvRequest, c goja.FunctionCall) {
-		request.Value = r.kept(object, "the value", c.Argument(1))
+		request.Value = r.kvEncode(object, "the value", c.Argument(1))
 		r.EachOption(object, c.Argument(2), []string{"ttl", "ifAbsent"}, func(name string, v goja.Value) {
 			if name == "ifAbsent" {
 				request.IfAbsent = v.ToBoolean()
@@ -75,19 +75,19 @@ func (r *run) makeKept(grant string) *goja.Object {
 			ttl := int64(min(ms, float64(100*365*24*time.Hour/time.Millisecond)))
 			request.TTL = &ttl
 		})
-	}, (*run).keptDone)
+	}, (*execution).kvDone)
 	keyed("cas", func(request *kvRequest, c goja.FunctionCall) {
 		if !goja.IsUndefined(c.Argument(1)) { // undefined stands for no value
-			request.Expected = r.kept(object, "what is expected", c.Argument(1))
+			request.Expected = r.kvEncode(object, "what is expected", c.Argument(1))
 		}
-		request.Value = r.kept(object, "the value", c.Argument(2))
-	}, (*run).keptDone)
+		request.Value = r.kvEncode(object, "the value", c.Argument(2))
+	}, (*execution).kvDone)
 	keyed("incr", func(request *kvRequest, c goja.FunctionCall) {
 		if v := c.Argument(1); !goja.IsUndefined(v) {
 			by := integer("what is added", v)
 			request.By = &by
 		}
-	}, (*run).keptValue)
+	}, (*execution).kvValue)
 	r.Method(o, "list", func(c goja.FunctionCall) goja.Value {
 		request := kvRequest{Grant: grant}
 		if prefix := c.Argument(0); !builtins.IsNothing(prefix) {
@@ -100,14 +100,14 @@ func (r *run) makeKept(grant string) *goja.Object {
 				panic(r.TypeError(object + ": limit must be at least 1"))
 			}
 		})
-		return r.askAndRead("kv.list", request.encoded(), (*run).keptKeys)
+		return r.callAndRead("kv.list", request.encoded(), (*execution).kvKeys)
 	})
 	return o
 }
 
 // kept returns a value as JSON. Half of a character is none of it: hosts take
 // no text that is not UTF-8.
-func (r *run) kept(object, what string, v goja.Value) json.RawMessage {
+func (r *execution) kvEncode(object, what string, v goja.Value) json.RawMessage {
 	out, err := r.JSON(v)
 	if err != nil {
 		panic(r.Throwable(err))
@@ -115,7 +115,7 @@ func (r *run) kept(object, what string, v goja.Value) json.RawMessage {
 	if out == nil {
 		panic(r.TypeError(object + ": " + what + " must be something that JSON holds; use null, or delete the key"))
 	}
-	if escapesHalf(out) {
+	if hasSurrogateEscape(out) {
 		panic(r.TypeError(object + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
@@ -123,7 +123,7 @@ func (r *run) kept(object, what string, v goja.Value) json.RawMessage {
 
 // escapesHalf reports whether JSON of an encoder, which escapes no other letter,
 // holds half of a surrogate pair.
-func escapesHalf(text []byte) bool {
+func hasSurrogateEscape(text []byte) bool {
 	for i := 0; i+2 < len(text); i++ {
 		if text[i] != '\\' {
 			continue
@@ -142,7 +142,7 @@ func (k kvRequest) encoded() []byte {
 }
 
 // keptValue returns what a key holds, undefined when that is nothing.
-func (r *run) keptValue(data []byte) (goja.Value, error) {
+func (r *execution) kvValue(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, err
@@ -153,13 +153,13 @@ func (r *run) keptValue(data []byte) (goja.Value, error) {
 	return r.Decode(string(a.Value))
 }
 
-func (r *run) keptDone(data []byte) (goja.Value, error) {
+func (r *execution) kvDone(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	err := json.Unmarshal(data, &a)
 	return r.Runtime.ToValue(a.Done), err
 }
 
-func (r *run) keptKeys(data []byte) (goja.Value, error) {
+func (r *execution) kvKeys(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, err

@@ -19,29 +19,29 @@ const maxLogMessage = 64 << 10
 const maxTraces = 4
 
 // Warn tells the operator of something that the script should do otherwise.
-func (r *run) Warn(message string) {
-	r.tell(OpConsole, mustJSON(printed{Level: "warn", Message: message}))
+func (r *execution) Warn(message string) {
+	r.notifyHost(OpConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
 
-func (r *run) logRecord(level string, c goja.FunctionCall) []byte {
+func (r *execution) logRecord(level string, c goja.FunctionCall) []byte {
 	record := struct {
 		Level   string          `json:"level"`
 		Message string          `json:"message"`
 		Fields  json.RawMessage `json:"fields,omitempty"`
 		Trace   string          `json:"trace,omitempty"`
-	}{Level: level, Message: truncate.Text(r.shown(c.Argument(0)), maxLogMessage), Trace: r.traces(c.Arguments)}
+	}{Level: level, Message: truncate.Text(r.displayText(c.Argument(0)), maxLogMessage), Trace: r.errorTraces(c.Arguments)}
 	if fields := c.Argument(1); !builtins.IsNothing(fields) {
-		record.Fields = r.payload(fields)
+		record.Fields = r.encodePayload(fields)
 	}
 	return mustJSON(record)
 }
 
 // traces returns where the errors among values were made, for the operator alone.
-func (r *run) traces(values []goja.Value) string {
+func (r *execution) errorTraces(values []goja.Value) string {
 	var told []string
 	for _, v := range values {
 		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" && len(told) < maxTraces {
-			told = append(told, Traces(r.causedAt(o), ""))
+			told = append(told, FormatStack(r.causeFrames(o), ""))
 		}
 	}
 	return truncate.Text(strings.Join(told, "\n"), maxLogMessage)
@@ -49,7 +49,7 @@ func (r *run) traces(values []goja.Value) string {
 
 // payload returns the JSON of a value that a script hands to its host, within
 // the bounds of a log record. What JSON cannot hold is the script's mistake.
-func (r *run) payload(v goja.Value) []byte {
+func (r *execution) encodePayload(v goja.Value) []byte {
 	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
 	e.BigInts = true
 	wrote, err := e.Encode(v)
@@ -73,14 +73,14 @@ func consoleLevel(name string) string {
 }
 
 // line joins values as console does.
-func (r *run) line(values []goja.Value) string {
+func (r *execution) consoleLine(values []goja.Value) string {
 	var b strings.Builder
 	for i, v := range values {
 		r.Proceed()
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(r.shown(v))
+		b.WriteString(r.displayText(v))
 		if b.Len() > maxLogMessage {
 			break
 		}
@@ -89,7 +89,7 @@ func (r *run) line(values []goja.Value) string {
 }
 
 // shown returns a value as a person wants to read it.
-func (r *run) shown(v goja.Value) string {
+func (r *execution) displayText(v goja.Value) string {
 	o, ok := v.(*goja.Object)
 	if !ok {
 		return builtins.TextOf(v)
@@ -106,7 +106,7 @@ func (r *run) shown(v goja.Value) string {
 }
 
 // progress is progress(done, total, message).
-func (r *run) progress(c goja.FunctionCall) goja.Value {
+func (r *execution) progress(c goja.FunctionCall) goja.Value {
 	done, ok := jsvalue.Finite(c.Argument(0))
 	if !ok {
 		panic(r.TypeError("progress(done, total, message): done must be a number"))
@@ -120,14 +120,14 @@ func (r *run) progress(c goja.FunctionCall) goja.Value {
 		report.Total = &total
 	}
 	if message := c.Argument(2); !builtins.IsNothing(message) {
-		report.Message = truncate.Text(r.shown(message), maxLogMessage)
+		report.Message = truncate.Text(r.displayText(message), maxLogMessage)
 	}
-	r.tell(OpProgress, mustJSON(report))
+	r.notifyHost(OpProgress, mustJSON(report))
 	return goja.Undefined()
 }
 
-func (r *run) disconnect(goja.FunctionCall) goja.Value {
-	r.tell(OpDisconnect, []byte("{}"))
+func (r *execution) disconnect(goja.FunctionCall) goja.Value {
+	r.notifyHost(OpDisconnect, []byte("{}"))
 	return goja.Undefined()
 }
 
@@ -140,25 +140,25 @@ type printed struct {
 
 // print adds a line to what the call has printed. The line that is beyond its bound
 // is cut, and says so; what comes behind it goes nowhere.
-func (r *run) print(method string, values []goja.Value) goja.Value {
+func (r *execution) print(method string, values []goja.Value) goja.Value {
 	r.Proceed()
-	left := r.book.limits.Stdout - r.stdout
+	left := r.journal.limits.Stdout - r.stdout
 	if left <= 0 {
 		return goja.Undefined()
 	}
 	line := r.InspectLine(values, min(left, maxLogMessage))
 	if len(line) >= left {
-		line = truncate.Start(line, left-1) + cutMark(r.book.limits.Stdout)
+		line = truncate.Start(line, left-1) + truncationMark(r.journal.limits.Stdout)
 		left = 0
 	} else {
 		left -= len(line) + len("\n")
 	}
-	r.stdout = r.book.limits.Stdout - left
-	r.tellPrinted(mustJSON(printed{Level: consoleLevel(method), Message: line}), line+"\n")
+	r.stdout = r.journal.limits.Stdout - left
+	r.notifyPrinted(mustJSON(printed{Level: consoleLevel(method), Message: line}), line+"\n")
 	return goja.Undefined()
 }
 
 // cutMark is what the last line ends with when there is no room for more.
-func cutMark(most int) string {
+func truncationMark(most int) string {
 	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", most)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // joint is what parallel([…]) waits for.
-type joint struct {
+type parallelState struct {
 	// promised makes a promise of a value, and then is the method of promises: both
 	// are those that the engine began with.
 	class          *goja.Object
@@ -23,7 +23,7 @@ type joint struct {
 	resolve, reject func(any) error
 }
 
-func (r *run) makeParallel() *goja.Object {
+func (r *execution) makeParallel() *goja.Object {
 	class := r.Builtin("Promise")
 	promised, _ := jsvalue.Callable(class.Get("resolve"))
 	then, _ := jsvalue.Callable(builtins.Option(class.Get("prototype"), "then"))
@@ -31,7 +31,7 @@ func (r *run) makeParallel() *goja.Object {
 		panic(r.TypeError("Promise was changed"))
 	}
 	return r.Function("parallel", func(c goja.FunctionCall) goja.Value {
-		return r.parallel(c, &joint{class: class, promised: promised, then: then})
+		return r.parallel(c, &parallelState{class: class, promised: promised, then: then})
 	})
 }
 
@@ -39,14 +39,14 @@ func (r *run) makeParallel() *goja.Object {
 // behind the other, and waits for all that they return, and for the promises.
 // Its promise is fulfilled with the results in order, or rejected with what failed
 // first, but not before everything has ended.
-func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
+func (r *execution) parallel(c goja.FunctionCall, j *parallelState) goja.Value {
 	list, ok := c.Argument(0).(*goja.Object)
 	if !ok || len(c.Arguments) != 1 || jsvalue.KindOf(list) != jsvalue.Array {
 		panic(r.TypeError("parallel([…]): an array of promises, or of functions that return them, is needed"))
 	}
 	length := jsvalue.LengthOf(list)
-	if length > int64(r.book.limits.HostCalls) {
-		panic(r.RangeError("parallel([…]): the array has more than " + strconv.Itoa(r.book.limits.HostCalls) + " elements"))
+	if length > int64(r.journal.limits.HostCalls) {
+		panic(r.RangeError("parallel([…]): the array has more than " + strconv.Itoa(r.journal.limits.HostCalls) + " elements"))
 	}
 	items := make([]goja.Value, length)
 	for i := range items {
@@ -67,7 +67,7 @@ func (r *run) parallel(c goja.FunctionCall, j *joint) goja.Value {
 	return r.Runtime.ToValue(promise)
 }
 
-func (r *run) join(j *joint, i int, item goja.Value) {
+func (r *execution) join(j *parallelState, i int, item goja.Value) {
 	if call, ok := jsvalue.Callable(item); ok {
 		if thrown := r.Runtime.Try(func() { item = call(goja.Undefined()) }); thrown != nil {
 			j.ended(i, nil, thrown.Value())
@@ -80,7 +80,7 @@ func (r *run) join(j *joint, i int, item goja.Value) {
 }
 
 // ended takes in how an element has ended: with a value, or with why it failed.
-func (j *joint) ended(i int, value, reason goja.Value) {
+func (j *parallelState) ended(i int, value, reason goja.Value) {
 	if reason != nil && !j.failed {
 		j.failed, j.reason = true, reason
 	}
@@ -92,7 +92,7 @@ func (j *joint) ended(i int, value, reason goja.Value) {
 	}
 }
 
-func (j *joint) settle() {
+func (j *parallelState) settle() {
 	var err error
 	if j.failed {
 		err = j.reject(j.reason)

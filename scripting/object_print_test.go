@@ -153,12 +153,12 @@ func TestARecorderKeepsNoMoreThanMayBePrinted(t *testing.T) {
 	code, body := record(compiled(t, codeOf("1"))), record(compiled(t, tool("return 1")))
 	for i := range 50 {
 		for _, r := range []*Recorder{code, body} {
-			if failure, err := r.Began(i+1, "console", fmt.Appendf(nil, `{"level":"info","message":"line %d"}`, i)); failure != nil || err != nil {
+			if failure, err := r.RecordCall(i+1, "console", fmt.Appendf(nil, `{"level":"info","message":"line %d"}`, i)); failure != nil || err != nil {
 				t.Fatal(failure, err)
 			}
 		}
 	}
-	if got := code.Stdout(); len(got) > 100+len(cutMark(100)) || !strings.HasPrefix(got, "line 0\nline 1\n") {
+	if got := code.Stdout(); len(got) > 100+len(truncationMark(100)) || !strings.HasPrefix(got, "line 0\nline 1\n") {
 		t.Errorf("kept %q", got)
 	}
 	if got := body.Stdout(); got != "" {
@@ -166,7 +166,7 @@ func TestARecorderKeepsNoMoreThanMayBePrinted(t *testing.T) {
 	}
 	odd := record(compiled(t, codeOf("1")))
 	for i, payload := range []string{`{`, `{"message":5}`, `[]`, `null`, strings.Repeat("[", 20000), `{"message":"` + strings.Repeat("x", 1<<20) + `"}`} {
-		if _, err := odd.Began(i+1, "console", []byte(payload)); err != nil {
+		if _, err := odd.RecordCall(i+1, "console", []byte(payload)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // makeSecrets makes secrets: a member for every grant, which asks for its value
 // when the body first looks at it. No loop over the members and no JSON finds
 // them, so that nothing is read or shown that the body does not name.
-func (r *run) makeSecrets() *goja.Object {
+func (r *execution) makeSecrets() *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, granted := range r.Program.Objects {
 		if granted.Kind == "secrets" {
@@ -32,8 +32,8 @@ func (r *run) makeSecrets() *goja.Object {
 }
 
 // readSecret asks for the value of a secret, and throws what refuses it.
-func (r *run) readSecret(name string) goja.Value {
-	given, failure := r.demand(OpSecret, mustJSON(struct {
+func (r *execution) readSecret(name string) goja.Value {
+	given, failure := r.callHostSync(OpSecret, mustJSON(struct {
 		Name string `json:"name"`
 	}{name}))
 	var read struct{ Value *string }
@@ -42,9 +42,9 @@ func (r *run) readSecret(name string) goja.Value {
 		r.abort(failure)
 		panic(r.Throwable(jsvalue.ErrStopped))
 	case given.refusal != nil:
-		panic(r.hostError(given.refusal, r.at()))
+		panic(r.hostError(given.refusal, r.callStack()))
 	case json.Unmarshal(given.data, &read) != nil || read.Value == nil:
-		panic(r.hostError(&HostError{Code: Unavailable, Message: "the secret was not read"}, r.at()))
+		panic(r.hostError(&HostError{Code: Unavailable, Message: "the secret was not read"}, r.callStack()))
 	}
 	return r.Runtime.ToValue(*read.Value)
 }

@@ -85,10 +85,10 @@ func TestASecretIsNotMistakenForWhatCameMeanwhile(t *testing.T) {
 	if got := shown(runWith(t, whole, vault(`{"name":"key","value":"v"}`))); got != `["v","x"]` {
 		t.Fatal(got)
 	}
-	answers := map[int]entryRecord{}
+	answers := map[int]journalEntry{}
 	again := &Journal{seed: whole.Journal.seed}
 	for _, e := range whole.Journal.entries {
-		if e.kind == entryAnswered {
+		if e.kind == entryResponse {
 			answers[e.seq] = e
 		} else {
 			again.add(e)

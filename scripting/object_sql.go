@@ -16,7 +16,7 @@ import (
 
 // makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
 // what runs statements elsewhere.
-func (r *run) makeDatabase(grant string) *goja.Object {
+func (r *execution) makeDatabase(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
 	if !slices.Contains(r.Program.Objects, Object{Kind: "sql.open", Name: grant}) {
 		r.statements(o, grant, nil)
@@ -24,7 +24,7 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 	}
 	r.Method(o, "open", func(c goja.FunctionCall) goja.Value {
 		path := r.StringArgument(c.Argument(0), "sql."+grant+".open(path): the path must be a string")
-		return r.askAndRead("sql.open", mustJSON(sqlRequest{Grant: grant, Path: &path}), func(r *run, _ []byte) (goja.Value, error) {
+		return r.callAndRead("sql.open", mustJSON(sqlRequest{Grant: grant, Path: &path}), func(r *execution, _ []byte) (goja.Value, error) {
 			opened := r.Runtime.NewObject()
 			r.statements(opened, grant, &path)
 			return opened, nil
@@ -35,18 +35,18 @@ func (r *run) makeDatabase(grant string) *goja.Object {
 
 // statements adds query(statement, params) and, where the grant lets rows be
 // changed, exec(statement, params).
-func (r *run) statements(o *goja.Object, grant string, path *string) {
-	add := func(name string, read func(*run, []byte) (goja.Value, error)) {
+func (r *execution) statements(o *goja.Object, grant string, path *string) {
+	add := func(name string, read func(*execution, []byte) (goja.Value, error)) {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 			what := "sql." + grant + "." + name
 			statement := r.StringArgument(c.Argument(0), what+"(statement, params): the statement must be the name of a statement block")
 			request := sqlRequest{Grant: grant, Path: path, Statement: statement, Params: r.sqlParams(what, c.Argument(1))}
-			return r.askAndRead("sql."+name, mustJSON(request), read)
+			return r.callAndRead("sql."+name, mustJSON(request), read)
 		})
 	}
-	add("query", (*run).readRows)
+	add("query", (*execution).readRows)
 	if slices.Contains(r.Program.Objects, Object{Kind: "sql.write", Name: grant}) {
-		add("exec", (*run).readChanges)
+		add("exec", (*execution).readChanges)
 	}
 }
 
@@ -59,7 +59,7 @@ type sqlRequest struct {
 }
 
 // sqlParams reads the values of parameters by their names.
-func (r *run) sqlParams(what string, v goja.Value) map[string]any {
+func (r *execution) sqlParams(what string, v goja.Value) map[string]any {
 	if builtins.IsNothing(v) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (r *run) sqlParams(what string, v goja.Value) map[string]any {
 
 // sqlParam reads the value of a parameter. undefined is null, as optional inputs
 // are that were left out.
-func (r *run) sqlParam(what string, v goja.Value) any {
+func (r *execution) sqlParam(what string, v goja.Value) any {
 	if builtins.IsNothing(v) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (r *run) sqlParam(what string, v goja.Value) any {
 }
 
 // readRows makes a list of objects, whose members are the columns.
-func (r *run) readRows(data []byte) (goja.Value, error) {
+func (r *execution) readRows(data []byte) (goja.Value, error) {
 	var told struct {
 		Columns []string            `json:"columns"`
 		Rows    [][]json.RawMessage `json:"rows"`
@@ -135,7 +135,7 @@ func (r *run) readRows(data []byte) (goja.Value, error) {
 }
 
 // readCell makes a value: bytes come as {"base64": text}.
-func (r *run) readCell(data json.RawMessage) (goja.Value, error) {
+func (r *execution) readCell(data json.RawMessage) (goja.Value, error) {
 	if len(data) > 0 && data[0] == '{' {
 		var bytes struct {
 			Base64 []byte `json:"base64"`
@@ -148,7 +148,7 @@ func (r *run) readCell(data json.RawMessage) (goja.Value, error) {
 	return r.Decode(string(data))
 }
 
-func (r *run) readChanges(data []byte) (goja.Value, error) {
+func (r *execution) readChanges(data []byte) (goja.Value, error) {
 	var told struct {
 		Changes int64 `json:"changes"`
 	}

@@ -10,15 +10,15 @@ import (
 // toolSet is tools, or a group of tools in code: a function for each member, made when a
 // script looks for it. A tool that a pattern of the grant covers has a function whether or
 // not there is such a tool: the host decides that at the call.
-type toolSet struct {
-	r *run
+type toolsObject struct {
+	r *execution
 	// tool returns the tool of a member, and false if there is none.
 	tool  func(member string) (tool string, ok bool)
 	names func() []string
 }
 
 // nameless returns an object that has no members but its own. As text it throws.
-func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
+func (r *execution) bareObject(members goja.DynamicObject, asText string) *goja.Object {
 	prototype := r.Runtime.CreateObject(nil)
 	noText := r.Function("", func(goja.FunctionCall) goja.Value { panic(r.TypeError(asText)) })
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, noText, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
@@ -28,7 +28,7 @@ func (r *run) nameless(members goja.DynamicObject, asText string) *goja.Object {
 }
 
 // Get returns the function of a member; nil if there is none.
-func (s toolSet) Get(name string) goja.Value {
+func (s toolsObject) Get(name string) goja.Value {
 	if tool, ok := s.tool(name); ok {
 		return s.r.toolFunction(tool)
 	}
@@ -36,19 +36,19 @@ func (s toolSet) Get(name string) goja.Value {
 }
 
 // Has reports whether there is a member.
-func (s toolSet) Has(name string) bool {
+func (s toolsObject) Has(name string) bool {
 	_, ok := s.tool(name)
 	return ok
 }
 
 // Set refuses: a script may not change which tools there are.
-func (s toolSet) Set(string, goja.Value) bool { return false }
+func (s toolsObject) Set(string, goja.Value) bool { return false }
 
 // Delete removes no member.
-func (s toolSet) Delete(name string) bool { return !s.Has(name) }
+func (s toolsObject) Delete(name string) bool { return !s.Has(name) }
 
 // Keys returns the names of the members, without those that patterns cover.
-func (s toolSet) Keys() []string { return slices.Clone(s.names()) }
+func (s toolsObject) Keys() []string { return slices.Clone(s.names()) }
 
 // toolRequest is the payload of [OpCall] and [OpResume]. Arguments are an object, or absent; Resume is there
 // in a call that goes on.
@@ -65,13 +65,13 @@ type toolResume struct {
 }
 
 // askValue starts an operation whose answer is a value, and returns the promise of it.
-func (r *run) askValue(op string, request any) goja.Value {
-	return r.askAndRead(op, mustJSON(request), func(r *run, data []byte) (goja.Value, error) { return r.Decode(string(data)) })
+func (r *execution) callForValue(op string, request any) goja.Value {
+	return r.callAndRead(op, mustJSON(request), func(r *execution, data []byte) (goja.Value, error) { return r.Decode(string(data)) })
 }
 
 // namedArguments returns the arguments of a function as JSON, nil where there are
 // none.
-func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
+func (r *execution) namedArguments(function string, v goja.Value) json.RawMessage {
 	if goja.IsUndefined(v) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r *run) namedArguments(function string, v goja.Value) json.RawMessage {
 	if len(out) == 0 || out[0] != '{' {
 		panic(r.TypeError(function + ": the arguments must be an object, such as { name: value }"))
 	}
-	if escapesHalf(out) {
+	if hasSurrogateEscape(out) {
 		panic(r.TypeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
 	}
 	return out
@@ -96,7 +96,7 @@ type moduleRequest struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-func (r *run) makeModule(name string) *goja.Object {
+func (r *execution) makeModule(name string) *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, f := range r.Program.Objects {
 		if f.Kind != "modules."+name {
@@ -104,7 +104,7 @@ func (r *run) makeModule(name string) *goja.Object {
 		}
 		r.Method(o, f.Name, func(c goja.FunctionCall) goja.Value {
 			arguments := r.namedArguments("modules."+name+"."+f.Name, c.Argument(0))
-			return r.askValue(OpModule, moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
+			return r.callForValue(OpModule, moduleRequest{Module: name, Function: f.Name, Arguments: arguments})
 		})
 	}
 	return o

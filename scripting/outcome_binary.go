@@ -39,7 +39,7 @@ func (o Outcome) AppendBinary(dst []byte) ([]byte, error) {
 
 // OutcomeJSON returns the JSON that [Outcome.UnmarshalBinary] would decode, which who
 // does not trust data lets through a gate before: nil where there is none.
-func OutcomeJSON(data []byte) []byte {
+func RawOutcomeJSON(data []byte) []byte {
 	if len(data) > 0 && (data[0] == outcomeFailure || data[0] == outcomeSuspended) {
 		return data[1:]
 	}

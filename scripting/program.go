@@ -53,7 +53,7 @@ func (p *Program) Hash() [32]byte { return p.compiled.Hash }
 
 // Meaning returns a hash of what the program does: of everything that Compile
 // was given but for where the body stands.
-func (p *Program) Meaning() [32]byte { return p.compiled.Meaning }
+func (p *Program) SemanticHash() [32]byte { return p.compiled.SemanticHash }
 
 // Size returns how many bytes the program is made of: the body, what it imports,
 // and its variables.

@@ -72,8 +72,8 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 		src := tool(c.body)
 		src.Objects = append(src.Objects, Object{Kind: "tools", Name: "search"})
 		p := compiled(t, src)
-		if p.compiled.Everything != c.everything || p.compiled.Proxies != c.proxies || p.compiled.Hosted != c.hosted {
-			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.compiled.Everything, p.compiled.Proxies, p.compiled.Hosted)
+		if p.compiled.UsesGlobalThis != c.everything || p.compiled.Proxies != c.proxies || p.compiled.Hosted != c.hosted {
+			t.Errorf("%s: everything %v, proxies %v, hosted %v", c.body, p.compiled.UsesGlobalThis, p.compiled.Proxies, p.compiled.Hosted)
 		}
 	}
 }

@@ -16,14 +16,14 @@ import (
 // change what another call does. It is not safe for concurrent use.
 type Recorder struct {
 	kind Kind // of the program
-	book book
+	book journalCursor
 	// given are the answers that the other process has not come to, by the
 	// numbers of their host calls, and held is how many bytes they have.
-	given map[int]answer
-	held  int
+	buffered      map[int]hostResponse
+	bufferedBytes int
 	// later are the asks that the host answers in another run.
-	later map[int]bool
-	last  int // the number of the last host call or message
+	deferred map[int]bool
+	last     int // the number of the last host call or message
 	// printed is how many bytes of what code prints there are.
 	printed int
 }
@@ -33,7 +33,7 @@ type Recorder struct {
 // seed to run with.
 func NewRecorder(c Call) *Recorder {
 	j := c.Journal
-	r := &Recorder{book: newBook(j, c.limits())}
+	r := &Recorder{book: newCursor(j, c.limits())}
 	if c.Program != nil { // nil in tests of the recorder alone
 		r.kind = c.Program.Kind()
 	}
@@ -41,10 +41,10 @@ func NewRecorder(c Call) *Recorder {
 	r.rewind()
 	for _, e := range j.entries {
 		switch {
-		case e.kind == entryAsked && e.op == OpAsk && !r.isGiven(e.seq):
-			r.putOff(e.seq)
-		case e.kind == entryAnswered:
-			delete(r.later, e.seq)
+		case e.kind == entryCall && e.op == OpAsk && !r.isBuffered(e.seq):
+			r.deferRequest(e.seq)
+		case e.kind == entryResponse:
+			delete(r.deferred, e.seq)
 		}
 	}
 	return r
@@ -56,74 +56,74 @@ func (r *Recorder) Seed() Seed { return r.book.journal.seed }
 // Stdout returns what the code of the call has printed so far.
 func (r *Recorder) Stdout() string { return r.book.stdout() }
 
-func (r *Recorder) isGiven(seq int) bool {
-	_, given := r.given[seq]
+func (r *Recorder) isBuffered(seq int) bool {
+	_, given := r.buffered[seq]
 	return given
 }
 
 // rewind takes the answers at the end of the journal as given.
 func (r *Recorder) rewind() {
-	for _, e := range r.book.arrived {
-		r.hold(e.given())
+	for _, e := range r.book.buffered {
+		r.buffer(e.response())
 	}
-	r.book.arrived = nil
+	r.book.buffered = nil
 	r.last, r.printed = 0, len(r.book.journal.Stdout())
 	for i := range r.book.journal.entries {
-		if e := &r.book.journal.entries[i]; e.kind == entryAsked || e.kind == entryTold {
+		if e := &r.book.journal.entries[i]; e.kind == entryCall || e.kind == entryNotification {
 			r.last = e.seq
 		}
 	}
 }
 
 // hold keeps an answer until the other process comes to it.
-func (r *Recorder) hold(a answer) {
-	if r.given == nil {
-		r.given = map[int]answer{}
+func (r *Recorder) buffer(a hostResponse) {
+	if r.buffered == nil {
+		r.buffered = map[int]hostResponse{}
 	}
-	e := a.record()
-	r.given[a.seq] = a
-	r.held += e.size()
+	e := a.toEntry()
+	r.buffered[a.seq] = a
+	r.bufferedBytes += e.size()
 }
 
-func (r *Recorder) putOff(seq int) {
-	if r.later == nil {
-		r.later = map[int]bool{}
+func (r *Recorder) deferRequest(seq int) {
+	if r.deferred == nil {
+		r.deferred = map[int]bool{}
 	}
-	r.later[seq] = true
+	r.deferred[seq] = true
 }
 
 // release takes out an answer that the other process has come to.
-func (r *Recorder) release(seq int) (e entryRecord, ok bool) {
-	a, ok := r.given[seq]
+func (r *Recorder) takeBuffered(seq int) (e journalEntry, ok bool) {
+	a, ok := r.buffered[seq]
 	if !ok {
 		return e, false
 	}
-	e = a.record()
-	delete(r.given, seq)
-	r.held -= e.size()
+	e = a.toEntry()
+	delete(r.buffered, seq)
+	r.bufferedBytes -= e.size()
 	return e, true
 }
 
 // errOrder says that the other process does not keep to the order of a run.
-var errOrder = errors.New("the run is out of order")
+var errOutOfOrder = errors.New("the run is out of order")
 
 // Began takes in a host call or a message that the other process has sent. A
 // failure ends the call.
-func (r *Recorder) Began(seq int, op string, payload []byte) (*Failure, error) {
+func (r *Recorder) RecordCall(seq int, op string, payload []byte) (*Failure, error) {
 	if seq != r.last+1 || len(op) > maxOpName {
-		return nil, fmt.Errorf("host call %d: %w", seq, errOrder)
+		return nil, fmt.Errorf("host call %d: %w", seq, errOutOfOrder)
 	}
 	r.last = seq
-	e := entryRecord{kind: entryAsked, seq: seq, op: op, digest: digestOf(payload), answer: toolCalled(r.kind, op, payload)}
-	if IsMessage(op) {
-		e.kind, e.answer = entryTold, r.kept(op, payload)
+	e := journalEntry{kind: entryCall, seq: seq, op: op, digest: digestOf(payload), answer: calledTool(r.kind, op, payload)}
+	if IsNotification(op) {
+		e.kind, e.answer = entryNotification, r.printedLine(op, payload)
 	}
 	return r.book.write(e), nil
 }
 
 // kept returns what the journal keeps of a message: what code prints by it, as
 // long as there is room for that.
-func (r *Recorder) kept(op string, payload []byte) []byte {
+func (r *Recorder) printedLine(op string, payload []byte) []byte {
 	most := r.book.limits.Stdout
 	if op != OpConsole || most == 0 || len(payload) > maxPrinted {
 		return nil
@@ -133,7 +133,7 @@ func (r *Recorder) kept(op string, payload []byte) []byte {
 		return nil // the other process is ended for it
 	}
 	line := p.Message + "\n"
-	if r.printed += len(line); r.printed > most+len(cutMark(most)) {
+	if r.printed += len(line); r.printed > most+len(truncationMark(most)) {
 		return nil
 	}
 	return []byte(line)
@@ -146,13 +146,13 @@ const maxPrinted = 6*maxLogMessage + 1<<10
 // Given takes in an answer that is sent to the other process. A failure ends the
 // call: whether that process ever comes to its answers is for it to say, and
 // they are held until then.
-func (r *Recorder) Given(a Answer) *Failure {
+func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 	if a.suspended {
-		r.putOff(a.seq)
+		r.deferRequest(a.seq)
 		return nil
 	}
-	r.hold(a.answer)
-	if most := r.book.limits.JournalBytes; r.held > most-r.book.journal.bytes {
+	r.buffer(a.hostResponse)
+	if most := r.book.limits.JournalBytes; r.bufferedBytes > most-r.book.journal.bytes {
 		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(most)+" bytes")
 	}
 	return nil
@@ -164,30 +164,30 @@ const around = len("[]")
 // Ended checks that an outcome which the other process sends is one that the
 // call may have: a result within its bounds, or asks that its
 // host has put off.
-func (r *Recorder) Ended(out Outcome) error {
+func (r *Recorder) CheckOutcome(out Outcome) error {
 	most := r.book.limits.Output
 	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+around) {
-		return fmt.Errorf("a result of %d and %d bytes: %w", len(result.JSON), len(result.Content), errOrder)
+		return fmt.Errorf("a result of %d and %d bytes: %w", len(result.JSON), len(result.Content), errOutOfOrder)
 	}
-	return r.suspended(out.Suspended)
+	return r.checkSuspended(out.Suspended)
 }
 
 // suspended checks that asks are open, are as they were asked, and wait by the
 // word of the host, which alone knows what may be asked.
-func (r *Recorder) suspended(asks []Ask) error {
+func (r *Recorder) checkSuspended(asks []Ask) error {
 	if len(asks) == 0 {
 		return nil
 	}
 	asked := map[int][16]byte{}
 	for i := range r.book.journal.entries {
-		if e := &r.book.journal.entries[i]; e.kind == entryAsked && r.later[e.seq] {
+		if e := &r.book.journal.entries[i]; e.kind == entryCall && r.deferred[e.seq] {
 			asked[e.seq] = e.digest
 		}
 	}
 	last := 0
 	for _, ask := range asks {
 		if digest, open := asked[ask.Seq]; !open || digest != digestOf(ask.Payload) || ask.Seq <= last {
-			return fmt.Errorf("the suspended host call %d: %w", ask.Seq, errOrder)
+			return fmt.Errorf("the suspended host call %d: %w", ask.Seq, errOutOfOrder)
 		}
 		last = ask.Seq
 	}
@@ -197,12 +197,12 @@ func (r *Recorder) suspended(asks []Ask) error {
 // Follow takes in the tail that a [Remote] was given in the other process. At its
 // end a run may have given answers to itself, which count for nobody. A failure
 // ends the call.
-func (r *Recorder) Follow(tail []byte, end bool) (*Failure, error) {
+func (r *Recorder) ApplyTail(tail []byte, end bool) (*Failure, error) {
 	reader := journalReader{rest: tail}
 	for len(reader.rest) > 0 {
-		e, ok := r.next(&reader, end)
+		e, ok := r.nextEntry(&reader, end)
 		if !ok {
-			return nil, fmt.Errorf("a tail of %d bytes: %w", len(tail), errOrder)
+			return nil, fmt.Errorf("a tail of %d bytes: %w", len(tail), errOutOfOrder)
 		}
 		if e == nil {
 			continue
@@ -215,7 +215,7 @@ func (r *Recorder) Follow(tail []byte, end bool) (*Failure, error) {
 }
 
 // next reads one entry; nil is one that counts for nobody.
-func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
+func (r *Recorder) nextEntry(reader *journalReader, end bool) (*journalEntry, bool) {
 	tag, ok := reader.number(tagClock)
 	if !ok {
 		return nil, false
@@ -223,13 +223,13 @@ func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
 	switch tag {
 	case tagAnswered:
 		seq, ok := reader.number(math.MaxInt32)
-		if e, given := r.release(seq); given {
+		if e, given := r.takeBuffered(seq); given {
 			return &e, ok
 		}
 		return nil, ok && end
 	case tagFired:
 		seq, ok := reader.number(math.MaxInt32)
-		return &entryRecord{kind: entryFired, seq: seq}, ok && seq > 0
+		return &journalEntry{kind: entryTimer, seq: seq}, ok && seq > 0
 	case tagClock:
 		millis, n := binary.Varint(reader.rest)
 		if n <= 0 {
@@ -237,7 +237,7 @@ func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
 		}
 		reader.rest = reader.rest[n:]
 		reads, ok := reader.number(math.MaxInt32)
-		return &entryRecord{kind: entryClock, millis: millis, reads: reads}, ok && reads > 0
+		return &journalEntry{kind: entryClock, millis: millis, reads: reads}, ok && reads > 0
 	}
 	return nil, false
 }
@@ -247,8 +247,8 @@ func (r *Recorder) next(reader *journalReader, end bool) (*entryRecord, bool) {
 // that has begun must have been answered.
 func (r *Recorder) Journal() *Journal {
 	j := r.book.journal
-	for _, seq := range slices.Sorted(maps.Keys(r.given)) {
-		e, _ := r.release(seq)
+	for _, seq := range slices.Sorted(maps.Keys(r.buffered)) {
+		e, _ := r.takeBuffered(seq)
 		j.add(e)
 	}
 	return j
@@ -256,7 +256,7 @@ func (r *Recorder) Journal() *Journal {
 
 // Rerun goes back to where [Recorder.Journal] was called: the run that was given
 // the journal has the answers at its end still before it.
-func (r *Recorder) Rerun() {
-	r.book = newBook(r.book.journal, r.book.limits)
+func (r *Recorder) Rewind() {
+	r.book = newCursor(r.book.journal, r.book.limits)
 	r.rewind()
 }

@@ -17,31 +17,31 @@ type Remote interface {
 	// Begin sends a host call, or a message that has no answer, and in front of
 	// it what the journal has taken in since the last time (see
 	// [Recorder.Follow]). It is called in the order of the run.
-	Begin(seq int, op string, payload, tail []byte)
+	StartCall(seq int, op string, payload, tail []byte)
 	// Drop says that nobody waits for a host call any more that has begun, with the
 	// tail as in Begin: it is to be cancelled. Do waits on, for however it ends.
-	Drop(seq int, tail []byte)
+	CancelCall(seq int, tail []byte)
 	// End is called at the end of the run, when all that it started has ended.
-	End(tail []byte)
+	Finish(tail []byte)
 }
 
 // Answer is how a host call ended: with data, with a refusal, with a panic, or
 // not yet.
-type Answer struct{ answer }
+type HostResponse struct{ hostResponse }
 
 // AskHost asks a host. A panic becomes an answer too.
-func AskHost(ctx context.Context, h Host, seq int, op string, payload []byte) Answer {
-	return Answer{do(ctx, h, seq, op, payload)}
+func CallHost(ctx context.Context, h Host, seq int, op string, payload []byte) HostResponse {
+	return HostResponse{callSafely(ctx, h, seq, op, payload)}
 }
 
 // Seq returns the number of the host call.
-func (a Answer) Seq() int { return a.seq }
+func (a HostResponse) Seq() int { return a.seq }
 
 // Panicked reports whether the host has panicked.
-func (a Answer) Panicked() bool { return a.panicked }
+func (a HostResponse) Panicked() bool { return a.panicked }
 
 // Result returns what [Host.Do] returns for the answer.
-func (a Answer) Result() ([]byte, error) {
+func (a HostResponse) Result() ([]byte, error) {
 	switch {
 	case a.suspended:
 		return nil, ErrSuspended
@@ -64,7 +64,7 @@ const (
 )
 
 // Append appends the binary form of the answer.
-func (a Answer) Append(dst []byte) []byte {
+func (a HostResponse) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(a.seq))
 	switch {
 	case a.suspended:
@@ -85,11 +85,11 @@ func (a Answer) Append(dst []byte) []byte {
 var errAnswer = errors.New("not an answer")
 
 // ReadAnswer reads what [Answer.Append] has made. The answer keeps data.
-func ReadAnswer(data []byte) (seq int, a Answer, err error) {
+func DecodeHostResponse(data []byte) (seq int, a HostResponse, err error) {
 	r := journalReader{rest: data}
 	seq, ok := r.number(math.MaxInt32)
 	if !ok || len(r.rest) == 0 {
-		return 0, Answer{}, errAnswer
+		return 0, HostResponse{}, errAnswer
 	}
 	a.seq = seq
 	kind := r.rest[0]
@@ -107,23 +107,23 @@ func ReadAnswer(data []byte) (seq int, a Answer, err error) {
 		ok = false
 	}
 	if !ok || len(r.rest) > 0 {
-		return 0, Answer{}, errAnswer
+		return 0, HostResponse{}, errAnswer
 	}
 	return seq, a, nil
 }
 
 // tail returns what the journal has taken in since the last time, but for the
 // host calls and messages themselves and for the data of answers.
-func (b *book) tail() []byte {
+func (b *journalCursor) tail() []byte {
 	if b.journal == nil {
 		return nil
 	}
 	var w journalWriter
-	for ; b.passed < len(b.journal.entries); b.passed++ {
-		switch e := &b.journal.entries[b.passed]; e.kind {
-		case entryAnswered:
+	for ; b.reported < len(b.journal.entries); b.reported++ {
+		switch e := &b.journal.entries[b.reported]; e.kind {
+		case entryResponse:
 			w.numbers(tagAnswered, e.seq)
-		case entryFired:
+		case entryTimer:
 			w.numbers(tagFired, e.seq)
 		case entryClock:
 			w.numbers(tagClock)

@@ -9,14 +9,14 @@ import (
 // FuzzAnswer holds that no bytes crash who reads an answer to a host call, and that
 // what is one is written as it was read.
 func FuzzAnswer(f *testing.F) {
-	for _, a := range []answer{
+	for _, a := range []hostResponse{
 		{seq: 1, data: []byte(`{"a":1}`)}, {seq: 2, suspended: true}, {seq: 3, panicked: true},
 		{seq: 4, refusal: &HostError{Code: Denied, Message: "no", Details: []byte(`{}`)}},
 	} {
-		f.Add(Answer{a}.Append(nil))
+		f.Add(HostResponse{a}.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		seq, a, err := ReadAnswer(data)
+		seq, a, err := DecodeHostResponse(data)
 		if err != nil {
 			return
 		}
@@ -31,11 +31,11 @@ func followed(t *testing.T) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Seed: Seed{1}})
 	for seq := 1; seq <= 4; seq++ {
-		if failure, err := r.Began(seq, "http.request", []byte("{}")); failure != nil || err != nil {
+		if failure, err := r.RecordCall(seq, "http.request", []byte("{}")); failure != nil || err != nil {
 			t.Fatal(failure, err)
 		}
 		if seq < 4 {
-			r.Given(Answer{answer{seq: seq, data: []byte("{}")}})
+			r.RecordResponse(HostResponse{hostResponse{seq: seq, data: []byte("{}")}})
 		}
 	}
 	return r
@@ -50,12 +50,12 @@ func FuzzFollow(f *testing.F) {
 	f.Add([]byte{tagFired, 0}, false)
 	f.Fuzz(func(t *testing.T, tail []byte, end bool) {
 		r := followed(t)
-		if failure, err := r.Follow(tail, end); failure != nil || err != nil {
+		if failure, err := r.ApplyTail(tail, end); failure != nil || err != nil {
 			return
 		}
-		told := book{journal: r.book.journal}
+		told := journalCursor{journal: r.book.journal}
 		again, other := told.tail(), followed(t)
-		if failure, err := other.Follow(again, false); failure != nil || err != nil {
+		if failure, err := other.ApplyTail(again, false); failure != nil || err != nil {
 			t.Fatalf("%x, which was followed, is not as %x: %v %v", tail, again, failure, err)
 		}
 		journal := marshaled(t, r.Journal())
@@ -73,7 +73,7 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
 	for i, payload := range asks {
-		if failure, err := r.Began(i+1, OpAsk, []byte(payload)); failure != nil || err != nil {
+		if failure, err := r.RecordCall(i+1, OpAsk, []byte(payload)); failure != nil || err != nil {
 			t.Fatal(failure, err)
 		}
 	}
@@ -84,9 +84,9 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 // reaches the client.
 func TestOnlyWhatTheHostPutOffSuspendsACall(t *testing.T) {
 	r := begun(t, Limits{}, "first", "second", "third")
-	for seq, a := range map[int]answer{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
+	for seq, a := range map[int]hostResponse{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
 		a.seq = seq
-		if failure := r.Given(Answer{a}); failure != nil {
+		if failure := r.RecordResponse(HostResponse{a}); failure != nil {
 			t.Fatal(failure)
 		}
 	}
@@ -98,11 +98,11 @@ func TestOnlyWhatTheHostPutOffSuspendsACall(t *testing.T) {
 		"what never was":    {{4, []byte("fourth")}},
 		"the same twice":    {first, first},
 	} {
-		if err := r.Ended(Outcome{Suspended: asks}); err == nil {
+		if err := r.CheckOutcome(Outcome{Suspended: asks}); err == nil {
 			t.Errorf("%s suspends the call", name)
 		}
 	}
-	if err := r.Ended(Outcome{Suspended: []Ask{first}}); err != nil {
+	if err := r.CheckOutcome(Outcome{Suspended: []Ask{first}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -112,10 +112,10 @@ func TestOnlyWhatTheHostPutOffSuspendsACall(t *testing.T) {
 func TestAnswersThatNobodyComesToAreBounded(t *testing.T) {
 	r := begun(t, Limits{JournalBytes: 1000}, "a", "b")
 	big := []byte(strings.Repeat("x", 500))
-	if failure := r.Given(Answer{answer{seq: 1, data: big}}); failure != nil {
+	if failure := r.RecordResponse(HostResponse{hostResponse{seq: 1, data: big}}); failure != nil {
 		t.Fatal(failure)
 	}
-	if failure := r.Given(Answer{answer{seq: 2, data: big}}); failure == nil || failure.Limit != "journal_bytes" {
+	if failure := r.RecordResponse(HostResponse{hostResponse{seq: 2, data: big}}); failure == nil || failure.Limit != "journal_bytes" {
 		t.Errorf("got %v", failure)
 	}
 }
@@ -127,16 +127,16 @@ func TestAnswersAreTakenOnceInAnyOrder(t *testing.T) {
 	r := begun(t, Limits{}, make([]string, calls)...)
 	var w journalWriter
 	for seq := calls; seq > 0; seq-- {
-		r.Given(Answer{answer{seq: seq, data: []byte("x")}})
+		r.RecordResponse(HostResponse{hostResponse{seq: seq, data: []byte("x")}})
 		w.numbers(tagAnswered, seq)
 	}
-	if failure, err := r.Follow(w.out, false); failure != nil || err != nil {
+	if failure, err := r.ApplyTail(w.out, false); failure != nil || err != nil {
 		t.Fatal(failure, err)
 	}
-	if len(r.given) != 0 || r.held != 0 {
-		t.Errorf("%d answers of %d bytes are left", len(r.given), r.held)
+	if len(r.buffered) != 0 || r.bufferedBytes != 0 {
+		t.Errorf("%d answers of %d bytes are left", len(r.buffered), r.bufferedBytes)
 	}
-	if _, err := r.Follow(w.out, false); err == nil {
+	if _, err := r.ApplyTail(w.out, false); err == nil {
 		t.Error("answers were taken twice")
 	}
 }

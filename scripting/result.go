@@ -12,7 +12,7 @@ import (
 )
 
 // structured is what content.structured returned: a value beside its blocks.
-type structured struct {
+type structuredContent struct {
 	value  goja.Value
 	blocks goja.Value
 }
@@ -22,9 +22,9 @@ var errBlocks = errors.New("its blocks change while they are read")
 var errBytes = errors.New("it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)")
 
 // result makes the call's result of what the body returned.
-func (r *run) result(value goja.Value) (result *Result, failure *Failure) {
+func (r *execution) result(value goja.Value) (result *Result, failure *Failure) {
 	problem := r.guarded("the result cannot be returned", func() (err error) {
-		result, err = r.read(value)
+		result, err = r.readResult(value)
 		return err
 	})
 	if problem != nil {
@@ -35,10 +35,10 @@ func (r *run) result(value goja.Value) (result *Result, failure *Failure) {
 
 // guarded runs f, which may run user code, and makes a failure of what it
 // throws and of what it returns; what says what cannot be done then.
-func (r *run) guarded(what string, f func() error) *Failure {
+func (r *execution) guarded(what string, f func() error) *Failure {
 	var err error
 	var thrown *goja.Exception
-	failure := r.safely(func() {
+	failure := r.catchThrow(func() {
 		thrown = r.Runtime.Try(func() { err = f() })
 	})
 	var unfit *jsvalue.EncodeError
@@ -46,25 +46,25 @@ func (r *run) guarded(what string, f func() error) *Failure {
 	case failure != nil:
 		return failure
 	case thrown != nil:
-		return r.thrownAt(thrown.Value(), thrown.Stack())
+		return r.failureAt(thrown.Value(), thrown.Stack())
 	case r.failure != nil:
 		return r.failure
 	case errors.As(err, &unfit) && unfit.Limit != "":
 		return limitFailure(unfit.Limit, "the result is too large: "+unfit.Message)
 	case errors.Is(err, jsvalue.ErrStopped):
-		return Over(r.ctx)
+		return ContextFailure(r.ctx)
 	case err != nil:
 		return &Failure{Kind: Thrown, Message: what + ": " + err.Error()}
 	}
 	return nil
 }
 
-func (r *run) read(value goja.Value) (*Result, error) {
-	if rich, ok := r.richOf(value); ok {
-		return r.readRich(rich)
+func (r *execution) readResult(value goja.Value) (*Result, error) {
+	if rich, ok := r.contentOf(value); ok {
+		return r.encodeContent(rich)
 	}
-	if lifted, ok := r.lift(value); ok {
-		return r.readRich(lifted)
+	if lifted, ok := r.extractContent(value); ok {
+		return r.encodeContent(lifted)
 	}
 	if _, bytes := r.BytesOf(value); bytes {
 		// As JSON it would be an object with a member for each byte.
@@ -83,7 +83,7 @@ func (r *run) read(value goja.Value) (*Result, error) {
 	return &Result{Kind: Value, JSON: out}, nil
 }
 
-func (r *run) readRich(rich structured) (*Result, error) {
+func (r *execution) encodeContent(rich structuredContent) (*Result, error) {
 	content, err := r.JSON(rich.blocks)
 	if err != nil {
 		return nil, err
@@ -116,27 +116,27 @@ func AreBlocks(content []byte) bool {
 
 // richOf returns the content that the value is: what content.structured
 // returned, one block, or an array of blocks.
-func (r *run) richOf(value goja.Value) (structured, bool) {
+func (r *execution) contentOf(value goja.Value) (structuredContent, bool) {
 	o, ok := value.(*goja.Object)
-	if !ok || r.blocks == nil && r.rich == nil {
-		return structured{}, false
+	if !ok || r.blocks == nil && r.contents == nil {
+		return structuredContent{}, false
 	}
-	if rich, ok := r.rich[o]; ok {
+	if rich, ok := r.contents[o]; ok {
 		return rich, true
 	}
 	if r.isOwnBlock(o) || r.onlyBlocks(o) {
-		return structured{blocks: value}, true
+		return structuredContent{blocks: value}, true
 	}
-	return structured{}, false
+	return structuredContent{}, false
 }
 
 // onlyBlocks reports whether o is an array of blocks, and not empty.
-func (r *run) onlyBlocks(o *goja.Object) bool {
+func (r *execution) onlyBlocks(o *goja.Object) bool {
 	if jsvalue.KindOf(o) != jsvalue.Array {
 		return false
 	}
 	length := jsvalue.LengthOf(o)
-	if length == 0 || length > int64(r.book.limits.Output) {
+	if length == 0 || length > int64(r.journal.limits.Output) {
 		return false
 	}
 	for i := range length {
@@ -151,6 +151,6 @@ func (r *run) onlyBlocks(o *goja.Object) bool {
 
 // isOwnBlock reports whether an object is a block that the body made, or that a tool
 // has answered and code has left one.
-func (r *run) isOwnBlock(o *goja.Object) bool {
+func (r *execution) isOwnBlock(o *goja.Object) bool {
 	return r.blocks[o] && (r.Program.Kind != Code || isBlock(o))
 }

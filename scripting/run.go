@@ -17,27 +17,27 @@ import (
 
 // run is one call in the making. Everything in it belongs to the goroutine
 // that called Run, but for the channels and what Interrupt touches.
-type run struct {
+type execution struct {
 	// fixed at creation
 	builtins.Realm
-	ctx   context.Context
-	call  Call
-	host  Host
-	began time.Time
+	ctx     context.Context
+	call    Call
+	host    Host
+	started time.Time
 
-	book   book
-	loop   loop
-	asking asking
+	journal journalCursor
+	loop    loop
+	inputs  inputState
 	// failure ends the call, once the engine has noticed its interrupt.
 	failure *Failure
 	// ended says that the script was interrupted.
-	ended atomic.Bool
+	interrupted atomic.Bool
 	// rejected are the promises that were rejected and nobody looks at.
 	rejected []*goja.Promise
 	// blocks are the content blocks that the body made, and rich what
 	// content.structured returned.
-	blocks map[*goja.Object]bool
-	rich   map[*goja.Object]structured
+	blocks   map[*goja.Object]bool
+	contents map[*goja.Object]structuredContent
 	// toolFunctions are by the names of their tools.
 	toolFunctions map[string]*goja.Object
 	// stdout is how many bytes of what code prints there are.
@@ -47,21 +47,21 @@ type run struct {
 	// input is what the call was given, once a part of it is needed.
 	input *goja.Object
 	// made are the globals that exist once and are needed by others.
-	made map[string]*goja.Object
+	globals map[string]*goja.Object
 }
 
-func newRun(ctx context.Context, c Call, h Host) *run {
-	r := &run{
+func newExecution(ctx context.Context, c Call, h Host) *execution {
+	r := &execution{
 		Realm: builtins.Realm{Runtime: goja.New(), Program: &c.Program.compiled},
-		ctx:   ctx, call: c, host: h, book: newBook(c.Journal, c.limits()), began: time.Now(),
+		ctx:   ctx, call: c, host: h, journal: newCursor(c.Journal, c.limits()), started: time.Now(),
 	}
-	r.Caller, r.MaxOutput, r.MaxDepth = r, r.book.limits.Output, r.book.limits.Depth
+	r.Caller, r.MaxOutput, r.MaxDepth = r, r.journal.limits.Output, r.journal.limits.Depth
 	if c.Start.IsZero() {
-		r.call.Start = r.began
+		r.call.Start = r.started
 	}
-	r.call.Seed = r.book.seed(c.Seed)
-	r.Runtime.SetMaxCallStackSize(r.book.limits.CallStack)
-	r.Runtime.SetParserOptions(noSource...)
+	r.call.Seed = r.journal.seed(c.Seed)
+	r.Runtime.SetMaxCallStackSize(r.journal.limits.CallStack)
+	r.Runtime.SetParserOptions(disableEval...)
 	if r.Program.Mentions("random") {
 		r.Runtime.SetRandSource(rand.New(r.call.Seed.math()).Float64)
 	}
@@ -73,17 +73,17 @@ func newRun(ctx context.Context, c Call, h Host) *run {
 }
 
 // end waits for everything that the call started.
-func (r *run) end() {
-	r.book.keep()
-	r.drain()
+func (r *execution) finish() {
+	r.journal.restoreBuffered()
+	r.cancelPending()
 	if remote, ok := r.host.(Remote); ok {
-		remote.End(r.book.tail())
+		remote.Finish(r.journal.tail())
 	}
 }
 
 // Look interrupts the script when the context has ended: it is called by a
 // watchdog.
-func (r *run) Look() bool {
+func (r *execution) Look() bool {
 	if r.ctx.Err() == nil {
 		return true
 	}
@@ -93,18 +93,18 @@ func (r *run) Look() bool {
 
 // interrupt ends the script at its next instruction, and the loops of native
 // functions at their next step.
-func (r *run) interrupt() {
-	r.ended.Store(true)
+func (r *execution) interrupt() {
+	r.interrupted.Store(true)
 	r.Runtime.Interrupt(jsvalue.ErrStopped)
 }
 
 // Stopped reports whether the call is over, for long work outside the engine.
 // It costs next to nothing.
-func (r *run) Stopped() bool { return r.ended.Load() || r.failure != nil }
+func (r *execution) Stopped() bool { return r.interrupted.Load() || r.failure != nil }
 
 // abort ends the call with a failure at the next instruction of the script,
 // which cannot catch it.
-func (r *run) abort(failure *Failure) {
+func (r *execution) abort(failure *Failure) {
 	if r.failure == nil {
 		r.failure = failure
 	}
@@ -113,15 +113,15 @@ func (r *run) abort(failure *Failure) {
 
 // now is the call's clock, in whole milliseconds. It runs with the wall clock,
 // and shows at a replay what it showed before.
-func (r *run) now() time.Time {
-	millis, failure := r.book.clock(func() int64 { return r.call.Start.Add(time.Since(r.began)).UnixMilli() })
+func (r *execution) now() time.Time {
+	millis, failure := r.journal.clock(func() int64 { return r.call.Start.Add(time.Since(r.started)).UnixMilli() })
 	if failure != nil {
 		r.abort(failure)
 	}
 	return time.UnixMilli(millis)
 }
 
-func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOperation) {
+func (r *execution) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOperation) {
 	if operation == goja.PromiseRejectionReject {
 		r.rejected = append(r.rejected, p)
 		return
@@ -135,27 +135,27 @@ func (r *run) trackRejection(p *goja.Promise, operation goja.PromiseRejectionOpe
 }
 
 // CryptoRand returns the randomness of the object crypto.
-func (r *run) CryptoRand() *rand.ChaCha8 { return r.call.Seed.crypto() }
+func (r *execution) CryptoRand() *rand.ChaCha8 { return r.call.Seed.crypto() }
 
 // outcome runs the body up to its result, or up to where it is suspended.
-func (r *run) outcome() Outcome {
+func (r *execution) outcome() Outcome {
 	value, failure := r.body()
 	if failure == nil {
-		value, failure = r.settle(value)
+		value, failure = r.runUntilSettled(value)
 	}
 	if failure == nil && r.suspended() {
 		var asks []Ask
-		for _, seq := range slices.Sorted(maps.Keys(r.loop.asked)) {
-			payload := r.loop.asked[seq].ask
+		for _, seq := range slices.Sorted(maps.Keys(r.loop.pending)) {
+			payload := r.loop.pending[seq].ask
 			if payload == nil {
-				return Outcome{Failure: r.book.nondeterministic("there is no answer to a host call")}
+				return Outcome{Failure: r.journal.nondeterministic("there is no answer to a host call")}
 			}
 			asks = append(asks, Ask{seq, payload})
 		}
 		return Outcome{Suspended: asks}
 	}
 	if failure == nil {
-		failure = r.book.unfinished()
+		failure = r.journal.unfinished()
 	}
 	var result *Result
 	if failure == nil {
@@ -168,10 +168,10 @@ func (r *run) outcome() Outcome {
 }
 
 // body calls the body's function and returns what it returns.
-func (r *run) body() (goja.Value, *Failure) {
+func (r *execution) body() (goja.Value, *Failure) {
 	compiled, err := r.Runtime.RunProgram(r.Program.Code)
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.failureOfError(err)
 	}
 	function, ok := goja.AssertFunction(compiled)
 	if !ok {
@@ -183,7 +183,7 @@ func (r *run) body() (goja.Value, *Failure) {
 	}
 	value, err := function(goja.Undefined(), arguments...)
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.failureOfError(err)
 	}
 	if r.failure != nil {
 		return nil, r.failure
@@ -193,7 +193,7 @@ func (r *run) body() (goja.Value, *Failure) {
 
 // recovered makes an outcome of a panic: of the one that an interrupted script
 // ends with, or else of a bug in the engine, which is the executor's failure.
-func (r *run) recovered(bug any) (Outcome, error) {
+func (r *execution) recovered(bug any) (Outcome, error) {
 	if e, ok := bug.(error); ok {
 		if failure := r.uncatchable(e); failure != nil {
 			return Outcome{Failure: failure}, nil

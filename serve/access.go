@@ -30,7 +30,7 @@ import (
 type access struct {
 	// Fixed at creation.
 	engine    *engine.Server
-	roster    *authn.Roster
+	roster    *authn.Registry
 	providers *providers
 
 	// guarded says that strangers reach the listener: who proves nothing stays out,
@@ -42,7 +42,7 @@ type access struct {
 
 	applied atomic.Pointer[engine.Snapshot]
 
-	refusals, contradictions authn.Sparing // bound what is logged of those
+	refusals, contradictions authn.LogLimiter // bound what is logged of those
 
 	// mu is held while blocks are applied, and guards what follows.
 	mu     sync.Mutex
@@ -61,9 +61,9 @@ const applyAgain = time.Second
 
 func newAccess(e *engine.Server) *access {
 	p := newProviders(e.Snapshot, e.Logger())
-	return &access{engine: e, providers: p, roster: authn.NewRoster(authn.RosterOptions{
+	return &access{engine: e, providers: p, roster: authn.NewRegistry(authn.RegistryOptions{
 		Protocol: protocolOf(e), Client: p.client(), Logger: e.Logger(),
-		Keys: func(k authn.KeyEvent) { e.Audit(k.Name, map[string]string{"key": k.Key, "principal": k.Principal}) },
+		OnKeyEvent: func(k authn.KeyEvent) { e.Audit(k.Name, map[string]string{"key": k.Key, "principal": k.Principal}) },
 	})}
 }
 
@@ -84,14 +84,14 @@ func (a *access) close() error {
 }
 
 // door returns the door of all HTTP transports.
-func (a *access) door() authn.Door {
-	return authn.Door{Authenticate: a.authenticate, Source: a.source, Logger: a.engine.Logger(), Refusals: &a.refusals, Conflicted: a.conflicted}
+func (a *access) door() authn.Middleware {
+	return authn.Middleware{Authenticator: a.authenticate, Source: a.source, Logger: a.engine.Logger(), LogLimiter: &a.refusals, OnAgentConflict: a.conflicted}
 }
 
 // source says where a request came in: by no listener of the front where a program
 // serves its handler by itself.
 func (a *access) source(r *http.Request) identity.Source {
-	s := authn.Peer(r)
+	s := authn.RemoteSource(r)
 	if listener := a.listener.Load(); listener != nil {
 		s.Listener = *listener
 	}
@@ -149,7 +149,7 @@ func (a *access) apply(s *engine.Snapshot) error {
 		a.engine.Logger().Error("the auth blocks let in who proves nothing, on an address that strangers reach: those from before stay in force until a restart")
 		return nil
 	}
-	o := authn.Options{Open: true}
+	o := authn.Options{AllowAll: true}
 	if blocks := s.Auths(); len(blocks) > 0 {
 		o = methodsOf(blocks)
 	}
@@ -196,9 +196,9 @@ const scopeMetrics = "mcpd:metrics"
 func (a *access) watchers(h http.Handler) http.Handler {
 	door := a.door()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, _, _, err := door.Enter(r)
+		p, _, _, err := door.Authenticate(r)
 		if err != nil {
-			status, message := door.Refuse(w.Header(), r, err)
+			status, message := door.Reject(w.Header(), r, err)
 			http.Error(w, message, status)
 			return
 		}
@@ -291,7 +291,7 @@ const agentContradicted = "agent.contradicted"
 
 // contradicted has it logged and written down who claims to be another agent than its
 // credential is bound to.
-func (a *access) contradicted(c mcp.Contradiction) {
+func (a *access) contradicted(c mcp.AgentMismatch) {
 	about := map[string]string{
 		"claimed": c.Caller.Agent.AgentID, "by": "claim",
 		"method": c.Method, "name": cut(c.Name), "trace_id": traceOf(c.Trace),
@@ -300,7 +300,7 @@ func (a *access) contradicted(c mcp.Contradiction) {
 }
 
 // conflicted is contradicted for who comes by the connection of another agent.
-func (a *access) conflicted(r *http.Request, c authn.Conflict) {
+func (a *access) conflicted(r *http.Request, c authn.AgentConflict) {
 	a.tellContradiction(c.Principal, c.Source, c.RequestID, map[string]string{
 		"claimed": c.Agent, "by": "connection", "path": cut(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
 	})
@@ -311,7 +311,7 @@ func (a *access) tellContradiction(p identity.Principal, from identity.Source, r
 	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
 	a.engine.Audit(agentContradicted, about)
-	withheld, tell := a.contradictions.Tell(time.Now())
+	withheld, tell := a.contradictions.Allow(time.Now())
 	if !tell {
 		return
 	}

@@ -87,12 +87,12 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 }
 
 // Serves reports whether the caller may read the resource of a URI.
-func (b *backend) Serves(ctx context.Context, caller identity.Caller, uri string) bool {
+func (b *backend) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
 	return b.engine.Serves(ctx, caller, uri)
 }
 
 // Follow has whoever has a resource tell when it changes.
-func (b *backend) Follow(uri string) (leave func()) { return b.engine.Follow(uri) }
+func (b *backend) WatchResource(uri string) (leave func()) { return b.engine.Follow(uri) }
 
 // Watch passes on that a snapshot was published, with the resources that are
 // others in it.

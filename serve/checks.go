@@ -54,7 +54,7 @@ func (c Checks) CheckVacant(l engine.Listen) error {
 	if address == "" {
 		return nil
 	}
-	if err := httpguard.CheckVacant(address); errors.Is(err, syscall.EADDRINUSE) {
+	if err := httpguard.CheckAddressFree(address); errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
 	return nil

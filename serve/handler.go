@@ -30,13 +30,13 @@ type route struct {
 // to which users come back.
 func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
-	bounds := httpstream.Bounds{Answers: answers, Logger: log}
-	streams, messages := sse.New(f.mcp, sse.Options{Door: who, Bounds: bounds})
-	wire := rest.New(f.backend, rest.Options{Door: who, Contradicted: f.access.contradicted, Answers: answers})
+	bounds := httpstream.Bounds{Unread: answers, Logger: log}
+	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
+	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.access.contradicted, Unread: answers})
 	metadata := http.HandlerFunc(f.access.metadata)
 	all := []route{
-		{endpointPath, streamable.New(f.mcp, streamable.Options{Door: who, Bounds: bounds})},
-		{"/ws", websocket.New(f.mcp, websocket.Options{Door: who, Messages: bodies, Answers: answers, Logger: log})},
+		{endpointPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
+		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: answers, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
 		{"/messages", messages},

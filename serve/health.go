@@ -91,7 +91,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 // clients counts those who are connected, by transport: sessions are those of the
 // streamable one.
 func (f *Front) clients() []engine.Clients {
-	now := f.mcp.Census()
+	now := f.mcp.ClientCounts()
 	counted := []engine.Clients{{Transport: "streamable", Sessions: now.Sessions}}
 	for _, transport := range slices.Sorted(maps.Keys(now.Connections)) {
 		counted = append(counted, engine.Clients{Transport: transport, Connections: now.Connections[transport]})
@@ -126,7 +126,7 @@ func (a *access) judge(status engine.Status) engine.Status {
 
 // barred returns the blocks whose files of keys cannot be read as they are now.
 func (a *access) barred(blocks []engine.Auth) (found diag.List) {
-	wrong := a.roster.Wrong()
+	wrong := a.roster.KeyFileErrors()
 	for _, b := range blocks {
 		if b.Keys != nil && wrong[b.Keys.File] != nil {
 			found = append(found, notApplied(b, wrong[b.Keys.File].Error()))

@@ -39,15 +39,15 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		}
 		server.ConnContext = encrypted.ConnContext
 	}
-	mode := httpguard.OwnSocket
+	mode := httpguard.SocketModeOwner
 	if knowsPeers(f.engine.Snapshot()) {
-		mode = httpguard.SharedSocket
+		mode = httpguard.SocketModeShared
 	}
 	listener, err := httpguard.Listen(l.Address, mode)
 	if err != nil {
 		return nil, err
 	}
-	listener = httpguard.Limit(listener, httpguard.Caps{})
+	listener = httpguard.LimitListener(listener, httpguard.ConnLimits{})
 	if encrypted != nil {
 		listener = tls.NewListener(listener, encrypted.Config())
 	}

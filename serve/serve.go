@@ -71,7 +71,7 @@ type Front struct {
 
 // LocalPrincipal is the operating-system user who holds the other end of stdio
 // or types a command line.
-func LocalPrincipal(uid, name string) identity.Principal { return authn.Local(uid, name) }
+func LocalPrincipal(uid, name string) identity.Principal { return authn.LocalPrincipal(uid, name) }
 
 // New returns a front for an engine. The engine is loaded by [Front.Run],
 // unless it has been before. [Front.Shutdown] or the end of Run must come last.
@@ -91,7 +91,7 @@ func New(e *engine.Server, o Options) *Front {
 		Logger: e.Logger(),
 	})}
 	who := newAccess(e)
-	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), Contradicted: who.contradicted}), access: who}
+	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.contradicted}), access: who}
 	e.CountClients(f.clients)
 	e.JudgeStatus(f.access.judge)
 	return f
@@ -111,8 +111,8 @@ func (f *Front) Handler() (http.Handler, error) {
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	returns := f.engine.Returns()
 	door, err := httpguard.New(httpguard.Options{
-		Hosts: l.Hosts, Origins: l.Origins, RPC: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
-		Returns: func(r *http.Request) bool { return returns(r) != nil },
+		Hosts: l.Hosts, Origins: l.Origins, JSONRPCPaths: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
+		IsCallback: func(r *http.Request) bool { return returns(r) != nil },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
@@ -165,7 +165,7 @@ func (f *Front) Status() engine.Status {
 // sessions that there are. Clients of revision 2026-07-28 have none over Streamable
 // HTTP and REST; elsewhere each connection is one.
 func (f *Front) Sessions() map[string]int {
-	now := f.mcp.Census()
+	now := f.mcp.ClientCounts()
 	sessions := map[string]int{"streamable": now.Sessions, "sse": 0, "websocket": 0, "stdio": 0}
 	for transport, n := range now.Connections {
 		sessions[transport] += n
@@ -239,7 +239,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
 	}
-	httpguard.Guard(server)
+	httpguard.ConfigureServer(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

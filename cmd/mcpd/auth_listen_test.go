@@ -127,7 +127,7 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 	t.Cleanup(d.client.CloseIdleConnections)
 	judge := func(when string) {
 		t.Helper()
-		for credential, want := range map[string]int{"": 401, key.Text(): 200} {
+		for credential, want := range map[string]int{"": 401, key.Plaintext(): 200} {
 			status, _, err := d.exchange("POST", "/mcp/execute", []byte(`{"tool":"who","arguments":{}}`), http.Header{"Authorization": {"Bearer " + credential}})
 			if err != nil || status != want {
 				t.Errorf("%s: %d, want %d: %v", when, status, want, err)

@@ -70,7 +70,7 @@ func (g *guarded) add(known apikey.Record) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return key.Text()
+	return key.Plaintext()
 }
 
 // claims are those of a good token, with some changed; nil takes one out.
@@ -168,7 +168,7 @@ func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
 			want   int
 		}{
 			"nothing":                    {http.Header{}, 401},
-			"a key of nobody":            {bearer(apikey.New().Text()), 401},
+			"a key of nobody":            {bearer(apikey.New().Plaintext()), 401},
 			"a key with another secret":  {bearer(good[:len(good)-8] + "aaaaaaaa"), 401},
 			"a revoked key":              {bearer(revoked), 401},
 			"an expired key":             {bearer(expired), 401},
@@ -179,7 +179,7 @@ func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
 			"a token signed by nothing":  {bearer(token(signer.None(), nil)), 401},
 			"a token signed by a secret": {bearer(token(signer.Confused(), nil)), 401},
 			"a token of an unknown key":  {bearer(token(stranger, nil)), 401},
-			"a token of a stranger":      {bearer(token(stranger.Named("k1"), nil)), 401},
+			"a token of a stranger":      {bearer(token(stranger.WithID("k1"), nil)), 401},
 			"two headers":                {http.Header{"Authorization": {"Bearer " + good, "Bearer " + valid}}, 400},
 			"two credentials":            {http.Header{"Authorization": {"Bearer " + valid}, "X-Api-Key": {good}}, 400},
 			"a password":                 {http.Header{"Authorization": {"Basic YTpi"}}, 401},

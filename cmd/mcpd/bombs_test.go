@@ -15,9 +15,9 @@ import (
 // The limits that messages of bombs name. MEMORY stands for how many MiB a body may have.
 const (
 	endOfTime   = `TIMEOUT: the tool did not end within its timeout of (500ms|3s)`
-	endOfMemory = `EXECUTION_ERROR: the body needs more memory than the MEMORY MiB that it may have`
-	endOfStack  = `EXECUTION_ERROR: (the body needs more stack than the 64 MiB that it may have|calls nest deeper than 1000)`
-	endOfBoth   = `EXECUTION_ERROR: the process that ran the body has died of it, twice; it may have MEMORY MiB of memory and 64 MiB of stack`
+	endOfMemory = `EXECUTION_ERROR: the body needs more memory than its limit of MEMORY MiB`
+	endOfStack  = `EXECUTION_ERROR: (the body needs more stack than its limit of 64 MiB|calls nest deeper than 1000)`
+	endOfBoth   = `EXECUTION_ERROR: the worker process crashed twice while it ran this body .limits: MEMORY MiB of memory, 64 MiB of stack.`
 	endOfCounts = `EXECUTION_ERROR: (one call makes at most 256 calls of tools.*|the body (made|set) more than 10000 .*)`
 	endOfSizes  = `EXECUTION_ERROR: .*(is larger than [0-9]+ bytes of JSON|contains itself).*`
 	endOfEval   = `EXECUTION_ERROR: text cannot be run as code: eval and Function are not available`

@@ -125,10 +125,10 @@ var badStarts = map[string]struct {
 	"a tool that is there twice":                      {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 mistake in the files`},
 	"an open address":                                 {args: []string{"--listen", "0.0.0.0:0"}, code: 2, line: `listen on "0.0.0.0:0": it is not a loopback address.*--insecure-listen`},
 	"an address that is taken":                        {args: []string{"--listen", "$TAKEN"}, code: 1, line: `listen tcp .*: bind: address already in use; choose another address with --listen`},
-	"a socket that is a file":                         {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 2, line: `listen on "unix:tools.d/a.hcl": there is something that is no socket`},
+	"a socket that is a file":                         {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 2, line: `listen on "unix:tools.d/a.hcl": there is a file that is not a socket`},
 	"a state that is no database":                     {args: []string{"--state", "tools.d/a.hcl"}, code: 2, line: `--state tools.d/a.hcl: open the state store: .*`},
 	"a control socket in a file":                      {args: []string{"--control", "tools.d/a.hcl/s"}, code: 2, line: `listen for requests on tools.d/a.hcl/s: .*not a directory`},
-	"a control socket on a file":                      {args: []string{"--control", "tools.d/a.hcl"}, code: 2, line: `listen for requests on tools.d/a.hcl: there is something that is no socket`},
+	"a control socket on a file":                      {args: []string{"--control", "tools.d/a.hcl"}, code: 2, line: `listen for requests on tools.d/a.hcl: there is a file that is not a socket`},
 	"a manager of no address":                         {env: []string{"NOTIFY_SOCKET=relative"}, code: 2, line: `NOTIFY_SOCKET is "relative", .*; unset it, or run mcpd under systemd`},
 	"an interval that is none":                        {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
 }

@@ -197,7 +197,7 @@ func (f *callFlags) answerOf(r call.Result) answer {
 	if r.Err != nil {
 		a := answer{Error: string(r.Err.Code), Message: r.Err.Message, Trace: r.Err.Trace}
 		if !f.raw {
-			a.Trace = scripting.Traces(scripting.StackOf(r.Err), "")
+			a.Trace = scripting.FormatStack(scripting.StackOf(r.Err), "")
 		}
 		if r.Err.Violations != nil {
 			a.Details = r.Err.DetailsJSON()

@@ -297,7 +297,7 @@ func (s *scene) seeAudit(t *testing.T, executor string) {
 			t.Errorf("the audit log lacks %s", want)
 		}
 	}
-	if died := fmt.Sprint(s.seen["the log"]); executor == executorWorker && !strings.Contains(died, "a process that runs bodies has ended") {
+	if died := fmt.Sprint(s.seen["the log"]); executor == executorWorker && !strings.Contains(died, "worker process exited") {
 		t.Error("no process died")
 	}
 }

@@ -113,7 +113,7 @@ func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
 				err = why // the last of them names no path twice
 			}
 			warnings = append(warnings, diag.Diagnostic{
-				Severity: diag.Warning, Code: "missing-program", Range: u.PlaceRange,
+				Severity: diag.Warning, Code: "missing-program", Range: u.AddressRange,
 				Summary: fmt.Sprintf("this machine has no program %q: %v", u.Command[0], err),
 				Detail:  fmt.Sprintf("install it, or correct its path; without it nothing of the upstream %q is served", u.Name),
 			})

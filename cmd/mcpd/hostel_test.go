@@ -71,7 +71,7 @@ func newHostel(t *testing.T, more string, flags ...string) *hostel {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.keys[name] = key.Text()
+		h.keys[name] = key.Plaintext()
 	}
 	h.start(t)
 	return h

@@ -60,7 +60,7 @@ output. It is shown this once: the file holds a hash of it.`,
 				return findings("%v", err)
 			}
 			fmt.Fprintf(e.stderr, "the key %s is in %s; it is shown this once:\n", k.ID, printable(*file))
-			if _, err := fmt.Fprintln(e.stdout, k.Text()); err != nil {
+			if _, err := fmt.Fprintln(e.stdout, k.Plaintext()); err != nil {
 				return err
 			}
 			return tellNamesakes(e, *file, k.ID, r.Name)

@@ -92,7 +92,7 @@ func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error
 			continue
 		}
 		for _, own := range d.Tools {
-			if here := upstreams[i].Renamed(own); slices.Contains(names, here) && !slices.Contains(d.Tools, here) {
+			if here := upstreams[i].LocalName(own); slices.Contains(names, here) && !slices.Contains(d.Tools, here) {
 				return findings("the tool %q is called %q by its server, and so in mcpd.lock: write that name", here, own)
 			}
 		}

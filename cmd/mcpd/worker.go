@@ -55,7 +55,7 @@ func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(s
 	var possible atomic.Bool
 	return func(src scripting.Source) error {
 		err := try(src)
-		if err == nil || errors.Is(err, worker.ErrLost) {
+		if err == nil || errors.Is(err, worker.ErrProcessDied) {
 			possible.Store(true)
 			return err
 		}
@@ -216,7 +216,7 @@ func (p *programs) Workers() scripting.Workers {
 	if a == nil || !a.over() {
 		return scripting.Workers{}
 	}
-	staffed, ok := a.executor.(scripting.Staffed)
+	staffed, ok := a.executor.(scripting.StatsExecutor)
 	if !ok {
 		return scripting.Workers{}
 	}

@@ -110,8 +110,8 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 
 func TestATrialThatWasPossibleStaysNeeded(t *testing.T) {
 	noProcess := errors.New("no process")
-	answers := []error{noProcess, worker.ErrLost, noProcess, nil}
-	want := []error{nil, worker.ErrLost, noProcess, nil}
+	answers := []error{noProcess, worker.ErrProcessDied, noProcess, nil}
+	want := []error{nil, worker.ErrProcessDied, noProcess, nil}
 	try := wherePossible(func(scripting.Source) error {
 		answer := answers[0]
 		answers = answers[1:]

@@ -95,13 +95,13 @@ func TestTheDocumentListsEveryMetric(t *testing.T) {
 		row := []string{"", "`" + name + "`", kind[2], strings.Join(slices.Sorted(maps.Keys(labels)), ", "), helps[i][2], ""}
 		want = append(want, strings.TrimSpace(strings.ReplaceAll(strings.Join(row, " | "), "|  |", "| |")))
 	}
-	document, err := os.ReadFile("../../docs/operations.md")
+	document, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := regexp.MustCompile("(?m)^\\| `mcpd_\\w+` .*$").FindAllString(string(document), -1)
 	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
-		t.Errorf("the metrics that are (-), and those in docs/operations.md (+)\n%s", diff)
+		t.Errorf("the metrics that are (-), and those in docs/reference/metrics.md (+)\n%s", diff)
 	}
 }
 

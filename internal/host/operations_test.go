@@ -29,7 +29,7 @@ func onDisk(t *testing.T, l *lab) {
 		t.Fatal(err)
 	}
 	l.Files = &files.Broker{Redact: l.Secrets.RedactBytes, Logger: l.Logger}
-	grantLocal(l, []grant.FS{{Name: "notes", Root: root, Real: root, Write: true}}, "TOKEN", "LANG")
+	grantLocal(l, []grant.FS{{Name: "notes", Root: root, ResolvedPath: root, Write: true}}, "TOKEN", "LANG")
 }
 
 func TestRedact_filesAndEnvironment(t *testing.T) {

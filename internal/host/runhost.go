@@ -79,7 +79,7 @@ type (
 
 // Do carries out one operation.
 func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
-	if !scripting.IsMessage(op) {
+	if !scripting.IsNotification(op) {
 		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for log records
 		if h.Metrics != nil {
 			return h.instrumented(ctx, op, payload)

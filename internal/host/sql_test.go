@@ -15,7 +15,7 @@ func TestMocks_sql(t *testing.T) {
 	statements := []grant.Statement{{Name: "by_name", Query: "SELECT id, name FROM users WHERE name = :name"}, {Name: "add", Query: "INSERT INTO users (name) VALUES (:name)"}, {Name: "bad", Query: "SELECT 1"}, {Name: "nested", Query: "SELECT 1"}}
 	l.Grant(host.NewGrants(grant.Set{SQL: []grant.SQL{
 		{Name: "shop", Driver: grant.SQLite, Path: "/data/shop.db", Write: true, MaxRows: 2, Statements: statements},
-		{Name: "files", Driver: grant.SQLite, Path: "/data", Chosen: true, Glob: []string{"*.db"}, MaxRows: 2, Statements: statements},
+		{Name: "files", Driver: grant.SQLite, Path: "/data", PathFromCall: true, Glob: []string{"*.db"}, MaxRows: 2, Statements: statements},
 	}}))
 	l.Mocks = host.NewMocks([]host.Mock{
 		{Object: "sql.shop", Request: "by_name", Body: []byte(`[{"id":1,"name":"ann"},{"name":null,"id":2.5}]`)},

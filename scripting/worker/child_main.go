@@ -18,28 +18,27 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The bounds of a process. What is reasonable stays a hundred times below them.
+// Limits of a process. Reasonable scripts stay a hundred times below them.
 const (
 	maxStack  = 64 << 20
 	maxMemory = 512 << 20
-	// gcPercent is how much a small heap may grow before the collector works at all.
+	// gcPercent is how much a small heap may grow before the garbage collector runs.
 	gcPercent = 800
-	// mostMemory bounds what a process may be told that it may have.
-	mostMemory = 1 << 40
-	// maxProcessor is how much processor time one trial may take.
-	maxProcessor = 2 * time.Second
-	// farewell is how long what is under way may take when nobody is there any more.
-	farewell = time.Second
+	// maxMemoryLimit limits the memory limit that a process accepts.
+	maxMemoryLimit = 1 << 40
+	// maxTrialCPU is the maximum processor time of one trial.
+	maxTrialCPU = 2 * time.Second
+	// drainTimeout is how long running calls may take after the parent has exited.
+	drainTimeout = time.Second
 )
 
-// errProcessor ends a process whose trial takes too long.
-var errProcessor = errors.New("a trial takes more than its processor time")
+// errTrialCPU ends a process with a trial that takes too long.
+var errTrialCPU = errors.New("trial exceeded its processor time")
 
-// Main serves one [Pool] or [Executor] on in and out, until in ends or
-// a limit is met. It confines the whole process for good, to what is open and
-// to its bounds, and is meant to be all that the process does: when it returns,
-// what it began may still run. It compiles with the transpiler, if there is one, what a
-// [scripting.Source] needs one for.
+// Main serves one [Pool] or [Executor] on in and out, until in ends or a limit is exceeded. It
+// confines the whole process permanently, to its open files and its limits. A process should do
+// nothing else: goroutines may still run when Main returns. Main compiles TypeScript and imports
+// with the transpiler, if there is one.
 func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error {
 	var t scripting.Transpiler
 	if len(transpiler) > 0 {
@@ -48,7 +47,7 @@ func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error
 	return serve(in, out, t, sandbox.Options{Memory: maxMemory})
 }
 
-// serve is Main in a sandbox of one's choice.
+// serve is Main with a given sandbox.
 func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
 	lines := bufio.NewReaderSize(in, 64<<10)
@@ -59,8 +58,8 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	// The parent looks at what is resident. What is mapped is more, and bounds
-	// a process where it cannot look.
+	// The parent checks resident memory. Mapped memory is larger; its limit confines the process
+	// where the parent cannot check.
 	box.Memory, box.Processor = max(box.Memory, 2*most.memory), most.processor
 	report, err := sandbox.Enter(box)
 	if err != nil {
@@ -69,8 +68,8 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(int64(most.memory / 2))
 	calls := newServer(out, t)
-	defer calls.wait(farewell)
-	calls.role.pipeReader = pipeReader{in: lines, most: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
+	defer calls.drain(drainTimeout)
+	calls.reader.pipeReader = pipeReader{in: lines, limit: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:
 			content, err := json.Marshal(report)
@@ -79,27 +78,27 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 			}
 			return writeFrame(out, frameReport, content)
 		case frameTrial:
-			return within(maxProcessor, func() error { return try(lines, out, t, content) })
+			return withCPULimit(maxTrialCPU, func() error { return compileTrial(lines, out, t, content) })
 		}
-		return calls.take(turn, kind, content)
+		return calls.dispatch(turn, kind, content)
 	}}
-	if err := calls.role.readAll(); !errors.Is(err, io.EOF) {
+	if err := calls.reader.readAll(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
 }
 
-// processBounds is what a process may have, which is what it is told first.
+// processBounds are the limits of a process, which it receives first.
 type processBounds struct {
 	memory    uint64 // in bytes
-	processor uint64 // seconds that it may spend before it is given more; 0 for no bound
+	processor uint64 // seconds until the limit is raised; 0 for no limit
 }
 
 func (b processBounds) append(dst []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, b.memory), b.processor)
 }
 
-// readBounds reads what the process may have.
+// readBounds reads the limits of the process.
 func readBounds(in io.Reader) (processBounds, error) {
 	kind, content, err := readFrame(in, maxName)
 	if err != nil {
@@ -107,15 +106,14 @@ func readBounds(in io.Reader) (processBounds, error) {
 	}
 	r := reader{rest: content}
 	b := processBounds{memory: r.number(), processor: r.number()}
-	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > mostMemory {
+	if kind != frameBounds || r.bad || len(r.rest) > 0 || b.memory > maxMemoryLimit {
 		return processBounds{}, errFrame
 	}
 	return b, nil
 }
 
-// within does something, and no longer waits for it when the process has spent
-// the limit on it.
-func within(limit time.Duration, do func() error) error {
+// withCPULimit runs do. It returns errTrialCPU when the process has spent limit on it.
+func withCPULimit(limit time.Duration, do func() error) error {
 	limit += osproc.CPUTime()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -127,32 +125,32 @@ func within(limit time.Duration, do func() error) error {
 			return err
 		case <-tick.C:
 			if osproc.CPUTime() > limit {
-				return errProcessor
+				return errTrialCPU
 			}
 		}
 	}
 }
 
-// try compiles one source and says that it survived, whatever the compiler
-// found: the pool's side looks again, and tells its author. It reports [frameUntried] for a
-// source that it cannot compile without a transpiler.
-func try(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
+// compileTrial compiles one source and reports that the process survived, whatever the compiler
+// found: the pool compiles the source again and reports to the author. It sends [frameNoTranspiler]
+// for a source that needs a transpiler if there is none.
+func compileTrial(in io.Reader, out io.Writer, transpiler scripting.Transpiler, content []byte) error {
 	var t trial
 	if err := json.Unmarshal(content, &t); err != nil {
-		return fmt.Errorf("decode a trial: %w", err)
+		return fmt.Errorf("decode trial: %w", err)
 	}
 	_, problems := scripting.Compile(scripting.Source{
 		Name: t.Name, Kind: t.Kind, Language: t.Language, Text: diag.WholeFile(t.File, t.Body), Path: t.Path, Objects: t.Objects, Members: t.Members, Vars: t.Vars,
-		Import:     func(name string) ([]byte, error) { return ask(in, out, name) },
+		Import:     func(name string) ([]byte, error) { return readImport(in, out, name) },
 		Transpiler: transpiler,
 	})
 	if slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Code == scripting.MissingExtension }) {
-		return writeFrame(out, frameUntried, nil)
+		return writeFrame(out, frameNoTranspiler, nil)
 	}
-	return writeFrame(out, frameSurvived, nil)
+	return writeFrame(out, frameTrialDone, nil)
 }
 
-func ask(in io.Reader, out io.Writer, name string) ([]byte, error) {
+func readImport(in io.Reader, out io.Writer, name string) ([]byte, error) {
 	if err := writeFrame(out, frameImport, []byte(name)); err != nil {
 		return nil, err
 	}

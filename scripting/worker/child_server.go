@@ -14,61 +14,61 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// server runs calls in this process for an [Executor] in another.
+// server runs calls in this process for an [Executor] in the parent.
 type server struct {
 	wire       wire
-	role       role
+	reader     readLoop
 	inline     scripting.Executor
 	transpiler scripting.Transpiler
 
 	mu       sync.Mutex
-	programs map[[32]byte]*loading
-	calls    map[uint64]*serving
+	programs map[[32]byte]*loadedProgram
+	calls    map[uint64]*activeCall
 	running  sync.WaitGroup
-	// compiling has small programs compiled one at a time, and beside them large
-	// ones: the tree of one may be as large as all that the process keeps.
+	// compiling serializes the compilation of small programs, and of large ones: the syntax tree of
+	// one large program may be as large as all the programs of the process.
 	compiling [2]sync.Mutex
 }
 
-// smallProgram is the size of a program as it comes that need not wait for large ones.
+// smallProgram is the encoded size up to which a program need not wait for large ones.
 const smallProgram = 16 << 10
 
-// loading is a program that is compiled, once, when it comes.
-type loading struct {
+// loadedProgram is a program that is compiled once, when it arrives.
+type loadedProgram struct {
 	ready   chan struct{}
 	program *scripting.Program
 	err     error
-	once    bool // it is for one call
+	oneShot bool
 }
 
-type serving struct {
+type activeCall struct {
 	server *server
 	id     uint64
-	turn   uint64 // which reads what comes in, until it passes that on
+	lease  uint64 // lease by which the goroutine reads, until it passes the lease
 	ctx    *lazyctx.Context
-	tail   []byte // of the journal, once the run has ended
+	tail   []byte // last journal entries, set when the run has ended
 
-	mu      sync.Mutex
-	waiting map[int]chan scripting.Answer
+	mu        sync.Mutex
+	responses map[int]chan scripting.HostResponse
 }
 
 func newServer(out io.Writer, t scripting.Transpiler) *server {
-	return &server{wire: wire{out: out}, inline: scripting.Inline(), transpiler: t, programs: map[[32]byte]*loading{}, calls: map[uint64]*serving{}}
+	return &server{wire: wire{out: out}, inline: scripting.Inline(), transpiler: t, programs: map[[32]byte]*loadedProgram{}, calls: map[uint64]*activeCall{}}
 }
 
-// take takes one frame in, in a turn. An error ends the process.
-func (s *server) take(turn uint64, kind byte, content []byte) error {
+// dispatch handles one frame under a lease. An error ends the process.
+func (s *server) dispatch(turn uint64, kind byte, content []byte) error {
 	switch kind {
 	case frameProgram:
 		return s.load(content, false)
-	case frameOnce:
+	case frameOneShot:
 		return s.load(content, true)
 	case frameForget:
 		return s.forget(content)
 	case frameCall:
 		return s.call(turn, content)
-	case frameAnswer:
-		return s.answered(content)
+	case frameResponse:
+		return s.handleResponse(content)
 	case frameCancel:
 		r := reader{rest: content}
 		if c := s.find(r.number()); c != nil {
@@ -79,14 +79,14 @@ func (s *server) take(turn uint64, kind byte, content []byte) error {
 	return errFrame
 }
 
-// load compiles a program, which may be for one call. Calls of it wait.
+// load compiles a program, which may be for one call. Calls of the program wait.
 func (s *server) load(content []byte, once bool) error {
 	r := reader{rest: content}
 	hash := r.fixed()
 	if r.bad {
 		return errWire
 	}
-	l := &loading{ready: make(chan struct{}), once: once}
+	l := &loadedProgram{ready: make(chan struct{}), oneShot: once}
 	s.mu.Lock()
 	s.programs[hash] = l
 	s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *server) load(content []byte, once bool) error {
 	return nil
 }
 
-// forget drops a program. Calls of it that have begun go on.
+// forget drops a program. Running calls continue.
 func (s *server) forget(content []byte) error {
 	r := reader{rest: content}
 	hash := r.fixed()
@@ -122,14 +122,14 @@ func (s *server) call(turn uint64, content []byte) error {
 		return err
 	}
 	ctx := lazyctx.WithCancel(context.Background())
-	if f.left > 0 {
-		ctx = lazyctx.WithTimeout(context.Background(), f.left)
+	if f.remaining > 0 {
+		ctx = lazyctx.WithTimeout(context.Background(), f.remaining)
 	}
 	defer ctx.Cancel(nil)
-	c := &serving{server: s, id: f.id, turn: turn, ctx: ctx}
+	c := &activeCall{server: s, id: f.id, lease: turn, ctx: ctx}
 	s.mu.Lock()
 	l := s.programs[f.program]
-	if l != nil && l.once {
+	if l != nil && l.oneShot {
 		delete(s.programs, f.program)
 	}
 	s.calls[f.id] = c
@@ -137,25 +137,25 @@ func (s *server) call(turn uint64, content []byte) error {
 	s.mu.Unlock()
 	defer s.running.Done()
 	if l == nil {
-		return fmt.Errorf("a call of no program: %w", errFrame)
+		return fmt.Errorf("call of an unknown program: %w", errFrame)
 	}
-	s.role.begin(turn)
-	defer s.role.end(turn)
+	s.reader.startCall(turn)
+	defer s.reader.endCall(turn)
 	c.run(ctx, l, &f)
 	return nil
 }
 
-func (s *server) find(id uint64) *serving {
+func (s *server) find(id uint64) *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[id]
 }
 
-// answered gives an answer to who waits for it; nobody does once its call is over.
-func (s *server) answered(content []byte) error {
+// handleResponse passes a response to the call that waits for it, if the call has not ended.
+func (s *server) handleResponse(content []byte) error {
 	r := reader{rest: content}
 	id := r.number()
-	seq, answer, err := scripting.ReadAnswer(r.rest)
+	seq, answer, err := scripting.DecodeHostResponse(r.rest)
 	if r.bad || err != nil {
 		return errors.Join(errWire, err)
 	}
@@ -165,11 +165,11 @@ func (s *server) answered(content []byte) error {
 	return nil
 }
 
-func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
+func (c *activeCall) run(ctx context.Context, l *loadedProgram, f *callFrame) {
 	select {
 	case <-l.ready:
 	default:
-		c.server.role.pass(c.turn)
+		c.server.reader.pass(c.lease)
 		<-l.ready
 	}
 	var o outcomeFrame
@@ -181,11 +181,11 @@ func (c *serving) run(ctx context.Context, l *loading, f *callFrame) {
 	c.server.mu.Lock()
 	delete(c.server.calls, c.id)
 	c.server.mu.Unlock()
-	// The other side is gone when this fails, and with it the process.
+	// An error means that the parent has exited, and the process ends.
 	_ = c.server.wire.send(frameOutcome, func(dst []byte) []byte { return o.append(binary.AppendUvarint(dst, c.id)) })
 }
 
-func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *callFrame) (o outcomeFrame) {
+func (c *activeCall) outcome(ctx context.Context, program *scripting.Program, f *callFrame) (o outcomeFrame) {
 	journal := scripting.NewJournal()
 	if len(f.journal) > 0 {
 		if err := journal.UnmarshalBinary(f.journal); err != nil {
@@ -204,42 +204,42 @@ func (c *serving) outcome(ctx context.Context, program *scripting.Program, f *ca
 	return o
 }
 
-// Begin sends a host call, or a message.
-func (c *serving) Begin(seq int, op string, payload, tail []byte) {
-	if !scripting.IsMessage(op) {
+// StartCall sends a host call or a notification.
+func (c *activeCall) StartCall(seq int, op string, payload, tail []byte) {
+	if !scripting.IsNotification(op) {
 		c.mu.Lock()
-		if c.waiting == nil {
-			c.waiting = map[int]chan scripting.Answer{}
+		if c.responses == nil {
+			c.responses = map[int]chan scripting.HostResponse{}
 		}
-		c.waiting[seq] = make(chan scripting.Answer, 1)
+		c.responses[seq] = make(chan scripting.HostResponse, 1)
 		c.mu.Unlock()
 	}
 	f := hostFrame{seq, op, tail, payload}
-	// The other side is gone when this fails, and with it the process.
-	_ = c.server.wire.send(frameHost, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
+	// An error means that the parent has exited, and the process ends.
+	_ = c.server.wire.send(frameHostCall, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
 }
 
-// Drop says that nobody waits for a host call any more.
-func (c *serving) Drop(seq int, tail []byte) {
-	// The other side is gone when this fails, and with it the process.
-	_ = c.server.wire.send(frameDrop, func(dst []byte) []byte {
+// CancelCall tells the parent that the script no longer waits for a host call.
+func (c *activeCall) CancelCall(seq int, tail []byte) {
+	// An error means that the parent has exited, and the process ends.
+	_ = c.server.wire.send(frameHostCancel, func(dst []byte) []byte {
 		return append(binary.AppendUvarint(binary.AppendUvarint(dst, c.id), uint64(seq)), tail...)
 	})
 }
 
-// End keeps what the journal took in last.
-func (c *serving) End(tail []byte) { c.tail = tail }
+// Finish stores the last entries of the journal.
+func (c *activeCall) Finish(tail []byte) { c.tail = tail }
 
-// Do waits for the answer to a host call that has begun.
-func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
-	c.server.role.pass(c.turn)
+// Do waits for the response to a host call that has started.
+func (c *activeCall) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, error) {
+	c.server.reader.pass(c.lease)
 	c.mu.Lock()
-	answer := c.waiting[seq]
+	answer := c.responses[seq]
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.waiting, seq)
+		delete(c.responses, seq)
 	}()
 	select {
 	case a := <-answer:
@@ -249,16 +249,16 @@ func (c *serving) Do(ctx context.Context, seq int, _ string, _ []byte) ([]byte, 
 	}
 }
 
-func (c *serving) deliver(seq int, a scripting.Answer) {
+func (c *activeCall) deliver(seq int, a scripting.HostResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if to := c.waiting[seq]; to != nil && len(to) == 0 {
+	if to := c.responses[seq]; to != nil && len(to) == 0 {
 		to <- a
 	}
 }
 
-// wait waits until everything has ended, at the end of the process.
-func (s *server) wait(most time.Duration) {
+// drain cancels all calls and waits for their end, at most most.
+func (s *server) drain(most time.Duration) {
 	s.mu.Lock()
 	for _, c := range s.calls {
 		c.ctx.Cancel(nil)
@@ -275,21 +275,21 @@ func (s *server) wait(most time.Duration) {
 	}
 }
 
-// role is what a process reads by. The goroutine that reads runs calls itself. When a call
-// waits for its host, or is under way for two ticks, the lease passes to a new goroutine, so
-// that what comes in is never held up for long.
-type role struct {
+// readLoop reads the frames of a process. The goroutine that reads runs calls itself. When a call
+// waits for its host, or runs for two ticks, the lease passes to a new goroutine, so that frames
+// are never delayed for long.
+type readLoop struct {
 	pipeReader
-	watchdog watchdog.Watchdog // looks at what the goroutine does
+	watchdog watchdog.Watchdog // checks the goroutine with the lease
 
-	mu   sync.Mutex
-	runs uint64 // the lease of the goroutine, while it runs a call
-	seen uint64 // that at the last tick, for the same call
+	mu       sync.Mutex
+	running  uint64 // lease of the goroutine that runs a call
+	lastSeen uint64 // value of running at the last tick
 }
 
-// readAll reads until there is nothing more, or a frame is wrong, and returns why.
-// Goroutines that have passed the lease may still run.
-func (r *role) readAll() error {
+// readAll reads until the end of the stream or an invalid frame, and returns the error. Goroutines
+// that have passed the lease may still run.
+func (r *readLoop) readAll() error {
 	ended := make(chan error, 1)
 	r.failed = func(err error) { ended <- err }
 	lease, _ := r.acquire()
@@ -297,31 +297,31 @@ func (r *role) readAll() error {
 	return <-ended
 }
 
-// begin says that the goroutine with a lease runs a call from now on.
-func (r *role) begin(lease uint64) {
+// startCall records that the goroutine with a lease runs a call.
+func (r *readLoop) startCall(lease uint64) {
 	r.mu.Lock()
-	r.runs, r.seen = lease, 0
+	r.running, r.lastSeen = lease, 0
 	r.mu.Unlock()
 	r.watchdog.Watch(r)
 }
 
-// end says that it runs its call no more.
-func (r *role) end(lease uint64) {
+// endCall records the end of its call.
+func (r *readLoop) endCall(lease uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.runs == lease {
-		r.runs = 0
+	if r.running == lease {
+		r.running = 0
 	}
 }
 
-// Look passes the lease on for a call that was under way at the tick before, too.
-func (r *role) Look() bool {
+// Look passes the lease of a call that was running at the last tick too.
+func (r *readLoop) Look() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.runs != 0 && r.runs == r.seen {
-		r.pass(r.runs)
-		r.runs = 0
+	if r.running != 0 && r.running == r.lastSeen {
+		r.pass(r.running)
+		r.running = 0
 	}
-	r.seen = r.runs
-	return r.runs != 0
+	r.lastSeen = r.running
+	return r.running != 0
 }

@@ -32,7 +32,7 @@ func codeCall(t testing.TB, text string) scripting.Call {
 	if p == nil {
 		t.Fatal(problems)
 	}
-	return scripting.Call{Program: p, Patient: true}
+	return scripting.Call{Program: p, NoShedding: true}
 }
 
 func TestCodeRunsInAProcess(t *testing.T) {
@@ -76,7 +76,7 @@ func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
 		t.Fatal(err, files)
 	}
 	ends := make(endings, 64)
-	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30, Logger: slog.New(ends)})
+	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30, Logger: slog.New(ends)})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		switch {
 		case op == "console":
@@ -103,7 +103,7 @@ func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
 			if p == nil {
 				continue
 			}
-			call := scripting.Call{Program: p, Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), Patient: true}
+			call := scripting.Call{Program: p, Seed: scripting.Seed{7}, Start: time.Unix(1000, 0), NoShedding: true}
 			var both [2]string
 			for i, x := range []scripting.Executor{scripting.Inline(), e} {
 				out, err := x.Run(t.Context(), call, host)
@@ -140,7 +140,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 			if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n/2) {
 				t.Errorf("%d: %v, %+v", n, err, out.Failure)
 			}
-			if r := e.history.of(call.Program.Hash()); r != unknown {
+			if r := e.history.lookup(call.Program.Hash()); r != unrated {
 				t.Errorf("%d: its record is %d", n, r)
 			}
 		})
@@ -159,7 +159,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 	quiet, end := io.Pipe() // nothing more comes in
 	s := newServer(io.Discard, esbuild.New())
-	s.role.in = bufio.NewReader(quiet)
+	s.reader.in = bufio.NewReader(quiet)
 	t.Cleanup(func() { _ = end.Close() })
 	call := codeCall(t, "1")
 	text, err := call.Program.MarshalBinary()
@@ -167,15 +167,15 @@ func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := [32]byte{7}
-	if err := s.take(0, frameOnce, append(as[:], text...)); err != nil || len(s.programs) != 1 {
+	if err := s.dispatch(0, frameOneShot, append(as[:], text...)); err != nil || len(s.programs) != 1 {
 		t.Fatal(err, len(s.programs))
 	}
 	f := callFrame{id: 1, program: as, call: call}
-	if err := s.take(0, frameCall, f.append(nil)); err != nil || len(s.programs) != 0 {
+	if err := s.dispatch(0, frameCall, f.append(nil)); err != nil || len(s.programs) != 0 {
 		t.Fatal(err, len(s.programs))
 	}
 	f.id = 2
-	if err := s.take(0, frameCall, f.append(nil)); err == nil {
+	if err := s.dispatch(0, frameCall, f.append(nil)); err == nil {
 		t.Error("a second call had the program, too")
 	}
 }
@@ -195,8 +195,8 @@ func TestLinesOutliveTheProcessThatPrintedThem(t *testing.T) {
 			e.mu.Lock()
 			p := e.processes[0]
 			e.mu.Unlock()
-			p.kill(endOverdue)
-			<-p.dead
+			p.kill(exitTimeout)
+			<-p.exited
 		}
 		return []byte("5"), nil
 	})

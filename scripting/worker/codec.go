@@ -16,25 +16,25 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// errWire says that the content of a frame is malformed. It repeats none of it.
-var errWire = errors.New("the content of a frame is malformed")
+// errWire is the error for malformed content of a frame. It repeats none of the content.
+var errWire = errors.New("malformed content of a frame")
 
-// wire writes frames, from any goroutine.
+// wire writes frames. It is safe for concurrent use.
 type wire struct {
 	mu    sync.Mutex
 	out   io.Writer
-	frame []byte // the room for one
+	frame []byte // buffer for one frame
 }
 
-// maxRoom is how large a frame may be whose room is kept for the next.
-const maxRoom = 64 << 10
+// maxBuffer is the maximum size of a frame buffer that is kept.
+const maxBuffer = 64 << 10
 
-// send sends one frame, of which fill appends the content.
+// send sends one frame. fill appends its content.
 func (w *wire) send(kind byte, fill func(dst []byte) []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	frame := fill(append(w.frame[:0], kind, 0, 0, 0, 0))
-	if cap(frame) <= maxRoom {
+	if cap(frame) <= maxBuffer {
 		w.frame = frame
 	}
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-5))
@@ -42,7 +42,7 @@ func (w *wire) send(kind byte, fill func(dst []byte) []byte) error {
 	return err
 }
 
-// writer and reader have numbers as varints, and texts with their length in front.
+// writer and reader encode numbers as varints, and texts with a length prefix.
 type writer struct{ out []byte }
 
 func (w *writer) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
@@ -67,7 +67,7 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// text returns a text, which is a part of what is read.
+// text returns a text, which is a slice of the input.
 func (r *reader) text() []byte {
 	n := r.number()
 	if n > uint64(len(r.rest)) {
@@ -90,20 +90,20 @@ func (r *reader) fixed() (h [32]byte) {
 	return h
 }
 
-// callFrame is a call as it crosses to a process.
+// callFrame is the encoding of a call.
 type callFrame struct {
-	id      uint64
-	program [32]byte
-	left    time.Duration // of its time; 0 stands for no bound
-	call    scripting.Call
-	journal []byte // nil for one that begins
+	id        uint64
+	program   [32]byte
+	remaining time.Duration // time until the deadline; 0 for none
+	call      scripting.Call
+	journal   []byte // nil for a new call
 }
 
 func (f *callFrame) append(dst []byte) []byte {
 	w := writer{dst}
 	w.number(f.id)
 	w.out = append(w.out, f.program[:]...)
-	w.number(uint64(f.left))
+	w.number(uint64(f.remaining))
 	w.out = append(w.out, f.call.Seed[:]...)
 	w.number(uint64(f.call.Start.UnixNano()))
 	l := f.call.Limits
@@ -120,7 +120,7 @@ func (f *callFrame) append(dst []byte) []byte {
 func readCall(content []byte) (f callFrame, err error) {
 	r := reader{rest: content}
 	f.id, f.program = r.number(), r.fixed()
-	f.left = time.Duration(r.number())
+	f.remaining = time.Duration(r.number())
 	f.call.Seed = r.fixed()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
@@ -137,7 +137,7 @@ func readCall(content []byte) (f callFrame, err error) {
 	return f, nil
 }
 
-// hostFrame is a host call or a message on its way to the host.
+// hostFrame is the encoding of a host call or a notification.
 type hostFrame struct {
 	seq           int
 	op            string
@@ -163,10 +163,10 @@ func readHost(content []byte) (f hostFrame, err error) {
 	return f, nil
 }
 
-// outcomeFrame is how a run ended: with an outcome, or as the executor failed.
+// outcomeFrame is the result of a run: an outcome, or an error of the executor.
 type outcomeFrame struct {
 	tail    []byte
-	fault   string // why there is no outcome; empty when there is one
+	fault   string // error of the executor; empty if there is an outcome
 	outcome []byte
 }
 
@@ -188,48 +188,51 @@ func readOutcome(content []byte) (f outcomeFrame, err error) {
 }
 
 const (
-	// maxFrame bounds one frame to a process: a call with all of its journal.
+	// maxFrame limits one frame to a process: a call with its journal.
 	maxFrame = 96 << 20
-	// maxAnswer bounds one frame from a process: a result with its content.
-	maxAnswer = 24 << 20
+	// maxChildFrame limits one frame from a process: a result with its content.
+	maxChildFrame = 24 << 20
 )
 
-// maxName bounds the name of a file that a process asks for.
+// maxName limits the name of a file that a process requests.
 const maxName = 4 << 10
 
-// The kinds of frames. A process is told first what it may have. It
-// gets a trial and then, for each file that it
-// asks for, the file or why there is none; it ends with survived. Or it gets
-// programs, some of them for the one call that comes with each, calls of them, programs to
-// forget, answers to host calls, and cancellations, in any order, and sends host calls, the numbers of those that nobody waits for
-// any more, and outcomes. It answers a report, which is
-// empty, with that of what confines it.
+// The kinds of frames. The first frame to a process has its limits. Then there are two modes.
+//
+// In a trial, the process receives a source, requests imported files one by one, and reports that
+// it has survived.
+//
+// In calls, the process receives, in any order, programs, one-shot programs for the next call,
+// calls, programs to drop, responses to host calls, and cancellations. It sends host calls,
+// cancellations of host calls, and outcomes.
+//
+// It answers an empty report frame with its [Report].
 const (
 	frameBounds byte = 'm'
 	frameReport byte = 'r'
 
-	frameTrial    byte = 't'
-	frameImport   byte = 'i'
-	frameFile     byte = 'f'
-	frameNoFile   byte = 'n'
-	frameSurvived byte = 's'
-	frameUntried  byte = 'u' // of a source for which the process has no transpiler
+	frameTrial        byte = 't'
+	frameImport       byte = 'i'
+	frameFile         byte = 'f'
+	frameNoFile       byte = 'n'
+	frameTrialDone    byte = 's'
+	frameNoTranspiler byte = 'u' // the source needs a transpiler, and the process has none
 
-	frameProgram byte = 'p'
-	frameOnce    byte = 'q'
-	frameForget  byte = 'g'
-	frameCall    byte = 'c'
-	frameAnswer  byte = 'a'
-	frameCancel  byte = 'x'
-	frameHost    byte = 'h'
-	frameDrop    byte = 'd'
-	frameOutcome byte = 'o'
+	frameProgram    byte = 'p'
+	frameOneShot    byte = 'q'
+	frameForget     byte = 'g'
+	frameCall       byte = 'c'
+	frameResponse   byte = 'a'
+	frameCancel     byte = 'x'
+	frameHostCall   byte = 'h'
+	frameHostCancel byte = 'd'
+	frameOutcome    byte = 'o'
 )
 
-// errFrame says that the other side does not keep to the protocol.
-var errFrame = errors.New("a frame is out of place")
+// errFrame is the error for a violation of the protocol.
+var errFrame = errors.New("unexpected frame")
 
-// trial is a source as it crosses to a process, without what only places need.
+// trial is the encoding of a source, without what only positions need.
 type trial struct {
 	Name     string             `json:"name"`
 	Kind     scripting.Kind     `json:"kind"`
@@ -248,12 +251,12 @@ func encodeTrial(src scripting.Source) ([]byte, error) {
 		Path: src.Path, Objects: src.Objects, Members: src.Members, Vars: src.Vars,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode a trial: %w", err)
+		return nil, fmt.Errorf("encode trial: %w", err)
 	}
 	return content, nil
 }
 
-// writeFrame writes one frame: its kind, its length in four bytes, its content.
+// writeFrame writes one frame: its kind, its length in four bytes, and its content.
 func writeFrame(w io.Writer, kind byte, content []byte) error {
 	frame := make([]byte, 5, 5+len(content))
 	frame[0] = kind
@@ -276,10 +279,10 @@ func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
 	return head[0], content, err
 }
 
-// readAll reads so many bytes. It makes room for many of them as they come: who
-// only says that they will must not have the memory taken for them.
+// readAll reads length bytes. It allocates as bytes arrive, so that a false length does not
+// allocate memory.
 func readAll(r io.Reader, length int) ([]byte, error) {
-	content := make([]byte, min(length, maxRoom))
+	content := make([]byte, min(length, maxBuffer))
 	_, err := io.ReadFull(r, content)
 	for err == nil && len(content) < length {
 		read := len(content)
@@ -289,28 +292,26 @@ func readAll(r io.Reader, length int) ([]byte, error) {
 	return content, err
 }
 
-// stream is what crosses between this process and one that it has started. Who
-// reads waits in the system: to have the scheduler wait instead, and wake the
-// goroutine, takes more threads, and to wake one costs more than most calls do.
+// stream connects this process with a child. Reads block in the system: with the network poller,
+// more threads are needed, and waking a goroutine costs more than most calls.
 type stream interface {
 	io.ReadWriteCloser
-	// wake has who waits to read from a process that has ended go on, with an end
-	// or with nonsense, for a while: others may hold its side open that it has
-	// started where nothing keeps it from that.
+	// wake makes a blocked read from an exited process return, with EOF or with garbage, for a
+	// while. Other processes may hold the stream open: unconfined children of the process.
 	wake()
 }
 
-// pipes are a stream of two files, one for each direction.
+// pipes is a stream of two files, one for each direction.
 type pipes struct{ in, out *os.File }
 
-// connect returns the stream to a process that is to be started, and its ends of
-// it, which are to be closed once it was.
+// connect returns the stream to a process that has not started, and the ends of the process, which
+// the caller closes after the start.
 func connect(cmd *exec.Cmd) (ours stream, theirs []io.Closer, err error) {
-	stdin, in, err := inward()
+	stdin, in, err := inboundPipe()
 	if err != nil {
 		return nil, nil, err
 	}
-	out, stdout, err := outward()
+	out, stdout, err := outboundPipe()
 	if err != nil {
 		return nil, nil, errors.Join(err, stdin.Close(), in.Close())
 	}
@@ -323,25 +324,24 @@ func (p pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
 
 func (p pipes) Close() error { return errors.Join(p.in.Close(), p.out.Close()) }
 
-// pipeReader reads the frames of a pipe, at either end. The goroutine that has the lease
-// reads, and handles what it reads: to have another goroutine read, or handle a frame,
-// would wake a thread, which costs more than most calls do. Before it waits for something
-// else, it passes the lease to a new goroutine.
+// pipeReader reads the frames of a pipe, at either end. The goroutine that has the lease reads and
+// handles frames. Waking another goroutine would wake a thread, which costs more than most calls.
+// Before the goroutine waits for something else, it passes the lease to a new goroutine.
 type pipeReader struct {
 	// fixed at creation
-	in   *bufio.Reader
-	most int // bytes of a frame
+	in    *bufio.Reader
+	limit int // maximum size of a frame, in bytes
 	// handle handles a frame. It may pass or release the lease.
 	handle func(lease uint64, kind byte, content []byte) error
-	// failed is called once, when reading or handling has failed. Nobody reads after that.
+	// failed is called once, when reading or handling has failed. After that no goroutine reads.
 	failed func(error)
 
 	mu    sync.Mutex
-	lease uint64 // the number of the last lease
-	held  bool   // a goroutine has it
+	lease uint64 // number of the last lease
+	held  bool   // a goroutine has the lease
 }
 
-// acquire takes the lease if no goroutine has it.
+// acquire takes the lease if it is free.
 func (r *pipeReader) acquire() (lease uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -353,10 +353,10 @@ func (r *pipeReader) acquire() (lease uint64, ok bool) {
 	return r.lease, true
 }
 
-// read reads frames while its caller has the lease. After a failure nobody gets the lease.
+// read reads frames while its caller has the lease. After a failure the lease stays taken.
 func (r *pipeReader) read(lease uint64) {
 	for r.has(lease) {
-		kind, content, err := readFrame(r.in, r.most)
+		kind, content, err := readFrame(r.in, r.limit)
 		if err == nil {
 			err = r.handle(lease, kind, content)
 		}
@@ -373,7 +373,7 @@ func (r *pipeReader) has(lease uint64) bool {
 	return r.held && r.lease == lease
 }
 
-// pass has a new goroutine read on, unless the lease was passed already.
+// pass passes the lease to a new goroutine that reads, unless it was passed already.
 func (r *pipeReader) pass(lease uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -383,7 +383,7 @@ func (r *pipeReader) pass(lease uint64) {
 	}
 }
 
-// release gives the lease back. The caller has it.
+// release returns the lease. The caller has it.
 func (r *pipeReader) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

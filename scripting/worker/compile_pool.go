@@ -16,80 +16,79 @@ import (
 )
 
 const (
-	// idleFor is how long a process waits for more work before it ends.
-	idleFor = 10 * time.Second
-	// patience is how long a trial may take by the clock on the wall, far more
-	// than the processor time that the process itself allows for it.
-	patience = 30 * time.Second
-	// maxLost is how much of what did not survive is remembered.
-	maxLost = 1024
+	// idleTimeout is how long an idle process waits for work before it exits.
+	idleTimeout = 10 * time.Second
+	// trialTimeout is the maximum wall time of a trial, far above the processor time that the
+	// process allows.
+	trialTimeout = 30 * time.Second
+	// maxFatal is the number of fatal sources that are remembered.
+	maxFatal = 1024
 )
 
-// errUntried is the error for a source that the processes of a pool cannot compile.
-var errUntried = errors.New("the worker processes of the program have no transpiler: add typescript.Transpiler() to the arguments of worker.Main")
+// errNoTranspiler is the error for a source that the processes of a pool cannot compile.
+var errNoTranspiler = errors.New("the worker processes have no transpiler: add typescript.Transpiler() to the arguments of worker.Main")
 
-// ErrLost says that a process did not survive what it was given.
-var ErrLost = errors.New("the process that it was given to went over its limits of processor time, memory or stack")
+// ErrProcessDied is returned by [Pool.Try] for a source that killed its process.
+var ErrProcessDied = errors.New("the worker process exceeded its limits of processor time, memory or stack")
 
-// Pool starts and keeps processes. It is safe for concurrent use, and starts
-// none before there is work.
+// Pool has processes that compile sources on trial. It is safe for concurrent use. It starts
+// processes on demand.
 type Pool struct {
-	// Fixed at creation.
+	// fixed at creation
 	path string
 	argv []string
 
-	// Guarded by mu.
+	// guarded by mu
 	mu     sync.Mutex
 	idle   []*trialProcess
-	lost   map[[sha256.Size]byte]bool // what did not survive
+	fatal  map[[sha256.Size]byte]bool // hashes of sources that killed a process
 	closed bool
 
 	reaping sync.WaitGroup
 }
 
-// NewPool returns a pool whose processes run the program at path with argv,
-// the name of the program first. The program calls [Main] and ends.
+// NewPool returns a pool whose processes run the executable at path. argv are its arguments;
+// argv[0] is the name of the program. The executable calls [Main] and exits.
 func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv: argv} }
 
-// Try compiles a source in another process, and returns [ErrLost] when that
-// process did not survive it. What else the compiler finds is not its concern:
-// nil means that compiling here is safe. Other errors say that no process could
-// be started, or that [Main] has no transpiler there. A source that imports nothing and was lost is not tried again.
-// Try is made for [scripting.Source.Trial].
+// Try compiles src in another process, and returns [ErrProcessDied] if the process did not survive.
+// It does not report errors of the compiler: nil means that compiling src in this process is safe.
+// Other errors mean that no process could be started, or that [Main] has no transpiler. A fatal
+// source without imports is not tried again. Try is a value for [scripting.Source.Trial].
 func (p *Pool) Try(src scripting.Source) error {
 	content, err := encodeTrial(src)
 	if err != nil {
 		return err
 	}
 	key := sha256.Sum256(content)
-	if p.isLost(key) {
-		return ErrLost
+	if p.isFatal(key) {
+		return ErrProcessDied
 	}
-	w, err := p.given(content)
+	w, err := p.startTrial(content)
 	if err != nil {
-		return fmt.Errorf("start a worker: %w", err)
+		return fmt.Errorf("start worker process: %w", err)
 	}
-	timer := time.AfterFunc(patience, w.kill)
-	err = w.attend(src)
-	if untried := errors.Is(err, errUntried); timer.Stop() && (err == nil || untried) {
-		p.give(w)
+	timer := time.AfterFunc(trialTimeout, w.kill)
+	err = w.serve(src)
+	if untried := errors.Is(err, errNoTranspiler); timer.Stop() && (err == nil || untried) {
+		p.release(w)
 		if untried && src.Transpiler == nil {
-			return nil // this process compiles it no further
+			return nil // this process has no transpiler either
 		}
 		return err
 	}
 	w.kill()
 	if src.Import == nil {
-		p.lose(key)
+		p.addFatal(key)
 	}
-	return ErrLost
+	return ErrProcessDied
 }
 
-// given returns a process that has taken a trial: one that was idle, unless it
-// died of something else meanwhile, or a new one.
-func (p *Pool) given(content []byte) (*trialProcess, error) {
+// startTrial returns a process that has received a trial: an idle one, if it is still alive, or a
+// new one.
+func (p *Pool) startTrial(content []byte) (*trialProcess, error) {
 	for {
-		w, fresh, err := p.take()
+		w, fresh, err := p.acquire()
 		if err != nil {
 			return nil, err
 		}
@@ -103,27 +102,27 @@ func (p *Pool) given(content []byte) (*trialProcess, error) {
 	}
 }
 
-func (p *Pool) isLost(key [sha256.Size]byte) bool {
+func (p *Pool) isFatal(key [sha256.Size]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lost[key]
+	return p.fatal[key]
 }
 
-func (p *Pool) lose(key [sha256.Size]byte) {
+func (p *Pool) addFatal(key [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lost == nil || len(p.lost) >= maxLost {
-		p.lost = map[[sha256.Size]byte]bool{}
+	if p.fatal == nil || len(p.fatal) >= maxFatal {
+		p.fatal = map[[sha256.Size]byte]bool{}
 	}
-	p.lost[key] = true
+	p.fatal[key] = true
 }
 
-// take returns a process that is idle, or a fresh one.
-func (p *Pool) take() (w *trialProcess, fresh bool, err error) {
+// acquire returns an idle process, or a fresh one.
+func (p *Pool) acquire() (w *trialProcess, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, false, errors.New("the pool is closed")
+		return nil, false, errors.New("pool is closed")
 	}
 	if n := len(p.idle); n > 0 {
 		w, p.idle = p.idle[n-1], p.idle[:n-1]
@@ -134,8 +133,8 @@ func (p *Pool) take() (w *trialProcess, fresh bool, err error) {
 	return w, true, err
 }
 
-// give keeps a process for more work, for a while.
-func (p *Pool) give(w *trialProcess) {
+// release keeps a process for more work until idleTimeout.
+func (p *Pool) release(w *trialProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -143,10 +142,10 @@ func (p *Pool) give(w *trialProcess) {
 		return
 	}
 	p.idle = append(p.idle, w)
-	w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+	w.expiry = time.AfterFunc(idleTimeout, func() { p.expire(w) })
 }
 
-// expire ends a process that is still idle.
+// expire kills a process that is still idle.
 func (p *Pool) expire(w *trialProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +155,7 @@ func (p *Pool) expire(w *trialProcess) {
 	}
 }
 
-// Close ends the processes that are idle, and waits until every process has
-// ended. No Try may follow.
+// Close kills the idle processes, and waits until all processes have exited. No Try may follow.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -171,17 +169,17 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// trialProcess is a started program that runs [Main]. One goroutine at a time may
-// use it; kill may be called by any, more than once.
+// trialProcess is a process that runs [Main]. One goroutine at a time may use it; kill is safe for
+// concurrent use and may be called more than once.
 type trialProcess struct {
 	in     io.WriteCloser
 	out    io.ReadCloser
 	kill   func()
-	ended  <-chan struct{} // closed when a process that was killed has ended
+	exited <-chan struct{} // closed when a killed process has exited
 	expiry *time.Timer
 }
 
-// start starts a process, without an environment, that reaping waits for.
+// start starts a process without an environment. reaping waits for it.
 func start(path string, argv []string, reaping *sync.WaitGroup) (*trialProcess, error) {
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	in, err := cmd.StdinPipe()
@@ -199,39 +197,38 @@ func start(path string, argv []string, reaping *sync.WaitGroup) (*trialProcess, 
 	reaping.Go(func() {
 		defer close(ended)
 		<-killed
-		// How it ended says nothing that is not known: it was killed.
+		// Its exit status is known: it was killed.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	// When this fails the process has ended, which shows when it is used.
-	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial watches its own time
-	return &trialProcess{in: in, out: out, ended: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
+	// An error means that the process has exited, which the next use reports.
+	_ = writeFrame(in, frameBounds, processBounds{memory: defaultMemory}.append(nil)) // a trial limits its own time
+	return &trialProcess{in: in, out: out, exited: ended, kill: sync.OnceFunc(func() { close(killed) })}, nil
 }
 
-// attend answers what a process asks for that has taken a trial, until it says
-// that it survived.
-func (w *trialProcess) attend(src scripting.Source) error {
+// serve answers the requests of a process that runs a trial, until the process reports its end.
+func (w *trialProcess) serve(src scripting.Source) error {
 	for {
 		kind, name, err := readFrame(w.out, maxName)
 		switch {
 		case err != nil:
 			return err
-		case kind == frameSurvived:
+		case kind == frameTrialDone:
 			return nil
-		case kind == frameUntried:
-			return errUntried
+		case kind == frameNoTranspiler:
+			return errNoTranspiler
 		case kind != frameImport || src.Import == nil || !fs.ValidPath(string(name)):
 			return errFrame
 		}
-		if err := w.answer(src, string(name)); err != nil {
+		if err := w.sendFile(src, string(name)); err != nil {
 			return err
 		}
 	}
 }
 
-// answer sends a file that the process asks for. Why there is none is told by
-// the compiler of this side.
-func (w *trialProcess) answer(src scripting.Source, name string) error {
+// sendFile sends a file that the process requests. The compiler of this process reports missing
+// files.
+func (w *trialProcess) sendFile(src scripting.Source, name string) error {
 	content, err := src.Import(name)
 	if err != nil {
 		return writeFrame(w.in, frameNoFile, nil)

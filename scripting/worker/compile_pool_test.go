@@ -89,7 +89,7 @@ func TestPool_withoutTranspiler(t *testing.T) {
 	src := source("const a: number = 1")
 	src.Language = scripting.TS
 	for range 2 {
-		if err := p.Try(src); !errors.Is(err, errUntried) {
+		if err := p.Try(src); !errors.Is(err, errNoTranspiler) {
 			t.Errorf("a source that needs a transpiler: %v", err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestAProcessThatDiesOrLiesIsLost(t *testing.T) {
 	for _, program := range []string{"dies", "lies"} {
 		src := source("return 1")
 		src.Import = func(name string) ([]byte, error) { t.Errorf("%s: asked for %q", program, name); return nil, nil }
-		if err := pool(t, program).Try(src); !errors.Is(err, ErrLost) {
+		if err := pool(t, program).Try(src); !errors.Is(err, ErrProcessDied) {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.idle[0].kill()
-	<-p.idle[0].ended
+	<-p.idle[0].exited
 	if err := p.Try(source("return 2")); err != nil {
 		t.Errorf("blamed for the death of an idle process: %v", err)
 	}
@@ -145,7 +145,7 @@ func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
 
 func TestAPoolThatCannotStartItsProgramSaysSo(t *testing.T) {
 	p := NewPool("/does/not/exist", "worker")
-	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "start a worker") {
+	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("got %v", err)
 	}
 	if err := p.Close(); err != nil {
@@ -159,7 +159,7 @@ func TestAPoolThatCannotStartItsProgramSaysSo(t *testing.T) {
 func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
 	var stop atomic.Bool
 	ended := make(chan struct{})
-	err := within(0, func() error {
+	err := withCPULimit(0, func() error {
 		defer close(ended)
 		for !stop.Load() {
 		}
@@ -167,7 +167,7 @@ func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
 	})
 	stop.Store(true)
 	<-ended
-	if !errors.Is(err, errProcessor) {
+	if !errors.Is(err, errTrialCPU) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -175,15 +175,15 @@ func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
 func TestWhatWasLostIsNotTriedAgain(t *testing.T) {
 	p := pool(t, "dies")
 	for range 2 {
-		if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+		if err := p.Try(source("return 1")); !errors.Is(err, ErrProcessDied) {
 			t.Fatalf("got %v", err)
 		}
 	}
 	p.path = "/does/not/exist"
-	if err := p.Try(source("return 1")); !errors.Is(err, ErrLost) {
+	if err := p.Try(source("return 1")); !errors.Is(err, ErrProcessDied) {
 		t.Errorf("tried again: %v", err)
 	}
-	if err := p.Try(source("return 2")); errors.Is(err, ErrLost) {
+	if err := p.Try(source("return 2")); errors.Is(err, ErrProcessDied) {
 		t.Error("another source is taken for lost")
 	}
 }
@@ -296,7 +296,7 @@ func TestABusyWorkerMakesNoCallThatIsRefused(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 32 {
-					out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, hostFunc(answering))
+					out, err := e.Run(t.Context(), scripting.Call{Program: p, NoShedding: true}, hostFunc(answering))
 					if err != nil || out.Result == nil || string(out.Result.JSON) != want {
 						t.Errorf("%s: %v, %+v", body, err, out)
 						return

@@ -80,7 +80,7 @@ func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
 	})
 	p := program(t, "return http.api.get('https://x/', { headers: { a: 'recurse in the process' } })")
 	out, err := e.Run(t.Context(), scripting.Call{Program: p}, waits)
-	if err != nil || !limited(out, "stack") || out.Failure.Message != "the body needs more stack than the 64 MiB that it may have" {
+	if err != nil || !limited(out, "stack") || out.Failure.Message != "the body needs more stack than its limit of 64 MiB" {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
 	if end := <-ends; !strings.Contains(end, "goroutine stack exceeds 67108864-byte limit") {
@@ -92,13 +92,13 @@ func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
 // with as much as it may have.
 func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
 	p := program(t, "return (await http.api.get('https://x/')).status")
-	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than the 1024 MiB that it may have"} {
+	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than its limit of 1024 MiB"} {
 		e := executor(t, Options{Memory: 1 << 30})
 		host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
 			e.mu.Lock()
 			e.resident = func(int) int64 { return e.options.Memory + beyond }
 			e.mu.Unlock()
-			e.look()
+			e.tick()
 			return []byte(answered), nil
 		})
 		out, err := e.Run(t.Context(), scripting.Call{Program: p}, host)
@@ -131,7 +131,7 @@ func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
 					return 0
 				}
 				e.mu.Unlock()
-				e.look()
+				e.tick()
 			}
 			return []byte(answered), nil
 		})
@@ -149,11 +149,11 @@ func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
 	}
 	e := executor(t, Options{Memory: 4 << 30})
 	looks := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
-		e.look()
+		e.tick()
 		return []byte(answered), nil
 	})
 	p := program(t, "const all = []; for (let i = 0; i < 200; i++) all.push('x'.repeat(1e6) + i); await http.api.get('https://x/'); return all.length")
-	for memory, want := range map[int64]string{0: "", 64 << 20: "the body needs more memory than the 64 MiB that it may have"} {
+	for memory, want := range map[int64]string{0: "", 64 << 20: "the body needs more memory than its limit of 64 MiB"} {
 		out, err := e.Run(t.Context(), scripting.Call{Program: p, Limits: scripting.Limits{Memory: memory}}, looks)
 		got := ""
 		if out.Failure != nil {

@@ -1,22 +1,21 @@
-// Package worker does in processes of its own what this process must survive.
+// Package worker compiles and runs scripts in worker processes, so that a script cannot harm the
+// process of the program.
 //
-// A [Pool] has such processes for trials; an [Executor] has its own. Both kill a process that is
-// over a limit. [Main] is what the processes run. All that crosses between the two sides are
-// frames of bytes on the standard streams; a process can do nothing but compute, and what it
-// says counts for what it was given alone. [Executor.Report] says what the system offers to
-// confine it.
+// A [Pool] has processes that compile untrusted scripts on trial. An [Executor] has processes that
+// run calls. Both kill a process that exceeds a limit. [Main] is the entry point of worker
+// processes. The two sides exchange frames of bytes over the standard streams. A worker process can
+// only compute, and its output affects only the calls that it was given. [Executor.Report] reports
+// how the system confines worker processes.
 //
-// They compile bodies on trial ([Pool.Try]): parsers and compilers of JavaScript
-// recurse on what they read, some take quadratic time on it, and none can be
-// interrupted, so that a body which is too large to be bounded beforehand is
-// compiled where that costs nothing but a process.
+// [Pool.Try] exists because parsers and compilers of JavaScript recurse on their input, some take
+// quadratic time, and none can be interrupted. A script that is too large to be checked in advance
+// is compiled where a failure costs only a process.
 //
-// And they run bodies ([Executor]), several at once in each. A call that does not
-// end in time costs its process, and the other calls in that run again in another
-// one from their journals, which this side keeps. Programs whose calls end by
-// themselves share no process with others (see [record]), and have turns that no
-// others take (see [admission]). Code that an agent wrote is sent with its call and
-// forgotten with it, on both sides.
+// An [Executor] runs several calls in each process. A call that exceeds its deadline costs its
+// process. The parent keeps the journals of the other calls in that process, and runs these calls
+// again in another process. Programs whose calls end by themselves share no process with other
+// programs (see [rating]), and have reserved capacity (see [admission]). The code of an agent is
+// sent with its call, and both sides drop it with the call.
 package worker
 
 import (
@@ -35,57 +34,55 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Options adjust an [Executor]. Each zero member means its default.
+// Options configure an [Executor]. Each zero field means its default.
 type Options struct {
-	// Processes is how many run at once, beside a spare; by default two for each
-	// processor, and 7 at most, which are 8 with the spare. There may be twice as many
-	// for a while where calls compute for long, and for those that cannot
-	// share one: by their memory, their program or its record, or since they were in
-	// one that died; and one more for each memory that has none.
+	// Processes is the number of worker processes, besides a spare. The default is two for each
+	// processor, at most 7. The number may double for a while if calls compute for long or cannot
+	// share a process: because of their memory limit, their program or its rating, or because they
+	// were in a process that died. There may be one more for each memory limit without a process.
 	Processes int
-	// Memory is how many bytes a process may have resident beside the program that it
-	// runs; by default 256 MiB. Tool files under a ceiling of memory that say nothing
-	// have 256 MiB of it at most.
+	// Memory limits the resident memory of a process, in bytes, besides the executable. The default
+	// is 256 MiB. It is also the maximum for tools without a memory setting.
 	Memory int64
-	// Grace is how long past its end a call may hold its process before that is
-	// killed; by default 100 ms.
-	Grace time.Duration
-	// Computing is how many calls compute at once at most, those that wait for
-	// their host not counted; by default 8 for each processor. Others wait.
-	// Three quarters of them at most are calls of programs that are not known to end.
-	Computing int
-	// Patience is how long a call may wait for that before those that come behind
-	// it are refused; by default 500 ms.
-	Patience time.Duration
-	// Logger is told of processes that end before they are let go; nil drops it.
+	// KillDelay is how long a call may hold its process after it ended, before the process is
+	// killed. The default is 100 ms.
+	KillDelay time.Duration
+	// MaxRunning is the maximum number of calls that compute at once. Calls that wait for their
+	// host do not count. The default is 8 for each processor; more calls wait. At most three
+	// quarters may be calls of programs that are not known to end.
+	MaxRunning int
+	// MaxQueueTime is how long a call may wait for its turn before later calls are refused. The
+	// default is 500 ms.
+	MaxQueueTime time.Duration
+	// Logger receives unexpected exits of processes. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// maxShared is how many processes a call may lose to the other calls in them,
-// before it has one for itself.
+// maxShared is how often a call may lose its process to other calls before it gets an exclusive
+// process.
 const maxShared = 3
 
-// defaultMemory is how many bytes a process may have unless more is said.
+// defaultMemory is the default memory limit of a process, in bytes.
 const defaultMemory = 256 << 20
 
-// usual returns how many processes there are beside a spare for so many processors.
-func usual(processors int) int { return min(2*processors, 7) }
+// defaultProcesses returns the default number of processes, besides a spare.
+func defaultProcesses(processors int) int { return min(2*processors, 7) }
 
 func (o Options) withDefaults() Options {
 	if o.Processes <= 0 {
-		o.Processes = usual(runtime.GOMAXPROCS(0))
+		o.Processes = defaultProcesses(runtime.GOMAXPROCS(0))
 	}
 	if o.Memory <= 0 {
 		o.Memory = defaultMemory
 	}
-	if o.Grace <= 0 {
-		o.Grace = 100 * time.Millisecond
+	if o.KillDelay <= 0 {
+		o.KillDelay = 100 * time.Millisecond
 	}
-	if o.Computing <= 0 {
-		o.Computing = 8 * runtime.GOMAXPROCS(0)
+	if o.MaxRunning <= 0 {
+		o.MaxRunning = 8 * runtime.GOMAXPROCS(0)
 	}
-	if o.Patience <= 0 {
-		o.Patience = 500 * time.Millisecond
+	if o.MaxQueueTime <= 0 {
+		o.MaxQueueTime = 500 * time.Millisecond
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -93,72 +90,80 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Executor runs calls in processes of their own, several in each. What a body
-// does there costs its own call at most: a process that does not let a call end
-// is killed, and the other calls in it are run again elsewhere, where their
-// journals answer what they had asked. It is a [scripting.Executor].
+// Executor runs calls in worker processes, several in each. A script can harm only its own call: a
+// process with a call that does not end is killed, and its other calls run again in other
+// processes, where their journals answer the host calls that they had made. It implements
+// [scripting.Executor].
 type Executor struct {
-	// Fixed at creation.
-	path    string
-	argv    []string
-	options Options
+	// fixed at creation
+	command   command
+	options   Options
+	admission *admission // admits calls that compute
 
-	mu        sync.Mutex
-	processes []*process
-	spare     *process // waits to be given its memory, so that a process which is needed need not be started
-	asked     *process // the first process until it has answered or has a call: its end is an error of Report alone
-	bare      bool     // the spare was taken, and the next look prepares another: who makes one call needs none
-	waiting   []*waiter
-	placed    uint64 // calls that waited for a process and got one
-	// spared are the nested calls that have a process beyond the bound, by their depth.
-	spared map[int]*flight
-	closed bool
-	// counts has what has become of processes and calls since the beginning.
-	counts scripting.Workers
-
-	watching *time.Timer // nil while there are no processes
-	// watchdog looks after the stays of calls in processes.
-	watchdog watchdog.Watchdog
-	// looks counts the looks at the processes, from 1 on.
-	looks atomic.Int64
-	// room is that of calls that compute.
-	room *admission
-	// passed is how many bytes the host calls pass that wait for their answers.
-	passed atomic.Int64
-	// resident returns how many bytes of memory a process has beside its program; 0 when
-	// that is not known.
-	resident func(pid int) int64
-	// allowance is fixed at creation (see [allowance]), and spent returns how much
-	// processor time a process has spent.
-	allowance time.Duration
-	spent     func(pid int) (time.Duration, error)
-
-	history  history
-	lastCall atomic.Uint64
-	reaping  sync.WaitGroup
+	scheduler
+	monitor
+	history      history
+	pendingBytes atomic.Int64 // bytes in the pending host calls of all calls
+	lastCall     atomic.Uint64
+	reaping      sync.WaitGroup
 }
 
-// NewExecutor returns an executor whose processes run the program at path with
-// argv, the name of the program first. The program calls [Main] and ends. The
-// error says that no process can be started.
+// command is the program that worker processes run.
+type command struct {
+	path string
+	argv []string
+}
+
+// scheduler has the processes of an executor and the calls that wait for one.
+type scheduler struct {
+	mu         sync.Mutex
+	processes  []*process
+	spare      *process // started in advance; has no memory limit yet
+	first      *process // first process until it has reported or has a call; only Report returns the error of its exit
+	spareTaken bool     // the spare was taken, and the next tick starts another; a program that makes one call needs none
+	waiting    []*waiter
+	placements uint64             // calls that waited for a process and got one
+	overLimit  map[int]*execution // nested calls with a process beyond the limit, by depth
+	closed     bool
+	counts     scripting.Workers // events since the start
+}
+
+// monitor checks processes at intervals.
+type monitor struct {
+	timer    *time.Timer       // nil while there are no processes; guarded by the mutex of the scheduler
+	watchdog watchdog.Watchdog // checks the guards of calls
+	ticks    atomic.Int64      // checks of the processes, from 1
+
+	// fixed at creation
+	resident     func(pid int) int64                  // returns bytes of memory beside the program; 0 if unknown
+	cpuAllowance time.Duration                        // processor time that a process gets at a time (see [defaultAllowance])
+	cpuSpent     func(pid int) (time.Duration, error) // returns processor time of a process
+}
+
+// NewExecutor returns an executor whose processes run the executable at path. argv are its
+// arguments; argv[0] is the name of the program. The executable calls [Main] and exits. NewExecutor
+// returns an error if the first process cannot be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	o = o.withDefaults()
-	e := &Executor{path: path, argv: argv, options: o, spared: map[int]*flight{}, allowance: allowance(), spent: sandbox.Spent, room: newAdmission(o.Computing, o.Patience)}
 	size := sizeOf(path)
-	e.resident = func(pid int) int64 { return resident(pid, size) }
-	e.looks.Store(1)
+	e := &Executor{
+		command: command{path, argv}, options: o, admission: newAdmission(o.MaxRunning, o.MaxQueueTime),
+		scheduler: scheduler{overLimit: map[int]*execution{}},
+		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, cpuAllowance: defaultAllowance(), cpuSpent: sandbox.Spent},
+	}
+	e.ticks.Store(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	spare, err := e.start()
 	if err != nil {
 		return nil, err
 	}
-	e.spare, e.asked = spare, spare
+	e.spare, e.first = spare, spare
 	return e, nil
 }
 
-// sizeOf returns how many bytes a program has; 0 when that is not known, and all of it
-// counts as memory of its processes.
+// sizeOf returns the size of an executable in bytes. It returns 0 if the size is unknown: then all
+// of the executable counts as memory of its processes.
 func sizeOf(path string) int64 {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -167,37 +172,37 @@ func sizeOf(path string) int64 {
 	return file.Size()
 }
 
-var errClosed = errors.New("the executor is closed")
+var errClosed = errors.New("executor is closed")
 
 // Run runs a call. See [scripting.Executor].
 func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (out scripting.Outcome, err error) {
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run a call: no program")
 	}
-	l, err := e.room.admit(ctx, c, e.recordOf(c.Program.Hash(), isOnce(c.Program)), e.looks.Load())
+	l, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
 	if err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
 			e.note(func(n *scripting.Workers) { n.Refused++ })
 		}
-		if failure := scripting.Over(ctx); failure != nil {
+		if failure := scripting.ContextFailure(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	f, err := newFlight(c, h, l, &e.passed)
+	x, err := newExecution(c, h, l, &e.pendingBytes)
 	if err != nil {
-		l.end()
+		l.finish()
 		return scripting.Outcome{}, err
 	}
 	defer func() {
-		f.land()
-		out.Stdout = f.recorder.Stdout()
+		x.finish()
+		out.Stdout = x.recorder.Stdout()
 	}()
 	alone := false
 	lost := 0
 	for {
-		out, dead, err := e.attempt(ctx, f, alone)
-		if failure := scripting.Over(ctx); failure != nil && (dead != nil || err != nil) {
+		out, dead, err := e.runAttempt(ctx, x, alone)
+		if failure := scripting.ContextFailure(ctx); failure != nil && (dead != nil || err != nil) {
 			return scripting.Outcome{Failure: failure}, nil
 		}
 		switch {
@@ -205,54 +210,55 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 			return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 		case dead == nil:
 			return out, nil
-		case dead.blames(alone):
-			return scripting.Outcome{Failure: dead.failure(f.memory(e.options))}, nil
+		case dead.isResponsible(alone):
+			return scripting.Outcome{Failure: dead.failure(x.memory(e.options))}, nil
 		}
-		if !dead.missed {
+		if !dead.notStarted {
 			lost++
 		}
-		alone = alone || dead.suspects(f) || lost >= maxShared
-		failure, err := f.collect(ctx)
+		alone = alone || dead.isSuspect(x) || lost >= maxShared
+		failure, err := x.prepareRetry(ctx)
 		if failure != nil || err != nil {
 			return scripting.Outcome{Failure: failure}, err
 		}
 	}
 }
 
-// isOnce reports whether a program is for one call, as what an agent wrote.
-func isOnce(p *scripting.Program) bool { return p.Kind() == scripting.Code }
+// isOneShot reports whether a program has only one call, like the code of an agent.
+func isOneShot(p *scripting.Program) bool { return p.Kind() == scripting.Code }
 
-// recordOf returns what is known of a program, which of one for one call is nothing.
-func (e *Executor) recordOf(program [32]byte, once bool) record {
+// ratingOf returns the rating of a program. One-shot programs are unrated.
+func (e *Executor) ratingOf(program [32]byte, once bool) rating {
 	if once {
-		return unknown
+		return unrated
 	}
-	return e.history.of(program)
+	return e.history.lookup(program)
 }
 
-// attempt runs a call in one process, which may be dead in the end.
-func (e *Executor) attempt(ctx context.Context, f *flight, alone bool) (out scripting.Outcome, dead *deathError, err error) {
-	n := need{owner: f.lane.owner, memory: f.memory(e.options), alone: alone, program: f.call.Program.Hash(), once: isOnce(f.call.Program)}
-	if f.call.Kin != nil {
-		n.nested = f
+// runAttempt runs a call in one process. If the process exits first, runAttempt returns an
+// exitError.
+func (e *Executor) runAttempt(ctx context.Context, x *execution, alone bool) (out scripting.Outcome, dead *exitError, err error) {
+	n := requirements{owner: x.queue.owner, memory: x.memory(e.options), exclusive: alone, program: x.call.Program.Hash(), oneShot: isOneShot(x.call.Program)}
+	if x.call.Tree != nil {
+		n.nested = x
 	}
 	p, err := e.acquire(ctx, n)
 	if err != nil {
 		return out, nil, fmt.Errorf("find a process: %w", err)
 	}
-	defer func() { e.release(p, n, f.says(e.looks.Load(), out, dead, err)) }()
-	f.id = e.lastCall.Add(1)
-	f.guard = guard{ctx: ctx, process: p, id: f.id, grace: e.options.Grace, words: &e.reaping}
-	e.watchdog.Watch(&f.guard)
-	defer e.watchdog.Unwatch(&f.guard)
-	out, err = f.fly(ctx, p, e.options.Grace)
+	defer func() { e.release(p, n, x.rate(e.ticks.Load(), out, dead, err)) }()
+	x.id = e.lastCall.Add(1)
+	x.guard = cancelGuard{ctx: ctx, process: p, id: x.id, killDelay: e.options.KillDelay, senders: &e.reaping}
+	e.watchdog.Watch(&x.guard)
+	defer e.watchdog.Unwatch(&x.guard)
+	out, err = x.run(ctx, p, e.options.KillDelay)
 	if errors.As(err, &dead) {
 		return out, dead, nil
 	}
 	return out, nil, err
 }
 
-// Close ends all processes. No Run may follow.
+// Close kills all processes and waits for their exit. No Run may follow.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	e.closed = true
@@ -260,15 +266,15 @@ func (e *Executor) Close() error {
 	if e.spare != nil {
 		processes = append(processes, e.spare)
 	}
-	if e.asked != nil {
-		processes = append(processes, e.asked) // Report may wait for it
+	if e.first != nil {
+		processes = append(processes, e.first) // Report may wait for it
 	}
 	e.processes, e.spare = nil, nil
 	for _, p := range processes {
-		p.kill(endClosed)
+		p.kill(exitClosed)
 	}
-	if e.watching != nil {
-		e.watching.Stop()
+	if e.timer != nil {
+		e.timer.Stop()
 	}
 	e.wake()
 	e.mu.Unlock()
@@ -276,20 +282,20 @@ func (e *Executor) Close() error {
 	return nil
 }
 
-// Workers tells how the processes are. See [scripting.Staffed].
+// Workers returns the state of the processes. See [scripting.StatsExecutor].
 func (e *Executor) Workers() scripting.Workers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.counts
-	now.Processes, now.Waiting = len(e.processes), e.room.waits()
+	now.Processes, now.Waiting = len(e.processes), e.admission.waitingCalls()
 	for _, p := range e.processes {
 		now.Calls += p.calls
-		now.Computing += int(max(p.busy.Load(), 0))
+		now.Computing += int(max(p.running.Load(), 0))
 	}
 	return now
 }
 
-// note changes what is counted since the beginning.
+// note updates the counters.
 func (e *Executor) note(change func(*scripting.Workers)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -108,7 +108,7 @@ func TestACallEndsAsItDoesInline(t *testing.T) {
 	t.Parallel()
 	// A process that is slow today, or large with the detector of races, must not
 	// be killed for it.
-	e := executor(t, Options{Grace: time.Minute, Memory: 2 << 30})
+	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30})
 	for _, body := range everyEnd {
 		t.Run(body, func(t *testing.T) {
 			here, toldHere := endOf(t, scripting.Inline(), body)
@@ -179,7 +179,7 @@ var bombs = []string{
 // process can stop, beside calls that wait for their host.
 func TestABombCostsItsOwnCall(t *testing.T) {
 	t.Parallel()
-	e := executor(t, Options{Processes: 2, Computing: 2 * (20 + len(bombs))}) // none is refused on a busy machine
+	e := executor(t, Options{Processes: 2, MaxRunning: 2 * (20 + len(bombs))}) // none is refused on a busy machine
 	var posts atomic.Int64
 	slow := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 		posts.Add(1)
@@ -307,18 +307,18 @@ func TestWorkersAreCounted(t *testing.T) {
 }
 
 // untimed leaves out what spares that are started meanwhile count.
-type untimed struct{ scripting.Staffed }
+type untimed struct{ scripting.StatsExecutor }
 
 func (u untimed) Workers() scripting.Workers {
-	now := u.Staffed.Workers()
+	now := u.StatsExecutor.Workers()
 	now.Started = 0
 	return now
 }
 
 func TestDeathsAreCountedByTheirCause(t *testing.T) {
 	t.Parallel()
-	for why, want := range map[cause]scripting.Workers{
-		endOverdue: {Lost: 1, Overdue: 1}, endMemory: {Lost: 1, Memory: 1}, endProtocol: {Lost: 1, Protocol: 1}, endUnknown: {Lost: 1, Crashed: 1},
+	for why, want := range map[exitCause]scripting.Workers{
+		exitTimeout: {Lost: 1, Overdue: 1}, exitMemory: {Lost: 1, Memory: 1}, exitProtocol: {Lost: 1, Protocol: 1}, exitUnknown: {Lost: 1, Crashed: 1},
 	} {
 		e := executor(t, Options{})
 		died := false
@@ -331,7 +331,7 @@ func TestDeathsAreCountedByTheirCause(t *testing.T) {
 			p := e.processes[0]
 			e.mu.Unlock()
 			p.kill(why)
-			<-p.dead
+			<-p.exited
 			return []byte(answered), nil
 		})
 		if _, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return (await http.api.get('https://x/')).status")}, host); err != nil {

@@ -73,16 +73,16 @@ func FuzzFrames(f *testing.F) {
 	host := (&hostFrame{seq: 1, op: "http.request", tail: []byte{5, 1}, payload: []byte(`{"a":[1]}`)}).append(uvarint(7))
 	var frames bytes.Buffer
 	for _, content := range [][]byte{host, nil, uvarint(1 << 40)} {
-		_ = writeFrame(&frames, frameHost, content)
+		_ = writeFrame(&frames, frameHostCall, content)
 	}
 	f.Add(frames.Bytes())
 	f.Add([]byte{frameOutcome, 1, 0, 0, 0, 'x'}) // 16 MiB that never come
-	f.Add([]byte{frameHost, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{frameHostCall, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		moderate(t, len(data), func() {
 			in := bytes.NewReader(data)
 			for {
-				_, content, err := readFrame(in, maxAnswer)
+				_, content, err := readFrame(in, maxChildFrame)
 				if err != nil {
 					return
 				}
@@ -116,8 +116,8 @@ func FuzzOutcomes(f *testing.F) {
 	f.Add((&outcomeFrame{fault: "it failed"}).append(nil))
 	f.Add((&outcomeFrame{outcome: append([]byte{1, '{'}, bytes.Repeat([]byte("["), 200)...)}).append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		room := newAdmission(1, time.Second).of(unknown)
-		call, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+		room := newAdmission(1, time.Second).of(unrated)
+		call, err := newExecution(scripting.Call{}, nil, room, &atomic.Int64{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func FuzzOutcomes(f *testing.F) {
 			if once, err := reoutcome(data); err == nil {
 				same(t, once, reoutcome)
 			}
-			out, err := call.ended(data)
+			out, err := call.decodeOutcome(data)
 			if err != nil || out.Result == nil && out.Failure == nil && out.Suspended == nil {
 				return
 			}
@@ -134,7 +134,7 @@ func FuzzOutcomes(f *testing.F) {
 				t.Fatal(err)
 			}
 			same(t, once, func(text []byte) ([]byte, error) {
-				again, err := readSound(text)
+				again, err := readValid(text)
 				if err != nil {
 					return nil, err
 				}
@@ -146,7 +146,7 @@ func FuzzOutcomes(f *testing.F) {
 
 // FuzzCalls reads what a process is sent.
 func FuzzCalls(f *testing.F) {
-	call := callFrame{id: 3, left: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: scripting.Seed{9}, Start: time.Unix(1, 0)}}
+	call := callFrame{id: 3, remaining: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: scripting.Seed{9}, Start: time.Unix(1, 0)}}
 	f.Add(call.append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		moderate(t, len(data), func() {

@@ -9,38 +9,38 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// record is what calls say of their program. Calls of proven programs share no process
-// with others. An owner whose call of a proven program does not end by itself loses that
-// for a while (see [offences]).
-type record uint8
+// rating classifies a program by its calls. Trusted programs share no process with others. If a
+// call of a trusted program does not end by itself, the program is not trusted for this owner for a
+// while (see [offences]).
+type rating uint8
 
 const (
-	unknown record = iota // nothing is known
-	unruly                // a call did not end by itself, or took what it may not have
-	proven                // a call has ended by itself
-	quick                 // proven, and the last call ended soon without waiting
+	unrated    rating = iota
+	misbehaved        // a call did not end by itself, or exceeded a limit
+	trusted           // a call ended by itself
+	fast              // trusted, and the last call ended soon without waiting
 )
 
 const (
-	// soon is how long a call that is quick is in its process at most.
-	soon = 2 * time.Millisecond
-	// holds is for how many looks a call computes that says something when it is ended:
-	// one that came too late is ended soon.
-	holds = 2
-	// maxRecent bounds the programs of one generation of a history.
+	// fastTime is the maximum time in a process of a fast call.
+	fastTime = 2 * time.Millisecond
+	// stuckTicks is how many ticks a call must compute before its end is held against it: a call
+	// that started just before its deadline ends early.
+	stuckTicks = 2
+	// maxRecent is the number of programs in one generation of a history.
 	maxRecent = 4096
 )
 
-func (r record) isProven() bool { return r >= proven }
+func (r rating) isTrusted() bool { return r >= trusted }
 
-// history remembers which programs are proven: the last 4096 at least, and twice as many
-// at most. It is safe for concurrent use.
+// history remembers ratings: at least the last 4096, at most twice as many. It is safe for
+// concurrent use.
 type history struct {
 	mu          sync.RWMutex
-	recent, old map[[32]byte]record
+	recent, old map[[32]byte]rating
 }
 
-func (h *history) of(program [32]byte) record {
+func (h *history) lookup(program [32]byte) rating {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if r, known := h.recent[program]; known {
@@ -49,75 +49,73 @@ func (h *history) of(program [32]byte) record {
 	return h.old[program]
 }
 
-// learn takes in that a call of a program has ended by itself.
-func (h *history) learn(program [32]byte, said record) {
+// update records that a call of a program has ended by itself.
+func (h *history) update(program [32]byte, said rating) {
 	h.mu.RLock()
 	known := h.recent[program]
 	h.mu.RUnlock()
-	if !said.isProven() || said == known {
+	if !said.isTrusted() || said == known {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.recent == nil || known == unknown && len(h.recent) >= maxRecent {
-		h.recent, h.old = map[[32]byte]record{}, h.recent
+	if h.recent == nil || known == unrated && len(h.recent) >= maxRecent {
+		h.recent, h.old = map[[32]byte]rating{}, h.recent
 	}
 	h.recent[program] = said
 }
 
-// says returns what the stay of a call in a process says of its program, at a look.
-// That is nothing where it ended while the call waited for its host, hardly was
-// there, for what others did or may have done there, or since the client wanted no more
-// and the body obeyed.
-func (f *flight) says(look int64, out scripting.Outcome, dead *deathError, err error) record {
-	since := f.since.Load()
-	held := since != 0 && look-since >= holds
+// rate returns the rating of a program by one attempt of a call. The program stays unrated if the
+// process exited while the call waited for its host or had hardly started, if other calls may be
+// the cause, or if the client canceled the call and the script stopped.
+func (x *execution) rate(look int64, out scripting.Outcome, dead *exitError, err error) rating {
+	since := x.runningSince.Load()
+	held := since != 0 && look-since >= stuckTicks
 	switch {
-	case err != nil, dead != nil && dead.missed:
-		return unknown
+	case err != nil, dead != nil && dead.notStarted:
+		return unrated
 	case dead != nil:
-		if since != 0 && dead.left == 1 && dead.suspects(f) || held && dead.cause == endOverdue && f.guard.ctx.Err() != nil {
-			return unruly
+		if since != 0 && dead.calls == 1 && dead.isSuspect(x) || held && dead.cause == exitTimeout && x.guard.ctx.Err() != nil {
+			return misbehaved
 		}
-		return unknown
+		return unrated
 	case out.Failure != nil:
 		switch out.Failure.Kind {
 		case scripting.Limit:
-			return unruly
+			return misbehaved
 		case scripting.Timeout:
 			if held {
-				return unruly
+				return misbehaved
 			}
-			return unknown
+			return unrated
 		case scripting.Canceled, scripting.HostPanic, scripting.Nondeterministic:
-			return unknown
+			return unrated
 		}
 	}
-	if f.quick {
-		return quick
+	if x.fast {
+		return fast
 	}
-	return proven
+	return trusted
 }
 
 const (
-	// remembered is for how many looks an offence counts.
-	remembered = int64(10 * time.Second / look)
-	// maxOffences bounds the programs that are remembered of an owner.
+	// offenceTicks is how many ticks an offence counts.
+	offenceTicks = int64(10 * time.Second / tickInterval)
+	// maxOffences limits the programs that are remembered for one owner.
 	maxOffences = 256
 )
 
-// offences are the programs by which calls of an owner have lately cost a process, or taken
-// what they may not have. For that owner they count as not proven, and its calls of programs
-// that are not proven share no process with those of others, which then need not be run
-// again for it. It is safe for concurrent use.
+// offences are the programs with calls of an owner that recently cost a process or exceeded a
+// limit. These programs are not trusted for the owner, and its calls of untrusted programs share no
+// process with other owners, whose calls then need not run again. It is safe for concurrent use.
 type offences struct {
-	last atomic.Int64 // the look until which the last one counts
+	last atomic.Int64 // tick until which the last offence counts
 
 	mu    sync.Mutex
-	until map[[32]byte]int64 // the look until which one by a program counts
+	until map[[32]byte]int64 // tick until which the offence of a program counts
 }
 
-// isRecent reports whether there is an offence that counts at a look.
+// isRecent reports whether an offence counts at a tick.
 func (o *offences) isRecent(look int64) bool { return look < o.last.Load() }
 
 func (o *offences) has(program [32]byte, look int64) bool {
@@ -132,7 +130,7 @@ func (o *offences) has(program [32]byte, look int64) bool {
 func (o *offences) add(program [32]byte, look int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last.Store(look + remembered)
+	o.last.Store(look + offenceTicks)
 	if o.until == nil {
 		o.until = map[[32]byte]int64{}
 	}
@@ -140,6 +138,6 @@ func (o *offences) add(program [32]byte, look int64) {
 		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= look })
 	}
 	if _, known := o.until[program]; known || len(o.until) < maxOffences {
-		o.until[program] = look + remembered
+		o.until[program] = look + offenceTicks
 	}
 }

@@ -14,11 +14,13 @@ import (
 // there may be.
 func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	of := func(program byte) need { return need{memory: e.options.Memory, program: [32]byte{program}} }
-	e.history.learn(of(1).program, proven)
-	e.history.learn(of(2).program, quick)
-	e.history.learn(of(3).program, unruly)
-	choose := func(n need) *process {
+	of := func(program byte) requirements {
+		return requirements{memory: e.options.Memory, program: [32]byte{program}}
+	}
+	e.history.update(of(1).program, trusted)
+	e.history.update(of(2).program, fast)
+	e.history.update(of(3).program, misbehaved)
+	choose := func(n requirements) *process {
 		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +32,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 		t.Error("a program of which nothing is known does not share with one that is unruly")
 	}
 	alone := of(3)
-	alone.alone = true
+	alone.exclusive = true
 	if own := choose(alone); own == nil || own == bad {
 		t.Error("what must be alone is not")
 	}
@@ -41,8 +43,8 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	if other := choose(of(2)); other != good {
 		t.Error("two proven programs do not share")
 	}
-	release(e, good, of(1), proven)
-	release(e, good, of(2), proven)
+	release(e, good, of(1), trusted)
+	release(e, good, of(2), trusted)
 	if choose(alone) != nil {
 		t.Error("programs that are not proven have more than twice as many processes")
 	}
@@ -54,7 +56,7 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	}
 	offends := of(2)
 	offends.own(e)
-	e.learn(offends, unruly)
+	e.recordRating(offends, misbehaved)
 	if other := choose(of(2)); other == good {
 		t.Error("a program that is not proven any more shares with one that is")
 	}
@@ -63,11 +65,11 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 // TestNewProgramsFindAProcessThoughProvenOnesHaveAll that they may have.
 func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	known := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.history.learn(known.program, proven)
+	known := requirements{memory: e.options.Memory, program: [32]byte{1}}
+	e.history.update(known.program, trusted)
 	alone := known
-	alone.alone = true
-	for _, n := range []need{known, alone} {
+	alone.exclusive = true
+	for _, n := range []requirements{known, alone} {
 		if p, err := e.choose(n); p == nil {
 			t.Fatal(err)
 		}
@@ -75,7 +77,7 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	if p, _ := e.choose(alone); p != nil {
 		t.Error("proven programs have more than twice as many processes")
 	}
-	if p, err := e.choose(need{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
+	if p, err := e.choose(requirements{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
 		t.Errorf("a new program waits: %v", err)
 	}
 }
@@ -84,24 +86,24 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 // have, and others the one beside.
 func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	choose := func(n need) *process {
+	choose := func(n requirements) *process {
 		p, err := e.choose(n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	bad := need{memory: e.options.Memory, program: [32]byte{3}, alone: true}
-	e.history.learn(bad.program, unruly)
+	bad := requirements{memory: e.options.Memory, program: [32]byte{3}, exclusive: true}
+	e.history.update(bad.program, misbehaved)
 	for range 2 {
 		choose(bad)
 	}
 	if choose(bad) != nil {
 		t.Error("unruly programs have more than twice as many processes as usual")
 	}
-	of := func(program byte) need {
-		e.history.learn([32]byte{program}, proven)
-		return need{memory: e.options.Memory / int64(program), program: [32]byte{program}}
+	of := func(program byte) requirements {
+		e.history.update([32]byte{program}, trusted)
+		return requirements{memory: e.options.Memory / int64(program), program: [32]byte{program}}
 	}
 	one, other := choose(of(1)), choose(of(2))
 	if one == nil || other == nil {
@@ -118,18 +120,18 @@ func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 // TestCallsGoWhereOthersHaveLeftNothingBehind, if there is such a process.
 func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	known, other := need{memory: e.options.Memory, program: [32]byte{1}}, need{memory: e.options.Memory, program: [32]byte{2}}
-	e.history.learn(known.program, quick)
+	known, other := requirements{memory: e.options.Memory, program: [32]byte{1}}, requirements{memory: e.options.Memory, program: [32]byte{2}}
+	e.history.update(known.program, fast)
 	left, _ := e.choose(other)
 	clean, _ := e.choose(known)
-	release(e, left, other, unruly)
-	release(e, clean, known, quick)
-	for _, record := range []record{quick, proven} {
-		e.history.learn(known.program, record)
+	release(e, left, other, misbehaved)
+	release(e, clean, known, fast)
+	for _, record := range []rating{fast, trusted} {
+		e.history.update(known.program, record)
 		if p, _ := e.choose(known); p != clean || left == clean {
 			t.Errorf("%d: it goes where an unruly program was", record)
 		}
-		release(e, clean, known, unknown)
+		release(e, clean, known, unrated)
 	}
 }
 
@@ -145,42 +147,42 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 		waits, held, quick bool
 		ctx                context.Context
 		out                scripting.Outcome
-		dead               *deathError
+		dead               *exitError
 		err                error
-		want               record
+		want               rating
 	}{
-		"a result":                            {out: result, want: proven},
-		"a result that came soon":             {out: result, quick: true, want: quick},
-		"what it threw":                       {out: failed(scripting.Thrown), want: proven},
-		"a limit":                             {out: failed(scripting.Limit), quick: true, want: unruly},
-		"a timeout while it computed":         {out: failed(scripting.Timeout), held: true, want: unruly},
-		"a timeout as soon as it came":        {out: failed(scripting.Timeout), quick: true, want: unknown},
-		"a timeout while it waited":           {out: failed(scripting.Timeout), waits: true, want: unknown},
-		"a client that has gone":              {out: failed(scripting.Canceled), quick: true, want: unknown},
-		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unknown},
-		"a host that fails":                   {out: failed(scripting.HostPanic), want: unknown},
-		"a fault":                             {err: errors.New("a fault"), want: unknown},
-		"a death of memory":                   {dead: &deathError{cause: endMemory, left: 1}, want: unruly},
-		"a death of memory beside another":    {dead: &deathError{cause: endMemory, left: 2}, want: unknown},
-		"a death that it missed":              {dead: &deathError{cause: endOverdue, missed: true}, ctx: over, held: true, want: unknown},
-		"a death of another that held on":     {dead: &deathError{cause: endOverdue}, held: true, want: unknown},
-		"a death since it held on":            {dead: &deathError{cause: endOverdue}, ctx: over, held: true, want: unruly},
-		"a death since another did, too late": {dead: &deathError{cause: endOverdue}, ctx: over, waits: true, want: unknown},
-		"a death of memory while it waited":   {dead: &deathError{cause: endMemory, oldest: 1}, waits: true, want: unknown},
-		"a death while all waited":            {dead: &deathError{cause: endUnknown}, waits: true, want: unknown},
+		"a result":                            {out: result, want: trusted},
+		"a result that came soon":             {out: result, quick: true, want: fast},
+		"what it threw":                       {out: failed(scripting.Thrown), want: trusted},
+		"a limit":                             {out: failed(scripting.Limit), quick: true, want: misbehaved},
+		"a timeout while it computed":         {out: failed(scripting.Timeout), held: true, want: misbehaved},
+		"a timeout as soon as it came":        {out: failed(scripting.Timeout), quick: true, want: unrated},
+		"a timeout while it waited":           {out: failed(scripting.Timeout), waits: true, want: unrated},
+		"a client that has gone":              {out: failed(scripting.Canceled), quick: true, want: unrated},
+		"one that has gone after a while":     {out: failed(scripting.Canceled), held: true, want: unrated},
+		"a host that fails":                   {out: failed(scripting.HostPanic), want: unrated},
+		"a fault":                             {err: errors.New("a fault"), want: unrated},
+		"a death of memory":                   {dead: &exitError{exit: exit{cause: exitMemory, calls: 1}}, want: misbehaved},
+		"a death of memory beside another":    {dead: &exitError{exit: exit{cause: exitMemory, calls: 2}}, want: unrated},
+		"a death that it missed":              {dead: &exitError{exit: exit{cause: exitTimeout}, notStarted: true}, ctx: over, held: true, want: unrated},
+		"a death of another that held on":     {dead: &exitError{exit: exit{cause: exitTimeout}}, held: true, want: unrated},
+		"a death since it held on":            {dead: &exitError{exit: exit{cause: exitTimeout}}, ctx: over, held: true, want: misbehaved},
+		"a death since another did, too late": {dead: &exitError{exit: exit{cause: exitTimeout}}, ctx: over, waits: true, want: unrated},
+		"a death of memory while it waited":   {dead: &exitError{exit: exit{cause: exitMemory, oldest: 1}}, waits: true, want: unrated},
+		"a death while all waited":            {dead: &exitError{exit: exit{cause: exitUnknown}}, waits: true, want: unrated},
 	} {
-		f := &flight{quick: test.quick}
-		if f.guard.ctx = test.ctx; test.ctx == nil {
-			f.guard.ctx = lazyctx.WithCancel(t.Context())
+		x := &execution{attempt: attempt{fast: test.quick}}
+		if x.guard.ctx = test.ctx; test.ctx == nil {
+			x.guard.ctx = lazyctx.WithCancel(t.Context())
 		}
 		if !test.waits {
-			f.since.Store(10)
+			x.runningSince.Store(10)
 		}
 		look := int64(10)
 		if test.held {
-			look += holds
+			look += stuckTicks
 		}
-		if got := f.says(look, test.out, test.dead, test.err); got != test.want {
+		if got := x.rate(look, test.out, test.dead, test.err); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -195,15 +197,15 @@ func TestHistory_isBounded(t *testing.T) {
 	}
 	const programs = 5 * maxRecent
 	for n := range programs {
-		h.learn(hash(n), proven)
-		h.learn(hash(0), proven)
+		h.update(hash(n), trusted)
+		h.update(hash(0), trusted)
 	}
 	for n := programs - maxRecent; n < programs; n++ {
-		if !h.of(hash(n)).isProven() {
+		if !h.lookup(hash(n)).isTrusted() {
 			t.Fatalf("the program %d of %d is forgotten", n, programs)
 		}
 	}
-	if !h.of(hash(0)).isProven() {
+	if !h.lookup(hash(0)).isTrusted() {
 		t.Error("a program that is called is forgotten")
 	}
 	if kept := len(h.recent) + len(h.old); kept > 2*maxRecent {
@@ -224,13 +226,13 @@ func TestOffence_countsForItsOwner(t *testing.T) {
 		}
 	}
 	isProven := func(owner uint64) bool {
-		e.room.mu.Lock()
-		n := need{owner: e.room.owner(owner, 0), program: p.Hash()}
-		e.room.mu.Unlock()
+		e.admission.mu.Lock()
+		n := requirements{owner: e.admission.owner(owner, 0), program: p.Hash()}
+		e.admission.mu.Unlock()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.judge(&n)
-		return n.record.isProven()
+		e.lookUp(&n)
+		return n.rating.isTrusted()
 	}
 	run(`{"ends":true}`)
 	if !isProven(0) {
@@ -241,7 +243,7 @@ func TestOffence_countsForItsOwner(t *testing.T) {
 	if isProven(0) || !isProven(1) {
 		t.Errorf("after an offence it is proven for its owner: %v, and for another: %v", isProven(0), isProven(1))
 	}
-	e.looks.Add(remembered)
+	e.ticks.Add(offenceTicks)
 	if !isProven(0) {
 		t.Error("the offence counts for ever")
 	}

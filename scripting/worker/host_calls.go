@@ -9,199 +9,197 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// What a call may have this process hold for it, in bytes.
+// Limits of what a call may store in this process, in bytes.
 const (
-	// maxMessage bounds a message, far beyond what a body can make of one.
-	maxMessage = 1 << 20
-	// maxPassed bounds what the host calls of a call pass that wait for their
-	// answers: the process that they come from has them behind it.
-	maxPassed = 64 << 20
-	// maxPassedByAll bounds what those of all calls pass, in the same way: the calls
-	// that pass more than fairPassed are ended which would make it more.
-	maxPassedByAll = 128 << 20
-	fairPassed     = 256 << 10
-	// maxAsked is how many host calls of a call run at once. Others wait.
-	maxAsked = 64
+	// maxNotification limits a notification, far beyond what a script can produce.
+	maxNotification = 1 << 20
+	// maxPendingBytes limits the arguments of the pending host calls of one call. The worker
+	// process has the same limit.
+	maxPendingBytes = 64 << 20
+	// maxTotalBytes limits the arguments of the pending host calls of all calls. A call with more
+	// than fairBytes that would exceed the limit ends.
+	maxTotalBytes = 128 << 20
+	fairBytes     = 256 << 10
+	// maxHostCalls is how many host calls of one call run at once. More are queued.
+	maxHostCalls = 64
 )
 
-// take takes a frame from the process in; ended says that it was the last. An
-// error is the process's.
-func (f *flight) take(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
+// dispatch handles a frame. ended reports whether it was the last one. An error means that the
+// process violated the protocol.
+func (x *execution) dispatch(p *process, fr frame) (out scripting.Outcome, ended bool, err error) {
 	switch fr.kind {
 	case frameOutcome:
-		out, err = f.ended(fr.content)
+		out, err = x.decodeOutcome(fr.content)
 		return out, true, err
-	case frameDrop:
-		failure, err := f.dropped(fr.content)
+	case frameHostCancel:
+		failure, err := x.cancelHostCall(fr.content)
 		return scripting.Outcome{Failure: failure}, failure != nil, err
 	}
 	h, err := readHost(fr.content)
 	if err != nil {
 		return out, false, err
 	}
-	failure, err := f.recorder.Follow(h.tail, false)
+	failure, err := x.recorder.ApplyTail(h.tail, false)
 	if failure == nil && err == nil {
-		failure, err = f.recorder.Began(h.seq, h.op, h.payload)
+		failure, err = x.recorder.RecordCall(h.seq, h.op, h.payload)
 	}
 	if err == nil {
-		err = gated(h.payload)
+		err = checkJSON(h.payload)
 	}
-	message := scripting.IsMessage(h.op)
+	message := scripting.IsNotification(h.op)
 	switch {
 	case err != nil:
 		return out, false, err
 	case failure != nil:
 		return scripting.Outcome{Failure: failure}, true, nil
-	case message && len(h.payload) > maxMessage:
+	case message && len(h.payload) > maxNotification:
 		return out, false, errWire
 	case message:
-		if scripting.AskHost(f.asking, f.host, h.seq, h.op, h.payload).Panicked() {
+		if scripting.CallHost(x.parent, x.host, h.seq, h.op, h.payload).Panicked() {
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.HostPanic, Message: "the host failed at " + h.op}}, true, nil
 		}
 		return out, false, nil
-	case f.passed+len(h.payload) > maxPassed:
-		return scripting.Outcome{Failure: tooMuchPassed("the body", maxPassed)}, true, nil
-	case f.passed+len(h.payload) > fairPassed && f.passedByAll.Load()+int64(len(h.payload)) > maxPassedByAll:
-		return scripting.Outcome{Failure: tooMuchPassed("all bodies", maxPassedByAll)}, true, nil
+	case x.pendingBytes+len(h.payload) > maxPendingBytes:
+		return scripting.Outcome{Failure: tooManyBytes("the body", maxPendingBytes)}, true, nil
+	case x.pendingBytes+len(h.payload) > fairBytes && x.totalBytes.Load()+int64(len(h.payload)) > maxTotalBytes:
+		return scripting.Outcome{Failure: tooManyBytes("all bodies", maxTotalBytes)}, true, nil
 	}
-	f.ask(p, h)
+	x.callHost(p, h)
 	return out, false, nil
 }
 
-// ask asks the host, in its turn. The answer comes over answers.
-func (f *flight) ask(p *process, h hostFrame) {
-	if f.open++; f.open == 1 {
-		f.idle(p)
-		f.since.Store(0)
-		f.lane.leave()
+// callHost starts a host call, or queues it. The response arrives in x.responses.
+func (x *execution) callHost(p *process, h hostFrame) {
+	if x.pending++; x.pending == 1 {
+		x.markWaiting(p)
+		x.runningSince.Store(0)
+		x.queue.release()
 	}
-	if f.answers == nil {
-		f.answers, f.asked = make(chan scripting.Answer), map[int]asking{}
+	if x.responses == nil {
+		x.responses, x.calls = make(chan scripting.HostResponse), map[int]hostCall{}
 	}
-	f.asked[h.seq] = asking{lazyctx.WithCancel(f.asking), len(h.payload)}
-	f.passes(len(h.payload))
-	f.queue = append(f.queue, h)
-	f.askNext()
+	x.calls[h.seq] = hostCall{lazyctx.WithCancel(x.parent), len(h.payload)}
+	x.addBytes(len(h.payload))
+	x.queued = append(x.queued, h)
+	x.startQueued()
 }
 
-// askNext asks the host as long as not too much is asked at once, and the call is
-// not over.
-func (f *flight) askNext() {
-	for f.open-len(f.queue) < maxAsked && len(f.queue) > 0 && f.guard.ctx.Err() == nil {
-		h := f.queue[0]
-		f.queue = f.queue[1:]
-		ctx, host := f.asked[h.seq].ctx, scripting.Host(gatedHost{f.host})
+// startQueued starts queued host calls up to maxHostCalls, unless the call has ended.
+func (x *execution) startQueued() {
+	for x.pending-len(x.queued) < maxHostCalls && len(x.queued) > 0 && x.guard.ctx.Err() == nil {
+		h := x.queued[0]
+		x.queued = x.queued[1:]
+		ctx, host := x.calls[h.seq].ctx, scripting.Host(checkedHost{x.host})
 		if ctx.Err() != nil {
-			host = nobody{}
+			host = canceledHost{}
 		}
-		go func() { f.answers <- scripting.AskHost(ctx, host, h.seq, h.op, h.payload) }()
+		go func() { x.responses <- scripting.CallHost(ctx, host, h.seq, h.op, h.payload) }()
 	}
 }
 
-// nobody is asked what was dropped before its turn.
-type nobody struct{}
+// canceledHost is the host of calls that were canceled in the queue.
+type canceledHost struct{}
 
-// Do returns why nobody is asked.
-func (nobody) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
+// Do returns the error of ctx.
+func (canceledHost) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// dropped cancels a host call that the process says nobody waits for any more. It
-// may have been answered meanwhile. A failure ends the call.
-func (f *flight) dropped(content []byte) (*scripting.Failure, error) {
+// cancelHostCall cancels a host call for which the process no longer waits. It may have a response
+// already. A failure ends the call.
+func (x *execution) cancelHostCall(content []byte) (*scripting.Failure, error) {
 	r := reader{rest: content}
 	seq := r.number()
 	if r.bad || seq > 1<<31 {
 		return nil, errWire
 	}
-	// A run that is begun anew is to know why, before it knows how the call ended.
-	if failure, err := f.recorder.Follow(r.rest, false); failure != nil || err != nil {
+	// A new attempt must replay the reason before it replays the end of the call.
+	if failure, err := x.recorder.ApplyTail(r.rest, false); failure != nil || err != nil {
 		return failure, err
 	}
-	if a, open := f.asked[int(seq)]; open {
+	if a, open := x.calls[int(seq)]; open {
 		a.ctx.Cancel(nil)
 	}
 	return nil, nil
 }
 
-func (f *flight) drop() {
-	dropped := len(f.queue)
-	f.queue = nil
-	if f.open -= dropped; f.open == 0 && dropped > 0 {
-		f.lane.resume()
+func (x *execution) dropQueued() {
+	dropped := len(x.queued)
+	x.queued = nil
+	if x.pending -= dropped; x.pending == 0 && dropped > 0 {
+		x.queue.reacquire()
 	}
 }
 
-// settle takes in an answer. A failure ends the call.
-func (f *flight) settle(a scripting.Answer) *scripting.Failure {
-	if f.open--; f.open == 0 {
-		f.lane.resume()
+// recordResponse records a response. A failure ends the call.
+func (x *execution) recordResponse(a scripting.HostResponse) *scripting.Failure {
+	if x.pending--; x.pending == 0 {
+		x.queue.reacquire()
 	}
-	asked := f.asked[a.Seq()]
+	asked := x.calls[a.Seq()]
 	asked.ctx.Cancel(nil)
-	f.passes(-asked.bytes)
-	delete(f.asked, a.Seq())
-	f.askNext()
-	return f.recorder.Given(a)
+	x.addBytes(-asked.bytes)
+	delete(x.calls, a.Seq())
+	x.startQueued()
+	return x.recorder.RecordResponse(a)
 }
 
-// passes counts bytes that a host call passes, or that are let go of.
-func (f *flight) passes(bytes int) {
-	f.passed += bytes
-	f.passedByAll.Add(int64(bytes))
+// addBytes counts the arguments of host calls.
+func (x *execution) addBytes(bytes int) {
+	x.pendingBytes += bytes
+	x.totalBytes.Add(int64(bytes))
 }
 
-func tooMuchPassed(who string, most int) *scripting.Failure {
+func tooManyBytes(who string, most int) *scripting.Failure {
 	return &scripting.Failure{
 		Kind: scripting.Limit, Limit: "host_calls",
-		Message: fmt.Sprintf("the host calls of %s that wait for their answers pass more than %d MiB together", who, most>>20),
+		Message: fmt.Sprintf("the pending host calls of %s have arguments of more than %d MiB", who, most>>20),
 	}
 }
 
-// answered passes an answer on to the process. A failure ends the call.
-func (f *flight) answered(p *process, a scripting.Answer) *scripting.Failure {
-	failure := f.settle(a)
-	if f.open == 0 {
-		f.busy(p)
+// forwardResponse sends a response to the process. A failure ends the call.
+func (x *execution) forwardResponse(p *process, a scripting.HostResponse) *scripting.Failure {
+	failure := x.recordResponse(a)
+	if x.pending == 0 {
+		x.markRunning(p)
 	}
 	if failure == nil {
-		// When this fails the process has ended, and the call goes on elsewhere.
-		_ = p.wire.send(frameAnswer, func(dst []byte) []byte { return a.Append(append(dst, uvarint(f.id)...)) })
+		// An error means that the process has exited, and the call continues elsewhere.
+		_ = p.wire.send(frameResponse, func(dst []byte) []byte { return a.Append(append(dst, uvarint(x.id)...)) })
 	}
 	return failure
 }
 
-// bounds are those of JSON from a process. There are as many tokens as fit: what
-// a body makes is bounded in bytes alone.
-func bounds() jsonguard.Limits {
-	return jsonguard.Limits{Bytes: maxAnswer, Depth: 72, Tokens: maxAnswer, Halves: true}
+// childLimits are the limits of JSON from a process. The number of tokens is limited only by the
+// size: only the size of the output of a script is limited.
+func childLimits() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: maxChildFrame, Depth: 72, Tokens: maxChildFrame, Halves: true}
 }
 
-// gated lets JSON from a process through the gate.
-func gated(text []byte) error {
-	if err := jsonguard.Check(text, bounds()); err != nil {
-		return fmt.Errorf("a process sends what is no JSON: %w", err)
+// checkJSON checks JSON from a process.
+func checkJSON(text []byte) error {
+	if err := jsonguard.Check(text, childLimits()); err != nil {
+		return fmt.Errorf("invalid JSON from a worker process: %w", err)
 	}
 	return nil
 }
 
-// answerLimits are those of JSON that goes to a process. How large it may be, the
-// grants say.
-func answerLimits() jsonguard.Limits {
-	return jsonguard.Limits{Bytes: maxPassedByAll, Depth: 600, Tokens: maxPassedByAll, Halves: true}
+// responseLimits are the limits of JSON that is sent to a process. Grants limit its size.
+func responseLimits() jsonguard.Limits {
+	return jsonguard.Limits{Bytes: maxTotalBytes, Depth: 600, Tokens: maxTotalBytes, Halves: true}
 }
 
-// gatedHost lets the answers of a host through the gate, before a process decodes them.
-type gatedHost struct{ scripting.Host }
+// checkedHost checks the responses of a host before a process decodes them.
+type checkedHost struct{ scripting.Host }
 
-// Do refuses an answer that is no JSON.
-func (g gatedHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+// Do returns an error for a response that is not JSON.
+func (g checkedHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 	data, err := g.Host.Do(ctx, seq, op, payload)
 	if err != nil || len(data) == 0 {
 		return data, err
 	}
-	if err := jsonguard.Check(data, answerLimits()); err != nil {
-		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the answer is no JSON that a script can have: " + err.Error()}
+	if err := jsonguard.Check(data, responseLimits()); err != nil {
+		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the response is not valid JSON for a script: " + err.Error()}
 	}
 	return data, nil
 }

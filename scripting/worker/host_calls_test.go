@@ -26,7 +26,7 @@ return rs.filter((r) => r.status === 200).length;
 		if all.Add(1) == 500 {
 			e.mu.Lock()
 			for _, p := range e.processes {
-				p.kill(endOverdue)
+				p.kill(exitTimeout)
 			}
 			e.mu.Unlock()
 		}
@@ -36,7 +36,7 @@ return rs.filter((r) => r.status === 200).length;
 	if err != nil || out.Failure != nil || string(out.Result.JSON) != "1000" {
 		t.Fatalf("%v, %+v", err, out)
 	}
-	if all.Load() != 1000 || most.Load() > maxAsked {
+	if all.Load() != 1000 || most.Load() > maxHostCalls {
 		t.Errorf("%d host calls were made, %d at once", all.Load(), most.Load())
 	}
 }
@@ -57,7 +57,7 @@ try {
 		"two values":     `{"status":200}{}`,
 		"a huge number":  `{"status":1e999}`,
 		"no text":        "{\"status\":\"\xff\"}",
-		"deeper than we": `{"status":` + deep(answerLimits().Depth+1) + `}`,
+		"deeper than we": `{"status":` + deep(responseLimits().Depth+1) + `}`,
 		"very deep":      deep(2_000_000),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ return names.filter((name) => name === "AbortError").length;
 	over := make(chan struct{})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		switch {
-		case scripting.IsMessage(op):
+		case scripting.IsNotification(op):
 			close(over)
 		case !strings.Contains(string(payload), "/last"):
 			asked.Add(1)
@@ -140,7 +140,7 @@ return names.filter((name) => name === "AbortError").length;
 	if err != nil || out.Failure != nil || string(out.Result.JSON) != "100" {
 		t.Fatalf("%v, %+v", err, out)
 	}
-	if asked.Load() > maxAsked {
+	if asked.Load() > maxHostCalls {
 		t.Errorf("the host was asked %d times", asked.Load())
 	}
 }
@@ -161,7 +161,7 @@ return await http.api.get("https://x/", { signal: AbortSignal.timeout(1) }).catc
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for _, p := range e.processes {
-			p.kill(endOverdue)
+			p.kill(exitTimeout)
 		}
 		return nil, ctx.Err()
 	})

@@ -52,7 +52,7 @@ func ends(id uint64, out scripting.Outcome) {
 // asks sends a host call or a message to the parent.
 func asks(id uint64, seq int, op, payload string) {
 	f := hostFrame{seq: seq, op: op, payload: []byte(payload)}
-	_ = writeFrame(os.Stdout, frameHost, f.append(uvarint(id)))
+	_ = writeFrame(os.Stdout, frameHostCall, f.append(uvarint(id)))
 }
 
 // forged returns outcomes that no body has. They are made once they are needed: each process
@@ -84,13 +84,13 @@ func init() {
 		switch kind {
 		case frameCall:
 			asks(id, 1, "ask", `{"requests":[]}`)
-		case frameAnswer:
+		case frameResponse:
 			ends(id, scripting.Outcome{Suspended: []scripting.Ask{{Seq: 1, Payload: []byte(`{"requests":[{}]}`)}}})
 		}
 	})
 	programs["shouts"] = hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
-			asks(id, 1, "log", `"`+strings.Repeat("x", maxMessage)+`"`)
+			asks(id, 1, "log", `"`+strings.Repeat("x", maxNotification)+`"`)
 		}
 	})
 	programs["hoards"] = hostile(func(id uint64, kind byte, _ []byte) {
@@ -101,7 +101,7 @@ func init() {
 	for name, number := range map[string][]byte{"drops what never was": uvarint(99), "drops no number": []byte("\xff\xff"), "drops with nonsense": append(uvarint(99), 0xff)} {
 		programs[name] = hostile(func(id uint64, kind byte, _ []byte) {
 			if kind == frameCall {
-				_ = writeFrame(os.Stdout, frameDrop, append(uvarint(id), number...))
+				_ = writeFrame(os.Stdout, frameHostCancel, append(uvarint(id), number...))
 				ends(id, scripting.Outcome{Result: &scripting.Result{}})
 			}
 		})
@@ -139,15 +139,15 @@ func init() {
 // run runs a call in the process of a program, which has an outcome.
 func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome) {
 	t.Helper()
-	e, out, err := attempt(t, who, h)
+	e, out, err := runHostile(t, who, h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, out
 }
 
-// attempt runs a call in the process of a program.
-func attempt(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
+// runHostile runs a call in the process of a program.
+func runHostile(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome, error) {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -188,8 +188,8 @@ func TestTheClientIsAskedOnlyWhatTheHostHasSeen(t *testing.T) {
 
 // TestTheLogHearsTheBeginningOfAFault: it is told why a call could not be run.
 func TestTheLogHearsTheBeginningOfAFault(t *testing.T) {
-	_, _, err := attempt(t, "finds much fault", silent)
-	if err == nil || len(err.Error()) > 2*maxWords {
+	_, _, err := runHostile(t, "finds much fault", silent)
+	if err == nil || len(err.Error()) > 2*maxStderr {
 		t.Errorf("%d bytes", len(fmt.Sprint(err)))
 	}
 }
@@ -244,7 +244,7 @@ func TestNothingComesOfACallThatIsOver(t *testing.T) {
 		t.Errorf("the next call: %+v, %v", again, err)
 	}
 	for _, p := range first {
-		<-p.dead
+		<-p.exited
 	}
 }
 
@@ -264,7 +264,7 @@ func awaitDeaths(e *Executor) {
 	processes := slices.Clone(e.processes)
 	e.mu.Unlock()
 	for _, p := range processes {
-		<-p.dead
+		<-p.exited
 	}
 }
 
@@ -276,7 +276,7 @@ func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewExecutor(Options{Grace: time.Millisecond}, path, "leaves another behind")
+	e, err := NewExecutor(Options{KillDelay: time.Millisecond}, path, "leaves another behind")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,24 +324,24 @@ type malformedFrame struct {
 // malformed returns frames that no process sends. See [forged].
 var malformed = sync.OnceValue(func() map[string]malformedFrame {
 	return map[string]malformedFrame{
-		"a host call without a number":       {frameHost, nil},
-		"a host call cut off":                {frameHost, []byte("\x01\x7fhttp")},
-		"a host call by no number":           {frameHost, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")},
-		"a host call by a huge number":       {frameHost, append(uvarint(1<<40), 0, 0)},
-		"a tail that is none":                {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{99}, payload: []byte("{}")}).append(nil)},
-		"an answer that was not given":       {frameHost, (&hostFrame{seq: 1, op: "http.request", tail: []byte{2, 1}, payload: []byte("{}")}).append(nil)},
-		"the second host call":               {frameHost, (&hostFrame{seq: 2, op: "http.request", payload: []byte("{}")}).append(nil)},
-		"an operation of a long name":        {frameHost, (&hostFrame{seq: 1, op: strings.Repeat("x", 1000), payload: []byte("{}")}).append(nil)},
-		"a payload of nothing":               {frameHost, (&hostFrame{seq: 1, op: "http.request"}).append(nil)},
-		"a payload cut off":                  {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":`)}).append(nil)},
-		"a payload with a name twice":        {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":1,"a":2}`)}).append(nil)},
-		"a payload with text behind it":      {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{} {}`)}).append(nil)},
-		"a payload that is no text":          {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("\"\xff\"")}).append(nil)},
-		"a payload with a huge number":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte("1e999")}).append(nil)},
-		"a payload too deep":                 {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(bounds().Depth + 1))}).append(nil)},
-		"a payload deeper than stacks":       {frameHost, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(2_000_000))}).append(nil)},
-		"a message too deep":                 {frameHost, (&hostFrame{seq: 1, op: "log", payload: []byte(deep(1000))}).append(nil)},
-		"a question too deep":                {frameHost, (&hostFrame{seq: 1, op: "ask", payload: []byte(deep(1000))}).append(nil)},
+		"a host call without a number":       {frameHostCall, nil},
+		"a host call cut off":                {frameHostCall, []byte("\x01\x7fhttp")},
+		"a host call by no number":           {frameHostCall, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")},
+		"a host call by a huge number":       {frameHostCall, append(uvarint(1<<40), 0, 0)},
+		"a tail that is none":                {frameHostCall, (&hostFrame{seq: 1, op: "http.request", tail: []byte{99}, payload: []byte("{}")}).append(nil)},
+		"an answer that was not given":       {frameHostCall, (&hostFrame{seq: 1, op: "http.request", tail: []byte{2, 1}, payload: []byte("{}")}).append(nil)},
+		"the second host call":               {frameHostCall, (&hostFrame{seq: 2, op: "http.request", payload: []byte("{}")}).append(nil)},
+		"an operation of a long name":        {frameHostCall, (&hostFrame{seq: 1, op: strings.Repeat("x", 1000), payload: []byte("{}")}).append(nil)},
+		"a payload of nothing":               {frameHostCall, (&hostFrame{seq: 1, op: "http.request"}).append(nil)},
+		"a payload cut off":                  {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":`)}).append(nil)},
+		"a payload with a name twice":        {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{"a":1,"a":2}`)}).append(nil)},
+		"a payload with text behind it":      {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte(`{} {}`)}).append(nil)},
+		"a payload that is no text":          {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte("\"\xff\"")}).append(nil)},
+		"a payload with a huge number":       {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte("1e999")}).append(nil)},
+		"a payload too deep":                 {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(childLimits().Depth + 1))}).append(nil)},
+		"a payload deeper than stacks":       {frameHostCall, (&hostFrame{seq: 1, op: "http.request", payload: []byte(deep(2_000_000))}).append(nil)},
+		"a message too deep":                 {frameHostCall, (&hostFrame{seq: 1, op: "log", payload: []byte(deep(1000))}).append(nil)},
+		"a question too deep":                {frameHostCall, (&hostFrame{seq: 1, op: "ask", payload: []byte(deep(1000))}).append(nil)},
 		"an outcome of nothing":              {frameOutcome, (&outcomeFrame{}).append(nil)},
 		"an outcome cut off":                 {frameOutcome, []byte{200}},
 		"an outcome of no kind":              {frameOutcome, (&outcomeFrame{outcome: []byte{9, 1}}).append(nil)},
@@ -350,9 +350,9 @@ var malformed = sync.OnceValue(func() map[string]malformedFrame {
 		"a failure too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x01" + `{"Other":` + deep(1000) + "}")}).append(nil)},
 		"a failure with another behind it":   {frameOutcome, (&outcomeFrame{outcome: []byte("\x01{}{}")}).append(nil)},
 		"questions too deep":                 {frameOutcome, (&outcomeFrame{outcome: []byte("\x02" + deep(2_000_000))}).append(nil)},
-		"a frame of a kind that we send":     {frameAnswer, nil},
+		"a frame of a kind that we send":     {frameResponse, nil},
 		"a frame of no kind":                 {'?', nil},
-		"an end of a host call by no number": {frameDrop, nil},
+		"an end of a host call by no number": {frameHostCancel, nil},
 	}
 })
 

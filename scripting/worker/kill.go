@@ -10,225 +10,218 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// kill kills the process, for the first cause that is given.
-func (p *process) kill(why cause) {
+// kill kills the process. The first cause counts.
+func (p *process) kill(why exitCause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cause != endless {
+	if p.exit.cause != notExited {
 		return
 	}
-	p.cause, p.left, p.oldest = why, len(p.flights), p.longest()
+	p.exit = exit{cause: why, calls: len(p.executions), oldest: p.oldestRunning()}
 	_ = p.cmd.Process.Kill()
-	close(p.doomed)
-	time.AfterFunc(lastWait, func() { _ = p.words.Close() }) // others may hold it open
+	close(p.killed)
+	time.AfterFunc(drainWait, func() { _ = p.stderr.Close() }) // other processes may hold it open
 }
 
-// isDoomed reports whether the process was killed, or has ended: it takes no calls
-// any more, though it may be long until it is gone.
-func (p *process) isDoomed() bool {
+// isKilled reports whether the process was killed or has exited. It accepts no more calls, but its
+// exit may take long.
+func (p *process) isKilled() bool {
 	select {
-	case <-p.doomed:
+	case <-p.killed:
 		return true
 	default:
 		return false
 	}
 }
 
-// cause is why a process has ended.
-type cause int
+// exitCause is the reason for the exit of a process.
+type exitCause int
 
 const (
-	endless     cause = iota // it lives
-	endUnknown               // it ended by itself
-	endProtocol              // it did not keep to the protocol
-	endOverdue               // a call did not let go of it
-	endMemory                // it had too much memory
-	endRested                // it had nothing to do
-	endClosed                // the executor was closed
+	notExited    exitCause = iota
+	exitUnknown            // the process exited by itself
+	exitProtocol           // the process violated the protocol
+	exitTimeout            // a call did not end in time
+	exitMemory             // the process exceeded its memory limit
+	exitIdle               // the process was idle
+	exitClosed             // the executor was closed
 )
 
-// deathError says that a process ended before a call of it.
-type deathError struct {
-	cause cause
-	left  int // how many calls it had
-	ever  int // how many it has had since it was started
-	// oldest is since when the call computed that did so for the longest time; 0
-	// when none did.
-	oldest int64
-	words  string
-	// missed says that the call was not among those: it came too late.
-	missed bool
+// exitError is the error of a call whose process exited before the call ended.
+type exitError struct {
+	exit
+	total  int // calls since the start of the process
+	stderr string
+	// notStarted is set if the process had exited before the call started.
+	notStarted bool
 }
 
-// Error returns why the process has ended.
-func (e *deathError) Error() string {
-	what := [...]string{"it lives", "it ended by itself", "it did not keep to the protocol", "a call did not let go of it", "it had too much memory", "it had nothing to do", "the executor is closed"}[e.cause]
-	if first, _, _ := strings.Cut(e.words, "\n"); first != "" {
+// Error returns the cause, and the first line of standard error.
+func (e *exitError) Error() string {
+	what := [...]string{"running", "exited by itself", "violated the protocol", "call did not end in time", "exceeded its memory limit", "idle", "executor closed"}[e.cause]
+	if first, _, _ := strings.Cut(e.stderr, "\n"); first != "" {
 		what += ": " + first
 	}
-	return "the process of a call has ended: " + what
+	return "worker process exited: " + what
 }
 
-// death returns why the process has ended, which it has.
-func (p *process) death() *deathError {
+// exitErr returns the error for calls of an exited process.
+func (p *process) exitErr() *exitError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &deathError{cause: p.cause, left: p.left, ever: p.ever, oldest: p.oldest, words: p.last.String()}
+	return &exitError{exit: p.exit, total: p.total, stderr: p.stderrHead.String()}
 }
 
-// missed is the death of a process that had ended before a call was in it.
-func (p *process) missed() *deathError {
-	d := p.death()
-	d.missed = true
+// notStartedErr returns the error for a call that had not started when the process exited.
+func (p *process) notStartedErr() *exitError {
+	d := p.exitErr()
+	d.notStarted = true
 	return d
 }
 
-// innocent reports whether the process was ended for what the call has nothing
-// to do with.
-func (e *deathError) innocent() bool {
-	return e.missed || e.cause == endOverdue || e.cause == endRested
+// isUnrelated reports whether the process was killed for a reason that has nothing to do with the
+// call.
+func (e *exitError) isUnrelated() bool {
+	return e.notStarted || e.cause == exitTimeout || e.cause == exitIdle
 }
 
-// suspects reports whether a call may be what the process has died of, as it
-// computed about as long as any other in it: it is to run alone.
-func (e *deathError) suspects(f *flight) bool {
-	since := f.since.Load()
-	return !e.innocent() && (e.oldest == 0 || since != 0 && since <= e.oldest+1)
+// isSuspect reports whether the call may have caused the exit: it computed about as long as any
+// other call in the process. The next attempt of a suspect is exclusive.
+func (e *exitError) isSuspect(x *execution) bool {
+	since := x.runningSince.Load()
+	return !e.isUnrelated() && (e.oldest == 0 || since != 0 && since <= e.oldest+1)
 }
 
-// blames reports whether a call is what its process has died of: the one that
-// was alone in it, when it was so from the beginning and it is known what of, or
-// this is not the first time. What other calls had made may still be there when
-// they have ended. The programs of others cannot have been the most of its memory
-// (see [process.teach]).
-func (e *deathError) blames(again bool) bool {
-	if e.innocent() || e.left > 1 {
+// isResponsible reports whether the call caused the exit. It must have been alone in the process.
+// Either it was the only call ever and the exceeded limit is known, or this is not the first time:
+// memory of earlier calls may remain after their end. Programs of other calls cannot have most of
+// the memory (see [process.ensureProgram]).
+func (e *exitError) isResponsible(again bool) bool {
+	if e.isUnrelated() || e.calls > 1 {
 		return false
 	}
-	return again || e.ever == 1 && e.limit() != ""
+	return again || e.total == 1 && e.limit() != ""
 }
 
-func (e *deathError) counted(n *scripting.Workers) *uint64 {
+func (e *exitError) counter(n *scripting.Workers) *uint64 {
 	switch {
 	case e.limit() == "memory":
 		return &n.Memory
-	case e.cause == endOverdue:
+	case e.cause == exitTimeout:
 		return &n.Overdue
-	case e.cause == endProtocol:
+	case e.cause == exitProtocol:
 		return &n.Protocol
 	}
 	return &n.Crashed
 }
 
-// limit names the limit that the process was over; empty when it is not known.
-func (e *deathError) limit() string {
+// limit returns the name of the exceeded limit; empty if unknown.
+func (e *exitError) limit() string {
 	switch {
-	case e.cause == endMemory, strings.Contains(e.words, "out of memory"), strings.Contains(e.words, "cannot allocate memory"), strings.Contains(e.words, "failed to allocate"):
+	case e.cause == exitMemory, strings.Contains(e.stderr, "out of memory"), strings.Contains(e.stderr, "cannot allocate memory"), strings.Contains(e.stderr, "failed to allocate"):
 		return "memory"
-	case strings.Contains(e.words, "stack overflow"), strings.Contains(e.words, "stack exceeds"):
+	case strings.Contains(e.stderr, "stack overflow"), strings.Contains(e.stderr, "stack exceeds"):
 		return "stack"
 	}
 	return ""
 }
 
-// failure is that of the call which is to blame.
-func (e *deathError) failure(memory int64) *scripting.Failure {
+// failure returns the failure of the responsible call.
+func (e *exitError) failure(memory int64) *scripting.Failure {
 	f := &scripting.Failure{Kind: scripting.Limit, Limit: e.limit()}
 	switch f.Limit {
 	case "memory":
-		f.Message = fmt.Sprintf("the body needs more memory than the %d MiB that it may have", memory>>20)
+		f.Message = fmt.Sprintf("the body needs more memory than its limit of %d MiB", memory>>20)
 	case "stack":
-		f.Message = fmt.Sprintf("the body needs more stack than the %d MiB that it may have", maxStack>>20)
+		f.Message = fmt.Sprintf("the body needs more stack than its limit of %d MiB", maxStack>>20)
 	default:
 		f.Limit = "process"
-		f.Message = fmt.Sprintf("the process that ran the body has died of it, twice; it may have %d MiB of memory and %d MiB of stack", memory>>20, maxStack>>20)
-		if strings.Contains(e.words, "failed to create new OS thread") {
-			f.Message = "the process that would run the body gets no threads from the system, which bounds them for the user of mcpd"
+		f.Message = fmt.Sprintf("the worker process crashed twice while it ran this body (limits: %d MiB of memory, %d MiB of stack)", memory>>20, maxStack>>20)
+		if strings.Contains(e.stderr, "failed to create new OS thread") {
+			f.Message = "the worker process cannot create threads: the system limits the number of threads for the user of mcpd"
 		}
 	}
 	return f
 }
 
 const (
-	// look is how often processes are looked at while there are any with calls.
-	look = 50 * time.Millisecond
-	// rest is how many looks a process may have nothing to do, and soonest how many
-	// one may that is beyond their usual number: to start one costs as much as
-	// some hundred calls.
-	rest    = int(time.Minute / look)
-	soonest = int(time.Second / look)
+	// tickInterval is the time between checks of the processes.
+	tickInterval = 50 * time.Millisecond
+	// maxIdleTicks is how many ticks a process may be idle, and minIdleTicks how many if there are
+	// more processes than usual: starting one costs as much as some hundred calls.
+	maxIdleTicks = int(time.Minute / tickInterval)
+	minIdleTicks = int(time.Second / tickInterval)
 )
 
-// watch has the processes looked at. The caller holds mu.
-func (e *Executor) watch() {
-	if e.watching == nil {
-		e.watching = time.AfterFunc(look, e.look)
+// startTicks starts the periodic check. The caller holds mu.
+func (e *Executor) startTicks() {
+	if e.timer == nil {
+		e.timer = time.AfterFunc(tickInterval, e.tick)
 	}
 }
 
-// look ends processes that have too much memory, or nothing to do, gives the others
-// time, finds those that are stuck, and has a spare started in place of one that was taken.
-func (e *Executor) look() {
+// tick kills processes that exceed their memory limit or are idle, extends the processor time of
+// the others, marks stuck processes, and replaces a spare that was taken.
+func (e *Executor) tick() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
 	}
-	e.looks.Add(1)
-	e.restock()
+	e.ticks.Add(1)
+	e.replaceSpare()
 	beyond := len(e.processes) - e.options.Processes
 	for _, p := range e.processes {
-		if p.isDoomed() {
+		if p.isKilled() {
 			continue
 		}
-		p.stuck = p.calls > 0 && p.holds()
-		e.extend(p)
+		p.stuck = p.calls > 0 && p.isStuck()
+		e.extendCPULimit(p)
 		switch {
 		case e.resident(p.cmd.Process.Pid) > p.memory:
-			p.kill(endMemory)
+			p.kill(exitMemory)
 		case p.calls > 0:
-			p.rests = 0
-		case p.drained, p.rests >= rest, p.rests >= soonest && beyond > 0:
+			p.idleTicks = 0
+		case p.draining, p.idleTicks >= maxIdleTicks, p.idleTicks >= minIdleTicks && beyond > 0:
 			beyond--
-			p.kill(endRested)
+			p.kill(exitIdle)
 		default:
-			p.rests++
+			p.idleTicks++
 		}
 	}
 	if len(e.processes) == 0 {
-		e.watching = nil
+		e.timer = nil
 		return
 	}
-	e.watching.Reset(look)
+	e.timer.Reset(tickInterval)
 }
 
-// allowance is how much processor time a process has until it is given more: a minute
-// of all processors. One whose parent is stopped, or hangs, does not compute for
-// ever. It is 0 where this process could not give more.
-func allowance() time.Duration {
+// defaultAllowance is the processor time that a process gets at a time: a minute of all processors.
+// So a process with a stopped or hanging parent does not compute forever. It is 0 if this process
+// cannot raise the limit later.
+func defaultAllowance() time.Duration {
 	if !sandbox.MayAllow {
 		return 0
 	}
 	return time.Minute * time.Duration(runtime.GOMAXPROCS(0))
 }
 
-// extend gives a process more processor time when it has spent half of what it had.
-// One that cannot be given more gets no more calls, and is replaced while its own
-// have the other half. The caller holds mu.
-func (e *Executor) extend(p *process) {
-	if e.allowance == 0 {
+// extendCPULimit raises the processor time of a process that has spent half of it. A process whose
+// limit cannot be raised accepts no more calls, and exits after its own. The caller holds mu.
+func (e *Executor) extendCPULimit(p *process) {
+	if e.cpuAllowance == 0 {
 		return
 	}
 	pid := p.cmd.Process.Pid
-	spent, err := e.spent(pid)
-	if err == nil && spent < p.allowed-e.allowance/2 {
+	spent, err := e.cpuSpent(pid)
+	if err == nil && spent < p.cpuLimit-e.cpuAllowance/2 {
 		return
 	}
 	if err == nil {
-		p.allowed = spent + e.allowance
-		err = sandbox.Allow(pid, p.allowed)
+		p.cpuLimit = spent + e.cpuAllowance
+		err = sandbox.Allow(pid, p.cpuLimit)
 	}
 	if err != nil {
-		p.drained = true
+		p.draining = true
 	}
 }

@@ -18,7 +18,7 @@ type nest struct {
 	t        *testing.T
 	executor *Executor
 	program  *scripting.Program
-	kin      *scripting.Kin
+	kin      *scripting.CallTree
 	depth    int
 }
 
@@ -29,7 +29,7 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	}
 	n.depth++
 	limits := scripting.Limits{Memory: n.executor.options.Memory + int64(n.depth)<<20}
-	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Kin: n.kin, Depth: n.depth}, n)
+	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Tree: n.kin, Depth: n.depth}, n)
 	if err != nil || out.Result == nil {
 		n.t.Errorf("at depth %d: %v, %+v", n.depth, err, out.Failure)
 	}
@@ -39,12 +39,12 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 // TestCallsThatWaitForEachOtherNeverWaitForRoom nests calls eight deep where one
 // may compute and one process may run, and each needs a process of its own.
 func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
-	e := executor(t, Options{Processes: 1, Computing: 1})
+	e := executor(t, Options{Processes: 1, MaxRunning: 1})
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, nest{t, e, p, scripting.NewKin(), 0})
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, NoShedding: true}, nest{t, e, p, scripting.NewCallTree(), 0})
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "200" {
 				t.Errorf("%v, %+v", err, out.Failure)
 			}
@@ -69,7 +69,7 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 		if !strings.Contains(string(payload), "bomb") {
 			return []byte(answered), nil
 		}
-		out, err := e.Run(ctx, scripting.Call{Program: hungry, Kin: scripting.NewKin(), Depth: 1}, silent)
+		out, err := e.Run(ctx, scripting.Call{Program: hungry, Tree: scripting.NewCallTree(), Depth: 1}, silent)
 		if err != nil || out.Failure == nil || !strings.Contains(out.Failure.Message, "memory") {
 			t.Errorf("the nested call: %v, %+v", err, out)
 		}
@@ -96,26 +96,26 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 // TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
 // call may compute: a stranger that comes behind them waits for the first alone.
 func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
-	room := newAdmission(1, time.Hour).of(unknown)
+	room := newAdmission(1, time.Hour).of(unrated)
 	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
 	}
-	kin, begun := scripting.NewKin(), make(chan string, 51)
+	kin, begun := scripting.NewCallTree(), make(chan string, 51)
 	enter := func(who string, c scripting.Call) {
 		if err := room.admit(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 		begun <- who
-		room.leave()
+		room.release()
 	}
 	var all sync.WaitGroup
 	for range 50 {
-		all.Go(func() { enter("kin", scripting.Call{Kin: kin}) })
+		all.Go(func() { enter("kin", scripting.Call{Tree: kin}) })
 	}
 	inLine(room, 1)
 	all.Go(func() { enter("stranger", scripting.Call{}) })
 	inLine(room, 2)
-	room.leave()
+	room.release()
 	all.Wait()
 	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
 		t.Errorf("first %s, then %s", first, second)
@@ -123,30 +123,30 @@ func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
 }
 
 // inLine waits until so many wait for room.
-func inLine(l *lane, many int) {
+func inLine(l *queue, many int) {
 	for waiting := 0; waiting < many; {
 		runtime.Gosched()
-		l.room.mu.Lock()
+		l.admission.mu.Lock()
 		waiting = len(l.waiting)
-		l.room.mu.Unlock()
+		l.admission.mu.Unlock()
 	}
 }
 
 func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
-	room := newAdmission(1, time.Hour).of(unknown)
-	kin := scripting.NewKin()
-	done, err := kin.Turn(t.Context())
+	room := newAdmission(1, time.Hour).of(unrated)
+	kin := scripting.NewCallTree()
+	done, err := kin.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := room.admit(ctx, scripting.Call{Kin: kin}); !errors.Is(err, context.Canceled) {
+	if err := room.admit(ctx, scripting.Call{Tree: kin}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	done()
-	if err := room.admit(t.Context(), scripting.Call{Kin: kin}); err != nil || room.computing != 1 {
-		t.Errorf("%v, %d compute", err, room.computing)
+	if err := room.admit(t.Context(), scripting.Call{Tree: kin}); err != nil || room.running != 1 {
+		t.Errorf("%v, %d compute", err, room.running)
 	}
 }
 
@@ -155,15 +155,15 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
-	kin := scripting.NewKin()
-	choose := func(depth, memory int) (*process, *flight) {
+	kin := scripting.NewCallTree()
+	choose := func(depth, memory int) (*process, *execution) {
 		t.Helper()
-		f := &flight{call: scripting.Call{Kin: kin, Depth: depth}}
-		p, err := e.choose(need{memory: e.options.Memory + int64(memory)<<20, nested: f})
+		x := &execution{call: scripting.Call{Tree: kin, Depth: depth}}
+		p, err := e.choose(requirements{memory: e.options.Memory + int64(memory)<<20, nested: x})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, f
+		return p, x
 	}
 	first, one := choose(1, 1)
 	second, two := choose(2, 2) // twice as many as the bound, for those of other memory
@@ -175,27 +175,27 @@ func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
 	if deeper == nil {
 		t.Fatal("a deeper call waits")
 	}
-	release(e, third, need{nested: three}, unknown)
+	release(e, third, requirements{nested: three}, unrated)
 	last, five := choose(2, 5)
 	if last == nil {
 		t.Error("the next call of its depth waits though the one before has ended")
 	}
-	all := map[*process]*flight{first: one, second: two, deeper: four, last: five}
-	for p, f := range all {
-		release(e, p, need{nested: f}, unknown)
+	all := map[*process]*execution{first: one, second: two, deeper: four, last: five}
+	for p, x := range all {
+		release(e, p, requirements{nested: x}, unrated)
 	}
-	for range soonest + 1 {
-		e.look()
+	for range minIdleTicks + 1 {
+		e.tick()
 	}
 	ended := 0
 	for p := range all {
 		p.mu.Lock()
-		if p.cause == endRested {
+		if p.exit.cause == exitIdle {
 			ended++
 		}
 		p.mu.Unlock()
 	}
-	if ended != len(all)-1 || len(e.spared) > 0 {
-		t.Errorf("%d of %d processes have ended, and %d are beyond the bound", ended, len(all), len(e.spared))
+	if ended != len(all)-1 || len(e.overLimit) > 0 {
+		t.Errorf("%d of %d processes have ended, and %d are beyond the bound", ended, len(all), len(e.overLimit))
 	}
 }

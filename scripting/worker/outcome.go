@@ -11,39 +11,39 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (f *flight) ended(content []byte) (out scripting.Outcome, err error) {
+func (x *execution) decodeOutcome(content []byte) (out scripting.Outcome, err error) {
 	o, err := readOutcome(content)
 	if err != nil {
 		return out, err
 	}
-	failure, err := f.recorder.Follow(o.tail, true)
+	failure, err := x.recorder.ApplyTail(o.tail, true)
 	switch {
 	case err != nil:
 		return out, err
 	case failure != nil:
 		return scripting.Outcome{Failure: failure}, nil
 	case o.fault != "":
-		return out, &faultError{truncate.Text(strings.ToValidUTF8(o.fault, "\uFFFD"), maxWords)}
+		return out, &childError{truncate.Text(strings.ToValidUTF8(o.fault, "\uFFFD"), maxStderr)}
 	}
-	if out, err = readSound(o.outcome); err != nil {
+	if out, err = readValid(o.outcome); err != nil {
 		return scripting.Outcome{}, err
 	}
-	return out, f.recorder.Ended(out)
+	return out, x.recorder.CheckOutcome(out)
 }
 
-// judged returns an outcome, or ends a process that did not keep to the protocol.
-func (f *flight) judged(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
-	var fault *faultError
+// finalOutcome returns the outcome, or kills a process that violated the protocol.
+func (x *execution) finalOutcome(ctx context.Context, p *process, out scripting.Outcome, err error) (scripting.Outcome, error) {
+	var fault *childError
 	switch {
 	case errors.As(err, &fault):
 		return scripting.Outcome{}, err
 	case err != nil:
-		p.kill(endProtocol)
-		<-p.dead
-		return scripting.Outcome{}, p.death()
+		p.kill(exitProtocol)
+		<-p.exited
+		return scripting.Outcome{}, p.exitErr()
 	}
 	if failure := out.Failure; failure != nil && (failure.Kind == scripting.Timeout || failure.Kind == scripting.Canceled) {
-		if over := scripting.Over(ctx); over != nil {
+		if over := scripting.ContextFailure(ctx); over != nil {
 			over.Stack = failure.Stack
 			out.Failure = over
 		}
@@ -51,35 +51,33 @@ func (f *flight) judged(ctx context.Context, p *process, out scripting.Outcome, 
 	return out, nil
 }
 
-// faultError is a failure of the executor in the process.
-type faultError struct{ text string }
+// childError is an error of the executor in the worker process.
+type childError struct{ text string }
 
-// Error returns what the process says.
-func (e *faultError) Error() string { return e.text }
+// Error returns the text from the process.
+func (e *childError) Error() string { return e.text }
 
-// wrapped is how much deeper JSON is within the failure or the list that it comes in.
-const wrapped = 2
+// envelopeDepth is the additional depth of JSON within a failure or a list.
+const envelopeDepth = 2
 
-// readSound reads an outcome, of which nothing is decoded before it has passed the
-// gate.
-func readSound(text []byte) (out scripting.Outcome, err error) {
-	if inner := scripting.OutcomeJSON(text); inner != nil {
-		limits := bounds()
-		limits.Depth += wrapped
+// readValid reads an outcome. It checks JSON before it decodes it.
+func readValid(text []byte) (out scripting.Outcome, err error) {
+	if inner := scripting.RawOutcomeJSON(text); inner != nil {
+		limits := childLimits()
+		limits.Depth += envelopeDepth
 		if err := jsonguard.Check(inner, limits); err != nil {
-			return out, fmt.Errorf("a process sends what is no outcome: %w", err)
+			return out, fmt.Errorf("invalid outcome from a worker process: %w", err)
 		}
 	}
 	if err := out.UnmarshalBinary(text); err != nil {
 		return out, err
 	}
-	return out, sound(out)
+	return out, checkOutcome(out)
 }
 
-// sound checks that an outcome is one that a body can have: what ought to be JSON
-// is, and of the form that the kind of the result promises to those who go on
-// with it unread.
-func sound(out scripting.Outcome) error {
+// checkOutcome checks that a script can have this outcome: JSON fields must be JSON, and must have
+// the form of the kind of the result, because callers use them unread.
+func checkOutcome(out scripting.Outcome) error {
 	var texts [][]byte
 	if r := out.Result; r != nil {
 		texts = append(texts, r.JSON, r.Content)
@@ -92,19 +90,19 @@ func sound(out scripting.Outcome) error {
 	}
 	for _, text := range texts {
 		if len(text) > 0 {
-			if err := gated(text); err != nil {
+			if err := checkJSON(text); err != nil {
 				return err
 			}
 		}
 	}
-	if r := out.Result; r != nil && !promised(r) {
+	if r := out.Result; r != nil && !matchesKind(r) {
 		return errWire
 	}
 	return nil
 }
 
-// promised reports whether a result, whose parts are JSON, has those of its kind.
-func promised(r *scripting.Result) bool {
+// matchesKind reports whether a result has the fields of its kind.
+func matchesKind(r *scripting.Result) bool {
 	switch r.Kind {
 	case scripting.Nothing:
 		return len(r.JSON) == 0

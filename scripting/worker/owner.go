@@ -4,25 +4,25 @@ import (
 	"slices"
 )
 
-// owner has the calls of one [scripting.Call.Owner]. What is not
-// said to be guarded otherwise is guarded by the mutex of the admission.
+// owner has the calls of one [scripting.Call.Owner]. The mutex of the admission guards its fields,
+// with the exceptions below.
 type owner struct {
-	room           *admission
-	proven, others lane
-	calls          int // that have not ended, those that wait for their host too
-	computing      int
-	waiting        int
-	refusable      int    // those that wait and may be refused
-	granted        uint64 // the number of its last call that has begun
-	offences       offences
+	admission       *admission
+	trusted, others queue
+	calls           int // calls that have not ended, including those that wait for their host
+	running         int
+	waiting         int
+	sheddable       int    // waiting calls that may be refused
+	lastStart       uint64 // number of its last call that started
+	offences        offences
 
-	// inProcess counts the calls that have a process, and placed is the number of the last
-	// that waited for one. Both are guarded by the mutex of the executor.
-	inProcess int
-	placed    uint64
+	// inProcess counts the calls that have a process, and lastPlaced is the number of the last call
+	// that waited for one. The mutex of the executor guards both.
+	inProcess  int
+	lastPlaced uint64
 }
 
-// owner returns the owner with an id, at a look. The caller holds mu.
+// owner returns the owner with an id. The caller holds mu.
 func (a *admission) owner(id uint64, look int64) *owner {
 	if o := a.owners[id]; o != nil {
 		return o
@@ -35,83 +35,81 @@ func (a *admission) owner(id uint64, look int64) *owner {
 		}
 		a.sweepAt = 2*len(a.owners) + keptOwners
 	}
-	o := &owner{room: a}
-	o.proven, o.others = newLane(o, &a.proven), newLane(o, &a.others)
+	o := &owner{admission: a}
+	o.trusted, o.others = newQueue(o, &a.trusted), newQueue(o, &a.others)
 	a.owners[id] = o
 	return o
 }
 
-// keptOwners is how many owners are kept before those are dropped that have neither calls
-// nor recent offences: what is known of their calls is lost.
+// keptOwners is the number of owners above which owners without calls and recent offences are
+// dropped.
 const keptOwners = 256
 
-// lane returns the one for the calls of programs with a record.
-func (o *owner) lane(r record) *lane {
-	if r.isProven() {
-		return &o.proven
+// queueFor returns the queue for calls of programs with a rating.
+func (o *owner) queueFor(r rating) *queue {
+	if r.isTrusted() {
+		return &o.trusted
 	}
 	return &o.others
 }
 
-// next returns the lane whose first call has waited longest, of those that have room
-// for one; nil when none has.
-func (o *owner) next() (next *lane) {
-	for _, l := range [...]*lane{&o.proven, &o.others} {
-		if len(l.waiting) > 0 && l.hasRoom() && (next == nil || l.waiting[0].since.Before(next.waiting[0].since)) {
+// next returns the queue with capacity and the oldest waiting call; nil if there is none.
+func (o *owner) next() (next *queue) {
+	for _, l := range [...]*queue{&o.trusted, &o.others} {
+		if len(l.waiting) > 0 && l.hasCapacity() && (next == nil || l.waiting[0].since.Before(next.waiting[0].since)) {
 			next = l
 		}
 	}
 	return next
 }
 
-// before reports whether a turn is due to o before another owner.
-func (o *owner) before(other *owner) bool {
-	if o.computing != other.computing {
-		return o.computing < other.computing
+// precedes reports whether o gets a turn before another owner.
+func (o *owner) precedes(other *owner) bool {
+	if o.running != other.running {
+		return o.running < other.running
 	}
-	return o.granted < other.granted
+	return o.lastStart < other.lastStart
 }
 
-// share is how many of the calls that may compute are due to each owner.
+// share is the number of running calls that each owner may have.
 func (o *owner) share(most int) int {
-	owners := o.room.active
+	owners := o.admission.active
 	if !o.isActive() {
-		owners++ // its call makes it so
+		owners++ // its call makes it active
 	}
 	return max(most/max(owners, 1), 1)
 }
 
-func (o *owner) isActive() bool { return o.computing > 0 || o.waiting > 0 }
+func (o *owner) isActive() bool { return o.running > 0 || o.waiting > 0 }
 
-// change notes that so many calls more compute and wait.
-func (o *owner) change(computing, waiting int) {
+// count updates the numbers of running and waiting calls.
+func (o *owner) count(computing, waiting int) {
 	was := o.isActive()
 	waited := o.waiting > 0
-	o.computing += computing
+	o.running += computing
 	o.waiting += waiting
-	o.room.waiting += waiting
+	o.admission.waiting += waiting
 	switch is := o.isActive(); {
 	case is && !was:
-		o.room.active++
+		o.admission.active++
 	case was && !is:
-		o.room.active--
+		o.admission.active--
 	}
 	switch waits := o.waiting > 0; {
 	case waits && !waited:
-		o.room.lines = append(o.room.lines, o)
+		o.admission.waitingOwners = append(o.admission.waitingOwners, o)
 	case waited && !waits:
-		o.room.lines = slices.DeleteFunc(o.room.lines, func(other *owner) bool { return other == o })
+		o.admission.waitingOwners = slices.DeleteFunc(o.admission.waitingOwners, func(other *owner) bool { return other == o })
 	}
 }
 
-// refuseLast refuses the call that came last of those that wait and may be refused. It
-// reports whether there was one.
-func (o *owner) refuseLast() bool {
-	var from *lane
+// shedLast refuses the last waiting call that may be refused, and reports whether there was one.
+func (o *owner) shedLast() bool {
+	var from *queue
 	last := -1
-	for _, l := range [...]*lane{&o.proven, &o.others} {
+	for _, l := range [...]*queue{&o.trusted, &o.others} {
 		for i, t := range slices.Backward(l.waiting) {
-			if !t.patient {
+			if !t.noShedding {
 				if from == nil || t.since.After(from.waiting[last].since) {
 					from, last = l, i
 				}
@@ -122,6 +120,6 @@ func (o *owner) refuseLast() bool {
 	if from == nil {
 		return false
 	}
-	from.refuse(last)
+	from.shed(last)
 	return true
 }

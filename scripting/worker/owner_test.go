@@ -17,36 +17,36 @@ import (
 )
 
 // of returns the lane of the owner 0 for the calls of programs with a record.
-func (a *admission) of(r record) *lane {
+func (a *admission) of(r rating) *queue {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.owner(0, 0).lane(r)
+	return a.owner(0, 0).queueFor(r)
 }
 
 // choose takes a process for a call, which is one of the owner 0 unless it has another.
 // It is nil when the call would have to wait.
-func (e *Executor) choose(n need) (*process, error) {
+func (e *Executor) choose(n requirements) (*process, error) {
 	n.own(e)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.place(n)
+	return e.tryAcquire(n)
 }
 
 // release takes a call out of a process that choose has given it.
-func release(e *Executor, p *process, n need, said record) {
+func release(e *Executor, p *process, n requirements, said rating) {
 	n.own(e)
 	e.release(p, n, said)
 }
 
-func (n *need) own(e *Executor) {
+func (n *requirements) own(e *Executor) {
 	if n.owner == nil {
-		n.owner = e.room.of(unknown).owner
+		n.owner = e.admission.of(unrated).owner
 	}
 }
 
 // admit begins a call of the owner 0, of a program of which nothing is known.
-func (l *lane) admit(ctx context.Context, c scripting.Call) error {
-	_, err := l.room.admit(ctx, c, unknown, 1)
+func (l *queue) admit(ctx context.Context, c scripting.Call) error {
+	_, err := l.admission.admit(ctx, c, unrated, 1)
 	return err
 }
 
@@ -54,20 +54,20 @@ func (l *lane) admit(ctx context.Context, c scripting.Call) error {
 type queued struct {
 	t     *testing.T
 	a     *admission
-	lanes map[string]*lane // of the calls that have begun
-	ended map[string]error // those of the others that wait no more
+	lanes map[string]*queue // of the calls that have begun
+	ended map[string]error  // those of the others that wait no more
 	mu    sync.Mutex
 }
 
 func newQueued(t *testing.T, most int) *queued {
-	return &queued{t: t, a: newAdmission(most, time.Hour), lanes: map[string]*lane{}, ended: map[string]error{}}
+	return &queued{t: t, a: newAdmission(most, time.Hour), lanes: map[string]*queue{}, ended: map[string]error{}}
 }
 
 // enter has a call of an owner ask, and returns when it has begun, ended or waits.
 func (q *queued) enter(ctx context.Context, owner uint64, name string, patient bool) {
 	go func() {
-		c := scripting.Call{Program: &scripting.Program{}, Owner: owner, Patient: patient}
-		l, err := q.a.admit(ctx, c, unknown, 1)
+		c := scripting.Call{Program: &scripting.Program{}, Owner: owner, NoShedding: patient}
+		l, err := q.a.admit(ctx, c, unrated, 1)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if err != nil {
@@ -95,7 +95,7 @@ func (q *queued) leave(name string) (begun []string) {
 	if l == nil {
 		q.t.Fatalf("%s has not begun", name)
 	}
-	l.end()
+	l.finish()
 	synctest.Wait()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,11 +131,11 @@ func (q *queued) finish() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.a
-	if a.computing() != 0 || a.waiting != 0 || a.refusable != 0 || a.active != 0 || len(a.lines) != 0 {
-		q.t.Errorf("in the end %d compute, %d wait (%d refusable) of %d owners, %d in line", a.computing(), a.waiting, a.refusable, a.active, len(a.lines))
+	if a.running() != 0 || a.waiting != 0 || a.sheddable != 0 || a.active != 0 || len(a.waitingOwners) != 0 {
+		q.t.Errorf("in the end %d compute, %d wait (%d refusable) of %d owners, %d in line", a.running(), a.waiting, a.sheddable, a.active, len(a.waitingOwners))
 	}
 	for id, o := range a.owners {
-		if o.calls != 0 || o.computing != 0 || o.waiting != 0 || o.refusable != 0 {
+		if o.calls != 0 || o.running != 0 || o.waiting != 0 || o.sheddable != 0 {
 			q.t.Errorf("owner %d is left with %d calls", id, o.calls)
 		}
 	}
@@ -188,10 +188,10 @@ func TestOwner_longCallsDelayNoOther(t *testing.T) {
 		run := func(owner uint64, has, takes time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), has)
 			defer cancel()
-			l, err := a.admit(ctx, scripting.Call{Program: &scripting.Program{}, Owner: owner}, proven, 1)
+			l, err := a.admit(ctx, scripting.Call{Program: &scripting.Program{}, Owner: owner}, trusted, 1)
 			if err == nil {
 				time.Sleep(takes)
-				l.end()
+				l.finish()
 			}
 			return err
 		}
@@ -297,9 +297,9 @@ func TestOwner_noTurnIsLost(t *testing.T) {
 				case 2:
 					for begun := range q.lanes {
 						if l := q.lanes[begun]; random.IntN(2) == 0 {
-							l.leave()
+							l.release()
 							synctest.Wait()
-							l.resume()
+							l.reacquire()
 						}
 						q.leave(begun)
 						break
@@ -328,20 +328,20 @@ func TestOwner_noTurnIsLost(t *testing.T) {
 // TestOwner_idleOnesAreForgotten, and those that have a call or a recent offence are not.
 func TestOwner_idleOnesAreForgotten(t *testing.T) {
 	a := newAdmission(4, time.Hour)
-	admit := func(owner uint64) *lane {
-		l, err := a.admit(t.Context(), scripting.Call{Program: &scripting.Program{}, Owner: owner}, proven, 1)
+	admit := func(owner uint64) *queue {
+		l, err := a.admit(t.Context(), scripting.Call{Program: &scripting.Program{}, Owner: owner}, trusted, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
 	first := admit(0)
-	first.leave()
+	first.release()
 	offender := admit(20_000)
 	offender.owner.offences.add([32]byte{1}, 1)
-	offender.end()
+	offender.finish()
 	for owner := range uint64(10_000) {
-		admit(1 + owner).end()
+		admit(1 + owner).finish()
 	}
 	if len(a.owners) > 2*keptOwners || a.owners[0] != first.owner {
 		t.Errorf("%d owners are kept; the one with a call: %v", len(a.owners), a.owners[0] == first.owner)
@@ -349,18 +349,18 @@ func TestOwner_idleOnesAreForgotten(t *testing.T) {
 	if a.owners[20_000] != offender.owner {
 		t.Error("an owner is forgotten while its offence counts")
 	}
-	first.resume()
-	first.end()
+	first.reacquire()
+	first.finish()
 }
 
 // TestOwner_processGoesToFewest: of those that wait for a process of their own.
 func TestOwner_processGoesToFewest(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
-	e.room.mu.Lock()
-	one, other := e.room.owner(1, 0), e.room.owner(2, 0)
-	e.room.mu.Unlock()
-	alone := func(o *owner) need { return need{owner: o, memory: e.options.Memory, alone: true} }
+	e.admission.mu.Lock()
+	one, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
+	e.admission.mu.Unlock()
+	alone := func(o *owner) requirements { return requirements{owner: o, memory: e.options.Memory, exclusive: true} }
 	var have []*process
 	for range 2 {
 		p, err := e.choose(alone(one))
@@ -372,34 +372,34 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 	e.mu.Lock()
 	var waits []*waiter
 	for _, o := range []*owner{one, one, other, other} {
-		w := &waiter{need: alone(o), come: make(chan found, 1)}
+		w := &waiter{need: alone(o), result: make(chan acquired, 1)}
 		waits = append(waits, w)
 		e.waiting = append(e.waiting, w)
 	}
 	e.mu.Unlock()
 	came := func() (who []int) {
 		for i, w := range waits {
-			if len(w.come) > 0 {
+			if len(w.result) > 0 {
 				who = append(who, i)
 			}
 		}
 		return who
 	}
-	release(e, have[0], alone(one), unknown)
+	release(e, have[0], alone(one), unrated)
 	if who := came(); !slices.Equal(who, []int{2}) {
 		t.Errorf("a process went to %v", who)
 	}
-	e.giveUp(waits[3])
-	e.giveUp(waits[2]) // whose process goes to the next
+	e.cancelWait(waits[3])
+	e.cancelWait(waits[2]) // whose process goes to the next
 	if who := came(); !slices.Equal(who, []int{0}) {
 		t.Errorf("after that the process went to %v", who)
 	}
-	release(e, have[1], alone(one), unknown)
+	release(e, have[1], alone(one), unrated)
 	if who := came(); !slices.Equal(who, []int{0, 1}) || len(e.waiting) != 0 {
 		t.Errorf("in the end processes went to %v, and %d wait", who, len(e.waiting))
 	}
 	for _, w := range waits[:2] {
-		release(e, (<-w.come).process, w.need, unknown)
+		release(e, (<-w.result).process, w.need, unrated)
 	}
 	if one.inProcess != 0 || other.inProcess != 0 {
 		t.Errorf("owners are left with %d and %d calls in processes", one.inProcess, other.inProcess)
@@ -411,13 +411,13 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 func TestOwner_offenderRunsApart(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	unwatched(e)
-	e.room.mu.Lock()
-	offender, other := e.room.owner(1, 0), e.room.owner(2, 0)
-	e.room.mu.Unlock()
-	of := func(o *owner, program byte, alone bool) need {
-		return need{owner: o, memory: e.options.Memory, program: [32]byte{program}, alone: alone}
+	e.admission.mu.Lock()
+	offender, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
+	e.admission.mu.Unlock()
+	of := func(o *owner, program byte, alone bool) requirements {
+		return requirements{owner: o, memory: e.options.Memory, program: [32]byte{program}, exclusive: alone}
 	}
-	choose := func(n need) *process {
+	choose := func(n requirements) *process {
 		t.Helper()
 		p, err := e.choose(n)
 		if err != nil {
@@ -425,14 +425,14 @@ func TestOwner_offenderRunsApart(t *testing.T) {
 		}
 		return p
 	}
-	e.history.learn([32]byte{1}, proven)
-	e.history.learn([32]byte{2}, proven)
-	e.learn(of(offender, 1, false), unruly)
-	if !e.history.of([32]byte{1}).isProven() {
+	e.history.update([32]byte{1}, trusted)
+	e.history.update([32]byte{2}, trusted)
+	e.recordRating(of(offender, 1, false), misbehaved)
+	if !e.history.lookup([32]byte{1}).isTrusted() {
 		t.Error("what an owner does is held against others")
 	}
 	bad, good := choose(of(offender, 1, false)), choose(of(other, 1, false))
-	if bad == good || bad.proven || !good.proven {
+	if bad == good || bad.trusted || !good.trusted {
 		t.Error("the program is not judged by who calls it")
 	}
 	if choose(of(offender, 2, false)) != good {
@@ -443,7 +443,7 @@ func TestOwner_offenderRunsApart(t *testing.T) {
 		t.Error("the offender shares a process with others")
 	}
 	for range 2 {
-		release(e, good, of(other, 1, false), unknown) // it makes room
+		release(e, good, of(other, 1, false), unrated) // it makes room
 	}
 	for range 2 {
 		if choose(of(offender, 5, true)) == nil {
@@ -453,7 +453,7 @@ func TestOwner_offenderRunsApart(t *testing.T) {
 	if choose(of(offender, 5, true)) != nil {
 		t.Error("the offender has all processes of programs that are not proven")
 	}
-	e.looks.Add(remembered)
+	e.ticks.Add(offenceTicks)
 	if choose(of(offender, 4, false)) != strange {
 		t.Error("the offence is not forgotten")
 	}

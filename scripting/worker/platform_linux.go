@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// inward is [os.Pipe]: a write to a worker does not wait, or Close ends it.
-func inward() (r, w *os.File, err error) { return os.Pipe() }
+// inboundPipe is [os.Pipe]: a write to a worker does not block, or Close ends it.
+func inboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
-// outward is [os.Pipe], but that who reads waits in the system.
-func outward() (r, w *os.File, err error) {
+// outboundPipe is [os.Pipe], but reads block in the system.
+func outboundPipe() (r, w *os.File, err error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
@@ -20,25 +20,25 @@ func outward() (r, w *os.File, err error) {
 	return os.NewFile(uintptr(ends[0]), "stream"), os.NewFile(uintptr(ends[1]), "stream"), nil
 }
 
-// wake sends what no process does.
+// wake writes to the pipe, which the process no longer does.
 func (p pipes) wake() {
 	raw, err := p.out.SyscallConn()
 	if err != nil {
 		return
 	}
-	// It fails when the stream is closed. An [os.File] would wait for room.
+	// An error means that the stream is closed. An [os.File] would wait for space.
 	_ = raw.Control(func(fd uintptr) {
 		w, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", fd), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 		if err != nil {
-			return // nobody else can have opened it either
+			return // then no other process can have opened it either
 		}
-		_, _ = syscall.Write(w, make([]byte, 64<<10)) // as much as there is room for
+		_, _ = syscall.Write(w, make([]byte, 64<<10)) // as much as fits
 		_ = syscall.Close(w)
 	})
 }
 
-// resident returns how many bytes of memory a process has beside the program that it
-// runs, which has so many; 0 when it has ended.
+// resident returns the resident memory of a process in bytes, besides its executable, which has
+// program bytes; 0 if the process has exited.
 func resident(pid int, program int64) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -47,8 +47,8 @@ func resident(pid int, program int64) int64 {
 	return ownMemory(text, program)
 }
 
-// ownMemory returns what statm says. The pages of a program are there once for all its
-// processes; what else a process could share with others counts.
+// ownMemory parses statm. All processes share the pages of the executable; other pages that could
+// be shared count.
 func ownMemory(statm []byte, program int64) int64 {
 	fields := bytes.Fields(statm)
 	if len(fields) < 3 {

@@ -4,11 +4,11 @@ package worker
 
 import "os"
 
-func inward() (r, w *os.File, err error) { return os.Pipe() }
+func inboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
-func outward() (r, w *os.File, err error) { return os.Pipe() }
+func outboundPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 func (p pipes) wake() { _ = p.Close() }
 
-// resident is not known on this system.
+// resident is unknown on this system.
 func resident(int, int64) int64 { return 0 }

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// inward and outward return the ends of a pair of sockets, the reader's first: whoever reads
-// from a socket that is also written to is woken whenever what was written is read. Pipes cost
-// less, but cannot be shut down under who reads.
-func inward() (r, w *os.File, err error) { return pair() }
+// inboundPipe and outboundPipe return the ends of a socket pair, the reader's first. A reader of a
+// socket that is also written to is woken whenever the other side reads. Pipes cost less, but
+// cannot be shut down while a goroutine reads.
+func inboundPipe() (r, w *os.File, err error) { return pair() }
 
-func outward() (r, w *os.File, err error) { return pair() }
+func outboundPipe() (r, w *os.File, err error) { return pair() }
 
-// pair returns two sockets that are connected, each the end of the other.
+// pair returns two connected sockets.
 func pair() (a, b *os.File, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -31,11 +31,11 @@ func pair() (a, b *os.File, err error) {
 func (p pipes) wake() {
 	for _, end := range []*os.File{p.in, p.out} {
 		if raw, err := end.SyscallConn(); err == nil {
-			// When these fail there is nobody at the other end any more.
+			// An error means that the other end is closed.
 			_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 		}
 	}
 }
 
-// resident is not known on this system.
+// resident is unknown on this system.
 func resident(int, int64) int64 { return 0 }

@@ -59,7 +59,7 @@ func TestTheKernelSaysThatTheProcessOfACallIsConfined(t *testing.T) {
 // would end.
 func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
-	e.allowance = 100 * time.Second
+	e.cpuAllowance = 100 * time.Second
 	if out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent); err != nil || out.Result == nil {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
@@ -72,11 +72,11 @@ func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
 		want   int
 	}{{0, 100}, {49 * time.Second, 100}, {50 * time.Second, 150}, {99 * time.Second, 150}, {10 * time.Hour, 36100}} {
 		e.mu.Lock()
-		e.spent = func(int) (time.Duration, error) { return step.spends, nil }
+		e.cpuSpent = func(int) (time.Duration, error) { return step.spends, nil }
 		e.mu.Unlock()
-		e.look()
+		e.tick()
 		limits := words(t, fmt.Sprint(p.cmd.Process.Pid, "/limits"))
-		if !strings.Contains(limits, fmt.Sprintf("Max cpu time %d ", step.want)) || p.drained {
+		if !strings.Contains(limits, fmt.Sprintf("Max cpu time %d ", step.want)) || p.draining {
 			t.Errorf("after %v, with %d seconds wanted, it has %s", step.spends, step.want, limits)
 		}
 	}
@@ -87,14 +87,14 @@ func TestAProcessThatCannotBeGivenTimeIsReplaced(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := taken(t, e, false)
 	e.mu.Lock()
-	e.spent = func(int) (time.Duration, error) { return 0, errors.New("not here") }
+	e.cpuSpent = func(int) (time.Duration, error) { return 0, errors.New("not here") }
 	e.mu.Unlock()
-	e.look()
-	other, err := e.choose(need{memory: e.options.Memory})
+	e.tick()
+	other, err := e.choose(requirements{memory: e.options.Memory})
 	if err != nil || other == nil || other == first {
 		t.Fatalf("the next call is in the same process: %v", err)
 	}
-	release(e, other, need{}, unknown)
+	release(e, other, requirements{}, unrated)
 }
 
 // TestTheProgramIsNoMemoryOfItsProcess, though the system counts what is resident of it

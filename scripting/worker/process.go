@@ -16,74 +16,87 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lastWait is how long the last words of a process that has ended may take.
-const lastWait = time.Second
+// drainWait is the maximum time for reading the last output of an exited process.
+const drainWait = time.Second
 
-// process runs calls, as this program sees it.
+// process is a worker process as its parent sees it.
 type process struct {
-	// fixed at creation
-	cmd    *exec.Cmd
-	stream stream
-	wire   wire
-	doomed chan struct{} // closed once the process is killed
-	dead   chan struct{} // closed once it has ended, and all that it sent was passed on
-	words  io.ReadCloser // its standard error
-	last   lastWords
-
-	// looks counts those of the executor.
-	looks *atomic.Int64
-	// busy is how many calls compute: the others wait for their host.
-	busy atomic.Int64
-
-	// guarded by the mutex of the executor
-	memory  int64         // how much it may have, in bytes; 0 before it is given any
-	allowed time.Duration // how much processor time it may spend
-	calls   int
-	alone   bool
-	proven  bool // the programs of its calls are
-	// apart is the owner of its calls when they share it with no others; nil otherwise.
-	apart *owner
-	rests int // looks since it had calls
-	// stuck says that a call computes for so long that others had better go elsewhere.
-	stuck bool
-	// drained says that it gets no more calls, and ends with those that it has.
-	drained bool
-
-	teaching sync.Mutex // is held while a call and its program are sent, which may take long
-	// guarded by teaching
-	programs  map[[32]byte]int64 // the weights of those that the process has
-	taught    [][32]byte         // these, the oldest first
-	weight    int64              // their sum
-	maxTaught int64              // the bound of that
-
+	child
+	placement
+	programCache
 	reader pipeReader
-	over   chan struct{} // closed once reading has failed, as it does when the process has ended
-
-	mu      sync.Mutex
-	flights map[uint64]*flight // those that have no outcome yet
-	// abandoned says that nothing counts any more that has not been read.
-	abandoned bool
-	cause     cause // of its end; endless while it lives
-	// left is how many calls it had when it ended, and ever how many it has had.
-	left, ever int
-	// oldest is the look from which on the one computed then that did so for the
-	// longest time; 0 when none did.
-	oldest int64
+	callTable
+	ticks *atomic.Int64 // ticks of the executor
 }
 
-// start starts a process without an environment, which waits to be given its
-// memory. The caller holds mu.
+// child is an operating-system process and its streams. Fixed at creation.
+type child struct {
+	cmd        *exec.Cmd
+	stream     stream
+	wire       wire
+	stderr     io.ReadCloser
+	stderrHead headBuffer
+	killed     chan struct{} // closed when the process is killed
+	readDone   chan struct{} // closed when reading has failed, as after the exit
+	exited     chan struct{} // closed after the exit, when all output was handled
+}
+
+// placement is what the scheduler decides by. The mutex of the executor guards it.
+type placement struct {
+	memory      int64         // memory limit in bytes; 0 before the process has one
+	cpuLimit    time.Duration // limit of processor time
+	calls       int
+	exclusive   bool   // its call shares the process with no other
+	trusted     bool   // the programs of its calls are trusted
+	isolatedFor *owner // owner of all its calls, if they share it with no other owner; else nil
+	idleTicks   int    // ticks since the last call
+	stuck       bool   // a call computes for so long that other calls prefer other processes
+	draining    bool   // takes no more calls, and exits after the calls that it has
+}
+
+// programCache has the programs that a process has loaded. The mutex sending guards it.
+type programCache struct {
+	sending   sync.Mutex         // held while a call and its program are sent, which may take long
+	programs  map[[32]byte]int64 // program hash to weight in bytes
+	order     [][32]byte         // keys of programs, oldest first
+	weight    int64              // sum of the weights
+	maxWeight int64              // limit of weight
+}
+
+// callTable has the calls in a process that have no outcome yet.
+type callTable struct {
+	running atomic.Int64 // calls that compute; the others wait for their host
+
+	// guarded by mu
+	mu         sync.Mutex
+	executions map[uint64]*execution
+	total      int  // calls since the start
+	discarding bool // drop output that was not read yet
+	exit       exit
+}
+
+// exit is the state of a process when it was killed or exited by itself.
+type exit struct {
+	cause  exitCause // notExited while the process lives
+	calls  int       // calls in the process
+	oldest int64     // tick at which the longest running call started to compute; 0 if none did
+}
+
+// start starts a process without an environment, which waits for its memory limit. The caller holds
+// mu.
 func (e *Executor) start() (*process, error) {
 	p := &process{
-		looks: &e.looks, doomed: make(chan struct{}), dead: make(chan struct{}), over: make(chan struct{}),
-		programs: map[[32]byte]int64{}, flights: map[uint64]*flight{},
+		child:        child{killed: make(chan struct{}), readDone: make(chan struct{}), exited: make(chan struct{})},
+		programCache: programCache{programs: map[[32]byte]int64{}},
+		callTable:    callTable{executions: map[uint64]*execution{}},
+		ticks:        &e.ticks,
 	}
-	p.cmd = &exec.Cmd{Path: e.path, Args: e.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
+	p.cmd = &exec.Cmd{Path: e.command.path, Args: e.command.argv, Env: []string{}, SysProcAttr: osproc.GroupAttr()}
 	ours, theirs, err := connect(p.cmd)
 	if err != nil {
 		return nil, err
 	}
-	if p.words, err = p.cmd.StderrPipe(); err == nil {
+	if p.stderr, err = p.cmd.StderrPipe(); err == nil {
 		err = osproc.Start(p.cmd)
 	}
 	if err == nil {
@@ -97,104 +110,103 @@ func (e *Executor) start() (*process, error) {
 		return nil, err
 	}
 	p.stream, p.wire.out = ours, ours
-	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), most: maxAnswer, handle: p.handle, failed: p.unread}
+	p.reader = pipeReader{in: bufio.NewReaderSize(ours, 64<<10), limit: maxChildFrame, handle: p.handle, failed: p.readFailed}
 	e.reaping.Go(func() {
-		p.attend()
-		e.forget(p)
-		close(p.dead)
+		p.wait()
+		e.removeExited(p)
+		close(p.exited)
 	})
 	return p, nil
 }
 
-// give tells a process what it may have, by which it confines itself. The caller
-// holds the mutex of the executor; there is always room for so little.
-func (p *process) give(memory int64, processor time.Duration) {
-	p.memory, p.allowed, p.maxTaught = memory, processor, memory/programShare
-	// When this fails the process has ended, which shows when it is used.
+// configure sends a process its limits, by which it confines itself. The caller holds the mutex of
+// the executor; the frame always fits into the pipe.
+func (p *process) configure(memory int64, processor time.Duration) {
+	p.memory, p.cpuLimit, p.maxWeight = memory, processor, memory/programShare
+	// An error means that the process has exited, which the next use reports.
 	_ = writeFrame(p.stream, frameBounds, processBounds{uint64(memory), uint64(processor / time.Second)}.append(nil))
 }
 
-// attend waits for the end of the process, and of what it has sent.
-func (p *process) attend() {
-	_, _ = io.Copy(&p.last, p.words) // to its end, or that of the process
-	p.kill(endUnknown)
-	_ = p.cmd.Wait() // how it ended is told by its last words
-	p.readOut()
+// wait waits for the exit of the process and handles all its output.
+func (p *process) wait() {
+	_, _ = io.Copy(&p.stderrHead, p.stderr) // until the stream is closed or the process exits
+	p.kill(exitUnknown)
+	_ = p.cmd.Wait() // standard error tells the reason
+	p.drain()
 	_ = p.stream.Close()
 }
 
-// holds reports whether a call computes since before the look before the last.
-func (p *process) holds() bool {
+// isStuck reports whether a call has computed for at least stuckTicks.
+func (p *process) isStuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	oldest := p.longest()
-	return oldest != 0 && p.looks.Load()-oldest >= holds
+	oldest := p.oldestRunning()
+	return oldest != 0 && p.ticks.Load()-oldest >= stuckTicks
 }
 
-// longest returns since when the call computes that does so for the longest
-// time; 0 when none does. The caller holds mu.
-func (p *process) longest() (oldest int64) {
-	for _, f := range p.flights {
-		if since := f.since.Load(); since != 0 && (oldest == 0 || since < oldest) {
+// oldestRunning returns the tick at which the longest running call started to compute; 0 if no call
+// computes. The caller holds mu.
+func (p *process) oldestRunning() (oldest int64) {
+	for _, x := range p.executions {
+		if since := x.runningSince.Load(); since != 0 && (oldest == 0 || since < oldest) {
 			oldest = since
 		}
 	}
 	return oldest
 }
 
-// board takes a call on, unless the process has ended.
-func (p *process) board(f *flight) bool {
+// attach adds a call, unless the process has exited.
+func (p *process) attach(x *execution) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cause != endless {
+	if p.exit.cause != notExited {
 		return false
 	}
-	p.flights[f.id] = f
-	p.ever++
+	p.executions[x.id] = x
+	p.total++
 	return true
 }
 
-// What a compiled program takes of the memory of its process. Programs as they are written
-// take 14 to 25 bytes for each of their source, the densest that were found 58, and the
-// shortest 3 KiB.
+// The memory of a compiled program. Measured programs take 14 to 25 bytes per byte of source, the
+// densest 58; the shortest take 3 KiB.
 const (
-	perByte    = 64
-	perProgram = 16 << 10
-	// programShare is the part of its memory that the programs of a process may have: a
-	// quarter, so that no call is charged for the programs of others.
+	weightPerByte    = 64
+	weightPerProgram = 16 << 10
+	// programShare is the share of its memory that the programs of a process may have: a quarter,
+	// so that no call is charged for the programs of others.
 	programShare = 4
 )
 
-// teach sends a program that the process does not have, and returns what a call names it
-// by: its hash or, for a program that has one call, a name of its own. If the process has
-// too many programs, it forgets the oldest. The caller holds teaching until it has sent
+// ensureProgram sends a program that the process does not have, and returns the name by which a
+// call refers to it: its hash or, for a one-shot program, a name derived from the call. If there
+// are too many programs, the process drops the oldest. The caller holds sending until it has sent
 // the call.
-func (p *process) teach(program *scripting.Program, call uint64) (as [32]byte, err error) {
-	if isOnce(program) {
+func (p *process) ensureProgram(program *scripting.Program, call uint64) (as [32]byte, err error) {
+	if isOneShot(program) {
 		binary.BigEndian.PutUint64(as[:], call)
-		return as, p.tell(frameOnce, as, program)
+		return as, p.sendProgram(frameOneShot, as, program)
 	}
 	as = program.Hash()
 	if p.programs[as] > 0 {
 		return as, nil
 	}
-	weight := perProgram + perByte*int64(program.Size())
-	for len(p.taught) > 0 && p.weight+weight > p.maxTaught {
-		oldest := p.taught[0]
-		p.taught = p.taught[1:]
+	weight := weightPerProgram + weightPerByte*int64(program.Size())
+	for len(p.order) > 0 && p.weight+weight > p.maxWeight {
+		oldest := p.order[0]
+		p.order = p.order[1:]
 		p.weight -= p.programs[oldest]
 		delete(p.programs, oldest)
 		if err := p.wire.send(frameForget, func(dst []byte) []byte { return append(dst, oldest[:]...) }); err != nil {
 			return as, err
 		}
 	}
-	p.taught = append(p.taught, as)
+	p.order = append(p.order, as)
 	p.programs[as] = weight
 	p.weight += weight
-	return as, p.tell(frameProgram, as, program)
+	return as, p.sendProgram(frameProgram, as, program)
 }
 
-func (p *process) tell(kind byte, as [32]byte, program *scripting.Program) error {
+func (p *process) sendProgram(kind byte, as [32]byte, program *scripting.Program) error {
 	text, err := program.MarshalBinary()
 	if err != nil {
 		return err
@@ -202,54 +214,54 @@ func (p *process) tell(kind byte, as [32]byte, program *scripting.Program) error
 	return p.wire.send(kind, func(dst []byte) []byte { return append(append(dst, as[:]...), text...) })
 }
 
-// lastWords keeps the beginning of what a process writes to its standard error.
-type lastWords struct {
+// headBuffer stores the start of the standard error of a process.
+type headBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// maxWords bounds them, in bytes.
-const maxWords = 2 * truncate.Least
+// maxStderr is the size of a headBuffer, in bytes.
+const maxStderr = 2 * truncate.Least
 
-// Write takes everything, and keeps what there is room for.
-func (l *lastWords) Write(p []byte) (int, error) {
+// Write stores as much of p as fits, and reports all of p as written.
+func (l *headBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text.Write(p[:min(len(p), maxWords-l.text.Len())])
+	l.text.Write(p[:min(len(p), maxStderr-l.text.Len())])
 	return len(p), nil
 }
 
-func (l *lastWords) String() string {
+func (l *headBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return truncate.Text(l.text.String(), maxWords-1) // what has no room left is cut, for all that is known
+	return truncate.Text(l.text.String(), maxStderr-1) // full text may be truncated text
 }
 
-// readFor reads until the first frame of a call has come, unless another goroutine reads.
-// So a call reads itself as long as it waits for nothing but its process. Nobody reads while
-// there are no calls.
-func (p *process) readFor(f *flight) {
+// readFor reads until the first frame for x has arrived, unless another goroutine reads. So a call
+// reads its frames itself while it waits only for its process. No goroutine reads while there are
+// no calls.
+func (p *process) readFor(x *execution) {
 	lease, ok := p.reader.acquire()
 	if !ok {
 		return
 	}
 	p.mu.Lock()
-	waits := p.flights[f.id] == f // else its outcome was read meanwhile
+	waits := p.executions[x.id] == x // otherwise its outcome was read meanwhile
 	p.mu.Unlock()
 	if !waits {
 		p.release()
 		return
 	}
-	f.lease = lease
+	x.lease = lease
 	p.reader.read(lease)
 }
 
-// release gives the lease back when no calls are left. A call that has come meanwhile has
-// not got the lease, and would wait for ever.
+// release returns the lease when no calls are left. A call that arrived meanwhile could not acquire
+// the lease, and would wait forever, so release starts a reader for it.
 func (p *process) release() {
 	p.reader.release()
 	p.mu.Lock()
-	calls := len(p.flights)
+	calls := len(p.executions)
 	p.mu.Unlock()
 	if calls == 0 {
 		return
@@ -259,21 +271,21 @@ func (p *process) release() {
 	}
 }
 
-// handle gives a frame to its call, which takes all that come up to its outcome. The call
-// that reads passes the lease with its first frame: handling that holds up no other call.
+// handle passes a frame to its call, which receives all frames up to its outcome. The call that
+// reads passes the lease with its first frame, so that its work does not delay other calls.
 func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	id, size := binary.Uvarint(content)
-	if size <= 0 || kind != frameHost && kind != frameDrop && kind != frameOutcome {
+	if size <= 0 || kind != frameHostCall && kind != frameHostCancel && kind != frameOutcome {
 		return errFrame
 	}
-	f, left := p.find(id, kind == frameOutcome)
-	if f == nil {
+	x, left := p.find(id, kind == frameOutcome)
+	if x == nil {
 		return errFrame
 	}
-	reads := f.lease == lease
+	reads := x.lease == lease
 	select {
-	case f.frames <- frame{kind, content[size:]}:
-	case <-p.doomed: // it takes no more
+	case x.frames <- frame{kind, content[size:]}:
+	case <-p.killed: // the call receives no more frames
 	}
 	switch {
 	case left == 0:
@@ -284,39 +296,39 @@ func (p *process) handle(lease uint64, kind byte, content []byte) error {
 	return nil
 }
 
-// find returns the call with an id, and how many calls are left. A call leaves with its
-// outcome: after that nothing may come of it.
-func (p *process) find(id uint64, leaves bool) (f *flight, left int) {
+// find returns the call with an id, and the number of remaining calls. leaves removes the call: no
+// frame may follow its outcome.
+func (p *process) find(id uint64, leaves bool) (x *execution, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f = p.flights[id]; f == nil || p.abandoned {
+	if x = p.executions[id]; x == nil || p.discarding {
 		return nil, 0
 	}
 	if leaves {
-		delete(p.flights, id)
+		delete(p.executions, id)
 	}
-	return f, len(p.flights)
+	return x, len(p.executions)
 }
 
-// unread ends the process when nothing that it sends can be read any more.
-func (p *process) unread(err error) {
-	why := endUnknown
+// readFailed kills the process after an error of reading.
+func (p *process) readFailed(err error) {
+	why := exitUnknown
 	if errors.Is(err, errFrame) {
-		why = endProtocol
+		why = exitProtocol
 	}
 	p.kill(why)
-	close(p.over)
+	close(p.readDone)
 }
 
-// readOut waits until everything that an ended process has sent was read, and keeps the
-// lease, so that nobody reads after that.
-func (p *process) readOut() {
-	for wait := lastWait; ; wait = time.Millisecond {
+// drain waits until all output of an exited process was read, and keeps the lease, so that no
+// goroutine reads after that.
+func (p *process) drain() {
+	for wait := drainWait; ; wait = time.Millisecond {
 		if _, ok := p.reader.acquire(); ok {
 			return
 		}
 		select {
-		case <-p.over:
+		case <-p.readDone:
 			return
 		case <-time.After(wait):
 			p.stream.wake()
@@ -324,11 +336,11 @@ func (p *process) readOut() {
 	}
 }
 
-// abandon has the reader of a killed process stop before the process has ended: what it
-// has sent last is lost, as if it had been killed before.
-func (p *process) abandon() {
+// discardOutput makes the reader of a killed process stop before the process has exited. The last
+// output is lost, as if the process had been killed earlier.
+func (p *process) discardOutput() {
 	p.mu.Lock()
-	p.abandoned = true
+	p.discarding = true
 	p.mu.Unlock()
 	p.stream.wake()
 }

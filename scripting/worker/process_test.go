@@ -32,7 +32,7 @@ func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 		e.resident, all = func(int) int64 { return 0 }, all[:12]
 	}
 	run := func(n int) {
-		out, err := e.Run(t.Context(), scripting.Call{Program: all[n], Patient: true}, silent)
+		out, err := e.Run(t.Context(), scripting.Call{Program: all[n], NoShedding: true}, silent)
 		if err != nil || out.Result == nil || string(out.Result.JSON) != fmt.Sprint(n) {
 			t.Errorf("%d: %v, %+v", n, err, out.Failure)
 		}
@@ -58,8 +58,8 @@ func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
-	of := func(program byte) need {
-		return need{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
+	of := func(program byte) requirements {
+		return requirements{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
 	}
 	processes := map[byte]*process{}
 	choose := func(program byte) {
@@ -69,16 +69,16 @@ func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
 	}
 	for program := byte(1); program <= 3; program++ {
 		choose(program)
-		release(e, processes[program], of(program), unknown)
-		e.look()
+		release(e, processes[program], of(program), unrated)
+		e.tick()
 	}
 	choose(4)
-	for program, want := range map[byte]cause{1: endRested, 2: endless, 3: endless, 4: endless} {
-		if got := processes[program].death().cause; got != want {
+	for program, want := range map[byte]exitCause{1: exitIdle, 2: notExited, 3: notExited, 4: notExited} {
+		if got := processes[program].exitErr().cause; got != want {
 			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
 		}
 	}
-	release(e, processes[4], of(4), unknown)
+	release(e, processes[4], of(4), unrated)
 }
 
 // counted counts the frames of a kind that are written.
@@ -143,19 +143,19 @@ func TestProcess_forgetsOldestProgram(t *testing.T) {
 	forgotten := &counted{Writer: taught, kind: frameForget}
 	p.wire.out = forgotten
 	p.wire.mu.Unlock()
-	p.teaching.Lock()
-	p.maxTaught = 2 * p.weight
-	p.teaching.Unlock()
+	p.sending.Lock()
+	p.maxWeight = 2 * p.weight
+	p.sending.Unlock()
 	for _, n := range []int{2, 1, 3, 2, 1, 3} {
 		run(n)
 	}
 	if taught.n != 3 || forgotten.n != 2 {
 		t.Errorf("it was taught %d programs and has forgotten %d, want 3 and 2", taught.n, forgotten.n)
 	}
-	p.teaching.Lock()
-	defer p.teaching.Unlock()
-	if len(p.programs) != 2 || len(p.taught) != 2 || p.weight != p.maxTaught {
-		t.Errorf("it has %d programs, %d in order, of %d bytes", len(p.programs), len(p.taught), p.weight)
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	if len(p.programs) != 2 || len(p.order) != 2 || p.weight != p.maxWeight {
+		t.Errorf("it has %d programs, %d in order, of %d bytes", len(p.programs), len(p.order), p.weight)
 	}
 }
 
@@ -167,24 +167,27 @@ func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flight{id: 1, frames: make(chan frame, 1)}
-	p := &process{stream: ours, doomed: make(chan struct{}), over: make(chan struct{}), flights: map[uint64]*flight{1: f}}
-	p.reader = pipeReader{in: bufio.NewReader(ours), most: maxAnswer, handle: p.handle, failed: p.unread}
+	x := &execution{attempt: attempt{id: 1, frames: make(chan frame, 1)}}
+	p := &process{
+		child:     child{stream: ours, killed: make(chan struct{}), readDone: make(chan struct{})},
+		callTable: callTable{executions: map[uint64]*execution{1: x}},
+	}
+	p.reader = pipeReader{in: bufio.NewReader(ours), limit: maxChildFrame, handle: p.handle, failed: p.readFailed}
 	read := make(chan struct{})
-	go func() { p.readFor(f); close(read) }()
+	go func() { p.readFor(x); close(read) }()
 	for reads := false; !reads; runtime.Gosched() {
 		p.reader.mu.Lock()
 		reads = p.reader.held
 		p.reader.mu.Unlock()
 	}
 	out := make(chan struct{})
-	go func() { p.readOut(); close(out) }()
+	go func() { p.drain(); close(out) }()
 	stdout := theirs[1].(interface{ Write([]byte) (int, error) })
 	if err := writeFrame(stdout, frameOutcome, uvarint(1)); err != nil {
 		t.Fatal(err)
 	}
 	<-read
-	if len(f.frames) != 1 {
+	if len(x.frames) != 1 {
 		t.Error("the outcome was not read")
 	}
 	<-out // the test ends here if somebody waits

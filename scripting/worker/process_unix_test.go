@@ -13,7 +13,7 @@ func init() {
 		if syscall.Getpgrp() != os.Getpid() {
 			return errFrame
 		}
-		return writeFrame(os.Stdout, frameSurvived, nil)
+		return writeFrame(os.Stdout, frameTrialDone, nil)
 	}
 }
 

@@ -9,60 +9,58 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// admission lets calls begin as long as not too many compute. Those that wait
-// for their host do not count: what is scarce are the processors. A call that
-// finds no room waits in a lane of its owner, in order. One that would begin too late, by
-// what others have waited there, is refused at once: it would end in vain, and make others
-// late.
+// admission limits the number of calls that compute at once. Calls that wait for their host do not
+// count: processors are scarce. A call without capacity waits in a queue of its owner, first in,
+// first out. A call that would start too late, judged by the waiting time of others, is refused at
+// once: otherwise it would fail anyway and delay others.
 //
-// Room is shared between owners. While the room is full, an owner that has less than its
-// share still begins calls, and turns go to the owner that computes least. The calls of
-// one owner so delay those of another by their share at most.
+// Owners share the capacity. If it is exhausted, an owner with less than its share still starts
+// calls, and the owner with the fewest running calls gets the next turn. So the calls of one owner
+// delay the calls of another at most by their share.
 type admission struct {
 	// fixed at creation
-	patience time.Duration // that of calls without a deadline, and the least
-	most     int           // calls that compute at once, as long as no owner has less than its share
-	mostWait int           // calls that wait and may be refused
-	ownWait  int           // those of one owner
+	maxQueueTime   time.Duration // for calls without a deadline; minimum for others
+	maxRunning     int           // running calls, unless an owner has less than its share
+	maxWaiting     int           // waiting calls that may be refused
+	maxWaitingEach int           // maxWaiting of one owner
 
 	mu sync.Mutex
-	// proven has the calls of programs that are: they may take all the room. Others may
-	// take three quarters of it, however long they compute.
-	proven, others class
-	owners         map[uint64]*owner
-	sweepAt        int      // how many owners there are when those without calls are dropped
-	active         int      // owners with calls that compute or wait
-	lines          []*owner // owners with calls that wait
-	waiting        int      // calls that wait
-	refusable      int      // those of them that may be refused
-	grants         uint64   // calls that have begun
+	// trusted has the calls of trusted programs, which may use all the capacity. Other calls may
+	// use three quarters of it.
+	trusted, others class
+	owners          map[uint64]*owner
+	sweepAt         int      // number of owners at which those without calls are dropped
+	active          int      // owners with running or waiting calls
+	waitingOwners   []*owner // owners with waiting calls
+	waiting         int      // waiting calls
+	sheddable       int      // waiting calls that may be refused
+	starts          uint64   // calls that have started
 }
 
-// class is what all owners together have of one of the two kinds of calls.
+// class counts the calls of all owners of one of the two classes.
 type class struct {
-	most      int // that compute at once, as admission.most
-	computing int
+	limit   int // running calls; see admission.maxRunning
+	running int
 }
 
-// waitEach is how many calls may wait for each that may compute. One owner may have half of
-// them.
+// waitEach is how many calls may wait for each call that may run. One owner may have half of them.
 const waitEach = 256
 
-// newAdmission returns the admission of so many calls at once.
+// newAdmission returns an admission that runs at most most calls at once.
 func newAdmission(most int, patience time.Duration) *admission {
 	return &admission{
-		patience: patience, most: most, mostWait: waitEach * most, ownWait: waitEach * most / 2,
-		proven: class{most: most}, others: class{most: max(most*3/4, 1)},
+		maxQueueTime: patience, maxRunning: most, maxWaiting: waitEach * most, maxWaitingEach: waitEach * most / 2,
+		trusted: class{limit: most}, others: class{limit: max(most*3/4, 1)},
 		owners: map[uint64]*owner{}, sweepAt: keptOwners,
 	}
 }
 
-// admit begins a call once there is room for it to compute (see [lane.enterLocked]), and returns
-// the lane that it has begun in. [lane.end] must be called when the call ends.
-func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look int64) (*lane, error) {
-	patient := c.Patient || c.Kin != nil
-	if c.Kin != nil {
-		done, err := c.Kin.Turn(ctx)
+// admit waits until the call may compute (see [queue.acquireLocked]), and returns its queue. The
+// caller must call [queue.finish] when the call ends.
+func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look int64) (*queue, error) {
+	patient := c.NoShedding || c.Tree != nil
+	if c.Tree != nil {
+		done, err := c.Tree.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +68,12 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 	}
 	a.mu.Lock()
 	o := a.owner(c.Owner, look)
-	if r.isProven() && o.offences.has(c.Program.Hash(), look) {
-		r = unruly
+	if r.isTrusted() && o.offences.has(c.Program.Hash(), look) {
+		r = misbehaved
 	}
 	o.calls++
-	l := o.lane(r)
-	if err := l.enterLocked(ctx, patient); err != nil {
+	l := o.queueFor(r)
+	if err := l.acquireLocked(ctx, patient); err != nil {
 		a.mu.Lock()
 		o.calls--
 		a.mu.Unlock()
@@ -84,253 +82,249 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r record, look 
 	return l, nil
 }
 
-func (a *admission) computing() int { return a.proven.computing + a.others.computing }
+func (a *admission) running() int { return a.trusted.running + a.others.running }
 
-func (a *admission) waits() int {
+func (a *admission) waitingCalls() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.waiting
 }
 
-// fill has calls begin as long as there is room. The caller holds mu.
-func (a *admission) fill() {
+// startWaiting starts waiting calls while there is capacity. The caller holds mu.
+func (a *admission) startWaiting() {
 	for l := a.next(); l != nil; l = a.next() {
-		l.begin()
+		l.startNext()
 	}
 }
 
-// next returns the lane whose first call begins next: of the owners that there is room
-// for the one that computes least, and of several of those the one whose last turn is
-// longest ago. It is nil when no call that waits has room. The caller holds mu.
-func (a *admission) next() *lane {
-	var next *lane
-	for _, o := range a.lines {
+// next returns the queue with the next call to start: of the owner with the fewest running calls,
+// then of the owner whose last turn is longest ago. It returns nil if no waiting call has capacity.
+// The caller holds mu.
+func (a *admission) next() *queue {
+	var next *queue
+	for _, o := range a.waitingOwners {
 		l := o.next()
-		if l != nil && (next == nil || o.before(next.owner)) {
+		if l != nil && (next == nil || o.precedes(next.owner)) {
 			next = l
 		}
 	}
 	return next
 }
 
-// makeRoom refuses the call that came last of the owner with the most calls that wait,
-// when as many wait as may. It reports whether a call of o may wait: the refused one may
-// be that. The caller holds mu.
-func (a *admission) makeRoom(o *owner) bool {
-	if o.refusable >= a.ownWait {
+// shedExcess refuses the last call of the owner with the most waiting calls, if there are too many.
+// It reports whether a call of o may wait; the refused call may be this one. The caller holds mu.
+func (a *admission) shedExcess(o *owner) bool {
+	if o.sheddable >= a.maxWaitingEach {
 		return false
 	}
-	if a.refusable < a.mostWait {
+	if a.sheddable < a.maxWaiting {
 		return true
 	}
 	most := o
-	for _, other := range a.lines {
-		if other.refusable > most.refusable {
+	for _, other := range a.waitingOwners {
+		if other.sheddable > most.sheddable {
 			most = other
 		}
 	}
-	return most != o && most.refuseLast()
+	return most != o && most.shedLast()
 }
 
-// lane queues the calls of one owner that wait to compute: either those of proven programs
-// or the others.
-type lane struct {
+// queue has the waiting calls of one owner, either of trusted programs or of others.
+type queue struct {
 	// fixed at creation
-	owner *owner
-	room  *admission
-	class *class
+	owner     *owner
+	admission *admission
+	class     *class
 
-	// guarded by the mutex of the room
-	computing int
-	waiting   []turn        // the oldest first
-	begun     int           // calls that have waited and begun
-	pace      time.Duration // the time from one turn to the next; 0 if unknown
-	isFresh   bool          // the pace was measured since the queue was last empty
+	// guarded by the mutex of the admission
+	running  int
+	waiting  []queuedCall  // oldest first
+	started  int           // calls that have waited and started
+	interval time.Duration // time from one start to the next; 0 if unknown
+	isFresh  bool          // the interval was measured since the queue was last empty
 }
 
-// A pace is known after turnsEach turns for each call that may compute at once: the first
-// wait for processes and compilers. That of an earlier queue counts once crowdEach calls wait
-// for each of those.
+// An interval is known after startsEach starts for each call that may run: the first calls wait for
+// processes and compilers. The interval of an earlier queue counts if reuseEach calls wait for each
+// call that may run.
 const (
-	turnsEach = 2
-	crowdEach = 4
+	startsEach = 2
+	reuseEach  = 4
 )
 
-func newLane(o *owner, c *class) lane { return lane{owner: o, room: o.room, class: c} }
+func newQueue(o *owner, c *class) queue { return queue{owner: o, admission: o.admission, class: c} }
 
-// turn is a call that waits to begin.
-type turn struct {
-	since   time.Time
-	before  int           // how many of the lane had waited and begun by then
-	has     time.Duration // from then on to its deadline; 0 for none
-	patient bool          // it is never refused
-	come    chan error    // is sent nil when it has begun, or that it is refused
+// queuedCall is a call that waits for its start.
+type queuedCall struct {
+	since         time.Time
+	startedBefore int           // value of queue.started when the call was queued
+	remaining     time.Duration // time until its deadline; 0 for none
+	noShedding    bool          // must not be refused
+	result        chan error    // receives nil when the call starts, or the refusal
 }
 
-// latest returns when a call that may be refused begins at the latest: when two thirds of
-// its time are over.
-func (t turn) latest() time.Time { return t.since.Add(t.has - t.has/3) }
+// latest returns the time at which a call is refused if it has not started: two thirds of its time.
+func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.remaining/3) }
 
-// enterLocked begins a call. [lane.leave] must be called when it waits or ends,
-// unless there is an error: that of ctx, or [scripting.ErrOverloaded], which who
-// is patient does not get. The caller holds the mutex of the room, which enterLocked unlocks.
-func (l *lane) enterLocked(ctx context.Context, patient bool) error {
-	if len(l.waiting) == 0 && l.hasRoom() {
-		l.grant()
-		l.room.mu.Unlock()
+// acquireLocked starts a call, or waits for its turn. The caller must call [queue.release] when the
+// call waits or ends. The error is that of ctx or, unless noShedding is set,
+// [scripting.ErrOverloaded]. The caller holds the mutex of the admission; acquireLocked unlocks it.
+func (l *queue) acquireLocked(ctx context.Context, patient bool) error {
+	if len(l.waiting) == 0 && l.hasCapacity() {
+		l.start()
+		l.admission.mu.Unlock()
 		return nil
 	}
-	t := turn{since: time.Now(), before: l.begun, patient: patient, come: make(chan error, 1)}
+	t := queuedCall{since: time.Now(), startedBefore: l.started, noShedding: patient, result: make(chan error, 1)}
 	if until, ok := ctx.Deadline(); ok {
-		t.has = max(until.Sub(t.since), 1)
+		t.remaining = max(until.Sub(t.since), 1)
 	}
-	if l.late(t) || !patient && !l.room.makeRoom(l.owner) {
-		l.room.mu.Unlock()
+	if l.wouldExpire(t) || !patient && !l.admission.shedExcess(l.owner) {
+		l.admission.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
 	l.isFresh = l.isFresh && len(l.waiting) > 0
 	l.waiting = append(l.waiting, t)
-	l.line(t, 1)
-	l.room.mu.Unlock()
+	l.countWaiting(t, 1)
+	l.admission.mu.Unlock()
 	return l.await(ctx, t)
 }
 
-// hasRoom reports whether another call of the lane may compute: there is room for it, or
-// its owner has less than its share of that. The caller holds mu.
-func (l *lane) hasRoom() bool {
-	a, o := l.room, l.owner
-	if l.class.computing < l.class.most && a.computing() < a.most {
+// hasCapacity reports whether another call of the queue may run: there is capacity, or its owner
+// has less than its share. The caller holds mu.
+func (l *queue) hasCapacity() bool {
+	a, o := l.admission, l.owner
+	if l.class.running < l.class.limit && a.running() < a.maxRunning {
 		return true
 	}
-	return o.computing < o.share(a.most) && l.computing < o.share(l.class.most) &&
-		a.computing() < 2*a.most && l.class.computing < 2*l.class.most
+	return o.running < o.share(a.maxRunning) && l.running < o.share(l.class.limit) &&
+		a.running() < 2*a.maxRunning && l.class.running < 2*l.class.limit
 }
 
-// grant has a call compute that begins. The caller holds mu.
-func (l *lane) grant() {
-	l.compute(1)
-	l.room.grants++
-	l.owner.granted = l.room.grants
+// start counts a call that starts. The caller holds mu.
+func (l *queue) start() {
+	l.countRunning(1)
+	l.admission.starts++
+	l.owner.lastStart = l.admission.starts
 }
 
-// compute notes that so many calls more compute. The caller holds mu.
-func (l *lane) compute(by int) {
-	l.computing += by
-	l.class.computing += by
-	l.owner.change(by, 0)
+// countRunning updates the numbers of running calls. The caller holds mu.
+func (l *queue) countRunning(by int) {
+	l.running += by
+	l.class.running += by
+	l.owner.count(by, 0)
 }
 
-// line notes that a call waits, by 1, or does no more, by -1. The caller holds mu.
-func (l *lane) line(t turn, by int) {
-	l.owner.change(0, by)
-	if !t.patient {
-		l.owner.refusable += by
-		l.room.refusable += by
+// countWaiting updates the numbers of waiting calls by 1 or -1. The caller holds mu.
+func (l *queue) countWaiting(t queuedCall, by int) {
+	l.owner.count(0, by)
+	if !t.noShedding {
+		l.owner.sheddable += by
+		l.admission.sheddable += by
 	}
 }
 
-func (l *lane) await(ctx context.Context, t turn) error {
+func (l *queue) await(ctx context.Context, t queuedCall) error {
 	var latest <-chan time.Time
-	if t.has > 0 && !t.patient {
+	if t.remaining > 0 && !t.noShedding {
 		timer := time.NewTimer(t.latest().Sub(t.since))
 		defer timer.Stop()
 		latest = timer.C
 	}
 	select {
-	case err := <-t.come:
+	case err := <-t.result:
 		return err
 	case <-latest:
-		if l.give(t) {
+		if l.withdraw(t) {
 			return scripting.ErrOverloaded
 		}
-		return <-t.come
+		return <-t.result
 	case <-ctx.Done():
-		if !l.give(t) && <-t.come == nil {
-			l.leave()
+		if !l.withdraw(t) && <-t.result == nil {
+			l.release()
 		}
 		return ctx.Err()
 	}
 }
 
-// give gives a turn up that is not wanted any more, and reports whether it had not
-// come in the meantime.
-func (l *lane) give(t turn) bool {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	i := slices.IndexFunc(l.waiting, func(other turn) bool { return other.come == t.come })
+// withdraw removes a waiting call, and reports whether it was still waiting.
+func (l *queue) withdraw(t queuedCall) bool {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	i := slices.IndexFunc(l.waiting, func(other queuedCall) bool { return other.result == t.result })
 	if i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
-		l.line(t, -1)
+		l.countWaiting(t, -1)
 	}
 	return i >= 0
 }
 
-// late reports whether a call that comes now is refused because it would begin too late:
-// after a third of its time, by the age of the queue or by its pace. The rest of its time
-// is for the call itself. The caller holds mu.
-func (l *lane) late(t turn) bool {
+// wouldExpire reports whether a new call would start too late: after a third of its time, judged by
+// the age of the queue or its interval. The rest of the time is for the call itself. The caller
+// holds mu.
+func (l *queue) wouldExpire(t queuedCall) bool {
 	queued := len(l.waiting)
-	if t.patient || queued == 0 {
+	if t.noShedding || queued == 0 {
 		return false
 	}
 	wait := t.since.Sub(l.waiting[0].since)
-	if l.isFresh || queued >= crowdEach*l.class.most {
-		wait = max(wait, time.Duration(queued+1)*l.pace)
+	if l.isFresh || queued >= reuseEach*l.class.limit {
+		wait = max(wait, time.Duration(queued+1)*l.interval)
 	}
-	return wait > max(l.room.patience, t.has/3)
+	return wait > max(l.admission.maxQueueTime, t.remaining/3)
 }
 
-// resume has a call compute that goes on: it is not refused any more.
-func (l *lane) resume() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	l.compute(1)
+// reacquire counts a call that computes again after waiting for its host. It is never refused.
+func (l *queue) reacquire() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	l.countRunning(1)
 }
 
-// leave has a call wait for its host.
-func (l *lane) leave() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
-	l.leaveLocked()
+// release gives up the turn of a call that waits for its host.
+func (l *queue) release() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
+	l.releaseLocked()
 }
 
-// end is leave for a call that has ended, which has begun by [admission.admit].
-func (l *lane) end() {
-	l.room.mu.Lock()
-	defer l.room.mu.Unlock()
+// finish is release for a call that has ended. The call was started by [admission.admit].
+func (l *queue) finish() {
+	l.admission.mu.Lock()
+	defer l.admission.mu.Unlock()
 	l.owner.calls--
-	l.leaveLocked()
+	l.releaseLocked()
 }
 
-// leaveLocked gives the turn of a call to those that wait. The caller holds mu.
-func (l *lane) leaveLocked() {
-	l.compute(-1)
-	l.room.fill()
+// releaseLocked gives up a turn and starts waiting calls. The caller holds mu.
+func (l *queue) releaseLocked() {
+	l.countRunning(-1)
+	l.admission.startWaiting()
 }
 
-// begin begins the first call that waits, and measures the pace by how many have begun
-// while it waited. The caller holds mu.
-func (l *lane) begin() {
+// startNext starts the first waiting call. It measures the interval by the number of calls that
+// started while this one waited. The caller holds mu.
+func (l *queue) startNext() {
 	t := l.waiting[0]
-	l.waiting[0] = turn{}
+	l.waiting[0] = queuedCall{}
 	l.waiting = l.waiting[1:]
-	l.line(t, -1)
-	l.grant()
-	l.begun++
-	turns := l.begun - t.before
+	l.countWaiting(t, -1)
+	l.start()
+	l.started++
+	turns := l.started - t.startedBefore
 	switch pace := time.Since(t.since) / time.Duration(turns); {
 	case l.isFresh:
-		l.pace += (pace - l.pace) / 8
-	case turns >= turnsEach*l.class.most:
-		l.pace, l.isFresh = pace, true
+		l.interval += (pace - l.interval) / 8
+	case turns >= startsEach*l.class.limit:
+		l.interval, l.isFresh = pace, true
 	}
-	t.come <- nil
+	t.result <- nil
 }
 
-// refuse refuses a call that waits. The caller holds mu.
-func (l *lane) refuse(i int) {
+// shed refuses a waiting call. The caller holds mu.
+func (l *queue) shed(i int) {
 	t := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)
-	l.line(t, -1)
-	t.come <- scripting.ErrOverloaded
+	l.countWaiting(t, -1)
+	t.result <- scripting.ErrOverloaded
 }

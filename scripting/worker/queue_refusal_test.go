@@ -25,7 +25,7 @@ func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
 	for most, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAdmission(most, time.Hour)
-			begun := func(r record) (n int) {
+			begun := func(r rating) (n int) {
 				ctx, cancel := context.WithCancel(t.Context())
 				for range most + 1 {
 					if err, ok := came(enters(a.of(r), ctx)); ok && err == nil {
@@ -36,10 +36,10 @@ func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
 				synctest.Wait()
 				return n
 			}
-			if got := begun(unruly); got != others {
+			if got := begun(misbehaved); got != others {
 				t.Errorf("of %d turns unruly programs have %d, want %d", most, got, others)
 			}
-			if got := begun(quick); got != most-others {
+			if got := begun(fast); got != most-others {
 				t.Errorf("of %d turns proven programs have %d beside them, want %d", most, got, most-others)
 			}
 		})
@@ -50,11 +50,11 @@ func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
 // may compute, three of them in that of others.
 func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
 	for name, test := range map[string]struct {
-		computing, leave []record
+		computing, leave []rating
 		begin            []int // of an unruly, a proven and an unknown one, which; -1 for none
 	}{
-		"there is room in both":  {[]record{quick, quick, quick, quick}, []record{quick, quick, quick}, []int{0, 1, 2}},
-		"others have all theirs": {[]record{unruly, unruly, unruly, quick}, []record{quick, unruly, quick, unruly}, []int{1, 0, -1, 2}},
+		"there is room in both":  {[]rating{fast, fast, fast, fast}, []rating{fast, fast, fast}, []int{0, 1, 2}},
+		"others have all theirs": {[]rating{misbehaved, misbehaved, misbehaved, fast}, []rating{fast, misbehaved, fast, misbehaved}, []int{1, 0, -1, 2}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAdmission(4, time.Hour)
@@ -64,13 +64,13 @@ func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
 				}
 			}
 			var told []<-chan error
-			for _, r := range []record{unruly, proven, unknown} {
+			for _, r := range []rating{misbehaved, trusted, unrated} {
 				told = append(told, enters(a.of(r), t.Context()))
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
 			for i, r := range test.leave {
-				a.of(r).leave()
+				a.of(r).release()
 				for n, call := range told {
 					if _, ok := came(call); ok != (n == test.begin[i]) {
 						t.Errorf("%s, step %d: call %d has begun: %v", name, i, n, ok)
@@ -85,7 +85,7 @@ func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
 // after two thirds of its time, and one that comes when it has waited for a third at once.
 func TestWhoCannotBeginIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newAdmission(1, 500*time.Millisecond).of(unknown)
+		l := newAdmission(1, 500*time.Millisecond).of(unrated)
 		_ = l.enter(t.Context(), false)
 		began := time.Now()
 		first := enters(l, lasting(t, 3*time.Second))
@@ -104,7 +104,7 @@ func TestWhoCannotBeginIsToldInTime(t *testing.T) {
 		if err, ok := came(waits); ok {
 			t.Errorf("who has more time: %v", err)
 		}
-		l.leave()
+		l.release()
 		if err, ok := came(waits); !ok || err != nil {
 			t.Errorf("once there is room: %v", err)
 		}
@@ -119,7 +119,7 @@ func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
 		patient bool
 	}{"nobody": {has: time.Second}, "who is patient": {time.Minute, true}, "who has more time": {has: time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newAdmission(1, 500*time.Millisecond).of(proven)
+			l := newAdmission(1, 500*time.Millisecond).of(trusted)
 			_ = l.enter(t.Context(), false)
 			var all sync.WaitGroup
 			come := func(has time.Duration, patient bool) {
@@ -128,7 +128,7 @@ func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
 					switch err := l.enter(lasting(t, has), patient); {
 					case err == nil:
 						time.Sleep(100 * time.Millisecond)
-						l.leave()
+						l.release()
 					case !errors.Is(err, scripting.ErrOverloaded) || time.Since(began) > 700*time.Millisecond:
 						t.Errorf("behind them is %s: one was told %v after %v", name, err, time.Since(began))
 					}
@@ -140,7 +140,7 @@ func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
 			}
 			come(last.has, last.patient)
 			time.Sleep(100 * time.Millisecond)
-			l.leave()
+			l.release()
 			all.Wait()
 		})
 	}
@@ -149,30 +149,30 @@ func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
 // TestOnlyTurnsMakeAPace: calls that go on, and wait for their hosts again, make no room.
 func TestOnlyTurnsMakeAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newAdmission(1, 500*time.Millisecond).of(proven)
+		l := newAdmission(1, 500*time.Millisecond).of(trusted)
 		_ = l.enter(t.Context(), false)
 		for range 10 {
 			enters(l, lasting(t, time.Minute))
 			synctest.Wait()
 		}
 		for range 100 {
-			l.resume()
-			l.leave()
+			l.reacquire()
+			l.release()
 		}
-		if l.pace != 0 {
-			t.Errorf("the pace is %v though no turn has come", l.pace)
+		if l.interval != 0 {
+			t.Errorf("the pace is %v though no turn has come", l.interval)
 		}
-		for range turnsEach {
+		for range startsEach {
 			time.Sleep(time.Second)
-			l.leave()
+			l.release()
 		}
-		if l.pace != time.Second {
-			t.Errorf("a turn comes every %v, want every second", l.pace)
+		if l.interval != time.Second {
+			t.Errorf("a turn comes every %v, want every second", l.interval)
 		}
 		for len(l.waiting) > 0 {
-			l.leave()
+			l.release()
 		}
-		l.leave()
+		l.release()
 	})
 }
 
@@ -184,7 +184,7 @@ func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
 		computes, waits time.Duration
 	}{"compute": {200, 20 * time.Millisecond, 0}, "wait": {500, time.Millisecond, time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newAdmission(16, 500*time.Millisecond).of(unknown)
+			l := newAdmission(16, 500*time.Millisecond).of(unrated)
 			processors := make(chan struct{}, 2)
 			compute := func() {
 				processors <- struct{}{}
@@ -200,12 +200,12 @@ func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
 					}
 					compute()
 					if test.waits > 0 {
-						l.leave()
+						l.release()
 						time.Sleep(test.waits)
-						l.resume()
+						l.reacquire()
 						compute()
 					}
-					l.leave()
+					l.release()
 				})
 			}
 			all.Wait()
@@ -219,7 +219,7 @@ func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
 func TestQueue_underTenTimesTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const span, each, capacity = 10 * time.Second, 20, 100
-		l := newAdmission(16, 500*time.Millisecond).of(proven)
+		l := newAdmission(16, 500*time.Millisecond).of(trusted)
 		processors := make(chan struct{}, 2)
 		var good, late, refused, slow atomic.Int64
 		var all sync.WaitGroup
@@ -239,7 +239,7 @@ func TestQueue_underTenTimesTheLoad(t *testing.T) {
 					time.Sleep(time.Millisecond)
 					<-processors
 				}
-				l.leave()
+				l.release()
 				if time.Since(came) > 2*time.Second {
 					late.Add(1)
 				} else {

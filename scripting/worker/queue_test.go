@@ -13,13 +13,13 @@ import (
 )
 
 // enter is enterLocked for a caller that does not hold the mutex.
-func (l *lane) enter(ctx context.Context, patient bool) error {
-	l.room.mu.Lock()
-	return l.enterLocked(ctx, patient)
+func (l *queue) enter(ctx context.Context, patient bool) error {
+	l.admission.mu.Lock()
+	return l.acquireLocked(ctx, patient)
 }
 
 // enters has a call ask for admission, and tells what came of that.
-func enters(a *lane, ctx context.Context, patient ...bool) <-chan error {
+func enters(a *queue, ctx context.Context, patient ...bool) <-chan error {
 	told := make(chan error, 1)
 	go func() { told <- a.enter(ctx, len(patient) > 0) }()
 	return told
@@ -38,7 +38,7 @@ func came(told <-chan error) (error, bool) {
 
 func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, time.Second).of(proven)
+		a := newAdmission(1, time.Second).of(trusted)
 		if err := a.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -49,14 +49,14 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 			if _, ok := came(told); ok {
 				t.Errorf("call %d began without room", i)
 			}
-			a.leave()
+			a.release()
 			if err, ok := came(told); !ok || err != nil {
 				t.Errorf("call %d did not begin: %v", i, err)
 			}
 		}
-		a.leave()
-		if a.computing != 0 || len(a.waiting) != 0 {
-			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		a.release()
+		if a.running != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.running, len(a.waiting))
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 // TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce, until the queue moves.
 func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, time.Second).of(proven)
+		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
 		first := enters(a, t.Context())
 		synctest.Wait()
@@ -81,7 +81,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 		if err, ok := came(third); ok {
 			t.Errorf("a patient call ended with %v", err)
 		}
-		a.leave()
+		a.release()
 		if err, ok := came(first); !ok || err != nil {
 			t.Errorf("the first did not begin: %v", err)
 		}
@@ -90,7 +90,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("the fourth ended with %v, though the queue has moved", err)
 		}
 		for _, told := range []<-chan error{second, third, fourth} {
-			a.leave()
+			a.release()
 			if err, ok := came(told); !ok || err != nil {
 				t.Errorf("a call did not begin: %v", err)
 			}
@@ -102,7 +102,7 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 // of patience, five may wait.
 func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(8, 500*time.Millisecond).of(proven)
+		a := newAdmission(8, 500*time.Millisecond).of(trusted)
 		var refused, late atomic.Int64
 		for n := range 1000 {
 			time.Sleep(10 * time.Millisecond) // ten times what there is room for
@@ -117,7 +117,7 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 					late.Add(1)
 				}
 				time.Sleep(400*time.Millisecond + time.Duration(n*7919%801)*time.Millisecond)
-				a.leave()
+				a.release()
 			}()
 			synctest.Wait()
 		}
@@ -125,10 +125,10 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 		if late.Load() > 60 || refused.Load() < 800 || refused.Load() > 920 {
 			t.Errorf("%d of 1000 were refused and %d began late", refused.Load(), late.Load())
 		}
-		a.room.mu.Lock()
-		defer a.room.mu.Unlock()
-		if a.computing != 0 || len(a.waiting) != 0 {
-			t.Errorf("%d compute and %d wait in the end", a.computing, len(a.waiting))
+		a.admission.mu.Lock()
+		defer a.admission.mu.Unlock()
+		if a.running != 0 || len(a.waiting) != 0 {
+			t.Errorf("%d compute and %d wait in the end", a.running, len(a.waiting))
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
 
 // judgeBurst wants no call to be refused, or those that are to be told within a time.
 func judgeBurst(t *testing.T, has, longest time.Duration) {
-	a := newAdmission(1, 500*time.Millisecond).of(proven)
+	a := newAdmission(1, 500*time.Millisecond).of(trusted)
 	var begun, refused, late atomic.Int64
 	for range 100 {
 		go func() {
@@ -155,7 +155,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 			case err == nil:
 				begun.Add(1)
 				time.Sleep(100 * time.Millisecond)
-				a.leave()
+				a.release()
 			case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) <= longest:
 				refused.Add(1)
 			default:
@@ -171,7 +171,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 
 func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, time.Second).of(proven)
+		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
 		ctx, cancel := context.WithCancel(t.Context())
 		first := enters(a, ctx)
@@ -182,22 +182,22 @@ func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 		if err, ok := came(first); !ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("the first ended with %v", err)
 		}
-		a.leave()
+		a.release()
 		if err, ok := came(second); !ok || err != nil {
 			t.Errorf("the second did not begin: %v", err)
 		}
-		a.leave()
+		a.release()
 	})
 }
 
 func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
-	a := newAdmission(1, time.Second).of(proven)
+	a := newAdmission(1, time.Second).of(trusted)
 	_ = a.enter(t.Context(), false)
-	a.leave()
+	a.release()
 	_ = a.enter(t.Context(), false)
-	a.resume()
-	if a.computing != 2 {
-		t.Errorf("%d compute", a.computing)
+	a.reacquire()
+	if a.running != 2 {
+		t.Errorf("%d compute", a.running)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
 // in a third of that is refused at once.
 func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(1, 500*time.Millisecond).of(proven)
+		a := newAdmission(1, 500*time.Millisecond).of(trusted)
 		var begun, refused, late atomic.Int64
 		come := func(calls int) {
 			for range calls {
@@ -217,7 +217,7 @@ func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
 					switch err := a.enter(ctx, false); {
 					case err == nil:
 						time.Sleep(100 * time.Millisecond)
-						a.leave()
+						a.release()
 						begun.Add(1)
 					case errors.Is(err, scripting.ErrOverloaded) && time.Since(came) == 0:
 						refused.Add(1)
@@ -241,13 +241,13 @@ func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
 // hundreds may come behind them that wait for their hosts.
 func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(16, 500*time.Millisecond).of(proven)
+		a := newAdmission(16, 500*time.Millisecond).of(trusted)
 		for range 16 {
 			_ = a.enter(t.Context(), false)
 		}
 		for range 3 {
 			time.Sleep(500 * time.Millisecond)
-			a.leave()
+			a.release()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
@@ -260,13 +260,13 @@ func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 					return
 				}
 				<-come
-				a.leave()
+				a.release()
 			})
 			synctest.Wait()
 		}
 		close(come)
 		for range 13 {
-			a.leave()
+			a.release()
 		}
 		all.Wait()
 	})
@@ -275,11 +275,11 @@ func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 // TestAFewThatComeAfterLongCallsAreLetIn: they may be short.
 func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(4, 500*time.Millisecond).of(proven)
+		a := newAdmission(4, 500*time.Millisecond).of(trusted)
 		for range 20 {
 			_ = a.enter(t.Context(), false)
 			time.Sleep(10 * time.Second)
-			a.leave()
+			a.release()
 		}
 		for range 20 {
 			go func() {
@@ -288,7 +288,7 @@ func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
 					return
 				}
 				time.Sleep(time.Millisecond)
-				a.leave()
+				a.release()
 			}()
 			synctest.Wait()
 		}

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Report lists what confines a process, and what the system lacks for it.
+// Report lists the facilities that confine a process, and those that the system lacks.
 type Report []Facility
 
-// Facility is one means to confine a process.
+// Facility is a means to confine a process.
 type Facility struct {
-	// Name is as its documentation has it, as in seccomp.
+	// Name is the usual name, such as seccomp.
 	Name string `json:"name"`
 	// On reports whether the facility confines the process.
 	On bool `json:"on"`
-	// Detail is the version of a facility that is on, and otherwise why it is off.
+	// Detail is the version of a facility that is on, or the reason why it is off.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -72,40 +72,40 @@ func (r Report) Missing() string {
 
 func (f Facility) missing() string { return f.Name + ": " + f.Detail }
 
-// Report asks a process what confines it, which holds for all of them. The error says that
-// it cannot do its work: every call would fail as if it had brought its process down.
-// Report may be called once, before the first Run, which gets the process; later it fails.
+// Report returns what confines a worker process; it holds for all of them. The error means that the
+// process cannot work: every call would fail as if it had crashed its process. Report may be called
+// once, before the first Run; later calls fail.
 func (e *Executor) Report(ctx context.Context) (Report, error) {
 	e.mu.Lock()
-	p := e.asked // has perhaps ended, and is the spare no more
+	p := e.first // may have exited, and then is not the spare
 	if p == nil || e.closed {
 		e.mu.Unlock()
-		return nil, errors.New("ask a worker what confines it: the first process has a call, has been asked, or has ended")
+		return nil, errors.New("get sandbox report: the first process has a call, has reported, or has exited")
 	}
 	e.spare = nil
-	p.give(e.options.Memory, e.allowance)
+	p.configure(e.options.Memory, e.cpuAllowance)
 	e.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { p.kill(endClosed) })()
+	defer context.AfterFunc(ctx, func() { p.kill(exitClosed) })()
 	report, err := p.report()
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		p.kill(endClosed)
-		return nil, fmt.Errorf("ask a worker what confines it: %w", err)
+		p.kill(exitClosed)
+		return nil, fmt.Errorf("get sandbox report: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.asked = nil; !p.isDoomed() {
+	if e.first = nil; !p.isKilled() {
 		e.spare = p
 	}
 	return report, nil
 }
 
-// report asks a process without calls what confines it.
+// report gets the report of a process without calls.
 func (p *process) report() (report Report, err error) {
 	if _, ok := p.reader.acquire(); !ok {
-		return nil, p.death()
+		return nil, p.exitErr()
 	}
 	defer p.reader.release()
 	if err := writeFrame(p.stream, frameReport, nil); err != nil {
@@ -118,7 +118,7 @@ func (p *process) report() (report Report, err error) {
 	case kind != frameReport:
 		return nil, errFrame
 	}
-	if err := gated(content); err != nil {
+	if err := checkJSON(content); err != nil {
 		return nil, err
 	}
 	err = json.Unmarshal(content, &report)

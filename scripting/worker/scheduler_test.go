@@ -16,26 +16,26 @@ import (
 // taken returns a process of the executor that has a call.
 func taken(t *testing.T, e *Executor, alone bool) *process {
 	t.Helper()
-	p, err := e.choose(need{memory: e.options.Memory, alone: alone})
+	p, err := e.choose(requirements{memory: e.options.Memory, exclusive: alone})
 	if err != nil || p == nil {
 		t.Fatalf("there is no process: %v", err)
 	}
-	t.Cleanup(func() { release(e, p, need{}, unknown) })
+	t.Cleanup(func() { release(e, p, requirements{}, unrated) })
 	return p
 }
 
 // unwatched has nobody look at processes but the test, however slow the machine is
 // today. No call may have been made yet.
-func unwatched(e *Executor) { e.watching = time.AfterFunc(time.Hour, func() {}) }
+func unwatched(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
 
 // TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone: sending it a program takes
 // until it is killed.
 func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	stuck := taken(t, e, false)
-	stuck.busy.Add(1)
-	stuck.teaching.Lock()
-	defer stuck.teaching.Unlock()
+	stuck.running.Add(1)
+	stuck.sending.Lock()
+	defer stuck.sending.Unlock()
 	if other := taken(t, e, false); other == stuck {
 		t.Error("the other call has the same process")
 	}
@@ -48,7 +48,7 @@ func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	defer cancel()
 	for ctx.Err() == nil {
 		e.mu.Lock()
-		e.restock() // as the next look does
+		e.replaceSpare() // as the next look does
 		spare := e.spare
 		e.mu.Unlock()
 		if spare != nil && spare != before {
@@ -69,10 +69,10 @@ func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 		t.Fatal("the first call has another process than the spare")
 	}
 	second := awaitSpare(t, e, first)
-	second.kill(endUnknown)
+	second.kill(exitUnknown)
 	third := awaitSpare(t, e, second)
-	first.kill(endOverdue)
-	<-first.dead
+	first.kill(exitTimeout)
+	<-first.exited
 	if p := taken(t, e, false); p != third {
 		t.Error("another process was started")
 	}
@@ -82,11 +82,11 @@ func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 	e := executor(t, Options{})
 	spare := awaitSpare(t, e, nil)
-	p, err := e.choose(need{memory: e.options.Memory / 2})
+	p, err := e.choose(requirements{memory: e.options.Memory / 2})
 	if p != spare || p.memory != e.options.Memory/2 {
 		t.Fatalf("the call has another process: %v", err)
 	}
-	release(e, p, need{}, unknown)
+	release(e, p, requirements{}, unrated)
 }
 
 // TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
@@ -94,17 +94,17 @@ func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
-	e.path = "/nowhere/mcpd"
+	e.command.path = "/nowhere/mcpd"
 	e.mu.Unlock()
 	first := taken(t, e, false)
-	first.busy.Add(1)
+	first.running.Add(1)
 	if second := taken(t, e, false); second != first {
 		t.Error("the second call has another process")
 	}
-	if p, err := e.choose(need{memory: e.options.Memory, alone: true}); p != nil || err != nil {
+	if p, err := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil || err != nil {
 		t.Errorf("a call that must be alone does not wait for the process: %v", err)
 	}
-	if p, err := e.choose(need{memory: 1 << 40}); p != nil || err != nil {
+	if p, err := e.choose(requirements{memory: 1 << 40}); p != nil || err != nil {
 		t.Errorf("a call of other memory does not wait for the process: %v", err)
 	}
 }
@@ -112,12 +112,12 @@ func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
-	e.path = "/nowhere/mcpd"
+	e.command.path = "/nowhere/mcpd"
 	spare := e.spare
 	e.mu.Unlock()
-	spare.kill(endUnknown)
-	<-spare.dead
-	if _, err := e.choose(need{memory: 1 << 40}); err == nil {
+	spare.kill(exitUnknown)
+	<-spare.exited
+	if _, err := e.choose(requirements{memory: 1 << 40}); err == nil {
 		t.Error("there is one")
 	}
 }
@@ -128,15 +128,15 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
-	own, err := e.choose(need{memory: e.options.Memory, alone: true})
+	own, err := e.choose(requirements{memory: e.options.Memory, exclusive: true})
 	if err != nil || own == nil || own == shared {
 		t.Fatalf("it waits: %v", err)
 	}
-	if p, _ := e.choose(need{memory: e.options.Memory, alone: true}); p != nil {
+	if p, _ := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil {
 		t.Error("a third process was started")
 	}
-	release(e, own, need{}, unknown)
-	<-own.dead // it is one too many
+	release(e, own, requirements{}, unrated)
+	<-own.exited // it is one too many
 	if !slices.Equal(e.processes, []*process{shared}) {
 		t.Errorf("%d processes are left", len(e.processes))
 	}
@@ -147,27 +147,27 @@ func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
-	large, err := e.choose(need{memory: 2 * e.options.Memory})
+	large, err := e.choose(requirements{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("it waits: %v", err)
 	}
-	release(e, large, need{}, unknown)
-	<-large.dead
+	release(e, large, requirements{}, unrated)
+	<-large.exited
 }
 
 // TestACallThatMissedItsProcessIsNotWhatThatDiedOf.
 func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	e := executor(t, Options{})
 	p := taken(t, e, false)
-	p.kill(endMemory)
-	<-p.dead
-	f, err := newFlight(scripting.Call{Program: program(t, "return 1")}, silent, e.room.of(unknown), &e.passed)
+	p.kill(exitMemory)
+	<-p.exited
+	x, err := newExecution(scripting.Call{Program: program(t, "return 1")}, silent, e.admission.of(unrated), &e.pendingBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.land()
-	var dead *deathError
-	if _, err := f.fly(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.blames(true) {
+	defer x.finish()
+	var dead *exitError
+	if _, err := x.run(t.Context(), p, time.Minute); !errors.As(err, &dead) || dead.isResponsible(true) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -181,8 +181,8 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		i := slices.IndexFunc(e.processes, func(p *process) bool { return p.calls > 0 })
-		alone = append(alone, e.processes[i].alone)
-		e.processes[i].kill(endOverdue)
+		alone = append(alone, e.processes[i].exclusive)
+		e.processes[i].kill(exitTimeout)
 		return []byte(answered), nil
 	})
 	body := "for (let i = 0; i < 5; i++) await http.api.get('https://x/'); return 1"
@@ -197,8 +197,8 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 
 // TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
 func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
-	dead := deathError{cause: endUnknown, left: 1, words: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
-	if f := dead.failure(0); !dead.blames(true) || !strings.Contains(f.Message, "no threads") {
+	dead := exitError{exit: exit{cause: exitUnknown, calls: 1}, stderr: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
+	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "no threads") {
 		t.Errorf("got %v", f)
 	}
 }
@@ -209,26 +209,26 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	first := taken(t, e, false)
-	f := &flight{id: 1}
-	first.board(f)
-	first.busy.Add(1)
-	e.looks.Store(100)
+	x := &execution{attempt: attempt{id: 1}}
+	first.attach(x)
+	first.running.Add(1)
+	e.ticks.Store(100)
 	for _, test := range []struct {
 		name  string
 		since int64
 		stuck bool
 	}{{"waits for its host", 0, false}, {"began before this look", 100, false}, {"began before the last", 99, true}} {
-		f.since.Store(test.since)
-		e.looks.Store(100)
-		e.look()
-		other, err := e.choose(need{memory: e.options.Memory})
+		x.runningSince.Store(test.since)
+		e.ticks.Store(100)
+		e.tick()
+		other, err := e.choose(requirements{memory: e.options.Memory})
 		if err != nil || other == nil {
 			t.Fatalf("%s: no process: %v", test.name, err)
 		}
 		if (other != first) != test.stuck {
 			t.Errorf("beside a call that %s another goes elsewhere: %v", test.name, other != first)
 		}
-		release(e, other, need{}, unknown)
+		release(e, other, requirements{}, unrated)
 	}
 }
 
@@ -236,31 +236,31 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
-	fast := need{memory: e.options.Memory, program: [32]byte{1}}
-	e.history.learn(fast.program, proven)
+	fast := requirements{memory: e.options.Memory, program: [32]byte{1}}
+	e.history.update(fast.program, trusted)
 	p, err := e.choose(fast)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flight{id: 1}
-	p.board(f)
-	f.since.Store(90)
-	e.looks.Store(100)
-	e.look()
-	release(e, p, fast, unknown)
+	x := &execution{attempt: attempt{id: 1}}
+	p.attach(x)
+	x.runningSince.Store(90)
+	e.ticks.Store(100)
+	e.tick()
+	release(e, p, fast, unrated)
 	if other, err := e.choose(fast); other != p {
 		t.Errorf("the next call goes elsewhere: %v", err)
 	}
-	release(e, p, fast, unknown)
+	release(e, p, fast, unrated)
 }
 
 // TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
 func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
-	stuck, other := &process{stuck: true}, &process{}
-	stuck.busy.Store(1)
+	stuck, other := &process{placement: placement{stuck: true}}, &process{}
+	stuck.running.Store(1)
 	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
-		other.busy.Store(busy)
-		if got := stuck.load(need{}) < other.load(need{}); got != elsewhere {
+		other.running.Store(busy)
+		if got := stuck.loadScore(requirements{}) < other.loadScore(requirements{}); got != elsewhere {
 			t.Errorf("beside %d others a call goes where one is stuck: %v", busy, got)
 		}
 	}
@@ -270,12 +270,12 @@ func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
 // many processors there are.
 func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
-		if got := usual(processors); got != want {
+		if got := defaultProcesses(processors); got != want {
 			t.Errorf("%d processes for %d processors, want %d", got, processors, want)
 		}
 	}
 	const calls = 500
-	e := executor(t, Options{Processes: usual(64), Computing: calls, Memory: 1 << 30})
+	e := executor(t, Options{Processes: defaultProcesses(64), MaxRunning: calls, Memory: 1 << 30})
 	unwatched(e)
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
@@ -287,7 +287,7 @@ func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	})
 	for range calls {
 		all.Go(func() {
-			out, err := e.Run(t.Context(), scripting.Call{Program: p, Patient: true}, host)
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, NoShedding: true}, host)
 			if err != nil || out.Result == nil {
 				t.Errorf("%v, %+v", err, out.Failure)
 			}
@@ -312,19 +312,19 @@ func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	killed := taken(t, e, false)
 	e.mu.Lock()
-	killed.kill(endOverdue)
+	killed.kill(exitTimeout)
 	gone := best(e, killed)
 	e.mu.Unlock()
 	if gone {
 		t.Error("it is the best")
 	}
-	release(e, killed, need{}, unknown)
+	release(e, killed, requirements{}, unrated)
 	if other := taken(t, e, false); other == killed {
 		t.Error("it got a call")
 	} else {
-		release(e, other, need{}, unknown)
+		release(e, other, requirements{}, unrated)
 	}
 }
 
 // best reports whether a process is the one that is best for a call.
-func best(e *Executor, p *process) bool { return e.best(need{memory: p.memory}) == p }
+func best(e *Executor, p *process) bool { return e.leastLoaded(requirements{memory: p.memory}) == p }

@@ -4,8 +4,8 @@ import "testing"
 
 func BenchmarkCheck(b *testing.B) {
 	k := New()
-	ring := newRing([]Record{NewRecord(k, known())})
-	text := k.Text()
+	ring := newKeySet([]Record{NewRecord(k, known())})
+	text := k.Plaintext()
 	b.ReportAllocs()
 	for b.Loop() {
 		parsed, err := Parse(text)
@@ -18,10 +18,10 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func TestCheckingAKeyAllocatesNothing(t *testing.T) {
+func TestCheck_allocations(t *testing.T) {
 	k, unknown := New(), New()
-	ring := newRing([]Record{NewRecord(k, known())})
-	for _, text := range []string{k.Text(), unknown.Text()} {
+	ring := newKeySet([]Record{NewRecord(k, known())})
+	for _, text := range []string{k.Plaintext(), unknown.Plaintext()} {
 		if n := testing.AllocsPerRun(100, func() {
 			parsed, err := Parse(text)
 			if err != nil {

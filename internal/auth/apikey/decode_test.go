@@ -25,34 +25,34 @@ func line(t testing.TB, spoil func(*Record)) string {
 
 func whole(*Record) {}
 
-func TestAMistakeIsToldByItsLineAndRepeatsNothing(t *testing.T) {
+func TestDecode_errors(t *testing.T) {
 	good := line(t, whole)
 	for _, row := range []struct{ name, text, want string }{
 		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has something else where a value should be (at byte 0)"},
-		{"half a line", good[:40], "line 1: read JSON: "},
-		{"the same key twice", good + "\n" + good, "line 2: the id is that of a line above; remove one of the two"},
-		{"a misspelt member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or not its type"},
-		{"a member twice", strings.Replace(good, `{`, `{"name":"x",`, 1), "line 1: read JSON: "},
-		{"a short hash", line(t, func(r *Record) { r.Hash = r.Hash[1:] }), "line 1: the salt or the hash has not its length"},
-		{"an id of other letters", line(t, func(r *Record) { r.ID = "secretsecret0189" }), "line 1: the id is not that of a key"},
+		{"truncated line", good[:40], "line 1: read JSON: "},
+		{"duplicate key", good + "\n" + good, "line 2: duplicate id; remove one of the two lines"},
+		{"misspelled member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or the wrong type"},
+		{"duplicate member", strings.Replace(good, `{`, `{"name":"x",`, 1), "line 1: read JSON: "},
+		{"short hash", line(t, func(r *Record) { r.Hash = r.Hash[1:] }), "line 1: the salt or the hash has the wrong length"},
+		{"invalid id characters", line(t, func(r *Record) { r.ID = "secretsecret0189" }), "line 1: the id is not a key id"},
 		{"nested", strings.Repeat("[", 100_000), "line 1: read JSON: "},
 	} {
 		_, err := Decode([]byte(row.text))
-		var broken *BrokenError
+		var broken *FileError
 		switch {
 		case !errors.As(err, &broken):
 			t.Errorf("%s: %v", row.name, err)
 		case !strings.HasPrefix(err.Error(), row.want):
 			t.Errorf("%s: %v, want %s", row.name, err, row.want)
 		case strings.Contains(err.Error(), "secret-text"):
-			t.Errorf("%s: the text is repeated: %v", row.name, err)
+			t.Errorf("%s: the error contains the text: %v", row.name, err)
 		}
 	}
 }
 
-func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
+func TestDecode_revokedInInvalidFile(t *testing.T) {
 	k, other := New(), New()
-	ring := newRing([]Record{NewRecord(k, known()), NewRecord(other, known())})
+	ring := newKeySet([]Record{NewRecord(k, known()), NewRecord(other, known())})
 	revoked := ring.Records()[0]
 	revoked.Revoked = noon
 	text, err := encodeAll([]Record{revoked})
@@ -60,7 +60,7 @@ func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Decode(append(text, "half a li"...))
-	var broken *BrokenError
+	var broken *FileError
 	if !errors.As(err, &broken) {
 		t.Fatal(err)
 	}
@@ -69,14 +69,14 @@ func TestABrokenFileRevokesWhatItsOtherLinesRevoke(t *testing.T) {
 	}
 	ring = ring.Without(broken.Revoked, noon)
 	if _, err := ring.Check(k, noon); !errors.Is(err, ErrRevoked) {
-		t.Errorf("the revoked key: %v", err)
+		t.Errorf("revoked key: %v", err)
 	}
 	if _, err := ring.Check(other, noon); err != nil {
-		t.Errorf("the other key: %v", err)
+		t.Errorf("other key: %v", err)
 	}
 }
 
-func TestAFileOfEverySizeIsRead(t *testing.T) {
+func TestDecode_sizes(t *testing.T) {
 	for size := 1; size <= 10_000; size *= 10 {
 		var b strings.Builder
 		for range size {
@@ -87,12 +87,12 @@ func TestAFileOfEverySizeIsRead(t *testing.T) {
 			t.Errorf("%d lines: %v", size, err)
 		}
 		if _, err := Decode(bytes.Repeat([]byte("[\n"), size)); err == nil {
-			t.Errorf("%d brackets are keys", size)
+			t.Errorf("%d brackets were accepted", size)
 		}
 	}
 }
 
-// FuzzDecode holds that what is read is written as it would be read again.
+// FuzzDecode checks that decoding and encoding records round-trip.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(line(f, whole)))
 	f.Add([]byte(line(f, func(r *Record) { r.Revoked, r.Agent, r.Scopes = noon, "bot", []string{"a", "b"} })))
@@ -112,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !slices.EqualFunc(ring.Records(), again.Records(), func(a, b Record) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-			t.Error("what was written is read otherwise")
+			t.Error("the encoded records decode differently")
 		}
 	})
 }

@@ -12,21 +12,22 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses what is no file, and what others may read or write.
+// checkOwner rejects a path that is not a regular file, and a file that others
+// may read or write.
 func checkOwner(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
 	if rights := info.Mode().Perm(); rights&0o077 != 0 {
-		return fmt.Errorf("%s is open to other users (%v); take their rights away with chmod go-rwx", path, rights)
+		return fmt.Errorf("%s is open to other users (%v); remove their access with chmod go-rwx", path, rights)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() && stat.Uid != 0 {
-		return fmt.Errorf("%s belongs to another user (%d); make it that of mcpd with chown", path, stat.Uid)
+		return fmt.Errorf("%s belongs to another user (%d); change the owner to the user of mcpd with chown", path, stat.Uid)
 	}
 	return nil
 }
 
-// lock waits until nobody else holds the lock.
+// lock waits for an exclusive lock.
 func lock(path string) (unlock func(), err error) {
 	f, err := openLock(path)
 	if err != nil {
@@ -42,10 +43,10 @@ func lock(path string) (unlock func(), err error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("lock keys: %w", err)
 	}
-	return func() { _ = f.Close() }, nil // the lock ends with its file
+	return func() { _ = f.Close() }, nil // closing the file releases the lock
 }
 
-// openLock opens the lock file, or makes it.
+// openLock opens the lock file, or creates it.
 func openLock(path string) (*os.File, error) {
 	const flags = os.O_RDWR | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
@@ -55,16 +56,17 @@ func openLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := giveAway(f, strings.TrimSuffix(path, lockSuffix)); err != nil {
+	if err := chownLikeTarget(f, strings.TrimSuffix(path, lockSuffix)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// giveAway gives a file that root has just made to whom the file in that place belongs,
-// or the folder where there is none: the server that reads it is hardly root. What was
-// there before must not be given away, as it may be a second name of anything.
-func giveAway(made *os.File, path string) error {
+// chownLikeTarget gives a file that root has just created the owner of the file
+// at path, or of its directory if there is none: the server that reads it
+// seldom runs as root. Only new files may change their owner, because an
+// existing one may be a hard link to any file.
+func chownLikeTarget(made *os.File, path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// defaultFile is where mcpd key new writes to when nobody says where.
+// defaultFile is the file that mcpd key new writes by default.
 const defaultFile = "keys.json"
 
 const (
@@ -26,22 +26,22 @@ const (
 	maxLine = 64 << 10 // bytes
 )
 
-// BrokenError says that a file of keys has mistakes.
-type BrokenError struct {
-	// Revoked are the ids that the readable lines revoke.
+// FileError reports that a key file has errors.
+type FileError struct {
+	// Revoked are the ids that the valid lines revoke.
 	Revoked []string
-	mistake error
+	err     error
 }
 
-// Error names the first mistake, by its line.
-func (e *BrokenError) Error() string { return e.mistake.Error() }
+// Error names the first error, with its line.
+func (e *FileError) Error() string { return e.err.Error() }
 
-// Unwrap returns the first mistake.
-func (e *BrokenError) Unwrap() error { return e.mistake }
+// Unwrap returns the first error.
+func (e *FileError) Unwrap() error { return e.err }
 
-// Load reads a file of keys. A file that others may read or write is refused; one
-// with mistakes is a [*BrokenError].
-func Load(path string) (*Ring, error) {
+// Load reads a key file. It rejects a file that others may read or write. An
+// invalid file is a [*FileError].
+func Load(path string) (*KeySet, error) {
 	text, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
@@ -53,7 +53,8 @@ func Load(path string) (*Ring, error) {
 	return ring, nil
 }
 
-// fileFlag is the flag that has mcpd key write to path, where it would not without.
+// fileFlag returns the flag with which mcpd key writes to path; empty for the
+// default file.
 func fileFlag(path string) string {
 	switch path = filepath.ToSlash(filepath.Clean(path)); {
 	case path == defaultFile:
@@ -64,7 +65,7 @@ func fileFlag(path string) string {
 	return " --file " + path
 }
 
-// read returns the text of a file that is its owner's alone.
+// read returns the text of a file that only its owner may access.
 func read(path string) ([]byte, error) {
 	f, err := atomicfile.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,14 +84,14 @@ func read(path string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s is longer than 8 MiB; remove keys that have ended", path)
+		err = fmt.Errorf("%s is longer than 8 MiB; remove expired and revoked keys", path)
 	}
 	return text, err
 }
 
-// Decode reads records, one a line. Mistakes are a [*BrokenError].
-func Decode(text []byte) (*Ring, error) {
-	var broken BrokenError
+// Decode parses records, one per line. Errors are a [*FileError].
+func Decode(text []byte) (*KeySet, error) {
+	var broken FileError
 	var records []Record
 	seen := map[string]bool{}
 	number := 0
@@ -102,10 +103,10 @@ func Decode(text []byte) (*Ring, error) {
 		}
 		r, err := decodeRecord(line)
 		if err == nil && seen[r.ID] {
-			err = errors.New("the id is that of a line above; remove one of the two")
+			err = errors.New("duplicate id; remove one of the two lines")
 		}
-		if err != nil && broken.mistake == nil {
-			broken.mistake = fmt.Errorf("line %d: %w", number, err)
+		if err != nil && broken.err == nil {
+			broken.err = fmt.Errorf("line %d: %w", number, err)
 		}
 		if !r.Revoked.IsZero() {
 			broken.Revoked = append(broken.Revoked, r.ID)
@@ -113,14 +114,14 @@ func Decode(text []byte) (*Ring, error) {
 		seen[r.ID] = true
 		records = append(records, r)
 	}
-	if broken.mistake != nil {
+	if broken.err != nil {
 		return nil, &broken
 	}
-	return newRing(records), nil
+	return newKeySet(records), nil
 }
 
-// decodeRecord reads one line. The record is what could be read of it where there
-// is an error.
+// decodeRecord parses one line. With an error, the record has the fields that
+// could be parsed.
 func decodeRecord(line []byte) (r Record, err error) {
 	if err := jsonguard.Check(line, jsonguard.Limits{Bytes: maxLine, Depth: 2, Tokens: 4 * maxList}); err != nil {
 		return Record{}, fmt.Errorf("read JSON: %w", err)
@@ -128,12 +129,12 @@ func decodeRecord(line []byte) (r Record, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return r, errors.New("a member has an unknown name or not its type")
+		return r, errors.New("a member has an unknown name or the wrong type")
 	}
 	return r, r.check()
 }
 
-// encodeAll writes the records as Decode reads them.
+// encodeAll encodes the records in the format of Decode.
 func encodeAll(records []Record) ([]byte, error) {
 	var b bytes.Buffer
 	for _, r := range records {
@@ -144,17 +145,17 @@ func encodeAll(records []Record) ([]byte, error) {
 		b.Write(append(line, '\n'))
 	}
 	if b.Len() > maxFile {
-		return nil, errors.New("the keys would be longer than 8 MiB; remove some that have ended")
+		return nil, errors.New("the keys would be longer than 8 MiB; remove expired and revoked keys")
 	}
 	return b.Bytes(), nil
 }
 
-// Add makes a key and writes its record to a file, which is made when there is
-// none. The key is returned once: nobody can read it out of the file. known is
-// what the record says beside that; Created must be set.
+// Add creates a key and adds its record to a file, which it creates if
+// necessary. Only the returned Key has the secret; the file has none. known has
+// the other fields of the record; Created must be set.
 func Add(path string, known Record) (Key, error) {
 	k := New()
-	err := change(path, func(records []Record) ([]Record, error) {
+	err := editFile(path, func(records []Record) ([]Record, error) {
 		r := NewRecord(k, known)
 		if err := r.check(); err != nil {
 			return nil, err
@@ -167,13 +168,13 @@ func Add(path string, known Record) (Key, error) {
 	return k, nil
 }
 
-// Revoke revokes a key for good, and returns its record. A key that was revoked
-// before stays as it is. [ErrUnknown] says that the file has no such id.
+// Revoke revokes a key permanently, and returns its record. An already revoked
+// key is unchanged. The error is [ErrUnknown] if the file has no such id.
 func Revoke(path, id string, now time.Time) (revoked Record, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return Record{}, fmt.Errorf("revoke key: %w", err)
 	}
-	err = change(path, func(records []Record) ([]Record, error) {
+	err = editFile(path, func(records []Record) ([]Record, error) {
 		for i := range records {
 			r := &records[i]
 			if r.ID != id {
@@ -193,13 +194,13 @@ func Revoke(path, id string, now time.Time) (revoked Record, err error) {
 	return revoked, nil
 }
 
-// lockSuffix is behind the name of the file that is locked in place of one of keys.
+// lockSuffix is the suffix of the lock file of a key file.
 const lockSuffix = ".lock"
 
-// change replaces a file by what edit makes of its records. Nobody else changes
-// it meanwhile, and no reader ever sees a part of it.
-func change(path string, edit func([]Record) ([]Record, error)) error {
-	// A link stays one, and its target is replaced.
+// editFile replaces the records of a file with the result of edit. It excludes
+// other editors, and readers never see a partial file.
+func editFile(path string, edit func([]Record) ([]Record, error)) error {
+	// A symbolic link remains, and its target is replaced.
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -211,7 +212,7 @@ func change(path string, edit func([]Record) ([]Record, error)) error {
 	ring, err := Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		ring = &Ring{}
+		ring = &KeySet{}
 	case err != nil:
 		return err
 	}
@@ -223,69 +224,70 @@ func change(path string, edit func([]Record) ([]Record, error)) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return giveAway(f, path) }); err != nil {
+	if err := atomicfile.Write(path, text, 0o600, func(f *os.File) error { return chownLikeTarget(f, path) }); err != nil {
 		return fmt.Errorf("write keys: %w", err)
 	}
 	return nil
 }
 
-// Why a key proves nothing. They are for the operator: whoever sent it learns
-// of no difference.
+// The errors of [KeySet.Check]. They are for the operator: the caller cannot
+// distinguish them.
 var (
 	ErrUnknown = errors.New("there is no such key")
 	ErrRevoked = errors.New("the key was revoked")
 	ErrExpired = errors.New("the key has expired")
 )
 
-// Ring are the records of a file. It is immutable, and the zero Ring has none.
-type Ring struct {
+// KeySet holds the records of a file. It is immutable; the zero KeySet is
+// empty.
+type KeySet struct {
 	records []Record
-	keys    map[string]*held
+	keys    map[string]*keyEntry
 }
 
-// held is a record with what is made of it once.
-type held struct {
+// keyEntry is a record with its principal.
+type keyEntry struct {
 	Record
 	principal identity.Principal
 }
 
-// nobody is what a key of unknown id is compared with, so that the answer takes
+// dummyRecord is compared with keys of unknown id, so that the response takes
 // the same time.
-var nobody = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
+var dummyRecord = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
 
-func newRing(records []Record) *Ring {
-	r := &Ring{records: records, keys: make(map[string]*held, len(records))}
+func newKeySet(records []Record) *KeySet {
+	r := &KeySet{records: records, keys: make(map[string]*keyEntry, len(records))}
 	for _, record := range records {
-		r.keys[record.ID] = &held{record, record.who()}
+		r.keys[record.ID] = &keyEntry{record, record.asPrincipal()}
 	}
 	return r
 }
 
-// Check returns whose a key is: [ErrUnknown], [ErrRevoked] or [ErrExpired]
-// otherwise. What it returns is shared, and not to be changed.
-func (r *Ring) Check(k Key, now time.Time) (identity.Principal, error) {
+// Check returns the principal of a key. The error is [ErrUnknown], [ErrRevoked]
+// or [ErrExpired]. The principal is shared; the caller must not modify it.
+func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
 	h, known := r.keys[k.ID]
 	if !known {
-		nobody.opens(k.secret)
+		dummyRecord.verify(k.secret)
 		return identity.Principal{}, ErrUnknown
 	}
-	if !h.opens(k.secret) {
+	if !h.verify(k.secret) {
 		return identity.Principal{}, ErrUnknown
 	}
-	if err := h.ended(now); err != nil {
+	if err := h.checkValid(now); err != nil {
 		return identity.Principal{}, err
 	}
 	return h.principal, nil
 }
 
 // Records returns a copy of the records, in the order of the file.
-func (r *Ring) Records() []Record { return slices.Clone(r.records) }
+func (r *KeySet) Records() []Record { return slices.Clone(r.records) }
 
-// Since returns the records of keys that prove something now and did not in a ring of
-// before, and of those that did and were revoked or taken out, in the order of the files.
-// When a key expires is known from its record.
-func (r *Ring) Since(before *Ring) (added, revoked []Record) {
-	missing := func(all, from *Ring) (missing []Record) {
+// ChangesSince returns the records of keys that were added since an earlier
+// set, and of keys that were revoked or removed, in the order of the files.
+// Expired keys are not included: their records have the time.
+func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
+	missing := func(all, from *KeySet) (missing []Record) {
 		for _, record := range all.records {
 			other, known := from.keys[record.ID]
 			if record.Revoked.IsZero() && (!known || !other.Revoked.IsZero()) {
@@ -297,14 +299,13 @@ func (r *Ring) Since(before *Ring) (added, revoked []Record) {
 	return missing(r, before), missing(before, r)
 }
 
-// Without returns the ring with some keys revoked. Ids that it does not have
-// mean nothing.
-func (r *Ring) Without(revoked []string, now time.Time) *Ring {
+// Without returns the set with some keys revoked. It ignores unknown ids.
+func (r *KeySet) Without(revoked []string, now time.Time) *KeySet {
 	records := r.Records()
 	for i := range records {
 		if slices.Contains(revoked, records[i].ID) && records[i].Revoked.IsZero() {
 			records[i].Revoked = now
 		}
 	}
-	return newRing(records)
+	return newKeySet(records)
 }

@@ -28,7 +28,7 @@ func add(t *testing.T, path string, r Record) Key {
 	return k
 }
 
-func load(t *testing.T, path string) *Ring {
+func load(t *testing.T, path string) *KeySet {
 	t.Helper()
 	ring, err := Load(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func load(t *testing.T, path string) *Ring {
 	return ring
 }
 
-func TestAKeyProvesWhatItsRecordSays(t *testing.T) {
+func TestCheck_principal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	r := known()
 	r.Principal, r.Scopes, r.Groups, r.Agent = "ada", []string{"crm:read"}, []string{"leads"}, "bot"
@@ -55,7 +55,7 @@ func TestAKeyProvesWhatItsRecordSays(t *testing.T) {
 	}
 }
 
-func TestTheFileHoldsNoSecret(t *testing.T) {
+func TestAdd_storesNoSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	k := add(t, path, known())
 	text, err := os.ReadFile(path)
@@ -63,15 +63,15 @@ func TestTheFileHoldsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), k.secret) || strings.Contains(string(text), k.secret[:20]) {
-		t.Error("the secret is in the file")
+		t.Error("the file contains the secret")
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the rights are %v, %v", info.Mode(), err)
+		t.Errorf("mode = %v, %v", info.Mode(), err)
 	}
 }
 
-func TestAKeyThatHasEndedProvesNothing(t *testing.T) {
+func TestCheck_invalidKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	r := known()
 	r.Expires = noon.Add(time.Hour)
@@ -87,12 +87,12 @@ func TestAKeyThatHasEndedProvesNothing(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		"the last moment":             {k, r.Expires.Add(-1), nil},
-		"the moment of its end":       {k, r.Expires, ErrExpired},
+		"just before expiry":          {k, r.Expires.Add(-1), nil},
+		"at expiry":                   {k, r.Expires, ErrExpired},
 		"revoked":                     {other, noon, ErrRevoked},
 		"revoked, at an earlier time": {other, noon.Add(-time.Hour), ErrRevoked},
-		"never made":                  {New(), noon, ErrUnknown},
-		"the secret of another":       {forged, noon, ErrUnknown},
+		"unknown":                     {New(), noon, ErrUnknown},
+		"secret of another key":       {forged, noon, ErrUnknown},
 	} {
 		if _, err := ring.Check(row.key, row.at); !errors.Is(err, row.want) {
 			t.Errorf("%s: %v, want %v", name, err, row.want)
@@ -100,7 +100,7 @@ func TestAKeyThatHasEndedProvesNothing(t *testing.T) {
 	}
 }
 
-func TestARevokedKeyIsRevokedOnce(t *testing.T) {
+func TestRevoke(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	k := add(t, path, known())
 	for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
@@ -110,14 +110,14 @@ func TestARevokedKeyIsRevokedOnce(t *testing.T) {
 		}
 	}
 	if _, err := Revoke(path, New().ID, noon); !errors.Is(err, ErrUnknown) {
-		t.Errorf("a key of nobody: %v", err)
+		t.Errorf("unknown key: %v", err)
 	}
 	if _, err := Revoke(filepath.Join(t.TempDir(), "none"), k.ID, noon); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 }
 
-func TestNoKeyIsLostWhenSeveralAreMadeAtOnce(t *testing.T) {
+func TestAdd_concurrent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	var all sync.WaitGroup
 	for range 16 {
@@ -129,26 +129,26 @@ func TestNoKeyIsLostWhenSeveralAreMadeAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if n := len(load(t, path).Records()); n != 16 {
-		t.Errorf("%d keys are left of 16", n)
+		t.Errorf("%d of 16 keys remain", n)
 	}
 }
 
-func TestAFileThatOthersReadIsRefused(t *testing.T) {
+func TestLoad_openToOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	add(t, path, known())
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	want := "read keys: " + path + " is open to other users (-rw-r-----); take their rights away with chmod go-rwx"
+	want := "read keys: " + path + " is open to other users (-rw-r-----); remove their access with chmod go-rwx"
 	if _, err := Load(path); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err := Add(path, known()); err == nil {
-		t.Error("a key is added to it")
+		t.Error("a key was added to the file")
 	}
 }
 
-func TestAFileThatIsNotThereSaysHowToMakeOneThere(t *testing.T) {
+func TestLoad_missingFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, flag := range map[string]string{
 		"keys.json": "", "./keys.json": "", "../p/keys.json": " --file ../p/keys.json", "our keys/keys.json": " --file 'our keys/keys.json'",
@@ -160,26 +160,26 @@ func TestAFileThatIsNotThereSaysHowToMakeOneThere(t *testing.T) {
 	}
 }
 
-func TestWhatNoKeyMayHaveIsRefused(t *testing.T) {
+func TestAdd_invalidRecord(t *testing.T) {
 	for name, spoil := range map[string]func(*Record){
-		"no name":               func(r *Record) { r.Name = "" },
-		"a name with a line":    func(r *Record) { r.Name = "a\nb" },
-		"nobody":                func(r *Record) { r.Principal = "" },
-		"an anonymous one":      func(r *Record) { r.Principal = "anonymous" },
-		"an anonymous agent":    func(r *Record) { r.Agent = "anonymous" },
-		"a scope with a space":  func(r *Record) { r.Scopes = []string{"a b"} },
-		"an empty group":        func(r *Record) { r.Groups = []string{""} },
-		"no time":               func(r *Record) { r.Created = time.Time{} },
-		"more scopes than many": func(r *Record) { r.Scopes = make([]string, maxList+1) },
+		"no name":             func(r *Record) { r.Name = "" },
+		"line break in name":  func(r *Record) { r.Name = "a\nb" },
+		"nobody":              func(r *Record) { r.Principal = "" },
+		"anonymous principal": func(r *Record) { r.Principal = "anonymous" },
+		"anonymous agent":     func(r *Record) { r.Agent = "anonymous" },
+		"space in scope":      func(r *Record) { r.Scopes = []string{"a b"} },
+		"empty group":         func(r *Record) { r.Groups = []string{""} },
+		"no creation time":    func(r *Record) { r.Created = time.Time{} },
+		"too many scopes":     func(r *Record) { r.Scopes = make([]string, maxList+1) },
 	} {
 		r := known()
 		spoil(&r)
 		path := filepath.Join(t.TempDir(), "keys.json")
 		if _, err := Add(path, r); err == nil {
-			t.Errorf("%s: a key is made", name)
+			t.Errorf("%s: a key was created", name)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: a file is written", name)
+			t.Errorf("%s: a file was written", name)
 		}
 	}
 }

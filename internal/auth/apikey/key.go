@@ -1,19 +1,19 @@
-// Package apikey makes, keeps and checks API keys.
+// Package apikey creates, stores and checks API keys.
 //
-// A [Key] is what a caller holds: an id, by which it is found, and a secret of
-// 160 random bits with a checksum. A [Record] is what the server keeps of it: no
-// secret, but its hash. A [Ring] are the records of one file, and tells whose a
-// key is. [Add] and [Revoke] change a file.
+// A [Key] is the credential of a caller: an id and a secret of 160 random bits
+// with a checksum. A [Record] is the stored form of a key, with a hash instead
+// of the secret. A [KeySet] holds the records of one file and returns the
+// principal of a key. [Add] and [Revoke] edit a file.
 //
-// The hash is one SHA-256 over a salt and the secret. A slow hash makes guesses
-// dear where secrets are chosen by people; 160 random bits are beyond guessing at
-// any speed, and a slow hash would let strangers keep the server busy.
+// The hash is one SHA-256 over a salt and the secret. A slow hash protects
+// secrets that people choose; 160 random bits cannot be guessed at any speed,
+// and a slow hash would let unauthenticated clients keep the server busy.
 //
-// A file holds one record a line, as JSON. It is readable by its owner alone, is
-// replaced whole and never written in place. A file with a mistake is refused;
-// what its readable lines revoke is revoked all the same.
+// A file holds one record per line, as JSON. Only its owner may access it. It
+// is always replaced, never modified. An invalid file is rejected, but the
+// revocations in its valid lines apply.
 //
-// The package knows no request, reads no clock and watches nothing.
+// The package has no access to requests, reads no clock and watches no files.
 package apikey
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Prefix begins every key, so that a scanner of files knows one by sight.
+// Prefix is the prefix of every key, so that secret scanners recognize one.
 const Prefix = "mcpd_"
 
 const (
@@ -42,30 +42,30 @@ const (
 	keyLen      = len(Prefix) + idLen + len("_") + secretLen
 )
 
-// alphabet is that of base32 (RFC 4648 section 6) in lower case. The lengths are those at
-// which a text has one reading only, and no padding.
+// alphabet is the alphabet of base32 (RFC 4648 section 6) in lower case. With
+// the lengths used here, each text has one encoding, without padding.
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// encode writes bytes in that alphabet.
+// encode encodes bytes in the alphabet.
 func encode(b []byte) string {
 	return base32.NewEncoding(alphabet).WithPadding(base32.NoPadding).EncodeToString(b)
 }
 
-// ErrMalformed is what [Parse] says of a text that is no key. It repeats nothing of it.
+// ErrMalformed is the error of [Parse]. It contains nothing of the text.
 var ErrMalformed = errors.New("not an API key, or one with a mistake in it")
 
 // Key is an API key: mcpd_ID_SECRET. It prints without its secret.
 type Key struct {
-	// ID is no secret: logs and lists show it.
+	// ID is not secret: logs and lists show it.
 	ID     string
 	secret string
 }
 
-// New returns a key that nobody has.
+// New returns a new random key.
 func New() Key {
 	id := make([]byte, idBytes)
 	secret := make([]byte, randomBytes, randomBytes+sumBytes)
-	rand.Read(id) // never fails: crypto/rand ends the process rather
+	rand.Read(id) // never fails: crypto/rand ends the process instead
 	rand.Read(secret)
 	k := Key{ID: encode(id)}
 	sum := checksum(k.ID, secret)
@@ -73,8 +73,8 @@ func New() Key {
 	return k
 }
 
-// Parse reads a key. The checksum is right in what it returns: whatever is not
-// is a typing error or no key at all, and never worth a look at the records.
+// Parse parses a key and verifies its checksum: a typing error or another text
+// is rejected without reading the records.
 func Parse(text string) (Key, error) {
 	if len(text) != keyLen || !strings.HasPrefix(text, Prefix) || text[len(Prefix)+idLen] != '_' {
 		return Key{}, ErrMalformed
@@ -92,8 +92,8 @@ func Parse(text string) (Key, error) {
 	return k, nil
 }
 
-// decode fills b with what a text of the right length stands for. Unlike the
-// library it allocates nothing, and takes no line breaks.
+// decode decodes a text of the right length into b. Unlike encoding/base32, it
+// does not allocate, and rejects line breaks.
 func decode(b []byte, text string) bool {
 	bits, held := uint(0), 0
 	b = b[:0]
@@ -111,13 +111,13 @@ func decode(b []byte, text string) bool {
 	return true
 }
 
-// Text returns the key with its secret, for the one who is to hold it.
-func (k Key) Text() string { return Prefix + k.ID + "_" + k.secret }
+// Plaintext returns the key with its secret, for its holder.
+func (k Key) Plaintext() string { return Prefix + k.ID + "_" + k.secret }
 
 // String returns the key without its secret.
 func (k Key) String() string { return Prefix + k.ID + "_…" }
 
-// GoString is String, for who prints with %#v.
+// GoString returns String, so that %#v prints no secret.
 func (k Key) GoString() string { return k.String() }
 
 func checksum(id string, secret []byte) [sumBytes]byte {
@@ -129,21 +129,21 @@ func checksum(id string, secret []byte) [sumBytes]byte {
 
 const (
 	saltBytes = 16
-	// maxText bounds a name, an id, a scope and a group, in bytes, and maxList
-	// how many of them a record has.
+	// maxText bounds a name, an id, a scope and a group, in bytes; maxList bounds
+	// the scopes and groups of a record.
 	maxText, maxList = 256, 64
 )
 
-// Record is what is kept of a key. It is immutable.
+// Record is the stored form of a key. It is immutable.
 type Record struct {
 	ID string `json:"id"`
-	// Name tells people what the key is for.
+	// Name describes the purpose of the key.
 	Name string `json:"name"`
-	// Principal is the id of who calls with the key. Keys may share one.
+	// Principal is the id of the caller with the key. Keys may share one.
 	Principal string   `json:"principal"`
 	Scopes    []string `json:"scopes,omitempty"`
 	Groups    []string `json:"groups,omitempty"`
-	// Agent is the id of the agent that the key is bound to, empty for none.
+	// Agent is the id of the agent that the key is bound to; empty for none.
 	Agent   string    `json:"agent,omitempty"`
 	Created time.Time `json:"created"`
 	// Expires and Revoked are zero for never.
@@ -153,7 +153,7 @@ type Record struct {
 	Hash    []byte    `json:"hash"`
 }
 
-// NewRecord returns the record of a key, with what else is known of it.
+// NewRecord returns the record of a key, with the other fields of known.
 func NewRecord(k Key, known Record) Record {
 	r := known
 	r.ID, r.Salt = k.ID, make([]byte, saltBytes)
@@ -163,21 +163,20 @@ func NewRecord(k Key, known Record) Record {
 	return r
 }
 
-// hash returns what is kept of a secret.
+// hash returns the stored hash of a secret.
 func hash(salt []byte, secret string) [sha256.Size]byte {
 	var buffer [saltBytes + secretLen]byte
 	return sha256.Sum256(append(append(buffer[:0], salt...), secret...))
 }
 
-// opens reports whether a secret is that of the record, in the same time for
-// every secret.
-func (r *Record) opens(secret string) bool {
+// verify reports whether a secret matches the record, in constant time.
+func (r *Record) verify(secret string) bool {
 	sum := hash(r.Salt, secret)
 	return subtle.ConstantTimeCompare(sum[:], r.Hash) == 1
 }
 
-// ended returns why the key proves nothing any more, or nil.
-func (r *Record) ended(now time.Time) error {
+// checkValid returns an error if the key has expired or was revoked.
+func (r *Record) checkValid(now time.Time) error {
 	switch {
 	case !r.Revoked.IsZero():
 		return ErrRevoked
@@ -187,8 +186,8 @@ func (r *Record) ended(now time.Time) error {
 	return nil
 }
 
-// who returns the principal of the key.
-func (r *Record) who() identity.Principal {
+// asPrincipal returns the principal of the key.
+func (r *Record) asPrincipal() identity.Principal {
 	return identity.Principal{
 		ID: r.Principal, Kind: identity.KindKey, Agent: r.Agent,
 		Scopes: append([]string{}, r.Scopes...), Groups: append([]string{}, r.Groups...),
@@ -196,20 +195,21 @@ func (r *Record) who() identity.Principal {
 	}
 }
 
-// check returns what is wrong with a record. It repeats no text of it.
+// check returns an error if the record is invalid. It contains nothing of the
+// record.
 func (r *Record) check() error {
 	var id [idBytes]byte
 	switch {
 	case len(r.ID) != idLen || !decode(id[:], r.ID):
-		return errors.New("the id is not that of a key")
+		return errors.New("the id is not a key id")
 	case len(r.Salt) != saltBytes || len(r.Hash) != sha256.Size:
-		return errors.New("the salt or the hash has not its length")
+		return errors.New("the salt or the hash has the wrong length")
 	case r.Created.IsZero():
-		return errors.New("there is no time of creation")
+		return errors.New("the creation time is missing")
 	case r.Principal == identity.Anonymous().ID:
-		return errors.New("nobody who has a key is anonymous; write another principal")
+		return errors.New("the principal of a key cannot be anonymous; use another principal")
 	case r.Agent == identity.AnonymousAgent:
-		return errors.New("a key is not bound to an agent that does not name itself; write another agent")
+		return errors.New("a key cannot be bound to the anonymous agent; use another agent")
 	case len(r.Scopes) > maxList || len(r.Groups) > maxList:
 		return errors.New("there are more than 64 scopes or groups")
 	case !isText(r.Name) || !isText(r.Principal) || r.Agent != "" && !isText(r.Agent):

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestWhatRootChangesStaysTheServers: a key that root adds must not lock the server out
-// of its file, nor the user of the server out of the next change.
-func TestWhatRootChangesStaysTheServers(t *testing.T) {
+// TestAdd_keepsOwner: a key that root adds must not lock the server out of its
+// file, nor its user out of the next edit.
+func TestAdd_keepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can give files away")
+		t.Skip("SKIPPED: only root can change owners")
 	}
 	const uid, gid = 4711, 4712
 	folder := t.TempDir()
@@ -42,6 +42,6 @@ func TestWhatRootChangesStaysTheServers(t *testing.T) {
 	}
 	add(t, path, known())
 	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
-		t.Errorf("the file of root is given away: %v, %v", info, err)
+		t.Errorf("the owner of root's file changed: %v, %v", info, err)
 	}
 }

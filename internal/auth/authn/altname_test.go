@@ -22,7 +22,7 @@ func methodFor(t *testing.T, allow ...string) certificateMethod {
 	return m
 }
 
-// certificateOf returns a certificate with alternative names.
+// certificateOf returns a certificate with the alternative names.
 func certificateOf(t *testing.T, names x509.Certificate) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,7 +59,7 @@ func TestCertificateAllow_types(t *testing.T) {
 		"none":  certificateOf(t, x509.Certificate{}),
 	}
 	for _, row := range []struct {
-		allow, lets string // the kinds of names that enter, and their ids
+		allow, lets string // kinds of accepted names, and their ids
 	}{
 		{"", "dns:api.example.com email:ada@api.example.com query:https://evil.example/?mallory@example.com uri:spiffe://fleet/a"},
 		{"*", "dns:api.example.com email:ada@api.example.com query:https://evil.example/?mallory@example.com uri:spiffe://fleet/a"},
@@ -94,7 +94,7 @@ func TestCertificateAllow_types(t *testing.T) {
 			}
 		}
 		if got := strings.Join(lets, " "); got != row.lets {
-			t.Errorf("allow = [%q] lets in %q, want %q", row.allow, got, row.lets)
+			t.Errorf("allow = [%q] accepts %q, want %q", row.allow, got, row.lets)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestCertificateAllow_types(t *testing.T) {
 func TestCertificateAllow_malformed(t *testing.T) {
 	for _, entry := range []string{"ip:10.0.0.0/99", "ip:*", "ip:fe80::1%eth0", "dns:", "ip:"} {
 		if err := Check(Options{Certificates: []CertificateOptions{{Allow: []string{entry}}}}); err == nil {
-			t.Errorf("%q is taken", entry)
+			t.Errorf("%q was accepted", entry)
 		}
 	}
 }

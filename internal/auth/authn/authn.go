@@ -1,44 +1,46 @@
-// Package authn proves who calls. An [Authenticator] turns a request into an
-// [identity.Principal]; nothing else in the server makes one for a client. The
-// HTTP transports share it as part of a [Door], which says what to answer when
-// there is no proof.
+// Package authn authenticates callers. An [Authenticator] turns a request into
+// an [identity.Principal]; nothing else in the server creates one for a client.
+// The HTTP transports share it as part of a [Middleware], which also writes the
+// error response.
 //
-// A [Roster] is the Authenticator of a server with credentials: API keys, tokens
-// of identity providers, client certificates and the peers of a Unix socket, any
-// of them at once. [Roster.Apply] replaces its methods as one; what they have
-// read, such as the keys of a provider, lives on where nothing about it changed.
+// A [Registry] is the Authenticator of a server with credentials: API keys,
+// tokens of identity providers, client certificates and Unix socket peers, in
+// any combination. [Registry.Apply] replaces all its methods at once. State of
+// unchanged methods, such as the keys of a provider, is retained.
 //
-// A request carries one credential at most, in one header, and never in its URL.
-// A connection may prove somebody too: by the certificate of its client, or by
-// its user on a Unix socket. Then
+// A request carries at most one credential, in one header, and never in its
+// URL. A connection may also authenticate its client: by a client certificate,
+// or by the user of a Unix socket. Then
 //
-//   - a credential of the request is the principal, and the connection only binds
-//     it to an agent; both bound, they must name the same one;
-//   - a request without a credential is who the connection proves;
-//   - a request without either is anonymous where the options say so.
+//   - a credential of the request determines the principal, and the connection only
+//     binds it to an agent; if both are bound, they must name the same agent;
+//   - a request without a credential has the principal of the connection;
+//   - a request with neither is anonymous if the options allow it.
 //
-// A credential that proves nothing is refused, and is never anonymous; so is a
-// certificate that no method takes. A user of a Unix socket whom no method names
-// has merely proved nothing, as nobody can choose not to be one.
+// A request with an invalid credential is rejected, and never anonymous; so is
+// a certificate that no method accepts. A Unix socket user that no method names
+// counts as no credential, because every such client has a user.
 //
-// What a connection was let in by may be gone before the connection is: a [Pass] is who has
-// entered, judged again while a stream or a body lasts, and [TLS] has requests held to the
-// authorities of client certificates that there are by then. Files of keys are looked at
-// while they are used, and [RosterOptions].Keys is told of each [KeyEvent].
+// Access may be revoked while a connection is open. An [Access] is checked
+// again during a stream or a body, and [TLS] verifies client certificates
+// against the present authorities. Key files are read again while they are in
+// use, and [RegistryOptions].OnKeyEvent is called for each [KeyEvent].
 //
-// Without a Roster a caller on HTTP is anonymous ([Anonymous]); the process on the
-// other end of stdio is the operating-system user ([Local]). What a caller claims
-// about itself, in headers or in a message, is never read here, but for the id of its
-// request, which the log has: that is [identity.Agent]. Whether the claim fits the
-// credential is [identity.Principal.Bind]; whether that of the connection does, is a
-// [Conflict].
+// Without a Registry, an HTTP caller is anonymous ([Anonymous]), and the
+// process at the other end of stdio is the operating-system user
+// ([LocalPrincipal]). The package does not read what a caller claims about
+// itself in headers or messages, except for the request id, which is logged:
+// see [identity.Agent]. Whether the claim matches the credential is checked by
+// [identity.Principal.Bind]. A credential and a connection bound to different
+// agents are an [AgentConflict].
 //
-// The package decides nothing about a call, and tells a caller nothing of why it
-// was refused beyond RFC 6750: the reason is the operator's, and holds no credential.
+// The package makes no decision about a call. A rejected caller learns no more
+// than RFC 6750 requires: the reason is logged for the operator, and contains
+// no credential.
 //
-// Key sets are fetched by hand, beside go-oidc which verifies tokens: its own set keeps
-// no keys while a provider is down, and bounds neither documents nor the rate of
-// requests.
+// The package fetches key sets itself and uses go-oidc only to verify tokens:
+// the key set of go-oidc keeps no keys while a provider is down, and limits
+// neither the size of documents nor the rate of requests.
 package authn
 
 import (
@@ -54,23 +56,23 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/idp"
 )
 
-// Authenticator proves who sent a request. An error means that the request
-// carries a credential that proves nothing: it is refused, and is never
-// treated as anonymous. An Authenticator is safe for concurrent use and does
-// not change the request.
+// Authenticator returns the sender of a request. An error means that the
+// request carries an invalid credential: it is rejected, and never treated as
+// anonymous. An Authenticator is safe for concurrent use and does not modify
+// the request.
 type Authenticator func(*http.Request) (identity.Principal, error)
 
-// Anonymous returns the Authenticator of a server without credentials: nothing
-// is proved about anyone.
+// Anonymous returns the Authenticator of a server without credentials: every
+// caller is anonymous.
 func Anonymous() Authenticator {
 	anonymous := identity.Anonymous()
 	return func(*http.Request) (identity.Principal, error) { return anonymous, nil }
 }
 
-// Local returns the principal of the operating-system user who holds the other
-// end of stdio or types the command line. The id is the name, or the uid when
-// the name is not known; the claims hold both. Neither given, the id is "local".
-func Local(uid, name string) identity.Principal {
+// LocalPrincipal returns the principal of the operating-system user at the
+// other end of stdio or at the command line. The id is the name, or the uid if
+// the name is empty; the claims hold both. Without either, the id is "local".
+func LocalPrincipal(uid, name string) identity.Principal {
 	p := identity.Anonymous()
 	p.Kind = identity.KindLocal
 	p.ID = "local"
@@ -84,101 +86,105 @@ func Local(uid, name string) identity.Principal {
 	return p
 }
 
-// Check returns why methods could not be applied now, as the [Roster.Apply] of a program
-// with extensions/oidc would. It reads the files of keys, and asks no identity provider.
+// Check returns an error if [Registry.Apply] would now reject the methods, in a
+// program with extensions/oidc. It reads the key files, but does not contact
+// identity providers.
 func Check(o Options) error {
-	b := &building{roster: NewRoster(RosterOptions{Protocol: unasked{}}), files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
+	b := &setBuilder{registry: NewRegistry(RegistryOptions{Protocol: noProtocol{}}), files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if _, err := b.build(o); err != nil {
 		return fmt.Errorf("check methods of authentication: %w", err)
 	}
 	return nil
 }
 
-// unasked is a protocol that nothing is read with.
-type unasked struct{ idp.Protocol }
+// noProtocol is a protocol that reads nothing.
+type noProtocol struct{ idp.Protocol }
 
-// Options say how callers may prove who they are. Zero Options let nobody in.
+// Options are the methods of authentication. Zero Options reject every request.
 type Options struct {
 	Keys         []KeyOptions
 	Tokens       []TokenOptions
 	Certificates []CertificateOptions
 	Peers        []PeerOptions
-	// Anonymous lets in who carries no credential.
+	// Anonymous accepts requests without a credential.
 	Anonymous bool
-	// Open lets everybody in as anonymous, and looks at no credential: it is what a
-	// server without methods is, and stands beside none.
-	Open bool
+	// AllowAll accepts every request as anonymous and ignores credentials, as a
+	// server without methods does. It excludes all other options.
+	AllowAll bool
 }
 
-// KeyOptions let the holders of API keys in.
+// KeyOptions accept API keys.
 type KeyOptions struct {
-	// File is the path of a file of keys; see package apikey.
+	// File is the path of a key file; see package apikey.
 	File string
 }
 
-// TokenOptions let in whom an identity provider has issued an access token to
-// (RFC 9068, OpenID Connect Core).
+// TokenOptions accept access tokens of an identity provider (RFC 9068, OpenID
+// Connect Core).
 type TokenOptions struct {
-	// Issuer is the URL of the provider, exactly as its tokens name it.
+	// Issuer is the URL of the provider, exactly as in its tokens.
 	Issuer string
-	// Audience is what the tokens must be meant for.
+	// Audience is the required audience of the tokens.
 	Audience string
-	// Resource is the URL of this server, which clients ask tokens for (RFC 9728);
-	// empty means the audience, where that is a URL. It is one for all methods.
+	// Resource is the URL of this server, for which clients request tokens (RFC
+	// 9728); empty means the audience, if it is a URL. All methods must share one
+	// resource.
 	Resource string
-	// Algorithms are those that tokens may be signed by; empty means RS256, PS256,
+	// Algorithms are the accepted signature algorithms; empty means RS256, PS256,
 	// ES256 and EdDSA. All are asymmetric; see [TokenAlgorithms].
 	Algorithms []string
-	// ID, Scopes, Groups and Agent name the claims that hold the id of the principal, the
-	// scopes, its groups and the agent that the token is bound to; a dot leads into an
-	// object. Empty means "sub", "scope" or "scp", "groups" and no claim.
+	// ID, Scopes, Groups and Agent name the claims with the id of the principal,
+	// the scopes, the groups and the agent that the token is bound to; a dot
+	// leads into an object. Empty means "sub", "scope" or "scp", "groups" and no
+	// claim.
 	ID, Scopes, Groups, Agent string
-	// RequiredScopes are scopes that every token must have.
+	// RequiredScopes are the scopes that every token must have.
 	RequiredScopes []string
-	// ImpliedScopes are the scopes that a broader one implies, and those imply in turn:
-	// who has it has them (2026-07-28 basic/authorization, Step-Up Authorization Flow).
+	// ImpliedScopes maps a broader scope to the scopes that it implies,
+	// transitively (2026-07-28 basic/authorization, Step-Up Authorization Flow).
 	ImpliedScopes map[string][]string
-	// Skew is how far the clocks may differ, a minute at most. 0 means a minute,
-	// less than 0 none.
+	// Skew is the accepted clock difference, at most a minute. 0 means a minute,
+	// a negative value means none.
 	Skew time.Duration
 }
 
-// CertificateOptions let the holders of client certificates in, which the
-// connection has verified; see [NewTLS].
+// CertificateOptions accept client certificates that the connection has
+// verified; see [NewTLS].
 type CertificateOptions struct {
-	// Allow are patterns of names, in which * matches any run of characters. An entry
-	// matches names of one type: the one before it, as in "uri:", "dns:", "email:" and
-	// "ip:", or else that of its form. "*" and an empty list mean every name that is no
-	// IP address.
+	// Allow are patterns of names, in which * matches any characters. An entry
+	// matches names of one type: the type of its prefix "uri:", "dns:", "email:"
+	// or "ip:", or else the type of its form. "*" and an empty list match every
+	// name that is not an IP address.
 	Allow []string
-	// Agent binds the certificate to the agent of its name.
+	// Agent binds the certificate to the agent with its name.
 	Agent bool
 }
 
-// PeerOptions let users of this machine in through a Unix socket; see [ConnContext].
+// PeerOptions accept users of this machine through a Unix socket; see
+// [ConnContext].
 type PeerOptions struct {
-	// UIDs and GIDs are those that may enter: one of them is enough.
+	// UIDs and GIDs are the accepted users and groups; a peer needs one of them.
 	UIDs, GIDs []uint32
 }
 
-// maxSkew bounds how far the clocks of issuer and server may differ.
+// maxSkew bounds the accepted clock difference between issuer and server.
 const maxSkew = time.Minute
 
-// TokenAlgorithms returns the algorithms that tokens may be signed by (RFC 7518,
-// RFC 8037). None of them can be checked with a secret, or with nothing.
+// TokenAlgorithms returns the supported signature algorithms of tokens (RFC
+// 7518, RFC 8037). None of them is symmetric or unsigned.
 func TokenAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 }
 
-// withDefaults returns the options with what is absent filled in, or what is
-// wrong with them.
+// withDefaults returns the options with defaults for empty fields, or an error
+// if they are invalid.
 func (o TokenOptions) withDefaults() (TokenOptions, error) {
 	if len(o.Algorithms) == 0 {
 		o.Algorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 	}
 	for _, name := range o.Algorithms {
 		if !slices.Contains(TokenAlgorithms(), name) {
-			return o, fmt.Errorf("algorithm %q is not one that tokens may be signed by", name)
+			return o, fmt.Errorf("algorithm %q is not supported for tokens", name)
 		}
 	}
 	if o.ID == "" {
@@ -229,15 +235,15 @@ func isProvider(text string) bool {
 	return u.Scheme == "https" || isLoopback(u.Hostname())
 }
 
-// isResource reports whether a text is the URL of a protected resource (RFC 9728
-// section 1.2), http allowed.
+// isResource reports whether a text is the URL of a protected resource (RFC
+// 9728 section 1.2); http is allowed.
 func isResource(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&
 		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && isQuotable(text)
 }
 
-// isQuotable reports whether a text may stand between quotes in a header.
+// isQuotable reports whether a text may appear in quotes in a header.
 func isQuotable(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
@@ -250,7 +256,7 @@ func isQuotable(text string) bool {
 // isScope reports whether a text is a scope (RFC 6749 section 3.3).
 func isScope(text string) bool { return text != "" && isQuotable(text) }
 
-// isLoopback reports whether a host is this machine by its name.
+// isLoopback reports whether the host name or address is this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestWithoutCredentialsEveryoneIsAnonymous(t *testing.T) {
+func TestAnonymous(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer x")
 	r.Header.Set("X-Agent-Id", "root")
@@ -23,11 +23,11 @@ func TestWithoutCredentialsEveryoneIsAnonymous(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `{"id":"anonymous","kind":"anonymous","scopes":[],"groups":[],"claims":{}}`; string(text) != want {
-		t.Errorf("the principal is %s, want %s", text, want)
+		t.Errorf("principal = %s, want %s", text, want)
 	}
 }
 
-func TestTheLocalPrincipalIsTheUserOfTheSystem(t *testing.T) {
+func TestLocalPrincipal(t *testing.T) {
 	rows := []struct {
 		uid, name string
 		want      identity.Principal
@@ -39,15 +39,15 @@ func TestTheLocalPrincipalIsTheUserOfTheSystem(t *testing.T) {
 	}
 	for _, r := range rows {
 		r.want.Kind, r.want.Scopes, r.want.Groups = identity.KindLocal, []string{}, []string{}
-		if diff := cmp.Diff(r.want, Local(r.uid, r.name)); diff != "" {
+		if diff := cmp.Diff(r.want, LocalPrincipal(r.uid, r.name)); diff != "" {
 			t.Errorf("uid %q, name %q (-want +got):\n%s", r.uid, r.name, diff)
 		}
 	}
 }
 
-func TestPrincipalsDoNotShareTheirClaims(t *testing.T) {
-	Local("1000", "ada").Claims["admin"] = true
-	if _, shared := Local("1000", "ada").Claims["admin"]; shared {
-		t.Error("a claim of one principal is seen in another")
+func TestLocalPrincipal_ownClaims(t *testing.T) {
+	LocalPrincipal("1000", "ada").Claims["admin"] = true
+	if _, shared := LocalPrincipal("1000", "ada").Claims["admin"]; shared {
+		t.Error("two principals share their claims")
 	}
 }

@@ -25,8 +25,7 @@ var (
 	errCertificateTime = errors.New("the client certificate has expired since the connection was made")
 )
 
-// leafOf returns the client certificate of a connection, nil when it has none
-// that was verified.
+// leafOf returns the verified client certificate of a connection; nil for none.
 func leafOf(c *tls.ConnectionState) *x509.Certificate {
 	if c == nil || len(c.VerifiedChains) == 0 || len(c.VerifiedChains[0]) == 0 {
 		return nil
@@ -34,8 +33,8 @@ func leafOf(c *tls.ConnectionState) *x509.Certificate {
 	return c.VerifiedChains[0][0]
 }
 
-// principalOf returns who holds a certificate that was verified, by the first of
-// the methods that allows one of its names.
+// principalOf returns the holder of a verified certificate, from the first
+// method that allows one of its names.
 func principalOf(leaf *x509.Certificate, methods []certificateMethod, now time.Time) (identity.Principal, error) {
 	if now.After(leaf.NotAfter) {
 		return identity.Principal{}, errCertificateTime
@@ -63,7 +62,7 @@ func principalOf(leaf *x509.Certificate, methods []certificateMethod, now time.T
 type nameType string
 
 const (
-	anyName   nameType = "" // but an address
+	anyName   nameType = "" // any but an address
 	uriName   nameType = "uri"
 	dnsName   nameType = "dns"
 	emailName nameType = "email"
@@ -76,8 +75,9 @@ type altName struct {
 	text string
 }
 
-// namesOf returns the alternative names of a certificate: URIs, then hosts, then mail
-// addresses, then IP addresses. A common name is none: nothing says what it is a name of.
+// namesOf returns the alternative names of a certificate: URIs, then hosts,
+// then email addresses, then IP addresses. It omits the common name, which has
+// no type.
 func namesOf(leaf *x509.Certificate) []altName {
 	var names []altName
 	for _, u := range leaf.URIs {
@@ -97,15 +97,16 @@ func namesOf(leaf *x509.Certificate) []altName {
 	return names
 }
 
-// namePattern is what an entry of [CertificateOptions.Allow] stands for.
+// namePattern is a parsed entry of [CertificateOptions].Allow.
 type namePattern struct {
 	kind nameType
 	text string
-	// network is that of ipName.
+	// network is set for ipName.
 	network netip.Prefix
 }
 
-// parseName reads an entry. A type may stand before it; else its form says which it is.
+// parseName parses an entry. Its type is its prefix, or else follows from its
+// form.
 func parseName(entry string) (namePattern, error) {
 	kind, text, typed := strings.Cut(entry, ":")
 	switch p := (namePattern{kind: nameType(kind), text: text}); {
@@ -130,7 +131,7 @@ func parseName(entry string) (namePattern, error) {
 	return namePattern{kind: dnsName, text: entry}, nil
 }
 
-// networkOf reads an address, or a network of addresses.
+// networkOf parses an address or a network of addresses.
 func networkOf(text string) (namePattern, error) {
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -144,7 +145,7 @@ func networkOf(text string) (namePattern, error) {
 	return namePattern{kind: ipName, network: network.Masked()}, nil
 }
 
-// matches reports whether a name is of the type of the pattern, and fits it.
+// matches reports whether a name has the pattern's type and matches it.
 func (p namePattern) matches(n altName) bool {
 	switch {
 	case p.kind == ipName:
@@ -156,7 +157,7 @@ func (p namePattern) matches(n altName) bool {
 	return p.kind == n.kind && wildcard.Matches(p.text, n.text)
 }
 
-// certificateMethod is a [CertificateOptions] whose names were read.
+// certificateMethod is a [CertificateOptions] with parsed patterns.
 type certificateMethod struct {
 	allow []namePattern
 	agent bool
@@ -172,8 +173,8 @@ func certificateMethodOf(o CertificateOptions) (certificateMethod, error) {
 	return m, errors.Join(wrong...)
 }
 
-// allows reports whether the name of a certificate may enter. An address enters only where
-// an entry names it.
+// allows reports whether the name of a certificate is accepted. An address is
+// accepted only if an entry names it.
 func (m certificateMethod) allows(n altName) bool {
 	if n.text == "" || n.text == identity.AnonymousAgent {
 		return false
@@ -184,66 +185,67 @@ func (m certificateMethod) allows(n altName) bool {
 	return slices.ContainsFunc(m.allow, func(p namePattern) bool { return p.matches(n) })
 }
 
-// chain is what is known of the client certificate of one connection: whether the
-// authorities of now vouch for it. A handshake asks those of its time, and connections
+// certChain caches whether the present authorities verify the client
+// certificate of a connection. A handshake verifies it once, and connections
 // outlive authorities.
-type chain struct {
-	files   *tlsFiles
-	verdict atomic.Pointer[verdict]
+type certChain struct {
+	files  *tlsFiles
+	result atomic.Pointer[chainResult]
 }
 
-// verdict is what one pool of authorities says of a chain, as long as none of those has
-// expired by which it says so.
-type verdict struct {
-	by    *x509.CertPool
+// chainResult is the result of verifying a chain with one pool of authorities.
+// It is valid until the first certificate of the chain expires.
+type chainResult struct {
+	pool  *x509.CertPool
 	until time.Time
 	err   error
 }
 
 type chainKey struct{}
 
-// ConnContext is the function [ConnContext] for the connections of a listener, whose
-// requests are held to the authorities of client certificates that there are by then.
+// ConnContext is the function [ConnContext] for connections of a TLS listener.
+// It also makes requests verify their client certificate with the present
+// authorities.
 func (t *TLS) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	ctx = ConnContext(ctx, c)
 	if t.files.ClientCAFile == "" {
 		return ctx
 	}
-	return context.WithValue(ctx, chainKey{}, &chain{files: t.files})
+	return context.WithValue(ctx, chainKey{}, &certChain{files: t.files})
 }
 
-// vouched returns why the client certificate of a request, which was verified when its
-// connection was made, is not good any more. It knows that of listeners alone whose
-// connections [TLS.ConnContext] has seen.
-func vouched(r *http.Request) error {
-	c, ok := r.Context().Value(chainKey{}).(*chain)
+// verifyClientCert returns an error if the client certificate of a request,
+// which was valid in the handshake, is no longer valid. It checks only
+// connections of [TLS.ConnContext].
+func verifyClientCert(r *http.Request) error {
+	c, ok := r.Context().Value(chainKey{}).(*certChain)
 	if !ok {
 		return nil
 	}
-	pool := c.files.authorities()
-	known := c.verdict.Load()
-	if known == nil || known.by != pool || known.err == nil && c.files.Now().After(known.until) {
+	pool := c.files.clientCAs()
+	known := c.result.Load()
+	if known == nil || known.pool != pool || known.err == nil && c.files.Now().After(known.until) {
 		known = c.verify(r.TLS, pool)
-		c.verdict.Store(known)
+		c.result.Store(known)
 	}
 	return known.err
 }
 
-// verify does with a chain what a handshake would do now.
-func (c *chain) verify(state *tls.ConnectionState, pool *x509.CertPool) *verdict {
+// verify verifies the chain as a handshake would do now.
+func (c *certChain) verify(state *tls.ConnectionState, pool *x509.CertPool) *chainResult {
 	o := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), CurrentTime: c.files.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, between := range state.PeerCertificates[1:] {
 		o.Intermediates.AddCert(between)
 	}
 	chains, err := leafOf(state).Verify(o)
 	if err != nil {
-		return &verdict{by: pool, err: fmt.Errorf("the client certificate is not good any more: %w", err)}
+		return &chainResult{pool: pool, err: fmt.Errorf("the client certificate is no longer valid: %w", err)}
 	}
 	until := chains[0][0].NotAfter
-	for _, above := range chains[0] { // another one may be good for longer, and is found then
+	for _, above := range chains[0] { // another chain may be valid longer, and is found then
 		if above.NotAfter.Before(until) {
 			until = above.NotAfter
 		}
 	}
-	return &verdict{by: pool, until: until}
+	return &chainResult{pool: pool, until: until}
 }

@@ -18,28 +18,28 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// How keys of a provider age. They are read again in passing once they are older
-// than keysFresh, before any use once they are older than keysStale, and prove
-// nothing once they are older than keysKept: a provider that is down for that long
-// may have withdrawn them.
+// The ages of a provider's keys. Keys older than jwksFresh are refreshed in the
+// background, and keys older than jwksStale before use. Keys older than
+// jwksMaxAge are rejected: a provider that was down for so long may have
+// withdrawn them.
 const (
-	keysFresh = 10 * time.Minute
-	keysStale = time.Hour
-	keysKept  = 24 * time.Hour
+	jwksFresh  = 10 * time.Minute
+	jwksStale  = time.Hour
+	jwksMaxAge = 24 * time.Hour
 )
 
 const (
-	// fetchTime bounds the time of a request to a provider.
-	fetchTime = 10 * time.Second
-	// fetchPause is how long nobody asks again after an answer: strangers can name
-	// keys that are not known at will.
-	fetchPause = 10 * time.Second
-	// fetchRetry and fetchRetryMost are how long nobody asks after a failure, the
-	// first and the longest.
-	fetchRetry, fetchRetryMost = time.Second, time.Minute
+	// fetchTimeout bounds a request to a provider.
+	fetchTimeout = 10 * time.Second
+	// minFetchInterval is the time between fetches after a success: any client
+	// can name unknown keys at will.
+	minFetchInterval = 10 * time.Second
+	// minFetchRetry and maxFetchRetry are the first and the longest delay after a
+	// failure.
+	minFetchRetry, maxFetchRetry = time.Second, time.Minute
 )
 
-// issuer is an identity provider, by the keys that it signs with.
+// issuer is an identity provider with its signing keys.
 type issuer struct {
 	// Fixed at creation.
 	url        string
@@ -49,73 +49,74 @@ type issuer struct {
 	now        func() time.Time
 	log        *slog.Logger
 
-	keys    atomic.Pointer[keySet] // nil before the first were read
-	fetches sync.WaitGroup
+	keys     atomic.Pointer[keySet] // nil before the first fetch
+	fetchers sync.WaitGroup
 
 	// Guarded by mu.
 	mu       sync.Mutex
-	flight   *flight // nil while nothing is fetched
+	inFlight *jwksFetch // nil while nothing is fetched
 	next     time.Time
 	failures int
 	closed   bool
 }
 
-// flight is one reading of the keys, for which all wait who need it.
-type flight struct {
+// jwksFetch is one fetch of the keys, which all waiters share.
+type jwksFetch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	// Before done is closed, its runner's; after, everybody's.
+	// Written by the fetching goroutine before done is closed, read after.
 	err  error
 	wait time.Duration
 }
 
-// close ends what is fetched, and waits for the end.
+// close cancels a running fetch and waits for it.
 func (i *issuer) close() {
 	i.mu.Lock()
 	i.closed = true
-	if i.flight != nil {
-		i.flight.cancel()
+	if i.inFlight != nil {
+		i.inFlight.cancel()
 	}
 	i.mu.Unlock()
-	i.fetches.Wait()
+	i.fetchers.Wait()
 }
 
-// verifier returns what checks signatures by a key. [errAlgorithm] and [errKey]
-// say that there is none, an [*unavailableError] that nobody knows now.
+// verifier returns the verifier of a key. The error is [errAlgorithm] or
+// [errKey] if there is none, or an [*unavailableError] if the provider does not
+// answer.
 func (i *issuer) verifier(ctx context.Context, name idp.KeyName) (idp.Verifier, error) {
 	if !slices.Contains(i.algorithms, name.Alg) {
 		return nil, errAlgorithm
 	}
 	now := i.now()
-	set, age := i.known(now)
+	set, age := i.current(now)
 	var down error
 	switch {
-	case age > keysStale:
-		down = i.renew(ctx, now)
-		if set, age = i.known(i.now()); age > keysKept {
+	case age > jwksStale:
+		down = i.refresh(ctx, now)
+		if set, age = i.current(i.now()); age > jwksMaxAge {
 			return nil, cmp.Or(down, error(&unavailableError{}))
 		}
-	case age > keysFresh:
+	case age > jwksFresh:
 		i.fetch(now)
 	}
 	if v := set.keys[name]; v != nil {
 		return v, nil
 	}
 	if down == nil {
-		down = i.renew(ctx, now)
+		down = i.refresh(ctx, now)
 	}
 	if v := i.keys.Load().keys[name]; v != nil {
 		return v, nil
 	}
 	if down != nil {
-		return nil, down // perhaps the provider has that key by now
+		return nil, down // the provider may have that key by now
 	}
 	return nil, errKey
 }
 
-// verify checks the signature of a token by a key. The error is one of those of
-// [issuer.verifier], or [errSignature] where the key, as it is now, has not signed it: a
-// provider may have put another key under its name.
+// verify checks the signature of a token. The error is an error of
+// [issuer.verifier], or [errSignature] if the present key has not signed the
+// token: a provider may replace a key without a new name.
 func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) error {
 	verifier, err := i.verifier(ctx, name)
 	if err != nil {
@@ -124,12 +125,12 @@ func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) err
 	if verifier.Verify(ctx, token) == nil {
 		return nil
 	}
-	if i.renew(ctx, i.now()) != nil {
+	if i.refresh(ctx, i.now()) != nil {
 		return errSignature
 	}
 	now := i.keys.Load().keys[name]
 	if now == nil || now == verifier {
-		return errSignature // what the library says repeats claims
+		return errSignature // the error of the library contains claims
 	}
 	if now.Verify(ctx, token) != nil {
 		return errSignature
@@ -137,24 +138,26 @@ func (i *issuer) verify(ctx context.Context, name idp.KeyName, token string) err
 	return nil
 }
 
-// keySet are the keys of a provider, and when they were read. It is immutable.
+// keySet holds the keys of a provider with the time of the fetch. It is
+// immutable.
 type keySet struct {
 	keys idp.Keys
 	read time.Time
 }
 
-// known returns the keys and their age, which is above all bounds for none.
-func (i *issuer) known(now time.Time) (*keySet, time.Duration) {
+// current returns the keys and their age; without keys, the age is over all
+// limits.
+func (i *issuer) current(now time.Time) (*keySet, time.Duration) {
 	set := i.keys.Load()
 	if set == nil {
-		return nil, keysKept + 1
+		return nil, jwksMaxAge + 1
 	}
 	return set, now.Sub(set.read)
 }
 
-// renew waits until the keys have been read again. It returns nil without that
-// when they have just been.
-func (i *issuer) renew(ctx context.Context, now time.Time) error {
+// refresh waits until the keys have been fetched again. It returns nil at once
+// if they were just fetched.
+func (i *issuer) refresh(ctx context.Context, now time.Time) error {
 	f, wait, failed := i.fetch(now)
 	if f == nil {
 		if failed {
@@ -173,26 +176,28 @@ func (i *issuer) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// fetch has the keys read, or returns the reading that is under way. It returns
-// none while it is too early, and then how long, and whether for a failure.
-func (i *issuer) fetch(now time.Time) (f *flight, wait time.Duration, failed bool) {
+// fetch starts a fetch of the keys, or returns the running one. It returns nil
+// if it is too early, with the remaining wait, and whether the last fetch
+// failed.
+func (i *issuer) fetch(now time.Time) (f *jwksFetch, wait time.Duration, failed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.flight != nil || i.closed || now.Before(i.next) {
-		return i.flight, i.next.Sub(now), i.closed || i.failures > 0
+	if i.inFlight != nil || i.closed || now.Before(i.next) {
+		return i.inFlight, i.next.Sub(now), i.closed || i.failures > 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
-	f = &flight{cancel: cancel, done: make(chan struct{})}
-	i.flight = f
-	i.fetches.Go(func() {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	f = &jwksFetch{cancel: cancel, done: make(chan struct{})}
+	i.inFlight = f
+	i.fetchers.Go(func() {
 		defer cancel()
 		set, err := i.readSafely(ctx)
-		i.land(f, set, err)
+		i.publish(f, set, err)
 	})
 	return f, 0, false
 }
 
-// readSafely is read, of which no document of a provider can end the process.
+// readSafely is read with panics as errors, so that no document of a provider
+// can end the process.
 func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -202,7 +207,7 @@ func (i *issuer) readSafely(ctx context.Context) (set *keySet, err error) {
 	return i.read(ctx)
 }
 
-// read asks the provider where its keys are, and for these.
+// read fetches the provider's configuration and then its keys.
 func (i *issuer) read(ctx context.Context) (*keySet, error) {
 	url, err := i.protocol.KeysURL(ctx, i.client, i.url)
 	if err != nil {
@@ -236,43 +241,43 @@ func (i *issuer) get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// land publishes what was read.
-func (i *issuer) land(f *flight, set *keySet, err error) {
+// publish publishes the fetched keys.
+func (i *issuer) publish(f *jwksFetch, set *keySet, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now, wait := i.now(), fetchPause
+	now, wait := i.now(), minFetchInterval
 	switch {
 	case err == nil:
 		set.read = now
 		i.keys.Store(set)
 		if i.failures > 0 {
-			i.log.Info("an identity provider answers again", slog.String("issuer", i.url))
+			i.log.Info("identity provider recovered", slog.String("issuer", i.url))
 		}
 		i.failures = 0
 	default:
-		wait = min(fetchRetry<<min(i.failures, 6), fetchRetryMost)
+		wait = min(minFetchRetry<<min(i.failures, 6), maxFetchRetry)
 		if i.failures++; i.failures == 1 && !i.closed {
-			i.log.Warn("an identity provider does not answer; what is known of its keys goes on for a day",
+			i.log.Warn("fetch keys of identity provider, keeping known keys for a day",
 				slog.String("issuer", i.url), slog.String("error", err.Error()))
 		}
 	}
 	i.next = now.Add(wait)
 	f.err, f.wait = err, wait
-	i.flight = nil
+	i.inFlight = nil
 	close(f.done)
 }
 
-// documents lets JSON documents through alone; see [documentsOnly].
-type documents struct{ inner http.RoundTripper }
+// jsonTransport accepts only JSON documents; see [jsonClient].
+type jsonTransport struct{ inner http.RoundTripper }
 
-// maxDocument bounds a document of a provider in bytes.
+// maxDocument bounds a provider's document, in bytes.
 const maxDocument = 1 << 20
 
-// documentLimits bound what a provider sends.
+// documentLimits bound the JSON of a provider.
 var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
-// RoundTrip sends a request, and reads the whole answer.
-func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request, and reads the whole response.
+func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := d.inner.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -283,13 +288,13 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if err := jsonguard.Check(text, documentLimits); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if !jsonguard.IsObject(text) {
-		return nil, errors.New("read answer: it is no JSON object")
+		return nil, errors.New("read response: it is not a JSON object")
 	}
 	whole := *resp
 	whole.Body = io.NopCloser(bytes.NewReader(text))
@@ -297,14 +302,14 @@ func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &whole, nil
 }
 
-// documentsOnly returns a client whose answers are JSON documents of a bounded
-// size that have passed the gate, with status 200: whatever else comes is an error
-// that repeats nothing of it.
-func documentsOnly(c *http.Client) *http.Client {
+// jsonClient returns a client that accepts only responses with status 200 and a
+// JSON document of bounded size that passes the JSON guard. Any other response
+// is an error that contains nothing of it.
+func jsonClient(c *http.Client) *http.Client {
 	only := *c
-	only.Transport = documents{c.Transport}
+	only.Transport = jsonTransport{c.Transport}
 	if c.Transport == nil {
-		only.Transport = documents{http.DefaultTransport}
+		only.Transport = jsonTransport{http.DefaultTransport}
 	}
 	return &only
 }

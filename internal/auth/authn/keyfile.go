@@ -13,148 +13,148 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// keyAge is how old what is known of a file of keys may be when a key is checked:
-// a revoked key is refused that much later at most.
-const keyAge = 500 * time.Millisecond
+// keyFileMaxAge is the maximum age of the key file's state when a key is
+// checked: a revoked key is rejected after that time at the latest.
+const keyFileMaxAge = 500 * time.Millisecond
 
-// keyFile is a file of keys as it was last read. It is looked at when a key is
-// checked, and holds the last good records while the file has a mistake. While it
-// cannot be read at all, no key is taken.
+// keyFile is a key file as it was last read. It is checked for changes when a
+// key is checked. While the file has an error, its last valid records apply.
+// While it cannot be read, every key is rejected.
 type keyFile struct {
 	// Fixed at creation.
-	path string
-	now  func() time.Time
-	log  *slog.Logger
-	tell func(KeyEvent)
+	path    string
+	now     func() time.Time
+	log     *slog.Logger
+	onEvent func(KeyEvent)
 
-	ring   atomic.Pointer[apikey.Ring]
-	looked atomic.Int64 // when, in nanoseconds
+	keys      atomic.Pointer[apikey.KeySet]
+	checkedAt atomic.Int64 // time of the last check, in nanoseconds
 
-	// Guarded by mu, which whoever looks at the file holds.
-	mu    sync.Mutex
-	seen  fs.FileInfo
-	wrong error        // with the file as it was seen
-	known *apikey.Ring // what was read last, without what was revoked since
+	// Guarded by mu, which the goroutine that checks the file holds.
+	mu      sync.Mutex
+	seen    fs.FileInfo
+	lastErr error          // error of the file as last seen
+	current *apikey.KeySet // last read, minus the keys revoked since
 }
 
-// KeyEvent is a key that a file of keys has more than it had, or less.
+// KeyEvent reports a key that was added to or revoked in a key file.
 type KeyEvent struct {
 	// Name is KeyAdded or KeyRevoked.
 	Name string
-	// Key is the id of the key, and Principal that of its holder.
+	// Key is the id of the key, and Principal the id of its holder.
 	Key, Principal string
 }
 
-// The names of key events. A key that is taken out of its file is revoked.
+// The names of key events. Removing a key from its file revokes it.
 const (
 	KeyAdded   = "key.added"
 	KeyRevoked = "key.revoked"
 )
 
-// newKeyFile reads a file of keys. tell hears of each key that the file has more or less
-// from then on, once that counts.
+// newKeyFile reads a key file. It calls tell for each later change of a key,
+// after the change has taken effect.
 func newKeyFile(path string, now func() time.Time, log *slog.Logger, tell func(KeyEvent)) (*keyFile, error) {
-	f := &keyFile{path: path, now: now, log: log, tell: tell}
+	f := &keyFile{path: path, now: now, log: log, onEvent: tell}
 	seen, _ := os.Stat(path)
 	ring, err := apikey.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	f.seen, f.known = seen, ring
-	f.ring.Store(ring)
-	f.looked.Store(now().UnixNano())
+	f.seen, f.current = seen, ring
+	f.keys.Store(ring)
+	f.checkedAt.Store(now().UnixNano())
 	return f, nil
 }
 
-// check returns whose a key is.
+// check returns the principal of a key.
 func (f *keyFile) check(k apikey.Key) (identity.Principal, error) {
 	now := f.now()
 	f.refresh(now)
-	return f.ring.Load().Check(k, now)
+	return f.keys.Load().Check(k, now)
 }
 
-// refresh looks at the file unless that was done a moment ago.
+// refresh checks the file for changes, unless that was done a moment ago.
 func (f *keyFile) refresh(now time.Time) {
-	if age := now.UnixNano() - f.looked.Load(); age >= int64(keyAge) || age < 0 {
-		f.look(now)
+	if age := now.UnixNano() - f.checkedAt.Load(); age >= int64(keyFileMaxAge) || age < 0 {
+		f.reload(now)
 	}
 }
 
-// mistake returns what is wrong with the file, nil for nothing.
-func (f *keyFile) mistake() error {
+// err returns the error of the file; nil if it is valid.
+func (f *keyFile) err() error {
 	f.refresh(f.now())
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wrong
+	return f.lastErr
 }
 
-// look reads the file again if it has changed, and tells which keys it has more or less.
-// While somebody looks, others go on with what is known; nobody waits for who is told.
-func (f *keyFile) look(now time.Time) {
+// reload reads the file again if it has changed, and reports changed keys.
+// While one goroutine reads, others continue with the present keys; none waits
+// for the callback.
+func (f *keyFile) reload(now time.Time) {
 	if !f.mu.TryLock() {
 		return
 	}
-	before := f.known
+	before := f.current
 	f.read(now)
-	after := f.known
+	after := f.current
 	f.mu.Unlock()
 	if before == after {
 		return
 	}
-	added, revoked := after.Since(before)
+	added, revoked := after.ChangesSince(before)
 	for _, r := range added {
-		f.tell(KeyEvent{KeyAdded, r.ID, r.Principal})
+		f.onEvent(KeyEvent{KeyAdded, r.ID, r.Principal})
 	}
 	for _, r := range revoked {
-		f.tell(KeyEvent{KeyRevoked, r.ID, r.Principal})
+		f.onEvent(KeyEvent{KeyRevoked, r.ID, r.Principal})
 	}
 }
 
 // read reads the file again if it has changed. The caller holds mu.
 func (f *keyFile) read(now time.Time) {
-	defer f.looked.Store(now.UnixNano())
+	defer f.checkedAt.Store(now.UnixNano())
 	info, err := os.Stat(f.path)
-	if err == nil && unchanged(f.seen, info, now) {
+	if err == nil && sameFile(f.seen, info, now) {
 		return
 	}
 	ring, err := apikey.Load(f.path)
 	f.seen = info
-	f.take(ring, err, now)
+	f.publish(ring, err, now)
 }
 
-// take publishes what was read, or what a file with a mistake revokes. The
+// publish publishes what was read, or the revocations of an invalid file. The
 // caller holds mu.
-func (f *keyFile) take(ring *apikey.Ring, err error, now time.Time) {
+func (f *keyFile) publish(ring *apikey.KeySet, err error, now time.Time) {
 	if err == nil {
-		f.known = ring
-		f.ring.Store(ring)
-		if f.wrong != nil {
-			f.log.Info("the file of keys is good again", slog.String("file", f.path))
+		f.current = ring
+		f.keys.Store(ring)
+		if f.lastErr != nil {
+			f.log.Info("key file recovered", slog.String("file", f.path))
 		}
-		f.wrong = nil
+		f.lastErr = nil
 		return
 	}
-	said := "the file of keys cannot be read: no key is taken, as any of them may have been revoked"
-	if broken := (*apikey.BrokenError)(nil); errors.As(err, &broken) {
-		said = "the file of keys has a mistake: the keys that were in it go on, but for those that it revokes"
-		f.known = f.known.Without(broken.Revoked, now)
-		f.ring.Store(f.known)
+	message := "read key file, rejecting all keys"
+	if broken := (*apikey.FileError)(nil); errors.As(err, &broken) {
+		message = "read key file, keeping previous keys"
+		f.current = f.current.Without(broken.Revoked, now)
+		f.keys.Store(f.current)
 	} else {
-		f.ring.Store(&apikey.Ring{})
+		f.keys.Store(&apikey.KeySet{})
 	}
-	if f.wrong == nil || err.Error() != f.wrong.Error() {
-		f.log.Error(said, slog.String("error", err.Error()))
+	if f.lastErr == nil || err.Error() != f.lastErr.Error() {
+		f.log.Error(message, slog.String("error", err.Error()))
 	}
-	f.wrong = err
+	f.lastErr = err
 }
 
-// fileRace is how long after it was written a file is read again, whatever the
-// disk says of it: its clock is coarse, and a second write may leave no trace.
-const fileRace = 3 * time.Second
+// minFileAge is the age up to which a file is read again even if its metadata
+// is unchanged: file times are coarse, and a second write may leave no trace.
+const minFileAge = 3 * time.Second
 
-// unchanged reports whether a file is surely the one that was seen before. Nil
-// stands for none.
-func unchanged(seen, now fs.FileInfo, at time.Time) bool {
+// sameFile reports whether a file is certainly unchanged. Nil means no file.
+func sameFile(seen, now fs.FileInfo, at time.Time) bool {
 	return seen != nil && now != nil && os.SameFile(seen, now) && seen.Size() == now.Size() && seen.Mode() == now.Mode() &&
-		seen.ModTime().Equal(now.ModTime()) && at.Sub(now.ModTime()) > fileRace
+		seen.ModTime().Equal(now.ModTime()) && at.Sub(now.ModTime()) > minFileAge
 }

@@ -20,8 +20,9 @@ import (
 
 type peerKey struct{}
 
-// ConnContext is for [net/http.Server.ConnContext]: it has requests that come in
-// on a Unix socket carry who sent them. Those of other connections carry nothing.
+// ConnContext is a function for [net/http.Server.ConnContext]: it adds the peer
+// credentials of a Unix socket to the contexts of its requests. It ignores
+// other connections.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch inner := c.(type) {
@@ -38,9 +39,9 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// withPeerOf returns a context that carries nothing but who sent what the other belongs
-// to: what is known of the socket and of the client certificate.
-func withPeerOf(ctx context.Context) context.Context {
+// peerContext returns a new context with only the peer information of ctx: the
+// peer of a socket and the state of a client certificate.
+func peerContext(ctx context.Context) context.Context {
 	kept := context.Background()
 	for _, key := range []any{peerKey{}, chainKey{}} {
 		if known := ctx.Value(key); known != nil {
@@ -50,8 +51,9 @@ func withPeerOf(ctx context.Context) context.Context {
 	return kept
 }
 
-// user returns the principal of a peer that one of the methods lets in.
-func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
+// peerPrincipal returns the principal of a socket peer that one of the methods
+// accepts.
+func peerPrincipal(ctx context.Context, methods []PeerOptions) (identity.Principal, bool) {
 	if len(methods) == 0 {
 		return identity.Principal{}, false
 	}
@@ -59,50 +61,50 @@ func user(ctx context.Context, methods []PeerOptions) (identity.Principal, bool)
 	if !ok || !slices.ContainsFunc(methods, func(o PeerOptions) bool { return slices.Contains(o.UIDs, p.UID) || slices.Contains(o.GIDs, p.GID) }) {
 		return identity.Principal{}, false
 	}
-	who := Local(strconv.FormatUint(uint64(p.UID), 10), "")
+	who := LocalPrincipal(strconv.FormatUint(uint64(p.UID), 10), "")
 	who.Claims["gid"] = strconv.FormatUint(uint64(p.GID), 10)
 	who.Claims["pid"] = strconv.FormatInt(int64(p.PID), 10)
 	return who, true
 }
 
-// passAge is how old what is known of a pass may be: whoever may not enter any more
-// is known so much later at most.
-const passAge = 500 * time.Millisecond
+// recheckInterval is the maximum age of an access check: access is revoked
+// after that time at the latest.
+const recheckInterval = 500 * time.Millisecond
 
-// ErrLapsed says that who has once entered may not do so any more. It is to be told
-// to the client as it is.
-var ErrLapsed = errors.New("the credential that the connection was opened with is not accepted any more")
+// ErrAccessRevoked reports that a client no longer has access. It is sent to
+// the client unchanged.
+var ErrAccessRevoked = errors.New("the credential that the connection was opened with is not accepted any more")
 
-// Pass is what whoever has entered goes by. While a body is on its way or a
-// connection is open, a key may be revoked, a token expire, and a method be taken
-// away or demanded. It is safe for concurrent use; the nil Pass always holds.
-type Pass struct {
+// Access is the access of an authenticated client. While a body arrives or a
+// connection is open, a key may be revoked, a token may expire, and methods may
+// change. An Access is safe for concurrent use; a nil Access is never revoked.
+type Access struct {
 	// Fixed at creation.
-	door Door
-	// asked is what the request was judged by, and nothing else of it; nil where that
-	// was nothing.
-	asked *http.Request
-	// who has entered; nil for who nothing was proved about.
-	who *identity.Principal
+	middleware Middleware
+	// request has only the credentials of the original request; nil if there were
+	// none.
+	request *http.Request
+	// principal is the authenticated client; nil if anonymous.
+	principal *identity.Principal
 
-	looked atomic.Int64 // when the request was judged last, in nanoseconds
-	lapsed atomic.Bool
+	checkedAt atomic.Int64 // time of the last check, in nanoseconds
+	revoked   atomic.Bool
 }
 
-// newPass returns the pass of a request that has just been let in.
-func newPass(d Door, r *http.Request, p *identity.Principal) *Pass {
-	pass := &Pass{door: d}
+// newAccess returns the access of a request that was just accepted.
+func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
+	pass := &Access{middleware: d}
 	if p.Kind != identity.KindAnonymous {
 		who := *p
-		pass.who, pass.asked = &who, proofOf(r)
+		pass.principal, pass.request = &who, credentialRequest(r)
 	}
-	pass.looked.Store(time.Now().UnixNano())
+	pass.checkedAt.Store(time.Now().UnixNano())
 	return pass
 }
 
-// proofOf returns what proves who sent a request: its credential and its connection. The
-// id of the request is for the log.
-func proofOf(r *http.Request) *http.Request {
+// credentialRequest returns a request with only the credential and the
+// connection of r. It also has the request id, for the log.
+func credentialRequest(r *http.Request) *http.Request {
 	h := http.Header{}
 	for _, name := range append(credentialHeaders[:], httpheader.RequestID) {
 		if values := r.Header[name]; values != nil {
@@ -110,56 +112,56 @@ func proofOf(r *http.Request) *http.Request {
 		}
 	}
 	asked := &http.Request{Header: h, TLS: r.TLS, RemoteAddr: r.RemoteAddr}
-	return asked.WithContext(withPeerOf(r.Context()))
+	return asked.WithContext(peerContext(r.Context()))
 }
 
-// Holds returns [ErrLapsed] when the request would not be let in any more, or as
-// somebody else. That is looked at again at most every half a second, by one of those
-// who ask.
-func (p *Pass) Holds() error {
+// Check returns [ErrAccessRevoked] if the request would now be rejected, or
+// have another principal. It authenticates again at most every half second, in
+// one of the calling goroutines.
+func (p *Access) Check() error {
 	if p == nil {
 		return nil
 	}
-	now, last := time.Now().UnixNano(), p.looked.Load()
-	if age := now - last; (age >= int64(passAge) || age < 0) && p.looked.CompareAndSwap(last, now) {
-		p.look()
+	now, last := time.Now().UnixNano(), p.checkedAt.Load()
+	if age := now - last; (age >= int64(recheckInterval) || age < 0) && p.checkedAt.CompareAndSwap(last, now) {
+		p.recheck()
 	}
-	if p.lapsed.Load() {
-		return ErrLapsed
+	if p.revoked.Load() {
+		return ErrAccessRevoked
 	}
 	return nil
 }
 
-// look judges the request again. The log is told once.
-func (p *Pass) look() {
-	asked := p.asked
+// recheck authenticates the request again. It logs a revocation once.
+func (p *Access) recheck() {
+	asked := p.request
 	if asked == nil {
 		asked = &http.Request{Header: http.Header{}}
 	}
-	err := p.judge(asked)
-	if !p.lapsed.Swap(err != nil) && err != nil {
-		p.door.log(asked, httpheader.RequestIDOf(asked.Header), "a connection ends, as it would not be let in any more", slog.String("reason", err.Error()))
+	err := p.authenticate(asked)
+	if !p.revoked.Swap(err != nil) && err != nil {
+		p.middleware.log(asked, httpheader.RequestIDOf(asked.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
 	}
 }
 
-// judge returns why the request would not be let in as before. What panics below it, in
-// whatever goroutine has asked, lets nobody in.
-func (p *Pass) judge(asked *http.Request) (err error) {
+// authenticate returns an error if the request would now be rejected or have
+// another principal. A panic in the calling goroutine becomes an error.
+func (p *Access) authenticate(asked *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	who, err := p.door.Authenticate(asked)
-	if err == nil && !p.is(&who) {
-		err = errors.New("it proves somebody else now")
+	who, err := p.middleware.Authenticator(asked)
+	if err == nil && !p.isSame(&who) {
+		err = errors.New("the principal has changed")
 	}
 	return err
 }
 
-func (p *Pass) is(now *identity.Principal) bool {
-	if p.who == nil {
+func (p *Access) isSame(now *identity.Principal) bool {
+	if p.principal == nil {
 		return now.Kind == identity.KindAnonymous
 	}
-	return reflect.DeepEqual(p.who, now)
+	return reflect.DeepEqual(p.principal, now)
 }

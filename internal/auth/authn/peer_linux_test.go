@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wrapped is a connection inside another, as a gate makes them.
+// wrapped is a connection inside another.
 type wrapped struct{ net.Conn }
 
 func (w wrapped) NetConn() net.Conn { return w.Conn }
@@ -26,8 +26,8 @@ func (w wrapping) Accept() (net.Conn, error) {
 	return wrapped{c}, err
 }
 
-// socket serves a roster on a socket, and returns a client of it.
-func socket(t *testing.T, r *Roster) *http.Client {
+// socket serves a registry on a socket, and returns a client of it.
+func socket(t *testing.T, r *Registry) *http.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -53,9 +53,9 @@ func socket(t *testing.T, r *Roster) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func TestTheSystemSaysWhoHoldsTheOtherEndOfASocket(t *testing.T) {
+func TestPeers_socketUser(t *testing.T) {
 	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
-	r := NewRoster(RosterOptions{})
+	r := NewRegistry(RegistryOptions{})
 	t.Cleanup(r.Close)
 	client := socket(t, r)
 	let := "local " + strconv.Itoa(os.Getuid()) + " " + strconv.Itoa(os.Getpid())
@@ -63,11 +63,11 @@ func TestTheSystemSaysWhoHoldsTheOtherEndOfASocket(t *testing.T) {
 		peers []PeerOptions
 		want  string
 	}{
-		"its user":        {[]PeerOptions{{UIDs: []uint32{uid}}}, let},
-		"its group":       {[]PeerOptions{{UIDs: []uint32{uid + 1}, GIDs: []uint32{gid}}}, let},
-		"the second list": {[]PeerOptions{{UIDs: []uint32{uid + 1}}, {UIDs: []uint32{uid}}}, let},
-		"another user":    {[]PeerOptions{{UIDs: []uint32{uid + 1}, GIDs: []uint32{gid + 1}}}, ""},
-		"nobody":          {[]PeerOptions{{}}, ""},
+		"uid":           {[]PeerOptions{{UIDs: []uint32{uid}}}, let},
+		"gid":           {[]PeerOptions{{UIDs: []uint32{uid + 1}, GIDs: []uint32{gid}}}, let},
+		"second method": {[]PeerOptions{{UIDs: []uint32{uid + 1}}, {UIDs: []uint32{uid}}}, let},
+		"other user":    {[]PeerOptions{{UIDs: []uint32{uid + 1}, GIDs: []uint32{gid + 1}}}, ""},
+		"nobody":        {[]PeerOptions{{}}, ""},
 	} {
 		if err := r.Apply(Options{Peers: row.peers}); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// TestEverySettingOfTokensDecides whom a token is about, or that nobody comes in by it.
-func TestEverySettingOfTokensDecides(t *testing.T) {
+// TestTokenOptions checks the effect of each option on principal and error.
+func TestTokenOptions(t *testing.T) {
 	s := newSite(t)
 	now := s.clock.now().Unix()
 	who := func(id string, scopes, groups []string) identity.Principal {
@@ -24,7 +24,7 @@ func TestEverySettingOfTokensDecides(t *testing.T) {
 		want   identity.Principal
 		reason error
 	}{
-		"as they are":              {set: func(*TokenOptions) {}, want: ada},
+		"defaults":                 {set: func(*TokenOptions) {}, want: ada},
 		"algorithms":               {set: func(o *TokenOptions) { o.Algorithms = []string{"RS256"} }, want: ada},
 		"algorithms, others":       {set: func(o *TokenOptions) { o.Algorithms = []string{"PS256", "ES256"} }, reason: errAlgorithm},
 		"id":                       {set: func(o *TokenOptions) { o.ID = "email" }, claims: map[string]any{"email": "ada@example.com"}, want: who("ada@example.com", ada.Scopes, ada.Groups)},
@@ -44,7 +44,7 @@ func TestEverySettingOfTokensDecides(t *testing.T) {
 		s.apply(o)
 		got, err := s.roster.Authenticate(bearing(s.token(r.claims)))
 		if got.Claims = nil; (err == nil) != (r.reason == nil) || err != nil && !strings.HasSuffix(err.Error(), r.reason.Error()) {
-			t.Errorf("%s: got the error %v, want %v", name, err, r.reason)
+			t.Errorf("%s: got error %v, want %v", name, err, r.reason)
 		}
 		if diff := cmp.Diff(r.want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)

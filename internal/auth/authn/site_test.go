@@ -19,7 +19,7 @@ import (
 
 const audience = "https://mcp.example.com/mcp"
 
-// clock is a time that tests move.
+// clock is a clock that tests advance.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -32,11 +32,11 @@ func (c *clock) now() time.Time { return time.Unix(0, c.at.Load()) }
 
 func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
 
-// site is a roster with every method, and what its callers hold.
+// site is a registry with every method, and the credentials of its callers.
 type site struct {
 	t        testing.TB
 	clock    *clock
-	roster   *Roster
+	roster   *Registry
 	file     string
 	provider *idptest.Provider
 	key      *idptest.Key
@@ -46,13 +46,13 @@ type site struct {
 func newSite(t testing.TB) *site {
 	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
 	s.provider = idptest.New(t, s.key)
-	s.roster = NewRoster(RosterOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, Keys: func(e KeyEvent) { s.told = append(s.told, e) }})
+	s.roster = NewRegistry(RegistryOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, OnKeyEvent: func(e KeyEvent) { s.told = append(s.told, e) }})
 	t.Cleanup(s.roster.Close)
 	s.apiKey(apikey.Record{})
 	return s
 }
 
-// apiKey makes a key. What the record does not say is the same for all.
+// apiKey creates a key. Empty fields of the record have default values.
 func (s *site) apiKey(r apikey.Record) apikey.Key {
 	s.t.Helper()
 	r.Name, r.Principal, r.Created = "ci", "ci", s.clock.now()
@@ -70,7 +70,7 @@ func (s *site) apply(o Options) {
 	}
 }
 
-// options are those of every method at once.
+// options returns the options of all methods.
 func (s *site) options() Options {
 	return Options{
 		Keys:         []KeyOptions{{File: s.file}},
@@ -85,7 +85,7 @@ func (s *site) tokens() TokenOptions {
 		ImpliedScopes: map[string][]string{"all": {"crm"}, "crm": {"all", "mcp", "crm:read"}}}
 }
 
-// claims are good ones, with some changed. Nil takes one out.
+// claims returns valid claims with some changes. Nil removes a claim.
 func (s *site) claims(changed map[string]any) map[string]any {
 	now := s.clock.now().Unix()
 	claims := map[string]any{
@@ -101,7 +101,7 @@ func (s *site) token(changed map[string]any) string {
 	return idptest.Sign(s.key, nil, s.claims(changed))
 }
 
-// request is one with headers, given as name and value in turn.
+// request returns a request with headers, as alternating names and values.
 func request(headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -112,13 +112,13 @@ func request(headers ...string) *http.Request {
 
 func bearing(token string) *http.Request { return request("Authorization", "Bearer "+token) }
 
-// showing is a request on a connection whose client has shown a certificate.
+// showing returns r on a connection with a client certificate.
 func showing(r *http.Request, leaf *x509.Certificate) *http.Request {
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}, PeerCertificates: []*x509.Certificate{leaf}}
 	return r
 }
 
-// from is a request that came in on a Unix socket.
+// from returns r as received on a Unix socket.
 func from(r *http.Request, uid uint32) *http.Request {
 	return r.WithContext(contextOf(peercred.Cred{UID: uid, GID: 7, PID: 4242}))
 }

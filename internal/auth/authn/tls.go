@@ -15,36 +15,38 @@ import (
 	"time"
 )
 
-// TLSOptions say what the server shows its clients, and by whom it knows theirs.
+// TLSOptions configure the server's certificate and the authorities of its
+// clients.
 type TLSOptions struct {
 	// CertFile and KeyFile are the paths of the server's certificate chain and of
 	// its key, in PEM.
 	CertFile, KeyFile string
 	// ClientCAFile is the path of the authorities of client certificates, in PEM.
-	// Empty asks for no client certificate; otherwise who shows one must have it
-	// verified, and who shows none has another credential, or none.
+	// If it is empty, no client certificate is requested. Otherwise a client may
+	// send one, which must be valid; a client without one may use another
+	// credential.
 	ClientCAFile string
-	// Now is the clock. Nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger is told of files that cannot be read any more. Nil is nobody.
+	// Logger logs errors of the files; nil discards the records.
 	Logger *slog.Logger
 }
 
-// authorityAge is how old what is known of the files may be when a request comes in on a
-// connection with a client certificate: one whose authority was taken out is refused that
-// much later at most.
-const authorityAge = 500 * time.Millisecond
+// caMaxAge is the maximum age of the authorities when a request arrives with a
+// client certificate: after that time, a certificate of a removed authority is
+// rejected.
+const caMaxAge = 500 * time.Millisecond
 
-// TLS has a listener speak TLS 1.3 and HTTP/1.1. The files are looked at with every
-// handshake, and read again when one has changed; where they are wrong, what was read
-// before goes on. No session is resumed: its client would be known by an authority that
-// may have been taken out since. It is safe for concurrent use.
+// TLS configures a listener with TLS 1.3 and HTTP/1.1. Each handshake checks
+// the files, and reads them again if one has changed; if they are invalid, the
+// previous ones apply. Sessions are not resumed, because the authority of the
+// client may have been removed since. A TLS is safe for concurrent use.
 type TLS struct {
 	files  *tlsFiles
 	config *tls.Config
 }
 
-// Config returns the configuration of the listener.
+// Config returns the configuration for the listener.
 func (t *TLS) Config() *tls.Config { return t.config }
 
 // NewTLS reads the files of a listener.
@@ -62,29 +64,29 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 		return nil, fmt.Errorf("read TLS files: %w", err)
 	}
 	f.current.Store(c)
-	f.looked.Store(o.Now().UnixNano())
+	f.checkedAt.Store(o.Now().UnixNano())
 	outer := c.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() }
 	return &TLS{f, outer}, nil
 }
 
-// tlsFiles are the files of a listener as they were last read.
+// tlsFiles are the files of a listener as last read.
 type tlsFiles struct {
 	TLSOptions // fixed at creation
 
-	current atomic.Pointer[tls.Config]
-	looked  atomic.Int64 // when, in nanoseconds
+	current   atomic.Pointer[tls.Config]
+	checkedAt atomic.Int64 // time of the last check, in nanoseconds
 
-	// Guarded by mu, which whoever looks at the files holds.
-	mu   sync.Mutex
-	seen [3]fs.FileInfo
-	told string
+	// Guarded by mu, which the goroutine that checks the files holds.
+	mu         sync.Mutex
+	seen       [3]fs.FileInfo
+	lastLogged string
 }
 
 var errServerExpired = errors.New("the server's certificate has expired")
 
-// config returns what is right for a handshake that begins now. While somebody
-// looks at the files, others go on with what is known.
+// config returns the configuration for a new handshake. While one goroutine
+// checks the files, others continue with the present configuration.
 func (f *tlsFiles) config() (*tls.Config, error) {
 	now := f.Now()
 	f.refresh(now)
@@ -95,30 +97,31 @@ func (f *tlsFiles) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities returns those of client certificates, as they were a moment ago at most.
-func (f *tlsFiles) authorities() *x509.CertPool {
+// clientCAs returns the authorities of client certificates, at most caMaxAge
+// old.
+func (f *tlsFiles) clientCAs() *x509.CertPool {
 	now := f.Now()
-	if age := now.UnixNano() - f.looked.Load(); age >= int64(authorityAge) || age < 0 {
+	if age := now.UnixNano() - f.checkedAt.Load(); age >= int64(caMaxAge) || age < 0 {
 		f.refresh(now)
 	}
 	return f.current.Load().ClientCAs
 }
 
-// refresh looks at the files, unless somebody does.
+// refresh checks the files, unless another goroutine does.
 func (f *tlsFiles) refresh(now time.Time) {
 	if !f.mu.TryLock() {
 		return
 	}
 	defer f.mu.Unlock()
-	f.look(now)
-	f.looked.Store(now.UnixNano())
+	f.reload(now)
+	f.checkedAt.Store(now.UnixNano())
 }
 
-// look reads the files again if one has changed. The caller holds mu.
-func (f *tlsFiles) look(now time.Time) {
+// reload reads the files again if one has changed. The caller holds mu.
+func (f *tlsFiles) reload(now time.Time) {
 	seen, same := f.stat(), true
 	for i := range seen {
-		same = same && (unchanged(f.seen[i], seen[i], now) || f.seen[i] == nil && seen[i] == nil)
+		same = same && (sameFile(f.seen[i], seen[i], now) || f.seen[i] == nil && seen[i] == nil)
 	}
 	if same {
 		f.expire(now)
@@ -128,32 +131,32 @@ func (f *tlsFiles) look(now time.Time) {
 	c, err := f.load()
 	switch {
 	case err != nil:
-		f.tell("the TLS files cannot be read: what was read before goes on", err)
+		f.logOnce("read TLS files, keeping previous ones", err)
 	case sameTLS(c, f.current.Load()):
-		f.told = ""
+		f.lastLogged = ""
 	default:
 		f.current.Store(c)
-		f.told = ""
-		f.Logger.Info("the TLS files have changed: handshakes use them from now on")
+		f.lastLogged = ""
+		f.Logger.Info("reload TLS files")
 	}
 	f.expire(now)
 }
 
 func (f *tlsFiles) expire(now time.Time) {
 	if now.After(f.current.Load().Certificates[0].Leaf.NotAfter) {
-		f.tell("no client can connect: replace the certificate", errServerExpired)
+		f.logOnce("reject all connections", errServerExpired)
 	}
 }
 
-// tell logs an error once.
-func (f *tlsFiles) tell(message string, err error) {
-	if err.Error() != f.told {
-		f.told = err.Error()
-		f.Logger.Error(message, slog.String("error", f.told))
+// logOnce logs an error, unless it was the last one logged.
+func (f *tlsFiles) logOnce(message string, err error) {
+	if err.Error() != f.lastLogged {
+		f.lastLogged = err.Error()
+		f.Logger.Error(message, slog.String("error", f.lastLogged))
 	}
 }
 
-// stat returns what the disk says of the files, nil for one that is not there.
+// stat returns the metadata of the files; nil for a missing one.
 func (f *tlsFiles) stat() (seen [3]fs.FileInfo) {
 	for i, path := range []string{f.CertFile, f.KeyFile, f.ClientCAFile} {
 		if path == "" {
@@ -189,7 +192,7 @@ func (f *tlsFiles) load() (*tls.Config, error) {
 	return c, nil
 }
 
-// sameTLS reports whether two configurations were read from equal files.
+// sameTLS reports whether two configurations have equal certificates.
 func sameTLS(a, b *tls.Config) bool {
 	return slices.EqualFunc(a.Certificates[0].Certificate, b.Certificates[0].Certificate, bytes.Equal) && a.ClientAuth == b.ClientAuth &&
 		(a.ClientCAs == b.ClientCAs || a.ClientCAs != nil && a.ClientCAs.Equal(b.ClientCAs))

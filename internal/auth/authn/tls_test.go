@@ -22,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/peercred"
 )
 
-// front is a server behind TLS, and the files that it is read from.
+// front is a TLS server with its files.
 type front struct {
 	t      *testing.T
 	clock  *clock
@@ -30,13 +30,13 @@ type front struct {
 	log    strings.Builder
 	site   *httptest.Server
 	ca     *certtest.Authority
-	pass   atomic.Pointer[Pass] // of the last request that was let in
+	pass   atomic.Pointer[Access] // of the last accepted request
 }
 
-func newFront(t *testing.T, r *Roster) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
+func newFront(t *testing.T, r *Registry) *front { return newFrontAt(t, r, "tcp", "127.0.0.1:0") }
 
 // newFrontAt is newFront at an address of a network.
-func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
+func newFrontAt(t *testing.T, r *Registry, network, address string) *front {
 	f := &front{t: t, clock: newClock(), folder: t.TempDir(), ca: certtest.New(t)}
 	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
 	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
@@ -52,7 +52,7 @@ func newFrontAt(t *testing.T, r *Roster, network, address string) *front {
 		t.Fatal(err)
 	}
 	f.site = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		p, _, pass, err := Door{Authenticate: r.Authenticate}.Enter(req)
+		p, _, pass, err := Middleware{Authenticator: r.Authenticate}.Authenticate(req)
 		if err == nil {
 			f.pass.Store(pass)
 		}
@@ -78,8 +78,8 @@ func (f *front) writeServer(c tls.Certificate) {
 	certtest.WritePair(f.t, f.path("cert.pem"), f.path("key.pem"), c)
 }
 
-// get makes a connection of its own, and returns the status of a request on it (0
-// for none), and the serial number that the server showed.
+// get opens a new connection, and returns the status of a request (0 for none)
+// and the serial number of the server's certificate.
 func (f *front) get(most uint16, certs ...tls.Certificate) (status int, serial string) {
 	f.t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs, MaxVersion: most}}
@@ -92,8 +92,7 @@ func (f *front) get(most uint16, certs ...tls.Certificate) (status int, serial s
 	return r.StatusCode, r.TLS.PeerCertificates[0].SerialNumber.String()
 }
 
-// resumed reports whether the second of two connections goes on with the session
-// of the first.
+// resumed reports whether a second connection resumes the session of the first.
 func (f *front) resumed(c tls.Certificate) bool {
 	f.t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c}, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
@@ -113,14 +112,14 @@ func (f *front) resumed(c tls.Certificate) bool {
 	return false
 }
 
-func TestEveryConnectionShowsItsCertificate(t *testing.T) {
+func TestTLS_noResumption(t *testing.T) {
 	if f := newFront(t, certificates(t)); f.resumed(f.ca.Issue(t, "a")) {
-		t.Error("a session is resumed")
+		t.Error("a session was resumed")
 	}
 }
 
-func certificates(t *testing.T) *Roster {
-	r := NewRoster(RosterOptions{})
+func certificates(t *testing.T) *Registry {
+	r := NewRegistry(RegistryOptions{})
 	t.Cleanup(r.Close)
 	if err := r.Apply(Options{Certificates: []CertificateOptions{{}}}); err != nil {
 		t.Fatal(err)
@@ -128,55 +127,55 @@ func certificates(t *testing.T) *Roster {
 	return r
 }
 
-func TestOnlyCertificatesOfTheAuthorityOpenAConnection(t *testing.T) {
+func TestTLS_clientCertificates(t *testing.T) {
 	f := newFront(t, certificates(t))
 	for name, row := range map[string]struct {
 		certs []tls.Certificate
 		most  uint16
 		want  int
 	}{
-		"its own":            {[]tls.Certificate{f.ca.Issue(t, "a")}, 0, 200},
-		"none":               {nil, 0, 401},
-		"that of a stranger": {[]tls.Certificate{certtest.New(t).Issue(t, "a")}, 0, 0},
-		"an older protocol":  {[]tls.Certificate{f.ca.Issue(t, "a")}, tls.VersionTLS12, 0},
+		"own authority":   {[]tls.Certificate{f.ca.Issue(t, "a")}, 0, 200},
+		"none":            {nil, 0, 401},
+		"other authority": {[]tls.Certificate{certtest.New(t).Issue(t, "a")}, 0, 0},
+		"TLS 1.2":         {[]tls.Certificate{f.ca.Issue(t, "a")}, tls.VersionTLS12, 0},
 	} {
 		switch got, _ := f.get(row.most, row.certs...); {
-		case name == "that of a stranger" && got == 401: // Go's client does not show what nobody asked for
+		case name == "other authority" && got == 401: // Go's client sends no certificate of an authority that was not requested
 		case got != row.want:
-			t.Errorf("%s: the status is %d, want %d", name, got, row.want)
+			t.Errorf("%s: status %d, want %d", name, got, row.want)
 		}
 	}
 }
 
-func TestFilesOfTLSAreReadAgain(t *testing.T) {
+func TestTLS_reload(t *testing.T) {
 	f := newFront(t, certificates(t))
 	_, first := f.get(0)
 	client := f.ca.Issue(t, "a")
 	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
 	status, second := f.get(0, client)
 	if status != 200 || second == first {
-		t.Errorf("the status is %d, with the certificate of before: %v", status, second == first)
+		t.Errorf("status %d, with the previous certificate: %v", status, second == first)
 	}
 	certtest.Write(t, f.path("cert.pem"), &x509.Certificate{Raw: []byte("none")})
 	if status, again := f.get(0, client); status != 200 || again != second {
-		t.Errorf("a broken file: the status is %d, with the last good certificate: %v", status, again == second)
+		t.Errorf("invalid file: status %d, with the previous certificate: %v", status, again == second)
 	}
-	if n := strings.Count(f.log.String(), "what was read before goes on"); n != 1 {
-		t.Errorf("the operator is told %d times", n)
+	if n := strings.Count(f.log.String(), "read TLS files, keeping previous ones"); n != 1 {
+		t.Errorf("%d log messages", n)
 	}
 	f.ca = certtest.New(t)
 	f.writeServer(f.ca.Issue(t, "127.0.0.1"))
 	certtest.Write(t, f.path("ca.pem"), f.ca.Cert)
 	if status, _ := f.get(0, client); status == 200 {
-		t.Error("a client of an authority that was taken out is let in")
+		t.Error("a client of a removed authority was accepted")
 	}
 	if status, _ := f.get(0, f.ca.Issue(t, "a")); status != 200 {
-		t.Errorf("a client of the new authority: the status is %d", status)
+		t.Errorf("client of the new authority: status %d", status)
 	}
 }
 
-// TestCertificatesBeneathTheServersAreReadAgain, though its own is what it was.
-func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
+// TestTLS_reloadsIntermediates: the server's own certificate is unchanged.
+func TestTLS_reloadsIntermediates(t *testing.T) {
 	f := newFront(t, certificates(t))
 	served := func() int {
 		f.get(0)
@@ -201,14 +200,14 @@ func TestCertificatesBeneathTheServersAreReadAgain(t *testing.T) {
 	}
 	certtest.Write(t, f.path("cert.pem"), leaf, f.ca.Cert)
 	if n := served(); n != 2 {
-		t.Errorf("%d certificates, once there are two", n)
+		t.Errorf("%d certificates, want two", n)
 	}
 }
 
-// TestAConnectionDoesNotOutliveItsAuthority, whatever it was when it was made, and goes on
-// where its authority stays.
-func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
-	short, err := os.MkdirTemp("", "m") // the path of a socket is short everywhere
+// TestTLS_removedAuthority: a connection ends with its authority, and continues
+// while the authority remains.
+func TestTLS_removedAuthority(t *testing.T) {
+	short, err := os.MkdirTemp("", "m") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,48 +236,48 @@ func endsWithAuthority(t *testing.T, f *front) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			now := r.Header.Get("From")
 			if from = cmp.Or(from, now); now != from {
-				t.Fatalf("the request came from %s, and the first one from %s", now, from)
+				t.Fatalf("the request came from %s, the first one from %s", now, from)
 			}
 			return r.StatusCode
 		}
 	}
 	trust := func(authorities ...*certtest.Authority) {
-		f.clock.pass(authorityAge)
+		f.clock.pass(caMaxAge)
 		var certs []*x509.Certificate
 		for _, a := range authorities {
 			certs = append(certs, a.Cert)
 		}
 		certtest.Write(t, f.path("ca.pem"), certs...)
-		f.clock.pass(authorityAge)
+		f.clock.pass(caMaxAge)
 	}
 	old := open(before.Issue(t, "a"))
 	if status := old(); status != 200 {
-		t.Fatalf("at first the status is %d", status)
+		t.Fatalf("first status %d", status)
 	}
 	trust(before, after)
 	fresh := open(after.Issue(t, "a"))
 	pass := f.pass.Load()
 	if one, other := old(), fresh(); one != 200 || other != 200 {
-		t.Errorf("while there are both authorities the status is %d and %d", one, other)
+		t.Errorf("with both authorities: status %d and %d", one, other)
 	}
 	trust(after)
 	if one, other := old(), fresh(); one != 401 || other != 200 {
-		t.Errorf("without its authority the status is %d, and that of the other %d", one, other)
+		t.Errorf("without its authority: status %d; the other: %d", one, other)
 	}
-	if pass.look(); !pass.lapsed.Load() {
-		t.Error("what was begun on the connection goes on")
+	if pass.recheck(); !pass.revoked.Load() {
+		t.Error("the running request continues")
 	}
 	if status := old(); status != 401 {
-		t.Errorf("the second time the status is %d", status)
+		t.Errorf("second status %d", status)
 	}
 	trust(before, after)
 	if status := old(); status != 200 {
-		t.Errorf("once its authority is back the status is %d", status)
+		t.Errorf("with the authority again: status %d", status)
 	}
 }
 
-// TestAConnectionDoesNotOutliveTheTimeOfItsAuthority, though its own certificate is good.
-func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
+// TestTLS_expiredAuthority: the client's own certificate is still valid.
+func TestTLS_expiredAuthority(t *testing.T) {
 	a := certtest.New(t)
 	leaf := a.Issue(t, "a").Leaf
 	begun := a.Cert.NotAfter.Add(-time.Minute)
@@ -287,58 +286,58 @@ func TestAConnectionDoesNotOutliveTheTimeOfItsAuthority(t *testing.T) {
 	pool.AddCert(a.Cert)
 	f := &tlsFiles{TLSOptions: TLSOptions{Now: func() time.Time { return now }}}
 	f.current.Store(&tls.Config{ClientCAs: pool})
-	f.mu.Lock() // nobody looks at the files
+	f.mu.Lock() // prevents reading the files
 	late := *leaf
 	late.NotAfter = begun.Add(time.Hour)
 	r := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{&late}, VerifiedChains: [][]*x509.Certificate{{&late, a.Cert}}}}).
-		WithContext(context.WithValue(t.Context(), chainKey{}, &chain{files: f}))
-	if err := vouched(r); err != nil {
+		WithContext(context.WithValue(t.Context(), chainKey{}, &certChain{files: f}))
+	if err := verifyClientCert(r); err != nil {
 		t.Fatal(err)
 	}
-	if now = begun.Add(2 * time.Minute); vouched(r) == nil {
-		t.Error("an authority that has expired vouches")
+	if now = begun.Add(2 * time.Minute); verifyClientCert(r) == nil {
+		t.Error("an expired authority was accepted")
 	}
 }
 
-// TestWhatIsKnownOfAConnectionIsKeptForItsPass: a socket may speak TLS, and has both a user
-// and a client certificate then.
-func TestWhatIsKnownOfAConnectionIsKeptForItsPass(t *testing.T) {
+// TestPeerContext: a socket may use TLS, and then has both a user and a client
+// certificate.
+func TestPeerContext(t *testing.T) {
 	type other struct{}
-	user, vouching := peercred.Cred{UID: 7}, &chain{}
+	user, vouching := peercred.Cred{UID: 7}, &certChain{}
 	ctx := t.Context()
 	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
 		ctx = context.WithValue(ctx, key, value)
 	}
-	kept := proofOf(request().WithContext(ctx)).Context()
+	kept := credentialRequest(request().WithContext(ctx)).Context()
 	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
-		t.Errorf("of the connection %v, %v and %v are kept", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
+		t.Errorf("the context has %v, %v and %v", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
 	}
 }
 
-func TestNobodyConnectsToAnExpiredServer(t *testing.T) {
+func TestTLS_expiredServer(t *testing.T) {
 	f := newFront(t, certificates(t))
 	f.clock.pass(2 * time.Hour)
 	for range 2 {
 		if status, _ := f.get(0); status != 0 {
-			t.Errorf("the status is %d", status)
+			t.Errorf("status %d", status)
 		}
 	}
-	if n := strings.Count(f.log.String(), "replace the certificate"); n != 1 {
-		t.Errorf("the operator is told %d times:\n%s", n, f.log.String())
+	if n := strings.Count(f.log.String(), "reject all connections"); n != 1 {
+		t.Errorf("%d log messages:\n%s", n, f.log.String())
 	}
 }
 
-func TestFilesOfTLSMustBeGoodAtTheStart(t *testing.T) {
+func TestNewTLS_missingFiles(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := NewTLS(TLSOptions{CertFile: folder + "/cert.pem", KeyFile: folder + "/key.pem"}); err == nil || !strings.HasPrefix(err.Error(), "read TLS files: ") {
 		t.Error(err)
 	}
 }
 
-func TestACommonNameIsNoName(t *testing.T) {
+func TestPrincipalOf_commonName(t *testing.T) {
 	leaf := certtest.New(t).Issue(t, "root", "spiffe://fleet/a").Leaf
 	p, err := principalOf(leaf, []certificateMethod{methodFor(t, "root")}, time.Now())
 	if err == nil {
-		t.Errorf("it is %v", p)
+		t.Errorf("principal = %v", p)
 	}
 }

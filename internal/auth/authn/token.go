@@ -19,38 +19,38 @@ import (
 )
 
 var (
-	errNotJWT    = errors.New("the token is no signed JWT")
-	errType      = errors.New("the token is of a type that is no access token")
-	errCritical  = errors.New("the token demands extensions that are not known")
-	errIssuer    = errors.New("no method takes tokens of the issuer")
-	errAudience  = errors.New("the token is meant for another audience")
-	errExpired   = errors.New("the token has expired, or has no time of expiry")
-	errEarly     = errors.New("the token is not valid yet")
-	errAlgorithm = errors.New("the token is signed by an algorithm that is not allowed")
-	errKey       = errors.New("the token is signed by a key that the issuer does not publish")
-	errSignature = errors.New("the signature of the token is wrong, or a registered claim has not its type")
-	errHolder    = errors.New("the token is bound to a key that the caller has not shown")
-	errSubject   = errors.New("a claim that the method reads is missing or has not its type")
+	errNotJWT      = errors.New("the token is not a signed JWT")
+	errType        = errors.New("the token type is not an access token")
+	errCritical    = errors.New("the token requires unknown extensions")
+	errIssuer      = errors.New("no method accepts tokens of the issuer")
+	errAudience    = errors.New("the token is for another audience")
+	errExpired     = errors.New("the token has expired, or has no expiry time")
+	errNotYetValid = errors.New("the token is not valid yet")
+	errAlgorithm   = errors.New("the signature algorithm of the token is not allowed")
+	errKey         = errors.New("the issuer does not publish the key of the token")
+	errSignature   = errors.New("the signature of the token is invalid, or a registered claim has the wrong type")
+	errCertBinding = errors.New("the token is bound to a key that the client did not present")
+	errSubject     = errors.New("a required claim is missing or has the wrong type")
 )
 
-// tokenMethod takes the tokens of one issuer for one audience.
+// tokenMethod accepts tokens of one issuer for one audience.
 type tokenMethod struct {
 	TokenOptions
 	issuer *issuer
-	// lacking is what a token is refused with that lacks a required scope.
-	lacking *scopeError
+	// insufficientScope is the error for a token without a required scope.
+	insufficientScope *scopeError
 }
 
-// jwt is a token taken apart (RFC 7519). Nothing in it is proved.
+// jwt is a parsed token (RFC 7519). It is not verified.
 type jwt struct {
 	text           string
 	header, claims map[string]any
 }
 
-// tokenLimits bound the JSON inside a token.
+// tokenLimits bound the JSON in a token.
 var tokenLimits = jsonguard.Limits{Bytes: maxCredential, Depth: 16, Tokens: 4096}
 
-// parseJWT takes a token in compact form apart (RFC 7515 section 7.1).
+// parseJWT parses a token in compact form (RFC 7515 section 7.1).
 func parseJWT(text string) (jwt, error) {
 	header, rest, _ := strings.Cut(text, ".")
 	payload, signature, ok := strings.Cut(rest, ".")
@@ -70,7 +70,7 @@ func parseJWT(text string) (jwt, error) {
 	return t, nil
 }
 
-func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
+func (s *methodSet) token(r *http.Request, text string) (identity.Principal, error) {
 	if len(s.tokens) == 0 {
 		return identity.Principal{}, errNoTokens
 	}
@@ -81,7 +81,7 @@ func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
 	if err := t.checkHeader(); err != nil {
 		return identity.Principal{}, err
 	}
-	if err := t.checkHolder(leafOf(r.TLS)); err != nil {
+	if err := t.checkCertBinding(leafOf(r.TLS)); err != nil {
 		return identity.Principal{}, err
 	}
 	err = errIssuer
@@ -94,15 +94,15 @@ func (s *set) token(r *http.Request, text string) (identity.Principal, error) {
 			return p, nil
 		}
 		if !errors.Is(err, errAudience) {
-			break // the token is meant for this method
+			break // the token is for this method
 		}
 	}
 	return identity.Principal{}, err
 }
 
-// check returns whom a token of the issuer proves. now is in seconds.
+// check returns the principal of a token of the issuer. now is in seconds.
 func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Principal, error) {
-	if !t.meantFor(m.Audience) {
+	if !t.hasAudience(m.Audience) {
 		return identity.Principal{}, errAudience
 	}
 	if err := t.checkTimes(now, int64(m.Skew.Seconds())); err != nil {
@@ -119,21 +119,21 @@ func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Pri
 	}
 	for _, scope := range m.RequiredScopes {
 		if !slices.Contains(p.Scopes, scope) {
-			return identity.Principal{}, m.lacking
+			return identity.Principal{}, m.insufficientScope
 		}
 	}
 	return p, nil
 }
 
-// checkHeader refuses what is another kind of token (RFC 8725 section 3.11), and
-// what must not be read without knowing more (RFC 7515 section 4.1.11).
+// checkHeader rejects other kinds of tokens (RFC 8725 section 3.11), and tokens
+// with critical extensions (RFC 7515 section 4.1.11).
 func (t jwt) checkHeader() error {
 	if _, critical := t.header["crit"]; critical {
 		return errCritical
 	}
 	kind, present := t.header["typ"]
 	if !present {
-		return nil // RFC 7519 section 5.1 leaves it out where nothing else is expected
+		return nil // RFC 7519 section 5.1 makes it optional
 	}
 	name, _ := kind.(string)
 	name = strings.ToLower(name)
@@ -144,8 +144,9 @@ func (t jwt) checkHeader() error {
 	return errType
 }
 
-// meantFor reports whether the audience of a token names one (RFC 7519 section 4.1.3).
-func (t jwt) meantFor(audience string) bool {
+// hasAudience reports whether the token names the audience (RFC 7519 section
+// 4.1.3).
+func (t jwt) hasAudience(audience string) bool {
 	switch aud := t.claims["aud"].(type) {
 	case string:
 		return aud == audience
@@ -159,8 +160,8 @@ func (t jwt) meantFor(audience string) bool {
 	return false
 }
 
-// checkTimes refuses a token that has no end, has ended or has not begun (RFC
-// 7519 section 4.1.4 to 4.1.6). Times are in seconds.
+// checkTimes rejects a token without an expiry time, and one that has expired
+// or is not valid yet (RFC 7519 section 4.1.4 to 4.1.6). Times are in seconds.
 func (t jwt) checkTimes(now, skew int64) error {
 	end, ok := t.claims["exp"].(float64)
 	if !ok || float64(now-skew) >= end {
@@ -170,7 +171,7 @@ func (t jwt) checkTimes(now, skew int64) error {
 		claim, present := t.claims[name]
 		begin, ok := claim.(float64)
 		if present && (!ok || begin > float64(now+skew)) {
-			return errEarly
+			return errNotYetValid
 		}
 	}
 	return nil
@@ -182,7 +183,7 @@ func (t jwt) String() string { return fmt.Sprintf("a token of %d bytes", len(t.t
 // maxID bounds the id of a principal or an agent, in bytes.
 const maxID = 256
 
-// principal returns who the claims of a token are about, once they are proved.
+// principal returns the principal of verified claims.
 func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, error) {
 	id, ok := claim(claims, m.ID).(string)
 	if !ok || !isID(id) {
@@ -192,7 +193,7 @@ func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, erro
 	if !ok {
 		return identity.Principal{}, errSubject
 	}
-	groups, ok := words(claim(claims, m.Groups))
+	groups, ok := stringList(claim(claims, m.Groups))
 	if !ok {
 		return identity.Principal{}, errSubject
 	}
@@ -208,7 +209,7 @@ func (m *tokenMethod) principal(claims map[string]any) (identity.Principal, erro
 	return p, nil
 }
 
-// withImplied returns scopes with those that they imply, which imply others in turn.
+// withImplied returns the scopes with the scopes that they imply, transitively.
 func (m *tokenMethod) withImplied(scopes []string) []string {
 	if len(m.ImpliedScopes) == 0 {
 		return scopes
@@ -228,8 +229,8 @@ func (m *tokenMethod) withImplied(scopes []string) []string {
 	return all
 }
 
-// scopesOf returns the scopes of a token: a text of words, as in RFC 9068 section
-// 2.2.3, or a list of them.
+// scopesOf returns the scopes of a token: a string of words, as in RFC 9068
+// section 2.2.3, or a list.
 func (m *tokenMethod) scopesOf(claims map[string]any) (scopes []string, ok bool) {
 	found := claims["scope"]
 	if found == nil {
@@ -241,11 +242,11 @@ func (m *tokenMethod) scopesOf(claims map[string]any) (scopes []string, ok bool)
 	if text, isText := found.(string); isText {
 		return append([]string{}, strings.Fields(text)...), true
 	}
-	return words(found)
+	return stringList(found)
 }
 
-// words returns a claim that is a list of texts, one of them, or not there.
-func words(claim any) (list []string, ok bool) {
+// stringList returns a claim that is a list of strings, one string, or absent.
+func stringList(claim any) (list []string, ok bool) {
 	list = []string{}
 	switch claim := claim.(type) {
 	case nil:
@@ -265,8 +266,8 @@ func words(claim any) (list []string, ok bool) {
 	return nil, false
 }
 
-// claim returns the claim of a name, or the one that dots lead to; nil for none.
-// Names with dots of their own, such as URLs, come first.
+// claim returns the claim with the name, or the nested claim of a dotted name;
+// nil for none. A claim with dots in its name, such as a URL, takes precedence.
 func claim(claims map[string]any, name string) any {
 	for {
 		if found, ok := claims[name]; ok {
@@ -289,9 +290,9 @@ func isID(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// checkHolder refuses a token that is bound to a key (RFC 7800), unless it is
-// that of the client certificate of the connection (RFC 8705 section 3.1).
-func (t jwt) checkHolder(leaf *x509.Certificate) error {
+// checkCertBinding rejects a token that is bound to a key (RFC 7800), unless it
+// is bound to the client certificate of the connection (RFC 8705 section 3.1).
+func (t jwt) checkCertBinding(leaf *x509.Certificate) error {
 	bound, present := t.claims["cnf"]
 	if !present {
 		return nil
@@ -299,11 +300,11 @@ func (t jwt) checkHolder(leaf *x509.Certificate) error {
 	cnf, _ := bound.(map[string]any)
 	thumbprint, ok := cnf["x5t#S256"].(string)
 	if !ok || leaf == nil || len(cnf) != 1 {
-		return errHolder
+		return errCertBinding
 	}
 	sum := sha256.Sum256(leaf.Raw)
 	if base64.RawURLEncoding.EncodeToString(sum[:]) != thumbprint {
-		return errHolder
+		return errCertBinding
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package idp is the seam between package authn and the library that reads what identity
-// providers publish: a program has a [Protocol] only if it imports extensions/oidc.
+// Package idp is the interface between package authn and the library that reads
+// the documents of identity providers. A program has a [Protocol] only if it
+// imports extensions/oidc.
 package idp
 
 import (
@@ -7,25 +8,25 @@ import (
 	"net/http"
 )
 
-// Protocol reads what identity providers publish.
+// Protocol reads the documents of identity providers.
 type Protocol interface {
-	// KeysURL returns where the keys of an issuer are (OpenID Connect Discovery section 4).
-	// The caller checks the URL.
+	// KeysURL returns the URL of an issuer's keys (OpenID Connect Discovery
+	// section 4). The caller checks the URL.
 	KeysURL(ctx context.Context, client *http.Client, issuer string) (string, error)
-	// ParseKeys reads a set of keys (RFC 7517 section 5) for some algorithms. It leaves out
-	// keys that are of no use.
+	// ParseKeys parses a key set (RFC 7517 section 5) for the algorithms. It
+	// omits unusable keys.
 	ParseKeys(issuer string, text []byte, algorithms []string) (Keys, error)
 }
 
-// KeyName is how a token names the key that has signed it.
+// KeyName identifies the key that has signed a token.
 type KeyName struct{ ID, Alg string }
 
-// Keys check one algorithm with one key each, so that a token can never choose what its key
-// is used for. A token without the id of a key is checked by the only key of its algorithm,
-// if there is one only.
+// Keys holds one verifier for each key and algorithm, so that a token cannot
+// choose how a key is used. A name without an id is the only key of its
+// algorithm, if there is only one.
 type Keys map[KeyName]Verifier
 
-// Verifier checks the signatures of one key. Verifiers can be compared.
+// Verifier checks signatures by one key. Verifiers are comparable.
 type Verifier interface {
 	// Verify returns an error for a token that the key has not signed.
 	Verify(ctx context.Context, token string) error

@@ -1,4 +1,5 @@
-// Package oidc reads what identity providers publish, by go-oidc and go-jose.
+// Package oidc reads the documents of identity providers, with go-oidc and
+// go-jose.
 package oidc
 
 import (
@@ -21,30 +22,30 @@ import (
 
 const (
 	maxKeys = 100
-	// minRSA and maxRSA bound the length of an RSA key in bits: shorter ones are no
-	// proof (RFC 7518 section 3.3), and longer ones are work for nothing.
+	// minRSA and maxRSA bound the length of an RSA key in bits: shorter keys are
+	// insecure (RFC 7518 section 3.3), and longer ones cost too much time.
 	minRSA, maxRSA = 2048, 8192
 )
 
 // Protocol is an [idp.Protocol].
 type Protocol struct{}
 
-// KeysURL asks the provider.
+// KeysURL fetches the URL from the provider.
 func (Protocol) KeysURL(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
 	if err != nil {
 		return "", fmt.Errorf("read configuration: %w", err)
 	}
-	var said struct {
+	var metadata struct {
 		Keys string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&said); err != nil {
+	if err := provider.Claims(&metadata); err != nil {
 		return "", errors.New("read configuration: jwks_uri is not an https URL")
 	}
-	return said.Keys, nil
+	return metadata.Keys, nil
 }
 
-// ParseKeys leaves out keys that are of no use here, as section 5 of RFC 7517 says.
+// ParseKeys parses a key set and omits unusable keys (RFC 7517 section 5).
 func (Protocol) ParseKeys(issuer string, text []byte, algorithms []string) (idp.Keys, error) {
 	var document struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -86,7 +87,8 @@ func (Protocol) ParseKeys(issuer string, text []byte, algorithms []string) (idp.
 // verifier checks signatures of one algorithm by one key.
 type verifier struct{ *oidc.IDTokenVerifier }
 
-// newVerifier returns a verifier. Whom tokens are for and when is checked elsewhere.
+// newVerifier returns a verifier. Package authn checks the audience and the
+// times.
 func newVerifier(issuer string, key crypto.PublicKey, alg string) verifier {
 	return verifier{oidc.NewVerifier(issuer, &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key}},
 		&oidc.Config{SupportedSigningAlgs: []string{alg}, SkipClientIDCheck: true, SkipExpiryCheck: true})}
@@ -97,8 +99,8 @@ func (v verifier) Verify(ctx context.Context, token string) error {
 	return err
 }
 
-// algorithmsOf returns what a key may be used for: what it says, if that fits. It
-// is nothing for private and for symmetric keys.
+// algorithmsOf returns the algorithms that a key may be used for: the one that
+// it declares, if it fits. Private and symmetric keys have none.
 func algorithmsOf(k jose.JSONWebKey) []string {
 	var fit []string
 	switch key := k.Key.(type) {

@@ -1,5 +1,5 @@
-// Package peercred says which process holds the other end of a Unix socket. The
-// standard library has the call for one system, and golang.org/x/sys no more.
+// Package peercred returns the process at the other end of a Unix socket. The
+// standard library and golang.org/x/sys have the call for Linux only.
 package peercred
 
 import (
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Cred is a process as it was when it connected, or began to listen.
+// Cred identifies a process at the time when it connected or started to listen.
 type Cred struct {
 	UID, GID uint32
 	PID      int32
@@ -16,8 +16,8 @@ type Cred struct {
 // Supported reports whether [Of] works on this system.
 const Supported = true
 
-// Of returns the peer of a connection (unix(7), SO_PEERCRED); ok is false if it is
-// not known.
+// Of returns the peer of a connection (unix(7), SO_PEERCRED); ok is false if it
+// is unknown.
 func Of(conn net.Conn) (c Cred, ok bool) {
 	socket, ok := conn.(syscall.Conn)
 	if !ok {

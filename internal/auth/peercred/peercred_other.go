@@ -4,7 +4,7 @@ package peercred
 
 import "net"
 
-// Cred is a process as it was when it connected, or began to listen.
+// Cred identifies a process at the time when it connected or started to listen.
 type Cred struct {
 	UID, GID uint32
 	PID      int32
@@ -13,5 +13,5 @@ type Cred struct {
 // Supported reports whether [Of] works on this system.
 const Supported = false
 
-// Of knows no peer here.
+// Of returns false: the system does not provide peers.
 func Of(net.Conn) (c Cred, ok bool) { return Cred{}, false }

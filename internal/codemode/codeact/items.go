@@ -130,7 +130,7 @@ func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog
 }
 
 func (m *itemBuilder) key(name string) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Meaning))
+	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Semantic))
 }
 
 func (m *itemBuilder) prompt() {

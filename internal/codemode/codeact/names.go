@@ -57,7 +57,7 @@ type index struct {
 
 // tools returns the tools that code may call for the caller, sorted by name.
 func (k *kit) tools(ctx context.Context, s catalog.Survey) []*catalog.Entry {
-	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.Covers(k.block.Tools, e.Name) })
+	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.MatchesAny(k.block.Tools, e.Name) })
 }
 
 // indexOf returns the index of all tools of a catalog that code may call. The searcher decides
@@ -70,7 +70,7 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	}
 	made := &index{catalog: weak.Make(c)}
 	for _, e := range c.Entries[catalog.Tools] {
-		if !e.Surveys && !e.Alias && definition.Covers(k.block.Tools, e.Name) {
+		if !e.Surveys && !e.Alias && definition.MatchesAny(k.block.Tools, e.Name) {
 			made.entries = append(made.entries, e)
 		}
 	}
@@ -244,7 +244,7 @@ func (c *resumeInput) hash() [sha256.Size]byte {
 // requests of calls.
 func resumableCalls(j *scripting.Journal) map[[sha256.Size]byte]bool {
 	may := map[[sha256.Size]byte]bool{}
-	for _, a := range j.Answered() {
+	for _, a := range j.AnsweredInputs() {
 		var c resumeInput
 		if json.Unmarshal(a.Details, &c) == nil && json.Unmarshal(a.Responses, &c.Responses) == nil {
 			may[c.hash()] = true

@@ -70,10 +70,10 @@ func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning
 	ends, _ := ctx.Deadline()
 	asked := &host{
 		survey: i.Survey, tools: objectNames(src.Objects), dryRun: planning, deadline: ends, approved: approvals(i), resumable: resumableCalls(i.Journal),
-		maxCalls: r.block.MaxCalls, remaining: r.block.MaxCalls - i.Journal.Begun(), slots: make(chan struct{}, r.block.MaxParallel),
+		maxCalls: r.block.MaxCalls, remaining: r.block.MaxCalls - i.Journal.ToolCallCount(), slots: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
-		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
@@ -95,7 +95,7 @@ func approvals(i catalog.Invocation) map[[16]byte]int {
 		left[scripting.CallDigest(w.Tool, w.Arguments)]++
 	}
 	for digest := range left {
-		left[digest] -= i.Journal.Made(digest)
+		left[digest] -= i.Journal.CountByDigest(digest)
 	}
 	return left
 }
@@ -228,7 +228,7 @@ func (h *host) recordSkipped(seq int, reply catalog.CodeReply, arguments json.Ra
 func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
+	for _, c := range j.ToolCalls() {
 		if planned, is := h.skipped[c.Seq]; is {
 			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
 		}
@@ -254,11 +254,11 @@ func (h *host) callReports(j *scripting.Journal) []callReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	calls := []callReport{}
-	for _, c := range j.Calls() {
+	for _, c := range j.ToolCalls() {
 		m := callReport{Tool: c.Tool, Outcome: c.Code}
 		planned, is := h.skipped[c.Seq]
 		switch {
-		case !c.Ended || h.interrupted[c.Seq]:
+		case !c.Done || h.interrupted[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
 			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
@@ -277,8 +277,8 @@ func (h *host) callReports(j *scripting.Journal) []callReport {
 func (h *host) skippedTools(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range j.Calls() {
-		if h.skipped[c.Seq].How == "planned" && c.Ended && !slices.Contains(tools, c.Tool) {
+	for _, c := range j.ToolCalls() {
+		if h.skipped[c.Seq].How == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

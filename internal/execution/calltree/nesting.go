@@ -43,7 +43,7 @@ type tree struct {
 	root   *Place // that of the client's call
 	made   atomic.Int64
 	spent  atomic.Bool
-	kin    *scripting.Kin
+	kin    *scripting.CallTree
 	levels [MaxDepth]chan struct{}
 }
 
@@ -90,7 +90,7 @@ func (p *Place) Enter(ctx context.Context, by *Place, caller, parent string) (le
 }
 
 func newTree(root *Place) *tree {
-	t := &tree{root: root, kin: scripting.NewKin()}
+	t := &tree{root: root, kin: scripting.NewCallTree()}
 	for i := range t.levels {
 		t.levels[i] = make(chan struct{}, MaxRunning)
 	}
@@ -104,7 +104,7 @@ func (p *Place) Depth() int { return p.depth }
 func (p *Place) Caller() string { return p.caller }
 
 // Kin are the calls of the tree, the client's own left out, which has none.
-func (p *Place) Kin() *scripting.Kin {
+func (p *Place) Kin() *scripting.CallTree {
 	if p.depth == 0 {
 		return nil
 	}

@@ -32,8 +32,8 @@ func (k *linker) addAccess(config *definition.Config) {
 		k.checkTLS(tls)
 	}
 	for _, auth := range config.Auths {
-		if auth.Keys != nil {
-			auth.Keys = &definition.AuthKeys{File: within(folder, auth.Keys.File)}
+		if auth.APIKeys != nil {
+			auth.APIKeys = &definition.AuthAPIKeys{File: within(folder, auth.APIKeys.File)}
 		}
 		k.catalog.Auths = append(k.catalog.Auths, auth)
 	}
@@ -97,9 +97,9 @@ func (k *linker) checkAuths() {
 	found := len(k.catalog.Auths) == 0
 	for i, block := range k.catalog.Auths {
 		switch {
-		case block.Tokens != nil && block.Tokens.Issuer == "":
+		case block.JWT != nil && block.JWT.Issuer == "":
 			found = true // told where it stands
-		case block.Tokens != nil && k.options.NoTokens:
+		case block.JWT != nil && k.options.NoTokens:
 			found = true
 			k.found.report(diag.List{{
 				Code: "missing-extension", Range: block.Range, Summary: "this program cannot check tokens",
@@ -149,8 +149,8 @@ func (k *linker) checkIDs(config *definition.Config) {
 		switch {
 		case auth.Kind == "anonymous":
 			continue
-		case auth.Tokens != nil:
-			from += " " + auth.Tokens.Issuer
+		case auth.JWT != nil:
+			from += " " + auth.JWT.Issuer
 		}
 		if !taken[from] {
 			taken[from] = true

@@ -180,11 +180,11 @@ func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) 
 func covers(t definition.Targets, k Kind, name string) bool {
 	switch k {
 	case Tools:
-		return definition.Covers(t.Tools, name)
+		return definition.MatchesAny(t.Tools, name)
 	case Prompts:
-		return definition.Covers(t.Prompts, name)
+		return definition.MatchesAny(t.Prompts, name)
 	default:
-		return definition.Covers(t.Resources, name)
+		return definition.MatchesAny(t.Resources, name)
 	}
 }
 
@@ -243,7 +243,7 @@ func (n *names) conflict(item *Item) *conflict {
 		if slices.ContainsFunc(given, func(u *definition.Upstream) bool { return u.Name == item.Upstream }) {
 			return nil
 		}
-		return &conflict{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].RenamedAt(item.Name), true}
+		return &conflict{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].AliasRange(item.Name), true}
 	}
 	u := n.byPrefix(item)
 	if u == nil || u.Name == item.Upstream {

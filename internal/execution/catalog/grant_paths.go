@@ -26,15 +26,15 @@ func (b *Builder) places(roots *loader.Roots) configcheck.Places {
 func (f *build) led(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
-		granted.FS[i].Real, _ = f.roots.Find(granted.FS[i].Root)
+		granted.FS[i].ResolvedPath, _ = f.roots.Find(granted.FS[i].Root)
 	}
 	for i := range granted.SQL {
 		if granted.SQL[i].Path != "" {
-			granted.SQL[i].Real, _ = f.roots.Find(granted.SQL[i].Path)
+			granted.SQL[i].ResolvedPath, _ = f.roots.Find(granted.SQL[i].Path)
 		}
 	}
 	for i := range granted.Exec {
-		granted.Exec[i].Real, _ = f.roots.Find(granted.Exec[i].Path)
+		granted.Exec[i].ResolvedPath, _ = f.roots.Find(granted.Exec[i].Path)
 	}
 	return granted
 }
@@ -43,15 +43,15 @@ func (f *build) led(granted grant.Set) grant.Set {
 func ledFrom(granted []grant.Set, yield func(path, real string)) {
 	for i := range granted {
 		for _, g := range granted[i].FS {
-			yield(g.Root, g.Real)
+			yield(g.Root, g.ResolvedPath)
 		}
 		for _, g := range granted[i].SQL {
-			yield(g.Path, g.Real) // both are empty of one that is no file
+			yield(g.Path, g.ResolvedPath) // both are empty of one that is no file
 		}
 	}
 	for i := range granted {
 		for _, g := range granted[i].Exec {
-			yield(g.Path, g.Real)
+			yield(g.Path, g.ResolvedPath)
 		}
 	}
 }

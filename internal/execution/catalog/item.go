@@ -208,7 +208,7 @@ type Origin struct {
 	// made it, empty at depth 0, where it has no Kin.
 	Depth  int
 	Parent string
-	Kin    *scripting.Kin
+	Kin    *scripting.CallTree
 	// Owner is the [scripting.Call.Owner] of the call.
 	Owner uint64
 }

@@ -131,7 +131,7 @@ func (k *itemInProgress) body(src scripting.Source, body definition.Body, grante
 	if k.problems = append(k.problems, problems...); problems.HasErrors() {
 		return nil
 	}
-	meaning := program.Meaning()
+	meaning := program.SemanticHash()
 	k.key.Write(meaning[:])
 	granted = k.found.led(granted)
 	k.granted = append(k.granted, granted)
@@ -149,7 +149,7 @@ func (k *itemInProgress) done(granted grant.Set, ranges map[string]diag.Range) *
 func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	item := itemOf(def)
 	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Meaning)
+	k := c.begin(item, def.Semantic)
 	k.problems = c.schemas(def, item)
 	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
 	names, closed := def.InputNames()

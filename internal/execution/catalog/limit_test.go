@@ -138,7 +138,7 @@ func TestMistakesInKeysAreTold(t *testing.T) {
 	for _, test := range []struct{ name, limit, want string }{
 		{"of an input that no tool has", `tools = ["a"]` + "\n" + `key = "args.m"`, `tool "a" has no argument "m"`},
 		{"of a limit that covers nothing", `tools = ["x*"]` + "\n" + `key = "principal.name"`, `principal has no "name"`},
-		{"of no string", `key = "call.depth"`, "key must be a string, and this is an integer"},
+		{"of no string", `key = "call.depth"`, "key must be a string, but this is an integer"},
 		{"of a tool that is not there", `tools = ["aa"]`, `there is no tool named "aa"`},
 		{"of a pattern that fits nothing", `tools = ["x*"]`, `no tool matches the pattern "x*" of limit "l"`},
 	} {

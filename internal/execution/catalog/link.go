@@ -329,7 +329,7 @@ func objectsOf(granted grant.Set) (objects []scripting.Object) {
 	for _, g := range granted.SQL {
 		add("sql", g.Name, true)
 		add("sql.write", g.Name, g.Write)
-		add("sql.open", g.Name, g.Chosen)
+		add("sql.open", g.Name, g.PathFromCall)
 	}
 	for _, g := range granted.KV {
 		add("kv", g.Name, true)
@@ -364,7 +364,7 @@ func secretsOf(blocks []definition.Secret) (defs []secrets.Definition, keys map[
 	for _, s := range clients {
 		add(secrets.Definition{Name: s.Name, ScriptReadable: s.Reveal, OAuth: &oauth.Client{
 			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: keys[s.OAuth.ClientSecret],
-			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.InBody, PrivateNetworks: s.OAuth.PrivateNetworks,
+			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.CredentialsInBody, PrivateNetworks: s.OAuth.PrivateNetworks,
 		}})
 	}
 	return defs, keys

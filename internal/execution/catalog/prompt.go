@@ -15,7 +15,7 @@ func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Meaning)
+	k := c.begin(item, def.Semantic)
 	k.arguments(def.Arguments, def.Call)
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // it is ours, and sound
@@ -47,7 +47,7 @@ func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 	for n := range c.messages {
 		size += c.messages[n].Len(values)
 	}
-	if size > definition.MaxFilled {
+	if size > definition.MaxRendered {
 		return tooLong(size), nil
 	}
 	filled := make([]reply.Message, len(c.messages))
@@ -70,18 +70,18 @@ func fill(m *definition.Message, values map[string]string) (out reply.Message, s
 	case m.Media != nil:
 		out.Kind, out.MIMEType, out.Content = m.Media.Kind, m.Media.MIMEType, m.Media.Bytes
 	case m.Resource != nil:
-		out.Resource, sound = m.Resource.URI.FillURI(values)
+		out.Resource, sound = m.Resource.URI.RenderURI(values)
 		out.MIMEType = m.Resource.MIMEType
 		fillResource(m.Resource, values, &out)
 	case m.Link != nil:
-		out.Link, sound = m.Link.URI.FillURI(values)
-		out.Name, out.MIMEType = m.Link.Name.Fill(values), m.Link.MIMEType
-		out.Title, out.Description = m.Link.Title.Fill(values), m.Link.Description.Fill(values)
+		out.Link, sound = m.Link.URI.RenderURI(values)
+		out.Name, out.MIMEType = m.Link.Name.Render(values), m.Link.MIMEType
+		out.Title, out.Description = m.Link.Title.Render(values), m.Link.Description.Render(values)
 		if m.Link.Size != nil {
 			out.Size = *m.Link.Size
 		}
 	default:
-		text := m.Text.Fill(values)
+		text := m.Text.Render(values)
 		out.Text = &text
 	}
 	return out, sound
@@ -90,7 +90,7 @@ func fill(m *definition.Message, values map[string]string) (out reply.Message, s
 func fillResource(r *definition.Embedded, values map[string]string, out *reply.Message) {
 	switch {
 	case r.Content == nil:
-		text := r.Text.Fill(values)
+		text := r.Text.Render(values)
 		out.ResourceText = &text
 	case r.Content.Binary:
 		out.Content = r.Content.Bytes

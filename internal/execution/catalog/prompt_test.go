@@ -106,7 +106,7 @@ policy "asks" {
 }
 `
 	built := New(Options{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(file)}}}).Build(Change{All: true}, nil)
-	const early = "warning: args.id is not there yet while an argument before it is completed, and then this denies the completion; ask first, as in "
+	const early = "warning: args.id is absent while an earlier argument is completed, and then this denies the completion; test for it first, as in "
 	want := []string{"t.hcl:12:13: " + early + "has(args.id) && ...", "t.hcl:18:13: " + early + "!has(args.id) || ..."}
 	var got []string
 	for _, p := range built.Problems.Sort() {

@@ -46,7 +46,7 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 		item.Offer.Size = *def.Size
 	}
 	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Meaning)
+	k := c.begin(item, def.Semantic)
 	switch {
 	case def.Content != nil:
 		item.Body, item.Steady = &stored{uri: def.URI, content: *def.Content}, true
@@ -117,7 +117,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
 	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Meaning)
+	k := c.begin(item, def.Semantic)
 	if def.URITemplate == nil { // whoever decoded the file has told
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
 		return k.done(def.Grant, def.GrantRanges)
@@ -194,21 +194,21 @@ func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, erro
 
 // phrase is the body of a template whose text stands in the file.
 type phrase struct {
-	text     definition.Phrase
+	text     definition.TextTemplate
 	mimeType string
 }
 
 func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	values := texts(i.Args)
-	if size := p.text.Len(values); size > definition.MaxFilled {
+	if size := p.text.Len(values); size > definition.MaxRendered {
 		return tooLong(size), nil
 	}
-	return replied(reply.Stored(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Fill(values)), false)), nil
+	return replied(reply.Stored(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Render(values)), false)), nil
 }
 
 // tooLong is the outcome of a body whose reply would have too many bytes.
 func tooLong(size int) scripting.Outcome {
-	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, definition.MaxFilled)
+	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, definition.MaxRendered)
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Limit, Limit: "output", Message: message}}
 }
 
@@ -235,7 +235,7 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	}
 	offered := 0
 	for _, file := range files {
-		if file.Size > def.MaxFile || !def.Offers(file.Name) {
+		if file.Size > def.MaxFile || !def.Includes(file.Name) {
 			continue
 		}
 		offered++
@@ -271,7 +271,7 @@ func (c *compiler) file(def *definition.Folder, name string, content []byte, has
 	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
 	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
 	item.Body, item.Steady = &stored{uri: uri, content: stands}, true
-	k := c.begin(item, def.Meaning)
+	k := c.begin(item, def.Semantic)
 	k.key.Write([]byte(uri))
 	k.key.Write(hash[:])
 	return k.done(grant.Set{}, nil)

@@ -22,7 +22,7 @@ type script struct {
 func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
 		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
-		Limits: i.Bounds, Kin: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
 	}
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()

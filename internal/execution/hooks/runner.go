@@ -86,7 +86,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	defer cancel()
 	defer h.hurry(bounded, cut).Stop()
 	outcome, err := r.options.Executor.Run(bounded, scripting.Call{
-		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), Patient: true, Owner: run.Owner,
+		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), NoShedding: true, Owner: run.Owner,
 	}, r.host(bounded, h, run, span))
 	if err == nil && outcome.Failure != nil {
 		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message, r.options.Brokers.Secrets.Matcher())

@@ -299,7 +299,7 @@ func (x *execution) record() *audit.Record {
 		return r
 	}
 	r.Definition = hex.EncodeToString(x.entry.Key[:])
-	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && definition.Covers(kept.Capture, x.entry.Name) {
+	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && definition.MatchesAny(kept.Capture, x.entry.Name) {
 		r.Values = x.visibleArguments()
 	}
 	return r

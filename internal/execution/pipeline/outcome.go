@@ -118,7 +118,7 @@ func (x *execution) thrown(f *scripting.Failure) *call.Error {
 // traced adds to an error where the body failed, for a caller who may know.
 func (x *execution) traced(err *call.Error) *call.Error {
 	if x.catalog.Server.ExposeTraces {
-		err.Trace = x.hide.Hide(scripting.Traces(scripting.StackOf(err), ""), x.secrets())
+		err.Trace = x.hide.Hide(scripting.FormatStack(scripting.StackOf(err), ""), x.secrets())
 	}
 	return err
 }

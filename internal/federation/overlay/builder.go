@@ -136,7 +136,7 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 		item.Settle()
 	}
 	at := address{kind, item.Address}
-	if m.addresses[at] && m.upstream.Gives(item.Name) {
+	if m.addresses[at] && m.upstream.HasAlias(item.Name) {
 		return said, errRenameConflict
 	}
 	if m.addresses[at] {
@@ -149,7 +149,7 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 // key hashes everything that an item depends on.
 func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	h := sha256.New()
-	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Meaning, len(entry))
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Semantic, len(entry))
 	h.Write(entry)
 	h.Sum(key[:0])
 	return key
@@ -158,7 +158,7 @@ func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byt
 func (m *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
 	u := m.upstream
 	item := &catalog.Item{
-		Kind: kind, Upstream: u.Name, Where: u.RenamedAt(u.Rename[said.text("name")]),
+		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[said.text("name")]),
 		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
 		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputLimit(u.Output)}, Concurrency: u.Concurrency},
 	}

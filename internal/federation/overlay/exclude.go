@@ -68,7 +68,7 @@ func (m *itemBuilder) exclude(kind catalog.Kind, name, why string) {
 // call.
 func (m *itemBuilder) addExclusion(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {
-		name = m.upstream.Renamed(name)
+		name = m.upstream.LocalName(name)
 	}
 	m.excluded = append(m.excluded, catalog.NewLeftOut(kind, name, m.upstream.Name, why))
 	return &m.excluded[len(m.excluded)-1]

@@ -250,7 +250,7 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 		if o.firstUse {
 			names := make([]string, len(o.pinned))
 			for i, t := range o.pinned {
-				names[i] = u.Renamed(t.Name())
+				names[i] = u.LocalName(t.Name())
 			}
 			offers.First[u.Name] = names
 		}
@@ -333,7 +333,7 @@ func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked
 	b.checkNames(l, asked)
 	instructions := b.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
 	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.lock.effective, mode: b.mode, rename: u.Renamed, items: b.items, excluded: b.excluded, problems: b.diagnostics,
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.lock.effective, mode: b.mode, rename: u.LocalName, items: b.items, excluded: b.excluded, problems: b.diagnostics,
 		firstUse: b.firstUse, pinned: b.toPin, quarantined: b.quarantined, instructions: instructions,
 	}
 }

@@ -53,7 +53,7 @@ type remoteCall struct {
 
 // start makes the call, or finds the suspended call that waits for responses.
 func (l *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
-	kept, answers, paused := l.invocation.Journal.Paused()
+	kept, answers, paused := l.invocation.Journal.SavedState()
 	if !paused {
 		return l.send(ctx, l.request(nil, ""))
 	}

@@ -108,7 +108,7 @@ func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, r
 	// Plain data always encodes.
 	state, _ := json.Marshal(k)
 	payload, _ := json.Marshal(map[string]any{"requests": requests})
-	return l.invocation.Journal.Pause(state, payload), false
+	return l.invocation.Journal.SaveState(state, payload), false
 }
 
 // principalKey returns text that is unique to the principal of the call.

@@ -27,7 +27,7 @@ func needsTask(said jsonObject) bool {
 
 func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.upstream.Renamed(name)
+	item.Name = m.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err
@@ -198,7 +198,7 @@ func annotations(raw json.RawMessage) json.RawMessage {
 // prompt converts a prompt (2026-07-28 server/prompts).
 func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.upstream.Renamed(name)
+	item.Name = m.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err

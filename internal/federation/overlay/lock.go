@@ -180,7 +180,7 @@ func (p *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName)
 	}
 	for _, t := range p.effective.Tools(u.Name) {
 		if u.Includes(t.Name()) {
-			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.Renamed(t.Name())})
+			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.LocalName(t.Name())})
 		}
 	}
 	return names

@@ -85,7 +85,7 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 		}
 	}()
 	return supervisor.Run(ctx, b.Supervisor, supervisor.Program{
-		Path: g.Real, Argv: append([]string{g.Path}, arguments...), Env: env, Dir: folder, MaxOutput: int(g.MaxOutput),
+		Path: g.ResolvedPath, Argv: append([]string{g.Path}, arguments...), Env: env, Dir: folder, MaxOutput: int(g.MaxOutput),
 	})
 }
 
@@ -144,7 +144,7 @@ func verifyExecutable(g grant.Exec) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return newHostError(scripting.NotFound, "exec.%s: the program is not there", g.Name)
-	case err != nil || real != g.Real:
+	case err != nil || real != g.ResolvedPath:
 		return newHostError(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)

@@ -115,7 +115,7 @@ func TestVerifyExecutable(t *testing.T) {
 		{folder, folder, scripting.Denied}, {first, first, scripting.Unavailable},
 	} {
 		g := grantOf(t)
-		g.Path, g.Real = c.path, c.real
+		g.Path, g.ResolvedPath = c.path, c.real
 		if _, refusal := run(t, broker(), g, nil); refusal != c.want {
 			t.Errorf("%s: %q, want %q", filepath.Base(c.path), refusal, c.want)
 		}
@@ -124,7 +124,7 @@ func TestVerifyExecutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := grantOf(t)
-	g.Path, g.Real = first, first
+	g.Path, g.ResolvedPath = first, first
 	if _, refusal := run(t, broker(), g, nil); refusal != scripting.Denied {
 		t.Errorf("a program that everyone may write: %q", refusal)
 	}

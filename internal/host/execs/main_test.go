@@ -67,7 +67,7 @@ func grantOf(t *testing.T, argv ...string) grant.Exec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return grant.Exec{Name: "p", Path: path, Real: path, Argv: argv, MaxOutput: 1 << 20, Concurrency: 4}
+	return grant.Exec{Name: "p", Path: path, ResolvedPath: path, Argv: argv, MaxOutput: 1 << 20, Concurrency: 4}
 }
 
 func broker() *Broker {

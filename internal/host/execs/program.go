@@ -101,7 +101,7 @@ func Compile(g grant.Exec) Program {
 	p := Program{Exec: g, params: make([]param, len(g.Params))}
 	for i, declared := range g.Params {
 		pattern, _ := declared.Compile()
-		p.params[i] = param{declared, pattern, g.BeginsOption(declared.Name) && declared.Dash() != grant.WrittenDash}
+		p.params[i] = param{declared, pattern, g.MayBeOption(declared.Name) && declared.Dash() != grant.DashExplicit}
 	}
 	return p
 }

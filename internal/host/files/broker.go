@@ -184,7 +184,7 @@ func explain(ctx context.Context, given string, err error) error {
 // [*scripting.HostError].
 func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File, name string, err error) {
 	q := &Operation{Method: "open", given: given}
-	if q.Path, err = parsePath(given, g.Root, g.Real); err != nil {
+	if q.Path, err = parsePath(given, g.Root, g.ResolvedPath); err != nil {
 		return nil, "", err
 	}
 	root, err := openRoot(g)
@@ -207,4 +207,6 @@ func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File
 
 // CheckPath returns the canonical path below the root of a grant. It makes the checks of
 // [OpenFile] that need no disk access.
-func CheckPath(g grant.FS, given string) (string, error) { return parsePath(given, g.Root, g.Real) }
+func CheckPath(g grant.FS, given string) (string, error) {
+	return parsePath(given, g.Root, g.ResolvedPath)
+}

@@ -45,7 +45,7 @@ func newLab(t *testing.T, change ...func(*grant.FS)) *lab {
 	l.put("logs-evil/"+canary, canary)
 	l.put("logs-evil/"+canary+"-folder/"+canary+".txt", canary)
 	l.put(canary+"-folder/"+canary+".txt", canary)
-	g := grant.FS{Name: "logs", Root: l.root, Real: l.root, Write: true}
+	g := grant.FS{Name: "logs", Root: l.root, ResolvedPath: l.root, Write: true}
 	for _, c := range change {
 		c(&g)
 	}

@@ -42,7 +42,7 @@ func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 	}
 	r := &Operation{Method: method, given: in.Path, from: in.From, max: in.Max, tail: in.Tail}
 	var err error
-	if r.Path, err = parsePath(in.Path, f.Grant.Root, f.Grant.Real); err != nil {
+	if r.Path, err = parsePath(in.Path, f.Grant.Root, f.Grant.ResolvedPath); err != nil {
 		return nil, err
 	}
 	if in.From < 0 || in.Max < 0 || in.Tail < 0 || in.Max > 0 && in.Tail > 0 {

@@ -194,7 +194,7 @@ func TestOpenRoot_moved(t *testing.T) {
 		"it is a file":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.put("logs", "x") }, "DENIED: the root of the grant is no folder, or a link"},
 		"it is a pipe":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(syscall.Mkfifo(l.root, 0o600)) }, "DENIED: the root of the grant is no folder, or a link"},
 		"a link leads there":        {func(l *lab) { l.must(os.Rename(l.top, l.top+"-2")); l.must(os.Symlink(l.top+"-2", l.top)) }, "DENIED: the root of the grant is not where it was when the tools were loaded"},
-		"it was never on this disk": {func(l *lab) { l.folder.Grant.Real = "" }, "NOT_FOUND: the root of the grant does not exist"},
+		"it was never on this disk": {func(l *lab) { l.folder.Grant.ResolvedPath = "" }, "NOT_FOUND: the root of the grant does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -202,7 +202,7 @@ func TestOpenRoot_moved(t *testing.T) {
 			l.root = filepath.Join(l.top, "logs")
 			l.put("logs/app.log", "inside")
 			l.put("logs-evil/app.log", canary)
-			l.folder.Grant.Root, l.folder.Grant.Real = l.root, l.root
+			l.folder.Grant.Root, l.folder.Grant.ResolvedPath = l.root, l.root
 			c.move(l)
 			if got := l.do("readText", at("app.log")); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)

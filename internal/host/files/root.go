@@ -25,10 +25,10 @@ type openedRoot struct {
 // was loaded.
 func openRoot(g grant.FS) (*openedRoot, error) {
 	const away = "the root of the grant is not where it was when the tools were loaded"
-	if g.Real == "" {
+	if g.ResolvedPath == "" {
 		return nil, newHostError(scripting.NotFound, "", "the root of the grant does not exist")
 	}
-	info, err := os.Lstat(g.Real)
+	info, err := os.Lstat(g.ResolvedPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, newHostError(scripting.NotFound, "", "the root of the grant does not exist")
@@ -37,13 +37,13 @@ func openRoot(g grant.FS) (*openedRoot, error) {
 	case !info.IsDir():
 		return nil, newHostError(scripting.Denied, "", "the root of the grant is no folder, or a link")
 	}
-	opened, err := os.OpenRoot(g.Real)
+	opened, err := os.OpenRoot(g.ResolvedPath)
 	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(g.Real)
+	real, err := filepath.EvalSymlinks(g.ResolvedPath)
 	now, nowErr := opened.Stat(".")
-	if err != nil || nowErr != nil || real != g.Real || !os.SameFile(info, now) {
+	if err != nil || nowErr != nil || real != g.ResolvedPath || !os.SameFile(info, now) {
 		return nil, errors.Join(newHostError(scripting.Denied, "", away), opened.Close())
 	}
 	return &openedRoot{Root: opened, device: deviceOf(now)}, nil
@@ -189,7 +189,7 @@ type GrantedRoot struct {
 // Open returns the root of a grant, with no usage.
 func Open(g grant.FS) *GrantedRoot {
 	f := &GrantedRoot{Grant: g, maxEntries: 10_000}
-	f.maxFile, f.maxTotal = g.Bounds()
+	f.maxFile, f.maxTotal = g.Limits()
 	return f
 }
 

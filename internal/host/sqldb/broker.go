@@ -75,7 +75,7 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 }
 
 func (b *Broker) run(ctx context.Context, d Database, r *Query, a *Rows) error {
-	if d.Chosen {
+	if d.PathFromCall {
 		driver, ok := b.options.Drivers[d.Driver].(FileDriver)
 		if !ok {
 			return NewHostError(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")

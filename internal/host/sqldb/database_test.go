@@ -8,7 +8,7 @@ import (
 
 func TestQuery_allocations(t *testing.T) {
 	d := Compile(grant.SQL{
-		Name: "files", Driver: grant.SQLite, Path: "/data", Real: "/data", Chosen: true, Glob: []string{"**/*.sqlite", "**/*.db"}, MaxRows: 2,
+		Name: "files", Driver: grant.SQLite, Path: "/data", ResolvedPath: "/data", PathFromCall: true, Glob: []string{"**/*.sqlite", "**/*.db"}, MaxRows: 2,
 		Statements: []grant.Statement{{Name: "by_name", Query: "SELECT id, name FROM users WHERE name = :name AND city = :city AND id > :id"}},
 	})
 	payload := []byte(`{"path":"a/b.db","statement":"by_name","params":{"name":"ann","city":"Rome","id":1}}`)

@@ -77,7 +77,7 @@ func (l *lab) must(err error) {
 // fixed is a grant of the one database.
 func (l *lab) fixed(write bool, statements ...string) grant.SQL {
 	path := filepath.Join(l.root, "shop.db")
-	g := grant.SQL{Name: "shop", Driver: grant.SQLite, Path: path, Real: path, Write: write, MaxRows: 100}
+	g := grant.SQL{Name: "shop", Driver: grant.SQLite, Path: path, ResolvedPath: path, Write: write, MaxRows: 100}
 	for _, s := range append([]string{"SELECT id, name FROM users WHERE name = :name", "SELECT :v AS v, typeof(:v) AS t"}, statements...) {
 		g.Statements = append(g.Statements, grant.Statement{Name: "s" + string(rune('0'+len(g.Statements))), Query: s})
 	}
@@ -87,7 +87,7 @@ func (l *lab) fixed(write bool, statements ...string) grant.SQL {
 // chosen is a grant of the databases in the folder.
 func (l *lab) chosen() grant.SQL {
 	g := l.fixed(false, "SELECT count(*) AS n FROM users")
-	g.Path, g.Real, g.Chosen, g.Glob = l.root, l.root, true, []string{"**/*.db", "one.sqlite"}
+	g.Path, g.ResolvedPath, g.PathFromCall, g.Glob = l.root, l.root, true, []string{"**/*.db", "one.sqlite"}
 	return g
 }
 

@@ -59,10 +59,10 @@ func (d Database) Parse(method string, data []byte) (*Query, error) {
 		return nil, NewHostError(scripting.NotGranted, "", "databases have no such operation")
 	case method == "exec" && !d.Write:
 		return nil, NewHostError(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
-	case d.Chosen != (in.Path != nil) || method == "open" && !d.Chosen:
+	case d.PathFromCall != (in.Path != nil) || method == "open" && !d.PathFromCall:
 		return nil, NewHostError(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
 	}
-	if d.Chosen {
+	if d.PathFromCall {
 		if err := r.setFile(d, *in.Path); err != nil || method == "open" {
 			return r, err
 		}
@@ -72,7 +72,7 @@ func (d Database) Parse(method string, data []byte) (*Query, error) {
 
 func (r *Query) setFile(d Database, given string) (err error) {
 	r.given = given
-	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, Real: d.Real}, given); err != nil {
+	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, ResolvedPath: d.ResolvedPath}, given); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
@@ -178,7 +178,7 @@ func (r *Query) String() string {
 // itself. It takes no lock, and detects concurrent writes afterwards.
 func queryFile(ctx context.Context, driver FileDriver, g grant.SQL, r *Query, a *Rows) error {
 	const busy = "another program is at work on the database (a -wal or -journal file holds changes); try again when it is done"
-	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, Real: g.Real}, r.given, busy, "-wal", "-journal")
+	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, ResolvedPath: g.ResolvedPath}, r.given, busy, "-wal", "-journal")
 	if err != nil {
 		return err
 	}

@@ -80,11 +80,11 @@ func (t *csvTable) head() {
 		seen[name] = true
 		t.order = append(t.order, i)
 	}
-	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(rank(t.names[a]), rank(t.names[b])) })
+	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(indexOrder(t.names[a]), indexOrder(t.names[b])) })
 }
 
 // rank puts array indexes in ascending order in front of all other names.
-func rank(name string) uint64 {
+func indexOrder(name string) uint64 {
 	if index, ok := jsvalue.ArrayIndex(name); ok {
 		return uint64(index)
 	}

@@ -17,27 +17,27 @@ func (r *Realm) parseYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.parse"
 	text := r.textArgument(what, c.Argument(0))
 	all := Option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
-	documents, err := yaml.Parse(text, r.going)
+	documents, err := yaml.Parse(text, r.stopErr)
 	r.refused(what, err)
 	switch {
 	case all:
-		return r.plain(documents)
+		return r.toScriptValue(documents)
 	case len(documents) > 1:
 		panic(r.SyntaxError(what + ": the text has more than one document; { all: true } gives a list of them"))
 	case len(documents) == 0:
 		return goja.Null()
 	}
-	return r.plain(documents[0])
+	return r.toScriptValue(documents[0])
 }
 
 // printYAML is yaml.print(value), of what JSON.stringify would write.
 func (r *Realm) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
-	return r.printed(c.Argument(0), func(text []byte) string {
+	return r.printedText(c.Argument(0), func(text []byte) string {
 		if text == nil {
 			panic(r.TypeError(what + ": there is nothing to print"))
 		}
-		printed, err := yaml.Print(text, r.going)
+		printed, err := yaml.Print(text, r.stopErr)
 		if errors.Is(err, yaml.ErrLong) {
 			panic(r.tooLong())
 		}
@@ -66,11 +66,11 @@ func (r *Realm) makeTOML() *goja.Object {
 		if err != nil {
 			panic(r.SyntaxError(what + ": " + err.Error()))
 		}
-		return r.plain(table)
+		return r.toScriptValue(table)
 	}
 	return r.format(parse, "print", func(c goja.FunctionCall) goja.Value {
 		const what = "toml.print"
-		return r.printed(c.Argument(0), func(text []byte) string {
+		return r.printedText(c.Argument(0), func(text []byte) string {
 			printed, err := toml.Print(text)
 			switch {
 			case errors.Is(err, toml.ErrLong):
@@ -92,7 +92,7 @@ func (r *Realm) format(parse native, printer string, print native) *goja.Object 
 }
 
 // going ends the work of other packages on what a script made when the call is over.
-func (r *Realm) going() error {
+func (r *Realm) stopErr() error {
 	if r.Caller.Stopped() {
 		return jsvalue.ErrStopped
 	}
@@ -101,7 +101,7 @@ func (r *Realm) going() error {
 
 // printed returns the text that a printer makes of what JSON.stringify would write
 // of a value, which is nil for what it leaves out.
-func (r *Realm) printed(value goja.Value, print func(text []byte) string) goja.Value {
+func (r *Realm) printedText(value goja.Value, print func(text []byte) string) goja.Value {
 	text, err := r.JSON(value)
 	if err != nil {
 		panic(r.Throwable(err))
@@ -113,7 +113,7 @@ func (r *Realm) printed(value goja.Value, print func(text []byte) string) goja.V
 	return r.Runtime.ToValue(out)
 }
 
-func (r *Realm) plain(v any) goja.Value {
+func (r *Realm) toScriptValue(v any) goja.Value {
 	r.Proceed()
 	switch v := v.(type) {
 	case nil:
@@ -121,7 +121,7 @@ func (r *Realm) plain(v any) goja.Value {
 	case []any:
 		items := make([]any, len(v))
 		for i, item := range v {
-			items[i] = r.plain(item)
+			items[i] = r.toScriptValue(item)
 		}
 		return r.Runtime.NewArray(items...)
 	case *yaml.Map:
@@ -137,7 +137,7 @@ func (r *Realm) object(names []string, values []any) goja.Value {
 	o := r.Runtime.NewObject()
 	var indexed []jsvalue.IndexedMember
 	for i, name := range names {
-		v := r.plain(values[i])
+		v := r.toScriptValue(values[i])
 		if n, ok := jsvalue.ArrayIndex(name); ok {
 			indexed = append(indexed, jsvalue.IndexedMember{Index: n, Name: name, Value: v})
 		} else {

@@ -75,7 +75,7 @@ func (r *Realm) prototypeOf(v goja.Value) *goja.Object {
 // a proxy without a trap it is its [handler] that sets the one of the target.
 func (r *Realm) setPrototype(o, proto *goja.Object) bool {
 	if o.ExportType() != jsvalue.ProxyType {
-		return !r.isBehind(o, proto) && o.SetPrototype(proto) == nil
+		return !r.reaches(o, proto) && o.SetPrototype(proto) == nil
 	}
 	to := goja.Null()
 	if proto != nil {
@@ -87,7 +87,7 @@ func (r *Realm) setPrototype(o, proto *goja.Object) bool {
 func (r *Realm) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
-	case r.isBehind(o, proto):
+	case r.reaches(o, proto):
 		panic(r.TypeError("an object cannot be behind itself"))
 	default:
 		panic(r.TypeError("this object takes no other prototype"))
@@ -96,11 +96,11 @@ func (r *Realm) mustSetPrototype(o, proto *goja.Object) {
 
 // isBehind reports whether an object is another one, or among what is behind that. It runs no
 // user code, so that nothing changes meanwhile.
-func (r *Realm) isBehind(o, other *goja.Object) bool {
-	w := &walk{r: r}
-	o = w.behind(o)
+func (r *Realm) reaches(o, other *goja.Object) bool {
+	w := &chainWalker{r: r}
+	o = w.target(o)
 	for p := other; p != nil; p = p.Prototype() {
-		if p = w.behind(p); p.SameAs(o) {
+		if p = w.target(p); p.SameAs(o) {
 			return true
 		}
 		w.step()
@@ -109,12 +109,12 @@ func (r *Realm) isBehind(o, other *goja.Object) bool {
 }
 
 // walk goes from object to object, which takes a bounded number of steps.
-type walk struct {
+type chainWalker struct {
 	r     *Realm
 	steps int
 }
 
-func (w *walk) step() {
+func (w *chainWalker) step() {
 	if w.steps++; w.steps > maxPrototypes {
 		panic(w.r.TypeError("too many objects are behind this one"))
 	}
@@ -122,7 +122,7 @@ func (w *walk) step() {
 
 // behind returns the object behind proxies, without running user code; of one that is
 // revoked it is the proxy.
-func (w *walk) behind(o *goja.Object) *goja.Object {
+func (w *chainWalker) target(o *goja.Object) *goja.Object {
 	for o.ExportType() == jsvalue.ProxyType {
 		target := o.Export().(goja.Proxy).Target()
 		if target == nil {
@@ -150,11 +150,11 @@ func (r *Realm) GuardProxies() {
 	construct, _ := goja.AssertConstructor(proxy)
 	revocable, _ := jsvalue.Callable(proxy.Get("revocable"))
 	_ = proxy.DefineDataProperty("revocable", r.Function("revocable", func(c goja.FunctionCall) goja.Value {
-		return revocable(c.This, r.handled(c.Arguments)...)
+		return revocable(c.This, r.guardArguments(c.Arguments)...)
 	}), kept, kept, hidden)
 	guarded := r.Runtime.NewProxy(proxy, &goja.ProxyTrapConfig{
 		Construct: func(_ *goja.Object, args []goja.Value, newTarget *goja.Object) *goja.Object {
-			made, err := construct(newTarget, r.handled(args)...)
+			made, err := construct(newTarget, r.guardArguments(args)...)
 			if err != nil {
 				panic(err)
 			}
@@ -165,7 +165,7 @@ func (r *Realm) GuardProxies() {
 }
 
 // handled returns the arguments that make a proxy, with a handler of ours.
-func (r *Realm) handled(args []goja.Value) []goja.Value {
+func (r *Realm) guardArguments(args []goja.Value) []goja.Value {
 	if len(args) < 2 {
 		return args
 	}
@@ -173,21 +173,21 @@ func (r *Realm) handled(args []goja.Value) []goja.Value {
 	if !ok {
 		return args
 	}
-	return []goja.Value{args[0], r.Runtime.NewDynamicObject(&handler{r, its})}
+	return []goja.Value{args[0], r.Runtime.NewDynamicObject(&proxyHandler{r, its})}
 }
 
 // handler stands between a proxy and the object that the script gave it as its handler. No
 // script ever sees it: traps are called as methods of that object.
-type handler struct {
-	r   *Realm
-	its *goja.Object
+type proxyHandler struct {
+	r      *Realm
+	target *goja.Object
 }
 
 // Get returns a trap, which is looked up each time, since it may come later.
-func (h *handler) Get(name string) goja.Value {
-	defer h.r.deeper()()
+func (h *proxyHandler) Get(name string) goja.Value {
+	defer h.r.enterTrap()()
 	h.r.Proceed()
-	trap := h.its.Get(name)
+	trap := h.target.Get(name)
 	if IsNothing(trap) {
 		if name == setter {
 			return h.r.Runtime.ToValue(h.setPrototype)
@@ -199,33 +199,33 @@ func (h *handler) Get(name string) goja.Value {
 		return trap // which the engine throws for
 	}
 	return h.r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value {
-		defer h.r.deeper()()
-		return call(h.its, c.Arguments...)
+		defer h.r.enterTrap()()
+		return call(h.target, c.Arguments...)
 	})
 }
 
 // setPrototype is the trap of handlers that have none: the target is judged at the moment at
 // which its prototype is set, and not before the handler was asked.
-func (h *handler) setPrototype(c goja.FunctionCall) goja.Value {
-	defer h.r.deeper()()
+func (h *proxyHandler) setPrototype(c goja.FunctionCall) goja.Value {
+	defer h.r.enterTrap()()
 	target, _ := c.Argument(0).(*goja.Object)
 	return h.r.Runtime.ToValue(h.r.setPrototype(target, h.r.prototypeOf(c.Argument(1))))
 }
 
 // Set, Has, Delete and Keys are those of an object without members: of handlers the engine
 // only gets traps.
-func (*handler) Set(string, goja.Value) bool { return false }
-func (*handler) Has(string) bool             { return false }
-func (*handler) Delete(string) bool          { return true }
-func (*handler) Keys() []string              { return nil }
+func (*proxyHandler) Set(string, goja.Value) bool { return false }
+func (*proxyHandler) Has(string) bool             { return false }
+func (*proxyHandler) Delete(string) bool          { return true }
+func (*proxyHandler) Keys() []string              { return nil }
 
 // deeper goes one step deeper into proxies, and returns what goes back.
-func (r *Realm) deeper() (back func()) {
+func (r *Realm) enterTrap() (back func()) {
 	if r.traps == maxTraps {
 		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies ask each other without end")))
 	}
 	r.traps++
-	return r.shallower
+	return r.leaveTrap
 }
 
-func (r *Realm) shallower() { r.traps-- }
+func (r *Realm) leaveTrap() { r.traps-- }

@@ -17,7 +17,7 @@ const maxShownDepth = 10
 // InspectLine returns values as console shows them, side by side, in a little more
 // than so many bytes.
 func (r *Realm) InspectLine(values []goja.Value, most int) string {
-	in := inspector{r: r, most: most}
+	in := inspector{r: r, limit: most}
 	for i, v := range values {
 		r.Proceed()
 		if i > 0 {
@@ -40,18 +40,18 @@ func (r *Realm) InspectLine(values []goja.Value, most int) string {
 // is room for.
 type inspector struct {
 	r     *Realm
-	most  int // about the most bytes that out may have
+	limit int // about the most bytes that out may have
 	out   []byte
 	outer []*goja.Object // around the present value
 }
 
-func (in *inspector) full() bool { return len(in.out) > in.most }
+func (in *inspector) full() bool { return len(in.out) > in.limit }
 
 func (in *inspector) add(text string) { in.out = append(in.out, text...) }
 
 // fitting returns as much of a string as there is room for.
-func (in *inspector) fitting(s goja.String) goja.String {
-	if room := max(in.most-len(in.out), 0) + 1; s.Length() > room {
+func (in *inspector) truncateTo(s goja.String) goja.String {
+	if room := max(in.limit-len(in.out), 0) + 1; s.Length() > room {
 		return s.Substring(0, room)
 	}
 	return s
@@ -66,7 +66,7 @@ func (in *inspector) value(v goja.Value) {
 		in.object(v)
 	case goja.String:
 		e := jsvalue.Encoder{Out: in.out, MaxBytes: math.MaxInt}
-		_ = e.Text(in.fitting(v)) // which cannot be too large
+		_ = e.Text(in.truncateTo(v)) // which cannot be too large
 		in.out = e.Out
 	case *goja.Symbol:
 		in.add("Symbol(" + v.String() + ")")
@@ -79,7 +79,7 @@ func (in *inspector) value(v goja.Value) {
 func (in *inspector) primitive(v goja.Value) {
 	switch x := v.Export().(type) {
 	case *big.Int:
-		if x.BitLen() > 8*in.most {
+		if x.BitLen() > 8*in.limit {
 			in.add("[BigInt]")
 			return
 		}
@@ -128,21 +128,21 @@ func (in *inspector) named(o *goja.Object, kind jsvalue.Kind) bool {
 	case jsvalue.Function:
 		in.add("[Function")
 		if name, ok := o.Get("name").(goja.String); ok && name.Length() > 0 {
-			in.add(": " + in.fitting(name).String())
+			in.add(": " + in.truncateTo(name).String())
 		}
 		in.add("]")
 	case jsvalue.Error:
-		in.part(o, "name")
+		in.writeTextProperty(o, "name")
 		in.add(": ")
-		in.part(o, "message")
+		in.writeTextProperty(o, "message")
 	case jsvalue.Date:
 		if o.Export() == nil {
 			in.add("Invalid Date")
 			break
 		}
-		in.called(o, "toISOString")
+		in.writeMethodResult(o, "toISOString")
 	case jsvalue.RegExp, jsvalue.Number, jsvalue.String, jsvalue.Boolean:
-		in.called(o, "toString")
+		in.writeMethodResult(o, "toString")
 	default:
 		promise := jsvalue.PromiseOf(o)
 		if promise == nil {
@@ -157,17 +157,17 @@ func (in *inspector) named(o *goja.Object, kind jsvalue.Kind) bool {
 	return true
 }
 
-func (in *inspector) called(o *goja.Object, method string) {
+func (in *inspector) writeMethodResult(o *goja.Object, method string) {
 	if call, ok := jsvalue.Callable(o.Get(method)); ok {
 		in.shown(call(o))
 	}
 }
 
-func (in *inspector) part(o *goja.Object, name string) { in.shown(o.Get(name)) }
+func (in *inspector) writeTextProperty(o *goja.Object, name string) { in.shown(o.Get(name)) }
 
 func (in *inspector) shown(v goja.Value) {
 	if s, ok := v.(goja.String); ok {
-		in.add(in.fitting(s).String())
+		in.add(in.truncateTo(s).String())
 	}
 }
 

@@ -22,12 +22,12 @@ func (r *Realm) Function(name string, f native) *goja.Object {
 // function that nobody calls would cost as much as one that somebody does.
 func (r *Realm) Method(o *goja.Object, name string, f native) {
 	if r.Program.Mentions(name) {
-		r.implicit(o, name, f)
+		r.defineMethod(o, name, f)
 	}
 }
 
 // implicit adds a function that the language calls without naming it, such as toString.
-func (r *Realm) implicit(o *goja.Object, name string, f native) {
+func (r *Realm) defineMethod(o *goja.Object, name string, f native) {
 	_ = o.DefineDataProperty(name, r.Function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 

@@ -16,13 +16,13 @@ func (r *Realm) makeNumbers() *goja.Object {
 	r.Method(o, "parse", r.parseNumber)
 	r.Method(o, "formatBytes", r.formatBytes)
 	r.Method(o, "parseBytes", func(c goja.FunctionCall) goja.Value {
-		return r.measured("numbers.parseBytes", c.Argument(0), sizeOf, `a size such as "1.5 GiB" or "10 MB"`)
+		return r.parseNumeric("numbers.parseBytes", c.Argument(0), sizeOf, `a size such as "1.5 GiB" or "10 MB"`)
 	})
 	r.Method(o, "formatDuration", func(c goja.FunctionCall) goja.Value {
 		return r.Runtime.ToValue(durationText(math.Round(r.finite("numbers.formatDuration(milliseconds)", c.Argument(0)))))
 	})
 	r.Method(o, "parseDuration", func(c goja.FunctionCall) goja.Value {
-		return r.measured("numbers.parseDuration", c.Argument(0), durationOf, `a duration such as "2h30m" or "250ms"`)
+		return r.parseNumeric("numbers.parseDuration", c.Argument(0), durationOf, `a duration such as "2h30m" or "250ms"`)
 	})
 	return o
 }
@@ -37,7 +37,7 @@ func (r *Realm) finite(what string, v goja.Value) float64 {
 }
 
 // signs returns what stands between groups of digits and in front of decimals.
-func (r *Realm) signs(what string, options goja.Value) (group, point string) {
+func (r *Realm) separators(what string, options goja.Value) (group, point string) {
 	group, point = ",", "."
 	if v := Option(options, "group"); !goja.IsUndefined(v) {
 		group = TextOf(v)
@@ -68,19 +68,19 @@ func (r *Realm) formatNumber(c goja.FunctionCall) goja.Value {
 	const what = "numbers.format"
 	f := r.finite(what, c.Argument(0))
 	options := r.options(what, c.Argument(1), "decimals", "group", "point")
-	group, point := r.signs(what, options)
+	group, point := r.separators(what, options)
 	return r.Runtime.ToValue(grouped(rounded(f, r.decimals(what, options, -1)), group, point))
 }
 
 // parseNumber is numbers.parse(text, { group, point }).
 func (r *Realm) parseNumber(c goja.FunctionCall) goja.Value {
 	const what = "numbers.parse"
-	group, point := r.signs(what, r.options(what, c.Argument(1), "group", "point"))
+	group, point := r.separators(what, r.options(what, c.Argument(1), "group", "point"))
 	read := func(text string) (float64, bool) { return ungrouped(text, group, point) }
-	return r.measured(what, c.Argument(0), read, "a number with these signs")
+	return r.parseNumeric(what, c.Argument(0), read, "a number with these signs")
 }
 
-func (r *Realm) measured(what string, v goja.Value, read func(string) (float64, bool), wanted string) goja.Value {
+func (r *Realm) parseNumeric(what string, v goja.Value, read func(string) (float64, bool), wanted string) goja.Value {
 	f, ok := read(r.textArgument(what, v))
 	if !ok || math.IsInf(f, 0) {
 		panic(r.SyntaxError(what + ": the text is not " + wanted))

@@ -19,7 +19,7 @@ type Shape struct {
 	Members  []ShapeMember
 	Required []string
 	// Meant is what to write for names that are likely to be tried.
-	Meant map[string]string
+	Suggestions map[string]string
 	// Deprecated are other names of members, which still do.
 	Deprecated map[string]string
 }
@@ -34,14 +34,14 @@ type ShapeMember struct {
 type MemberKind string
 
 const (
-	IsText   MemberKind = "a string that is not empty"
-	IsLink   MemberKind = "an absolute http or https URL"
-	IsNumber MemberKind = "a number"
-	IsShare  MemberKind = "a number from 0 to 1"
-	IsCount  MemberKind = "a whole number of at least 1"
-	IsObject MemberKind = "an object"
-	IsList   MemberKind = "an array that is not empty"
-	IsTexts  MemberKind = "an array of strings"
+	IsText     MemberKind = "a string that is not empty"
+	IsLink     MemberKind = "an absolute http or https URL"
+	IsNumber   MemberKind = "a number"
+	IsFraction MemberKind = "a number from 0 to 1"
+	IsCount    MemberKind = "a whole number of at least 1"
+	IsObject   MemberKind = "an object"
+	IsList     MemberKind = "an array that is not empty"
+	IsStrings  MemberKind = "an array of strings"
 	// These are of messages to a model.
 	IsRole    MemberKind = `"user" or "assistant"`
 	IsContent MemberKind = "text, a block, or an array of blocks"
@@ -84,7 +84,7 @@ func (r *Realm) Members(s Shape, v goja.Value) map[string]goja.Value {
 		if old != name {
 			r.Caller.Warn(s.What + ": " + old + " is deprecated; write " + name)
 		}
-		if kind := s.Members[i].Kind; !r.fits(member, kind) {
+		if kind := s.Members[i].Kind; !r.matchesKind(member, kind) {
 			panic(r.TypeError(s.What + ": " + name + " must be " + string(kind)))
 		}
 		found[name] = member
@@ -111,7 +111,7 @@ func Spelled(member string) string {
 // unknown says what to write instead of a name that is none of the members.
 func (s Shape) unknown(name string) string {
 	message := s.What + ": there is no member " + Spelled(name)
-	if meant, ok := s.Meant[name]; ok {
+	if meant, ok := s.Suggestions[name]; ok {
 		return message + "; write " + meant
 	}
 	if guess := compiler.DidYouMean(name, s.list()); guess != "" {
@@ -141,7 +141,7 @@ func enumerated(names []string) string {
 }
 
 // fits reports whether a member is what it must be.
-func (r *Realm) fits(v goja.Value, kind MemberKind) bool {
+func (r *Realm) matchesKind(v goja.Value, kind MemberKind) bool {
 	f, numeric := jsvalue.Finite(v)
 	o, object := v.(*goja.Object)
 	switch kind {
@@ -153,7 +153,7 @@ func (r *Realm) fits(v goja.Value, kind MemberKind) bool {
 		return ok
 	case IsNumber:
 		return numeric
-	case IsShare:
+	case IsFraction:
 		return numeric && f >= 0 && f <= 1
 	case IsCount:
 		return numeric && f >= 1 && f == float64(int32(f))
@@ -161,12 +161,12 @@ func (r *Realm) fits(v goja.Value, kind MemberKind) bool {
 		return object && jsvalue.KindOf(o) == jsvalue.Plain
 	case IsList:
 		return object && jsvalue.KindOf(o) == jsvalue.Array && jsvalue.LengthOf(o) > 0
-	case IsTexts:
+	case IsStrings:
 		return object && jsvalue.KindOf(o) == jsvalue.Array && r.onlyTexts(o)
 	case IsRole:
-		return among(v, "user", "assistant")
+		return isOneOf(v, "user", "assistant")
 	case IsContext:
-		return among(v, "none", "thisServer", "allServers")
+		return isOneOf(v, "none", "thisServer", "allServers")
 	case IsContent:
 		_, text := v.(goja.String)
 		return text || object && (jsvalue.KindOf(o) == jsvalue.Plain || jsvalue.KindOf(o) == jsvalue.Array)
@@ -174,7 +174,7 @@ func (r *Realm) fits(v goja.Value, kind MemberKind) bool {
 	return false
 }
 
-func among(v goja.Value, texts ...string) bool {
+func isOneOf(v goja.Value, texts ...string) bool {
 	s, ok := v.(goja.String)
 	return ok && slices.Contains(texts, s.String())
 }

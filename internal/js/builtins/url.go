@@ -32,8 +32,8 @@ func (r *Realm) makeURL() *goja.Object {
 	text := func(c goja.FunctionCall) goja.Value {
 		return r.Runtime.ToValue(Self[*urlObject](r, c.This).url.String())
 	}
-	r.implicit(prototype, "toString", text)
-	r.implicit(prototype, "toJSON", text)
+	r.defineMethod(prototype, "toString", text)
+	r.defineMethod(prototype, "toJSON", text)
 	for _, part := range urlParts() {
 		r.urlPart(prototype, part)
 	}
@@ -293,7 +293,7 @@ func (r *Realm) readParams(prototype *goja.Object) {
 	})
 	r.Method(prototype, "getAll", func(c goja.FunctionCall) goja.Value { return r.Runtime.NewArray(find(c)...) })
 	r.Method(prototype, "has", func(c goja.FunctionCall) goja.Value { return r.Runtime.ToValue(len(find(c)) > 0) })
-	r.implicit(prototype, "toString", func(c goja.FunctionCall) goja.Value {
+	r.defineMethod(prototype, "toString", func(c goja.FunctionCall) goja.Value {
 		return r.Runtime.ToValue(Self[*searchParams](r, c.This).String())
 	})
 	r.Accessor(prototype, "size", func(c goja.FunctionCall) goja.Value {

@@ -12,72 +12,102 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// analysis is what one walk over the tree of a body finds out.
+// analysis is the result of one walk over the syntax tree of a script.
 type analysis struct {
-	// refs are the identifiers that are read or called, with their first place.
+	root ast.Node // the tree; nil if only tokens were read
+
+	references
+	declarations
+	sharing
+	promises
+	agentCode
+	engineLimits
+}
+
+// references are the uses of names and properties.
+type references struct {
+	// refs has the identifiers that are read or called, with the position of the first use.
 	refs map[string]file.Idx
-	// bound are the names that are declared anywhere in the body. A name in
-	// both maps may mean either, so nothing is said of it.
-	bound map[string]bool
-	// again are the names in bound that are declared more than once.
-	again map[string]bool
-	// probed are the names that stand behind typeof, which asks whether they exist.
-	probed map[string]bool
-	// names are all identifiers, property names and strings of the body.
+	// probed has the operands of typeof, which may be undefined.
+	typeofTested map[string]bool
+	// names has all identifiers, property names and strings of the script.
 	names map[string]bool
-	// computed says that a property may be reached whose name is not in names.
-	computed bool
-	// patterns says that a string may become a regular expression in a method of strings.
-	patterns bool
-	members  []member
-	// assigned are the members that the body makes itself, as in log.trace = f.
-	assigned map[string]bool
-	// handed are the names whose objects others may change: they are given to functions of
-	// the body, or to a variable.
-	handed map[string]bool
-	// aliases are the variables that are declared with the object of another name. mentions
-	// count how often each name stands as a value, and read how often only a member is
-	// read of it there. written are the names a member of which is assigned or deleted.
-	aliases        map[string]string
+	// computed reports whether the script may access a property that is not in names.
+	hasComputedAccess bool
+	members           []member
+	// mentions counts the uses of each name as a value, and read the uses that only read a
+	// member of it.
 	mentions, read map[string]int
-	written        map[string]bool
-	// promised are members of what a granted object answers with, which is a
-	// promise: http.crm.get(url).text, elicit(form).content.
-	promised []member
-	// unpacked are those that a pattern takes of it: const { text } = http.crm.get(url).
-	unpacked []member
-	// whole are such answers, and holding variables, that are used as text or unfolded: of
-	// each the name is what is wrong with that.
-	whole, holding []member
-	// passed are the arguments of functions that use what they are given so.
-	passed []argument
-	// held are the variables that are declared with such an answer, and the
-	// object whose method answers: const r = http.crm.get(url).
-	held map[string]string
-	// answered are members of what a granted object has answered with:
-	// (await elicit(form)).content, const { text } = await http.crm.get(url).
-	answered []member
-	// settled are the variables that are declared with that, and the object.
-	settled map[string]string
-	// groups are the globals whose methods answer like functions do, as in
+}
+
+// declarations are the names that a script declares or assigns values to.
+type declarations struct {
+	// bound has the names that are declared anywhere in the script. A name that is in refs
+	// too may mean either, so the checks report nothing about it.
+	bound map[string]bool
+	// again has the names in bound that are declared more than once.
+	redeclared map[string]bool
+	// aliases maps variables that are declared with the object of another name to that name.
+	aliases map[string]string
+	// targets has the names that any assignment changes: =, += and ++ too.
+	targets map[string]bool
+	// reassigned counts the assignments of each name by =.
+	reassigned map[string]int
+}
+
+// sharing records the objects that may change in ways that the analysis does not follow.
+type sharing struct {
+	// assigned has the members that the script sets, as in log.trace = f.
+	assigned map[string]bool
+	// handed has the names of objects that other code may change: they are passed to
+	// functions of the script, or assigned to a variable.
+	shared map[string]bool
+	// written has the names of objects with a member that is assigned or deleted.
+	written map[string]bool
+}
+
+// promises are the uses of the promises that granted objects return, and of their results.
+type promises struct {
+	// promised has members of promises: http.crm.get(url).text, elicit(form).content.
+	promiseMembers []member
+	// unpacked has members that a pattern takes from promises: const { text } = http.crm.get(url).
+	promiseDestructured []member
+	// whole has promises, and holding variables, that are used as text or as a list. The
+	// name of each member is the error message.
+	promiseUses, variableUses []member
+	// passed has arguments of functions that use their arguments in this way.
+	promiseArguments []argument
+	// held maps variables that are declared with a promise to the object that returns it:
+	// const r = http.crm.get(url).
+	promiseVars map[string]string
+	// answered has members of results: (await elicit(form)).content,
+	// const { text } = await http.crm.get(url).
+	resultMembers []member
+	// settled maps variables that are declared with a result to the object that returns it.
+	resultVars map[string]string
+}
+
+// agentCode has what is analyzed only in code that an agent wrote.
+type agentCode struct {
+	// groups has the globals with methods that return promises, as in
 	// crm.get_customer(args).
 	groups map[string]bool
-	// reassigned are the names that = gives values to, and how often, and keywords
-	// the calls in whose arguments that happens.
-	reassigned map[string]int
-	keywords   []*ast.CallExpression
-	// grouped are the calls of groups themselves, as in crm(args).
-	grouped []*ast.CallExpression
-	// targets are the names that any assignment gives values to: =, += and ++ too.
-	targets map[string]bool
-	// undeclared are the names in reassigned that code does not declare.
+	// grouped has the calls of groups themselves, as in crm(args).
+	groupCalls []*ast.CallExpression
+	// keywords has the calls with an assignment among the arguments, as in find(name=value).
+	keywords []*ast.CallExpression
+	// undeclared has the names in reassigned that the code does not declare.
 	undeclared map[string]bool
-	// unicode are regular expressions with \p{…}.
+}
+
+// engineLimits are the uses of features that the JavaScript engine lacks.
+type engineLimits struct {
+	// patterns reports whether a method may compile a string as a regular expression.
+	patterns bool
+	// unicode has the regular expressions with \p{…}.
 	unicode []ast.Expression
-	// locales are the called methods that format by locale.
+	// locales has the names of the called methods that format by locale.
 	locales []*ast.Identifier
-	// root is the tree; nil if only tokens were read.
-	root ast.Node
 }
 
 // member is the use of a property of a global: vars.stage, vars["stage"], or
@@ -97,16 +127,22 @@ func analysisOf(body ast.Node) *analysis {
 
 func newAnalysis() *analysis {
 	return &analysis{
-		refs: map[string]file.Idx{}, bound: map[string]bool{},
-		probed: map[string]bool{}, handed: map[string]bool{}, names: map[string]bool{}, assigned: map[string]bool{},
-		again: map[string]bool{}, held: map[string]string{}, settled: map[string]string{}, reassigned: map[string]int{}, targets: map[string]bool{},
-		aliases: map[string]string{}, mentions: map[string]int{}, read: map[string]int{}, written: map[string]bool{},
+		references: references{
+			refs: map[string]file.Idx{}, typeofTested: map[string]bool{}, names: map[string]bool{},
+			mentions: map[string]int{}, read: map[string]int{},
+		},
+		declarations: declarations{
+			bound: map[string]bool{}, redeclared: map[string]bool{}, aliases: map[string]string{},
+			targets: map[string]bool{}, reassigned: map[string]int{},
+		},
+		sharing:  sharing{assigned: map[string]bool{}, shared: map[string]bool{}, written: map[string]bool{}},
+		promises: promises{promiseVars: map[string]string{}, resultVars: map[string]string{}},
 	}
 }
 
 // analyse returns the analysis of a body. Names to which agent code gives values without
 // declaring them count as declared.
-func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
+func (c *compilation) analyze(function *ast.FunctionLiteral) *analysis {
 	if c.src.Kind != source.Code {
 		return analysisOf(function.Body)
 	}
@@ -128,13 +164,13 @@ func (c *compilation) analyse(function *ast.FunctionLiteral) *analysis {
 }
 
 // free returns the place of a name that means a global, and whether there is one.
-func (a *analysis) free(name string) (file.Idx, bool) {
+func (a *analysis) globalRef(name string) (file.Idx, bool) {
 	at, ok := a.refs[name]
 	return at, ok && !a.bound[name]
 }
 
 // reads reports whether a name stands anywhere in place of a value, which may mean a global.
-func (a *analysis) reads(name string) bool {
+func (a *analysis) isReferenced(name string) bool {
 	_, ok := a.refs[name]
 	return ok
 }
@@ -149,11 +185,11 @@ func (a *analysis) node(n ast.Node) {
 			if alias, plain := n.Target.(*ast.Identifier); plain {
 				a.alias(alias.Name.String(), n.Initializer)
 			} else {
-				a.readOf(n.Initializer)
+				a.countReads(n.Initializer)
 			}
 			a.destructured(n.Target, n.Initializer)
-			a.unpack(n.Target, n.Initializer)
-			a.answer(n)
+			a.visitDestructuring(n.Target, n.Initializer)
+			a.noteResult(n)
 			a.node(n.Initializer)
 		}
 	case *ast.CatchStatement:
@@ -167,21 +203,21 @@ func (a *analysis) node(n ast.Node) {
 		syntax.Children(n, a.node)
 	case *ast.AssignExpression:
 		a.destructured(n.Left, n.Right)
-		a.unpack(n.Left, n.Right)
+		a.visitDestructuring(n.Left, n.Right)
 		a.assigned[staticPath(n.Left)] = true
-		a.handOn(n.Right)
+		a.noteShared(n.Right)
 		if key, ok := n.Left.(*ast.BracketExpression); ok {
-			a.handOn(key.Left)
+			a.noteShared(key.Left)
 		}
 		eachTarget(n.Left, func(name string) { a.targets[name] = true })
-		a.write(n.Left)
+		a.noteWrites(n.Left)
 		if n.Operator == token.ASSIGN {
 			a.reassign(n.Left)
 		}
 		syntax.Children(n, a.node)
 	case *ast.ForIntoExpression:
 		a.reassign(n.Expression)
-		a.write(n.Expression)
+		a.noteWrites(n.Expression)
 		syntax.Children(n, a.node)
 	default:
 		a.expression(n)
@@ -194,45 +230,45 @@ func (a *analysis) expression(n ast.Node) {
 	case *ast.DotExpression:
 		name := n.Identifier.Name.String()
 		a.names[name] = true
-		a.readOf(n.Left)
+		a.countReads(n.Left)
 		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 		a.unawaited(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 	case *ast.BracketExpression:
-		a.readOf(n.Left)
+		a.countReads(n.Left)
 		a.bracket(n)
 	case *ast.TemplateLiteral, *ast.BinaryExpression, *ast.ForOfStatement, *ast.SpreadElement:
-		a.use(n)
+		a.visitUse(n)
 	case *ast.StringLiteral:
 		a.names[n.Value.String()] = true
 	case *ast.PropertyKeyed:
-		a.computed = a.computed || n.Computed && !named(n.Key)
+		a.hasComputedAccess = a.hasComputedAccess || n.Computed && !isLiteralKey(n.Key)
 	case *ast.UnaryExpression:
 		switch n.Operator {
 		case token.INCREMENT, token.DECREMENT:
 			eachTarget(n.Operand, func(name string) { a.targets[name] = true })
-			a.write(n.Operand)
+			a.noteWrites(n.Operand)
 		case token.DELETE:
-			a.write(n.Operand)
+			a.noteWrites(n.Operand)
 		}
 		if id, ok := n.Operand.(*ast.Identifier); ok && n.Operator == token.TYPEOF {
-			a.probed[id.Name.String()] = true
+			a.typeofTested[id.Name.String()] = true
 		}
 	case *ast.RegExpLiteral:
 		a.pattern(n, n.Pattern, n.Flags)
 	case *ast.NewExpression:
 		a.constructed(n, n.Callee, n.ArgumentList)
-		a.handOn(n.ArgumentList...)
+		a.noteShared(n.ArgumentList...)
 	case *ast.CallExpression:
-		if keeps(n.Callee) {
-			a.readOf(n.ArgumentList...)
+		if leavesUnchanged(n.Callee) {
+			a.countReads(n.ArgumentList...)
 		} else {
-			a.handOn(n.ArgumentList...)
+			a.noteShared(n.ArgumentList...)
 		}
 		a.constructed(n, n.Callee, n.ArgumentList)
 		a.call(n)
-		a.pass(n)
+		a.visitArguments(n)
 		if id, ok := n.Callee.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
-			a.grouped = append(a.grouped, n)
+			a.groupCalls = append(a.groupCalls, n)
 		}
 		if slices.ContainsFunc(n.ArgumentList, isKeyword) {
 			a.keywords = append(a.keywords, n)
@@ -249,7 +285,7 @@ func (a *analysis) reference(id *ast.Identifier) {
 	}
 	switch name {
 	case "globalThis", "Object", "Reflect":
-		a.computed = true
+		a.hasComputedAccess = true
 	}
 }
 
@@ -260,22 +296,22 @@ func (a *analysis) bracket(n *ast.BracketExpression) {
 		return
 	}
 	if _, ok := n.Member.(*ast.NumberLiteral); ok {
-		a.used(n.Left, "a promise has no elements")
+		a.noteUse(n.Left, "a promise has no elements")
 	}
-	a.computed = a.computed || !named(n.Member)
+	a.hasComputedAccess = a.hasComputedAccess || !isLiteralKey(n.Member)
 }
 
 // handOn notices the names among expressions that others get to know.
-func (a *analysis) handOn(expressions ...ast.Expression) {
+func (a *analysis) noteShared(expressions ...ast.Expression) {
 	for _, e := range expressions {
 		if id, ok := e.(*ast.Identifier); ok {
-			a.handed[id.Name.String()] = true
+			a.shared[id.Name.String()] = true
 		}
 	}
 }
 
 // keeps reports whether a function surely leaves the objects that it is given as they are.
-func keeps(callee ast.Expression) bool {
+func leavesUnchanged(callee ast.Expression) bool {
 	switch n := callee.(type) {
 	case *ast.Identifier:
 		switch n.Name {
@@ -298,7 +334,7 @@ func keeps(callee ast.Expression) bool {
 }
 
 // named reports whether a key is a literal, whose name is known.
-func named(key ast.Expression) bool {
+func isLiteralKey(key ast.Expression) bool {
 	switch key.(type) {
 	case *ast.StringLiteral, *ast.NumberLiteral:
 		return true

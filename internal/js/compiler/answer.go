@@ -16,36 +16,36 @@ import (
 // unawaited notices a member of a promise that a host object answers with, or
 // of the answer itself.
 func (a *analysis) unawaited(of ast.Expression, name string, start, end file.Idx) {
-	if root := a.answering(of); root != "" {
-		a.promised = append(a.promised, member{root, name, start, end})
+	if root := a.promiseCall(of); root != "" {
+		a.promiseMembers = append(a.promiseMembers, member{root, name, start, end})
 	}
-	if root := a.awaited(of); root != "" {
-		a.answered = append(a.answered, member{root, name, start, end})
+	if root := a.awaitedCall(of); root != "" {
+		a.resultMembers = append(a.resultMembers, member{root, name, start, end})
 	}
 }
 
 // answer notices what is declared with the promise of an answer, or with an answer.
-func (a *analysis) answer(n *ast.Binding) {
+func (a *analysis) noteResult(n *ast.Binding) {
 	switch target := n.Target.(type) {
 	case *ast.Identifier:
-		if root := a.answering(n.Initializer); root != "" {
-			a.held[target.Name.String()] = root
+		if root := a.promiseCall(n.Initializer); root != "" {
+			a.promiseVars[target.Name.String()] = root
 		}
-		if root := a.awaited(n.Initializer); root != "" {
-			a.settled[target.Name.String()] = root
+		if root := a.awaitedCall(n.Initializer); root != "" {
+			a.resultVars[target.Name.String()] = root
 		}
 	case *ast.ObjectPattern:
-		if root := a.awaited(n.Initializer); root != "" {
-			a.answered = append(a.answered, taken(root, target)...)
+		if root := a.awaitedCall(n.Initializer); root != "" {
+			a.resultMembers = append(a.resultMembers, destructuredMembers(root, target)...)
 		}
 	}
 }
 
 // awaited returns the name root of await root.NAME.METHOD(...) or await
 // root(...), or nothing.
-func (a *analysis) awaited(n ast.Expression) string {
+func (a *analysis) awaitedCall(n ast.Expression) string {
 	if await, ok := n.(*ast.AwaitExpression); ok {
-		return a.answering(await.Argument)
+		return a.promiseCall(await.Argument)
 	}
 	return ""
 }
@@ -53,7 +53,7 @@ func (a *analysis) awaited(n ast.Expression) string {
 // answering returns the name root of an expression root.NAME.METHOD(...),
 // root(...), exec.NAME(...), tools.NAME(...), GROUP.NAME(...) or GROUP["NAME"](...), or
 // nothing.
-func (a *analysis) answering(n ast.Expression) string {
+func (a *analysis) promiseCall(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
 		return ""
@@ -61,7 +61,7 @@ func (a *analysis) answering(n ast.Expression) string {
 	if id, ok := call.Callee.(*ast.Identifier); ok {
 		return id.Name.String()
 	}
-	if method, ok := call.Callee.(*ast.BracketExpression); ok && named(method.Member) {
+	if method, ok := call.Callee.(*ast.BracketExpression); ok && isLiteralKey(method.Member) {
 		if id, ok := method.Left.(*ast.Identifier); ok && (id.Name == "tools" || a.groups[id.Name.String()]) {
 			return id.Name.String()
 		}
@@ -81,30 +81,30 @@ func (a *analysis) answering(n ast.Expression) string {
 
 // checkPromises tells members that are asked of a promise where its value was meant.
 func (c *compilation) checkPromises(found *analysis) {
-	found.take()
-	for _, m := range found.promised {
-		if call, ok := c.promising(found, m.object); ok {
+	found.checkArguments()
+	for _, m := range found.promiseMembers {
+		if call, ok := c.promisingCall(found, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
 		}
 	}
-	for _, m := range found.unpacked {
-		if call, ok := c.promising(found, m.object); ok {
+	for _, m := range found.promiseDestructured {
+		if call, ok := c.promisingCall(found, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write { %s } = await %s", m.name, call))
 		}
 	}
-	for _, m := range found.whole {
+	for _, m := range found.promiseUses {
 		c.checkUse(found, m, m.object)
 	}
-	for _, m := range found.holding {
-		if !found.again[m.object] && !found.assigned[m.object] {
-			c.checkUse(found, m, found.held[m.object])
+	for _, m := range found.variableUses {
+		if !found.redeclared[m.object] && !found.assigned[m.object] {
+			c.checkUse(found, m, found.promiseVars[m.object])
 		}
 	}
 	for _, m := range found.members {
-		if found.again[m.object] || found.assigned[m.object] || found.assigned[m.object+"."+m.name] {
+		if found.redeclared[m.object] || found.assigned[m.object] || found.assigned[m.object+"."+m.name] {
 			continue
 		}
-		if call, ok := c.promising(found, found.held[m.object]); ok {
+		if call, ok := c.promisingCall(found, found.promiseVars[m.object]); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
 		}
 	}
@@ -112,7 +112,7 @@ func (c *compilation) checkPromises(found *analysis) {
 
 // checkUse tells a promise of what answers to a name that is used as what it is not.
 func (c *compilation) checkUse(found *analysis, m member, root string) {
-	if call, ok := c.promising(found, root); ok {
+	if call, ok := c.promisingCall(found, root); ok {
 		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
 	}
 }
@@ -122,15 +122,15 @@ func (c *compilation) checkAnswers(found *analysis) {
 	if c.src.Kind == source.Code {
 		return // what tools answer is not known
 	}
-	for _, m := range found.answered {
+	for _, m := range found.resultMembers {
 		c.checkAnswer(found, m.object, m)
 	}
 	for _, m := range found.members {
-		if object, ok := found.settled[m.object]; ok && !found.again[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
+		if object, ok := found.resultVars[m.object]; ok && !found.redeclared[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
 			c.checkAnswer(found, object, m)
 		}
-		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.settled[response] == "http" && !found.again[response] && !found.assigned[response] {
-			if _, ok := c.promising(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
+		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.resultVars[response] == "http" && !found.redeclared[response] && !found.assigned[response] {
+			if _, ok := c.promisingCall(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
 				c.report(diag.Diagnostic{
 					Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("the headers of a response have no method %q", m.name),
 					Detail: fmt.Sprintf(`they are an object with names in lower case: write %s["content-type"]`, m.object),
@@ -142,7 +142,7 @@ func (c *compilation) checkAnswers(found *analysis) {
 
 func (c *compilation) checkAnswer(found *analysis, object string, m member) {
 	names := answerMembers(object)
-	if _, ok := c.promising(found, object); !ok || names == nil || inherited(m.name) {
+	if _, ok := c.promisingCall(found, object); !ok || names == nil || isObjectPrototypeMember(m.name) {
 		return
 	}
 	what := "what " + object + " answers"
@@ -169,13 +169,13 @@ func answerMembers(object string) []string {
 }
 
 // promising returns how a granted object is called that answers with a promise.
-func (c *compilation) promising(found *analysis, object string) (call string, ok bool) {
-	if _, free := found.free(object); !free {
+func (c *compilation) promisingCall(found *analysis, object string) (call string, ok bool) {
+	if _, free := found.globalRef(object); !free {
 		return "", false
 	}
 	switch {
 	case c.src.Kind == source.Code:
-		return c.calling(object)
+		return c.promiseCall(object)
 	case object == "http":
 		return "http.NAME.get(url)", true
 	case object == "fs":
@@ -206,7 +206,7 @@ func (c *compilation) severityOfUnawaited() diag.Severity {
 
 func (c *compilation) checkPromise(m member, detail string) {
 	switch {
-	case m.name == "then", m.name == "catch", m.name == "finally", inherited(m.name):
+	case m.name == "then", m.name == "catch", m.name == "finally", isObjectPrototypeMember(m.name):
 	default:
 		c.report(diag.Diagnostic{
 			Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: fmt.Sprintf("a promise has no member %q", m.name), Detail: detail,
@@ -232,51 +232,51 @@ type argument struct {
 }
 
 // used notices the promise of an answer, or a variable, that is used as what it is not.
-func (a *analysis) used(n ast.Expression, wrong string) {
+func (a *analysis) noteUse(n ast.Expression, wrong string) {
 	if id, ok := n.(*ast.Identifier); ok {
-		a.holding = append(a.holding, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
-	} else if root := a.answering(n); root != "" {
-		a.whole = append(a.whole, member{root, wrong, n.Idx0(), n.Idx1()})
+		a.variableUses = append(a.variableUses, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
+	} else if root := a.promiseCall(n); root != "" {
+		a.promiseUses = append(a.promiseUses, member{root, wrong, n.Idx0(), n.Idx1()})
 	}
 }
 
 // use notices what becomes text, or is gone through.
-func (a *analysis) use(n ast.Node) {
+func (a *analysis) visitUse(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.TemplateLiteral:
 		if n.Tag == nil {
 			for _, part := range n.Expressions {
-				a.used(part, PromiseAsText)
+				a.noteUse(part, PromiseAsText)
 			}
 		}
 	case *ast.BinaryExpression:
 		if n.Operator == token.PLUS {
-			a.used(n.Left, PromiseAsText)
-			a.used(n.Right, PromiseAsText)
+			a.noteUse(n.Left, PromiseAsText)
+			a.noteUse(n.Right, PromiseAsText)
 		}
 	case *ast.ForOfStatement:
-		a.used(n.Source, PromiseAsList)
+		a.noteUse(n.Source, PromiseAsList)
 	case *ast.SpreadElement:
-		a.used(n.Expression, promiseUnfolded)
+		a.noteUse(n.Expression, promiseUnfolded)
 	}
 }
 
 // unpack notices what [a, b] = x and { a, b } = x take of an answer.
-func (a *analysis) unpack(target, source ast.Node) {
+func (a *analysis) visitDestructuring(target, source ast.Node) {
 	value, _ := source.(ast.Expression)
 	switch target := target.(type) {
 	case *ast.ArrayPattern:
-		a.used(value, PromiseAsList)
+		a.noteUse(value, PromiseAsList)
 	case *ast.ObjectPattern:
-		if root := a.answering(value); root != "" {
-			a.unpacked = append(a.unpacked, taken(root, target)...)
+		if root := a.promiseCall(value); root != "" {
+			a.promiseDestructured = append(a.promiseDestructured, destructuredMembers(root, target)...)
 		}
 	}
 }
 
 // pass notices the arguments of functions of the language that use them as text, as a list
 // or as an object.
-func (a *analysis) pass(n *ast.CallExpression) {
+func (a *analysis) visitArguments(n *ast.CallExpression) {
 	function := staticPath(n.Callee)
 	wrong, most := "", 1
 	switch function {
@@ -298,15 +298,15 @@ func (a *analysis) pass(n *ast.CallExpression) {
 		root = dot.Left
 	}
 	for _, value := range n.ArgumentList[:min(most, len(n.ArgumentList))] {
-		a.passed = append(a.passed, argument{staticPath(root), value, wrong})
+		a.promiseArguments = append(a.promiseArguments, argument{staticPath(root), value, wrong})
 	}
 }
 
 // take notices the arguments of functions that are what their names say.
-func (a *analysis) take() {
-	for _, p := range a.passed {
-		if _, free := a.free(p.function); free {
-			a.used(p.value, p.wrong)
+func (a *analysis) checkArguments() {
+	for _, p := range a.promiseArguments {
+		if _, free := a.globalRef(p.function); free {
+			a.noteUse(p.value, p.wrong)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (a *analysis) name(id *ast.Identifier) {
 	if id != nil {
 		name := id.Name.String()
-		a.again[name] = a.bound[name]
+		a.redeclared[name] = a.bound[name]
 		a.bound[name] = true
 	}
 }
@@ -43,7 +43,7 @@ func (a *analysis) declare(target ast.Node) {
 					a.node(p.Initializer)
 				}
 			case *ast.PropertyKeyed:
-				a.computed = a.computed || p.Computed && !named(p.Key)
+				a.hasComputedAccess = a.hasComputedAccess || p.Computed && !isLiteralKey(p.Key)
 				a.node(p.Key)
 				a.declare(p.Value)
 			}
@@ -57,12 +57,12 @@ func (a *analysis) destructured(target, source ast.Node) {
 	pattern, ok := target.(*ast.ObjectPattern)
 	id, named := source.(*ast.Identifier)
 	if ok && named {
-		a.members = append(a.members, taken(id.Name.String(), pattern)...)
+		a.members = append(a.members, destructuredMembers(id.Name.String(), pattern)...)
 	}
 }
 
 // taken returns the members of an object that a pattern names.
-func taken(object string, pattern *ast.ObjectPattern) []member {
+func destructuredMembers(object string, pattern *ast.ObjectPattern) []member {
 	var members []member
 	for _, property := range pattern.Properties {
 		switch p := property.(type) {
@@ -110,14 +110,14 @@ func (a *analysis) reassign(target ast.Node) {
 func (a *analysis) alias(alias string, value ast.Expression) {
 	id, ok := value.(*ast.Identifier)
 	if _, again := a.aliases[alias]; !ok || again {
-		a.handOn(value)
+		a.noteShared(value)
 		return
 	}
 	a.aliases[alias] = id.Name.String()
 }
 
 // readOf counts the names among expressions that are only read here.
-func (a *analysis) readOf(expressions ...ast.Expression) {
+func (a *analysis) countReads(expressions ...ast.Expression) {
 	for _, e := range expressions {
 		if optional, ok := e.(*ast.Optional); ok {
 			e = optional.Expression
@@ -129,7 +129,7 @@ func (a *analysis) readOf(expressions ...ast.Expression) {
 }
 
 // write notices the names of whose members any may be a target.
-func (a *analysis) write(target ast.Node) {
+func (a *analysis) noteWrites(target ast.Node) {
 	var look func(ast.Node)
 	look = func(n ast.Node) {
 		if id, ok := n.(*ast.Identifier); ok {
@@ -142,13 +142,13 @@ func (a *analysis) write(target ast.Node) {
 
 // leaks reports whether a member of an object may be made where the object has another
 // name: by an alias of which more is done than to read members.
-func (a *analysis) leaks(object string) bool {
+func (a *analysis) isLeaked(object string) bool {
 	for alias, of := range a.aliases {
-		if of == object && (a.written[alias] || a.handed[alias] || a.reassigned[alias] > 0 || a.mentions[alias] != a.read[alias]) {
+		if of == object && (a.written[alias] || a.shared[alias] || a.reassigned[alias] > 0 || a.mentions[alias] != a.read[alias]) {
 			return true
 		}
 	}
-	return a.handed[object]
+	return a.shared[object]
 }
 
 // nearName asks for the name that an undefined name at a place was most likely meant to
@@ -159,7 +159,7 @@ func (c *compilation) nearName(found *analysis, name string, at file.Idx, global
 		return guess
 	}
 	if input := diag.Suggest(name, c.src.Inputs); input != "" && c.src.Kind != source.Hook {
-		return `did you mean "` + c.subject() + "." + input + `"?`
+		return `did you mean "` + c.inputGlobal() + "." + input + `"?`
 	}
 	return diag.DidYouMean(name, globals)
 }

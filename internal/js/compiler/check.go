@@ -40,7 +40,7 @@ func (c *compilation) check(found *analysis) {
 }
 
 // subject is the global that holds what the body works on.
-func (c *compilation) subject() string {
+func (c *compilation) inputGlobal() string {
 	switch c.src.Kind {
 	case source.Hook:
 		return "event"
@@ -51,7 +51,7 @@ func (c *compilation) subject() string {
 }
 
 // what is how messages call the text.
-func (c *compilation) what() string {
+func (c *compilation) kindName() string {
 	if c.src.Kind == source.Code {
 		return "code"
 	}
@@ -59,19 +59,21 @@ func (c *compilation) what() string {
 }
 
 // argumentsAre says, behind other advice, where the arguments of a body are.
-func (c *compilation) argumentsAre() string {
+func (c *compilation) inputHint() string {
 	if c.src.Kind == source.Code {
 		return ""
 	}
-	return "; arguments are members of " + c.subject()
+	return "; arguments are members of " + c.inputGlobal()
 }
 
 // sees reports whether bodies of this kind have a global that others may lack.
-func (c *compilation) sees(name string) bool { return slices.Contains(subjects(c.src.Kind), name) }
+func (c *compilation) hasGlobal(name string) bool {
+	return slices.Contains(kindGlobals(c.src.Kind), name)
+}
 
 // checkShape reports a body that is one function, which nothing calls.
 func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
-	statements := written(function)
+	statements := userStatements(function)
 	if len(statements) != 1 {
 		return false
 	}
@@ -86,18 +88,18 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 	default:
 		return false
 	}
-	c.uncalled(statements[0].Idx0())
+	c.reportUncalled(statements[0].Idx0())
 	return true
 }
 
 // uncalled tells that the body is a function, which begins at start.
-func (c *compilation) uncalled(start file.Idx) {
-	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.argumentsAre()
+func (c *compilation) reportUncalled(start file.Idx) {
+	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.inputHint()
 	if c.src.Kind == source.Code {
 		detail = "write its statements alone, or call it at the end: main()"
 	}
 	c.report(diag.Diagnostic{
-		Severity: diag.Error, Code: "script-syntax", Summary: "the " + c.what() + " is a function that nothing calls",
+		Severity: diag.Error, Code: "script-syntax", Summary: "the " + c.kindName() + " is a function that nothing calls",
 		Detail: detail,
 	}, start, start+1)
 }
@@ -105,7 +107,7 @@ func (c *compilation) uncalled(start file.Idx) {
 // written returns the statements of the author in the function that the engine
 // gets: those in its block or, of a lowered body, in the function that the
 // block calls at its end.
-func written(function *ast.FunctionLiteral) []ast.Statement {
+func userStatements(function *ast.FunctionLiteral) []ast.Statement {
 	block, _ := function.Body.List[0].(*ast.BlockStatement)
 	if block == nil || len(block.List) == 0 {
 		return nil
@@ -147,20 +149,20 @@ func (c *compilation) checkMembers(found *analysis) {
 			return
 		}
 		root, _, _ := strings.Cut(m.object, ".")
-		if _, free := found.free(root); !free || inherited(m.name) || found.assigned[m.object+"."+m.name] {
+		if _, free := found.globalRef(root); !free || isObjectPrototypeMember(m.name) || found.assigned[m.object+"."+m.name] {
 			continue
 		}
 		switch {
 		case m.object == "vars" && known:
 			c.checkMember(m, vars, diag.Error, "unknown-variable", "there is no variable %q",
 				"variables are declared by variable blocks in mcpd.hcl")
-		case m.object == c.subject() && c.src.Kind != source.Hook && c.src.Inputs != nil:
+		case m.object == c.inputGlobal() && c.src.Kind != source.Hook && c.src.Inputs != nil:
 			what, advice := c.declares()
 			if what == "parameter" && len(c.src.Inputs) > 0 {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			severity := diag.Warning
-			if !found.leaks(m.object) && found.reassigned[m.object] == 0 && !found.reads("globalThis") && c.ownText(m.start, m.end) {
+			if !found.isLeaked(m.object) && found.reassigned[m.object] == 0 && !found.isReferenced("globalThis") && c.ownText(m.start, m.end) {
 				severity = diag.Error
 			}
 			c.checkMember(m, c.src.Inputs, severity, "unknown-input", "there is no "+what+" %q", advice)
@@ -262,7 +264,7 @@ func CoversTool(patterns []string, name string) bool {
 	if slices.Contains(patterns, name) && !wildcard.Is(name) {
 		return true
 	}
-	if name == "then" || inherited(name) {
+	if name == "then" || isObjectPrototypeMember(name) {
 		return false
 	}
 	return slices.ContainsFunc(patterns, func(p string) bool { return wildcard.Matches(p, name) })

@@ -167,7 +167,7 @@ func early(body string, language source.Language) []string {
 	src.Language = language
 	c := newCompilation(src, src.Text.Body(), nil)
 	found, refused := syntax.Check(c.src.Text.Body(), language == source.TS)
-	if refused != nil || !c.early(found) {
+	if refused != nil || !c.checkTokens(found) {
 		return nil
 	}
 	return mistakes(c.src, c.list.Sort())

@@ -62,7 +62,7 @@ func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	var object ast.Expression
 	switch n := callee.(type) {
 	case *ast.Identifier:
-		_, free := found.free(n.Name.String())
+		_, free := found.globalRef(n.Name.String())
 		return free && slices.Contains(c.names().Bare, n.Name.String())
 	case *ast.DotExpression:
 		object = n.Left
@@ -73,7 +73,7 @@ func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	if !ok {
 		return false
 	}
-	_, free := found.free(id.Name.String())
+	_, free := found.globalRef(id.Name.String())
 	return free && c.isGroup(id.Name.String())
 }
 
@@ -126,53 +126,53 @@ func (c *compilation) checkToolOfCode(m member) {
 	if c.names().Of(m.object, m.name) != "" {
 		return
 	}
-	detail := c.instead(m)
+	detail := c.memberAdvice(m)
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "unknown-tool", Summary: fmt.Sprintf("%s has no tool %q", m.object, m.name), Detail: detail,
 	}, m.start, m.end)
 }
 
 // instead says what to write instead of a member that a group, or tools, does not have.
-func (c *compilation) instead(m member) string {
+func (c *compilation) memberAdvice(m member) string {
 	names := c.names()
-	if text, at, ok := c.origin.trace(int(m.start) - 1); ok {
-		if meant := names.signed(text.Body(), at); meant != "" {
+	if text, at, ok := c.origin.original(int(m.start) - 1); ok {
+		if meant := names.suggestHyphenated(text.Body(), at); meant != "" {
 			return meant
 		}
 	}
-	if own := names.own(m.name); own != "" {
+	if own := names.suggestUnprefixed(m.name); own != "" {
 		return own
 	}
-	if advice := ofKin(m.name); advice != "" {
+	if advice := metaToolHint(m.name); advice != "" {
 		return advice
 	}
 	guess := closest(m.name, names.In(m.object))
 	switch {
 	case guess == "":
-		return names.meant(m.name)
+		return names.suggest(m.name)
 	case isIdentifier(guess):
 		return fmt.Sprintf("did you mean %q?", guess)
 	}
-	return "did you mean " + names.written(m.object, guess) + "?"
+	return "did you mean " + names.callExpr(m.object, guess) + "?"
 }
 
 // ownTool asks whether a name that nothing has, and that stands at a place, is the name of a
 // tool that is written otherwise.
-func (c *compilation) ownTool(name string, at file.Idx) string {
+func (c *compilation) toolAdvice(name string, at file.Idx) string {
 	if c.src.Kind != source.Code {
 		return ""
 	}
-	if text, at, ok := c.origin.trace(int(at) - 1); ok {
-		if meant := c.names().signed(text.Body(), at); meant != "" {
+	if text, at, ok := c.origin.original(int(at) - 1); ok {
+		if meant := c.names().suggestHyphenated(text.Body(), at); meant != "" {
 			return meant
 		}
 	}
-	return c.names().own(name)
+	return c.names().suggestUnprefixed(name)
 }
 
 // calling returns how what answers with a promise is called that is known by a name: a tool,
 // a group of them, or parallel.
-func (c *compilation) calling(name string) (call string, ok bool) {
+func (c *compilation) promiseCall(name string) (call string, ok bool) {
 	switch {
 	case name == "parallel":
 		return "parallel([…])", true
@@ -186,11 +186,11 @@ func (c *compilation) calling(name string) (call string, ok bool) {
 
 // missing returns what is thrown where code reads names that nothing has, as many
 // as are worth it: what a ReferenceError says, and which tool may have been meant.
-func (c *compilation) missing(found *analysis) map[string]string {
+func (c *compilation) missingNames(found *analysis) map[string]string {
 	missing := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		at, free := found.free(name)
-		if !free || found.probed[name] || c.isDefined(name) {
+		at, free := found.globalRef(name)
+		if !free || found.typeofTested[name] || c.isDefined(name) {
 			continue
 		}
 		if len(missing) >= maxReports {
@@ -200,7 +200,7 @@ func (c *compilation) missing(found *analysis) map[string]string {
 		if c.removed.names[name] {
 			message += ": its import was removed, and nothing can be imported"
 		}
-		if guess := cmp.Or(c.ownTool(name, at), c.guess(name)); guess != "" {
+		if guess := cmp.Or(c.toolAdvice(name, at), c.suggestTool(name)); guess != "" {
 			message += "; " + guess
 		}
 		missing[name] = message
@@ -209,19 +209,19 @@ func (c *compilation) missing(found *analysis) map[string]string {
 }
 
 // absentOfCode returns what to say of names that other JavaScript hosts have.
-func absentOfCode(name string) (advice string, ok bool) {
-	if advice, ok = ofCode[name]; ok {
+func unknownCodeNameAdvice(name string) (advice string, ok bool) {
+	if advice, ok = codeHints[name]; ok {
 		return advice, true
 	}
-	if _, elsewhere := ofOtherHosts[name]; elsewhere {
+	if _, elsewhere := otherHostHints[name]; elsewhere {
 		return "code reaches nothing but its tools", true
 	}
-	advice = ofKin(name)
+	advice = metaToolHint(name)
 	return advice, advice != ""
 }
 
 // ofCode is what to say of what bodies have and code does not.
-var ofCode = byName([]meaning{
+var codeHints = byName([]hint{
 	{"eval", "text cannot be run as code here"},
 	{"require", "nothing can be imported: the tools are there already"},
 	{"Buffer", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
@@ -232,7 +232,7 @@ var ofCode = byName([]meaning{
 })
 
 // ofKin says why the tools beside run_code are none of code.
-func ofKin(name string) string {
+func metaToolHint(name string) string {
 	switch name {
 	case "run_code", "search_tools", "describe_tool", "call_tool":
 		return "code cannot call it: where it is offered, it is called as a tool of its own; in code a tool is called as await tools[\"NAME\"]({ … })"
@@ -245,14 +245,14 @@ func (c *compilation) checkGroups(found *analysis) {
 	if c.src.Kind != source.Code {
 		return
 	}
-	for _, call := range found.grouped {
+	for _, call := range found.groupCalls {
 		group := c.sourceOf(call.Callee)
-		if _, free := found.free(group); !free || found.assigned[group] {
+		if _, free := found.globalRef(group); !free || found.assigned[group] {
 			continue
 		}
 		written := group + ".NAME"
 		if in := c.names().In(group); group != "tools" && (len(in) == 1 || slices.Contains(in, group)) {
-			written = c.names().written(group, in[max(0, slices.Index(in, group))])
+			written = c.names().callExpr(group, in[max(0, slices.Index(in, group))])
 		}
 		c.report(diag.Diagnostic{
 			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, and none of them", Detail: "write await " + written + "({ … })",

@@ -58,7 +58,7 @@ func (f *fence) without(text string) string {
 	return text[:f.opens.start] + space(f.opens) + text[f.opens.end:f.closes.start] + space(f.closes) + text[f.closes.end:]
 }
 
-func (f *fence) tellRemoved(text diag.Text) diag.List {
+func (f *fence) warnings(text diag.Text) diag.List {
 	if f == nil {
 		return nil
 	}

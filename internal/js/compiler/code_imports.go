@@ -20,13 +20,13 @@ const maxShownImport = 200
 // declarations that are nothing but calls of require and import(), and import() and
 // import.meta elsewhere. It works on tokens, so that it finds none in strings, templates,
 // comments and regular expressions.
-type leftOut struct {
+type importRemover struct {
 	tokens []syntax.Token
 	// comments are those of Python behind and within import statements.
 	comments []syntax.Span
 	at       int
 	// removed are what was found, in order.
-	removed []leftOutPart
+	removed []removedImport
 	// fence is the one around all of the code, nil where there is none.
 	fence *fence
 	// owns says that the code has a require of its own; nil before anybody asked.
@@ -36,7 +36,7 @@ type leftOut struct {
 }
 
 // leftOutPart is a part of code, and what stands in its place.
-type leftOutPart struct {
+type removedImport struct {
 	syntax.Span
 	instead string
 }
@@ -53,8 +53,8 @@ const (
 // withoutImports returns a text in which import statements are empty ones, and import() and
 // import.meta are values that nothing is known of, and what was found. No other byte changes
 // its place. What cannot be cut into tokens is left to others to tell.
-func withoutImports(text string) (string, *leftOut) {
-	found := &leftOut{names: map[string]bool{}}
+func removeImports(text string) (string, *importRemover) {
+	found := &importRemover{names: map[string]bool{}}
 	if len(text) > source.MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
 		return text, found
 	}
@@ -94,7 +94,7 @@ func emptied(s, instead string) string {
 }
 
 // token returns the token so many behind the first, an empty one behind the last.
-func (i *leftOut) token(n int) syntax.Token {
+func (i *importRemover) token(n int) syntax.Token {
 	if n >= len(i.tokens) {
 		return syntax.Token{Kind: syntax.End, Newline: true}
 	}
@@ -103,7 +103,7 @@ func (i *leftOut) token(n int) syntax.Token {
 
 // statement returns where the import statement ends that begins at the present
 // token: the position behind its last, or that of the token where none begins.
-func (i *leftOut) statement() int {
+func (i *importRemover) statement() int {
 	t, before := i.token(i.at), syntax.Token{Kind: syntax.Semicolon}
 	if i.at > 0 {
 		before = i.token(i.at - 1)
@@ -148,7 +148,7 @@ func wantsValue(t syntax.Token) bool {
 
 // ended returns the end of a statement, with its semicolon, if it ends there: on its line, or
 // with that, or with the block around it. 0 stands for none.
-func (i *leftOut) ended(end int) int {
+func (i *importRemover) ended(end int) int {
 	t := i.token(end)
 	switch {
 	case end == 0:
@@ -165,14 +165,14 @@ func (i *leftOut) ended(end int) int {
 
 // takes reports whether a token on the next line takes what stands before it as its own: a
 // value is called, or read from, or compared.
-func (i *leftOut) takes(t syntax.Token) bool {
+func (i *importRemover) takes(t syntax.Token) bool {
 	value := i.tokens[i.at].Text != "import" || i.token(i.at+1).Text == "("
 	return value && (t.Text == "(" || t.Text == "[" || t.Text[0] == '`' || t.Text == "in" || t.Text == "instanceof")
 }
 
 // lineOf returns where the line of an import ends, as in Python: no other statement begins
 // with that word. 0 where a bracket opens there, or where the word is a value.
-func (i *leftOut) lineOf(at int) int {
+func (i *importRemover) lineOf(at int) int {
 	if t := i.token(at); t.Text == "." || t.Text == "(" || t.Text == ":" || t.Text == "=" {
 		return 0
 	}
@@ -188,7 +188,7 @@ func (i *leftOut) lineOf(at int) int {
 
 // fromOfPython returns where from x import a, b ends: with its line, or the bracket that
 // closes the list. 0 where it is no such statement.
-func (i *leftOut) fromOfPython(at int) int {
+func (i *importRemover) fromOfPython(at int) int {
 	for ; i.token(at).Text != "import"; at++ {
 		if t := i.token(at); t.Newline || t.Kind != syntax.Word && (t.Kind != syntax.Operator || strings.Trim(t.Text, ".") != "") {
 			return 0
@@ -211,7 +211,7 @@ func (i *leftOut) fromOfPython(at int) int {
 }
 
 // renamed returns the position behind as name, which may be missing.
-func (i *leftOut) renamed(at int) int {
+func (i *importRemover) renamed(at int) int {
 	if t := i.token(at); t.Text == "as" && !t.Newline && i.token(at+1).Kind == syntax.Word {
 		return at + 2
 	}
@@ -220,7 +220,7 @@ func (i *leftOut) renamed(at int) int {
 
 // ofJavaScript returns where "y", x from "y", or x = require("y") ends; 0 where
 // there is none of them.
-func (i *leftOut) ofJavaScript(at int) int {
+func (i *importRemover) ofJavaScript(at int) int {
 	if isString(i.token(at)) {
 		return i.renamed(i.attributes(at + 1))
 	}
@@ -245,7 +245,7 @@ func (i *leftOut) ofJavaScript(at int) int {
 }
 
 // attributes returns the position behind with { … }, which may be missing.
-func (i *leftOut) attributes(at int) int {
+func (i *importRemover) attributes(at int) int {
 	if t := i.token(at); t.Newline || t.Text != "with" && t.Text != "assert" || i.token(at+1).Text != "{" {
 		return at
 	}
@@ -258,7 +258,7 @@ func (i *leftOut) attributes(at int) int {
 }
 
 // requires returns where declarations end that call require, or import(), and nothing else.
-func (i *leftOut) requires(at int) int {
+func (i *importRemover) requires(at int) int {
 	for n := 0; n < maxRequired; n++ {
 		if at = i.target(at); at == 0 || i.token(at).Text != "=" {
 			return 0
@@ -276,7 +276,7 @@ func (i *leftOut) requires(at int) int {
 }
 
 // required returns the position behind require("y"); 0 where there is none.
-func (i *leftOut) required(at int) int {
+func (i *importRemover) required(at int) int {
 	if i.token(at).Text == "require" && i.token(at+1).Text == "(" && isString(i.token(at+2)) && i.token(at+3).Text == ")" {
 		return at + 4
 	}
@@ -285,7 +285,7 @@ func (i *leftOut) required(at int) int {
 
 // loads returns the position behind import(x), or await import(x); 0 where there is none, or
 // where x calls something, which is to be called.
-func (i *leftOut) loads(at int) int {
+func (i *importRemover) loads(at int) int {
 	if t := i.token(at); t.Text == "await" && !t.Member {
 		at++
 	}
@@ -299,14 +299,14 @@ func (i *leftOut) loads(at int) int {
 	return end
 }
 
-func (i *leftOut) isImportCall(at int) bool {
+func (i *importRemover) isImportCall(at int) bool {
 	t := i.token(at)
 	return t.Kind == syntax.Keyword && t.Text == "import" && !t.Member && i.token(at+1).Text == "("
 }
 
 // closed returns the position behind the bracket that closes the one at a token, 0 for none,
 // and whether something is called within.
-func (i *leftOut) closed(at int) (end int, calls bool) {
+func (i *importRemover) closed(at int) (end int, calls bool) {
 	for depth := 0; i.token(at).Kind != syntax.End; at++ {
 		t := i.token(at)
 		switch {
@@ -333,7 +333,7 @@ func tagged(before syntax.Token) bool {
 
 // isRequireCall reports whether require(x) stands at a token, of code that has no function
 // of that name itself. A list of arguments, or parameters, is none.
-func (i *leftOut) isRequireCall(at int) bool {
+func (i *importRemover) isRequireCall(at int) bool {
 	t := i.token(at)
 	if t.Text != "require" || t.Member || i.token(at+1).Text != "(" || i.ownsRequire() {
 		return false
@@ -354,7 +354,7 @@ func (i *leftOut) isRequireCall(at int) bool {
 }
 
 // ownsRequire reports whether the code uses the word require for anything but calls.
-func (i *leftOut) ownsRequire() bool {
+func (i *importRemover) ownsRequire() bool {
 	if i.owns == nil {
 		owns := false
 		for n, t := range i.tokens {
@@ -372,7 +372,7 @@ func (i *leftOut) ownsRequire() bool {
 
 // expression leaves import(), import.meta and require() out where they are a part of a
 // statement.
-func (i *leftOut) expression(text string) {
+func (i *importRemover) expression(text string) {
 	t := i.token(i.at)
 	if (t.Kind != syntax.Keyword || t.Text != "import" || t.Member) && !i.isRequireCall(i.at) {
 		return
@@ -385,7 +385,7 @@ func (i *leftOut) expression(text string) {
 		switch {
 		case end == 0, i.token(end).Text == "{" && !i.token(end).Newline: // a method of that name
 		case calls:
-			i.removed = append(i.removed, leftOutPart{syntax.Span{Start: t.Start, End: t.End}, anything})
+			i.removed = append(i.removed, removedImport{syntax.Span{Start: t.Start, End: t.End}, anything})
 		case canHold(text[t.Start:i.tokens[end-1].End], nothing):
 			i.replace(end, nothing)
 		default:
@@ -401,12 +401,12 @@ func canHold(text, other string) bool {
 }
 
 // replace notes that something stands in the place of the tokens up to one.
-func (i *leftOut) replace(end int, instead string) {
-	i.removed = append(i.removed, leftOutPart{syntax.Span{Start: i.tokens[i.at].Start, End: i.tokens[end-1].End}, instead})
+func (i *importRemover) replace(end int, instead string) {
+	i.removed = append(i.removed, removedImport{syntax.Span{Start: i.tokens[i.at].Start, End: i.tokens[end-1].End}, instead})
 }
 
 // target returns the position behind a name or a pattern in braces.
-func (i *leftOut) target(at int) int {
+func (i *importRemover) target(at int) int {
 	if i.token(at).Kind == syntax.Word {
 		return at + 1
 	}
@@ -425,7 +425,7 @@ func (i *leftOut) target(at int) int {
 	return 0
 }
 
-func (i *leftOut) remove(end int) {
+func (i *importRemover) remove(end int) {
 	for _, t := range i.tokens[i.at:end] {
 		if t.Kind == syntax.Word {
 			i.names[t.Text] = true
@@ -442,8 +442,8 @@ func isString(t syntax.Token) bool {
 	return t.Kind == syntax.Operand && (t.Text[0] == '"' || t.Text[0] == '\'')
 }
 
-func (i *leftOut) tellRemoved(text diag.Text) diag.List {
-	list := i.fence.tellRemoved(text)
+func (i *importRemover) warnings(text diag.Text) diag.List {
+	list := i.fence.warnings(text)
 	for _, m := range i.removed[:min(len(i.removed), maxReports)] {
 		shown := truncate.Start(strings.Join(strings.Fields(text.Body()[m.Start:m.End]), " "), maxShownImport)
 		list = append(list, diag.Diagnostic{

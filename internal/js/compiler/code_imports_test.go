@@ -95,7 +95,7 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 		{"from x import", []string{"from x import"}},
 		{"from x import (a, b", nil},
 	} {
-		got, found := withoutImports(c.code)
+		got, found := removeImports(c.code)
 		var removed []string
 		want := c.code
 		for _, m := range found.removed {
@@ -139,7 +139,7 @@ func FuzzImports(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, found := withoutImports(text)
+		got, found := removeImports(text)
 		if len(got) != len(text) || strings.Count(got, "\n") != strings.Count(text, "\n") {
 			t.Fatalf("%q becomes %q", text, got)
 		}

@@ -53,13 +53,13 @@ type ToolNames struct {
 	Bare    []string
 	aliases map[string]string
 	// spelled is spellings, made once.
-	spelled func() []spelling
+	allSpellings func() []spelling
 }
 
 // newToolNames returns the names of a source, which are none unless it is code.
 func newToolNames(s *source.Source) *ToolNames {
 	n := &ToolNames{granted: map[string]bool{}, Members: map[string][]source.Member{}, aliases: map[string]string{}}
-	n.spelled = sync.OnceValue(n.spellings)
+	n.allSpellings = sync.OnceValue(n.spellings)
 	if s.Kind != source.Code {
 		return n
 	}
@@ -132,7 +132,7 @@ func (n *ToolNames) In(group string) []string {
 
 // spelling is how a tool is written in code, and a name that who means it may
 // write instead.
-type spelling struct{ name, written string }
+type spelling struct{ name, text string }
 
 func (n *ToolNames) spellings() []spelling {
 	var all []spelling
@@ -143,12 +143,12 @@ func (n *ToolNames) spellings() []spelling {
 	}
 	for _, group := range n.groups {
 		for _, m := range n.Members[group] {
-			all = append(all, spelling{asIdentifier(m.Name), n.written(group, m.Name)})
+			all = append(all, spelling{asIdentifier(m.Name), n.callExpr(group, m.Name)})
 		}
 	}
 	for _, tool := range n.tools {
 		if !short[tool] {
-			all = append(all, spelling{asIdentifier(tool), n.written("tools", tool)})
+			all = append(all, spelling{asIdentifier(tool), n.callExpr("tools", tool)})
 		}
 	}
 	return all
@@ -165,7 +165,7 @@ func asIdentifier(name string) string {
 }
 
 // written returns how code writes a member of a group, or of tools.
-func (n *ToolNames) written(group, member string) string {
+func (n *ToolNames) callExpr(group, member string) string {
 	if group != "tools" && isIdentifier(member) {
 		return group + "." + member
 	}
@@ -177,12 +177,12 @@ const maxNamesakes = 3
 
 // own asks whether a tool was meant whose name alone that is, without its group or with
 // _ for other signs; nothing where none is.
-func (n *ToolNames) own(name string) string {
+func (n *ToolNames) suggestUnprefixed(name string) string {
 	var written []string
 	identifier := asIdentifier(name)
-	for _, s := range n.spelled() {
-		if s.name == identifier && s.written != name && len(written) < maxNamesakes {
-			written = append(written, s.written)
+	for _, s := range n.allSpellings() {
+		if s.name == identifier && s.text != name && len(written) < maxNamesakes {
+			written = append(written, s.text)
 		}
 	}
 	if len(written) == 0 {
@@ -193,24 +193,24 @@ func (n *ToolNames) own(name string) string {
 
 // meant asks whether a tool was meant by a name that is none; nothing where none
 // is alike.
-func (n *ToolNames) meant(name string) string {
-	if own := n.own(name); own != "" {
+func (n *ToolNames) suggest(name string) string {
+	if own := n.suggestUnprefixed(name); own != "" {
 		return own
 	}
-	all := n.spelled()
+	all := n.allSpellings()
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.name
 	}
 	if i := slices.Index(names, diag.Suggest(name, names)); i >= 0 {
-		return "did you mean " + all[i].written + "?"
+		return "did you mean " + all[i].text + "?"
 	}
 	return ""
 }
 
 // signed asks whether a tool was meant whose name stands at a place of a text as none can be
 // written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
-func (n *ToolNames) signed(text string, at int) string {
+func (n *ToolNames) suggestHyphenated(text string, at int) string {
 	part := func(r rune) bool {
 		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && syntax.IsAlnum(byte(r))
 	}
@@ -222,7 +222,7 @@ func (n *ToolNames) signed(text string, at int) string {
 	}
 	stands := text[start : at+end]
 	ask := func(group, member string) string {
-		return "did you mean " + n.written(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
+		return "did you mean " + n.callExpr(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
 	}
 	for _, group := range n.groups {
 		for _, m := range n.Members[group] {

@@ -18,7 +18,7 @@ import (
 // complete has code return the value of its last statement, if that is an expression, or
 // ends in one whichever way it takes: if, else, try and catch. One that is nothing but a
 // function is left to be told.
-func (c *compilation) complete(function *ast.FunctionLiteral) {
+func (c *compilation) addImplicitReturn(function *ast.FunctionLiteral) {
 	statements := c.statements(function)
 	if len(statements) == 1 {
 		if s, ok := statements[0].(*ast.ExpressionStatement); ok && isFunction(s.Expression) {
@@ -29,7 +29,7 @@ func (c *compilation) complete(function *ast.FunctionLiteral) {
 		if block, ok := statements[last].(*ast.BlockStatement); ok {
 			c.checkObject(block)
 		}
-		statements[last] = returning(statements[last])
+		statements[last] = returnLast(statements[last])
 	}
 }
 
@@ -53,22 +53,22 @@ func lastOf(statements []ast.Statement) int {
 
 // returning returns a statement behind which nothing comes, with the value of the last
 // expression returned. Those of loops and of switch are not: they go on.
-func returning(statement ast.Statement) ast.Statement {
+func returnLast(statement ast.Statement) ast.Statement {
 	switch s := statement.(type) {
 	case *ast.ExpressionStatement:
 		return &ast.ReturnStatement{Return: s.Idx0(), Argument: s.Expression}
 	case *ast.BlockStatement:
 		if last := lastOf(s.List); last >= 0 {
-			s.List[last] = returning(s.List[last])
+			s.List[last] = returnLast(s.List[last])
 		}
 	case *ast.IfStatement:
-		if s.Consequent = returning(s.Consequent); s.Alternate != nil {
-			s.Alternate = returning(s.Alternate)
+		if s.Consequent = returnLast(s.Consequent); s.Alternate != nil {
+			s.Alternate = returnLast(s.Alternate)
 		}
 	case *ast.TryStatement:
-		returning(s.Body)
+		returnLast(s.Body)
 		if s.Catch != nil {
-			returning(s.Catch.Body)
+			returnLast(s.Catch.Body)
 		}
 	}
 	return statement
@@ -79,7 +79,7 @@ const asObject = "an object that is the result is written in parentheses: ({ …
 
 // checkObject tells of a block at the end of code that is meant to be an object.
 func (c *compilation) checkObject(block *ast.BlockStatement) {
-	at, ok := c.origin.at(int(block.LeftBrace) - 1)
+	at, ok := c.origin.rangeAt(int(block.LeftBrace) - 1)
 	begins, ends, found := objectAtEnd(c.text)
 	if !ok || !found || c.src.Text.Pos(begins).Byte != at.Start.Byte {
 		return
@@ -167,14 +167,14 @@ func (a *analysis) declaredByValue(statement ast.Statement) {
 	}
 	if id, ok := assign.Left.(*ast.Identifier); ok && a.undeclared[id.Name.String()] && a.reassigned[id.Name.String()] == 1 {
 		delete(a.assigned, id.Name.String())
-		a.answer(&ast.Binding{Target: id, Initializer: assign.Right})
+		a.noteResult(&ast.Binding{Target: id, Initializer: assign.Right})
 	}
 }
 
 // statements returns those that the author wrote in a function that is complete.
 func (c *compilation) statements(function *ast.FunctionLiteral) []ast.Statement {
 	if c.origin.lowered {
-		return written(function)
+		return userStatements(function)
 	}
 	return function.Body.List[0].(*ast.BlockStatement).List
 }

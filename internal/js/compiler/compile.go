@@ -33,26 +33,26 @@ import (
 // nothing about the meaning of the rest. All ranges are in the file of src.Text,
 // or in an imported file.
 func Compile(src source.Source) (*Program, diag.List) {
-	src = tryingOnce(src)
+	src = trialOnce(src)
 	text := src.Text.Body()
-	var removed *leftOut
+	var removed *importRemover
 	if src.Kind == source.Code {
 		around := fenced(text)
-		text, removed = withoutImports(around.without(text))
+		text, removed = removeImports(around.without(text))
 		removed.fence = around
 	}
 	c := newCompilation(src, text, removed)
-	program := c.run()
+	program := c.compile()
 	switch {
 	case !c.broken || program != nil || src.Language != source.JS: // what can be parsed is JavaScript
 	case src.Kind == source.Code && src.Transpiler != nil:
-		c, program = c.typed()
+		c, program = c.compileAsTypeScript()
 	default:
 		c.suggestTypeScript()
 	}
 	list := c.list
 	if removed != nil {
-		list = append(list, removed.tellRemoved(src.Text)...)
+		list = append(list, removed.warnings(src.Text)...)
 	}
 	if list = list.Sort(); list.HasErrors() {
 		return nil, list
@@ -62,7 +62,7 @@ func Compile(src source.Source) (*Program, diag.List) {
 
 // tryingOnce returns the source with a trial that runs once, however often the
 // body is compiled.
-func tryingOnce(src source.Source) source.Source {
+func trialOnce(src source.Source) source.Source {
 	if src.Trial == nil {
 		return src
 	}
@@ -78,44 +78,44 @@ type compilation struct {
 	// broken says that list holds a syntax error and nothing else.
 	broken bool
 	// text is the body. In agent code, white space replaces what was removed.
-	text    string
-	removed *leftOut          // of agent code
-	tools   *ToolNames        // see [compilation.names]
-	defined map[string]bool   // see [compilation.isDefined]
-	guesses map[string]string // see [compilation.guess]
+	text        string
+	removed     *importRemover    // of agent code
+	tools       *ToolNames        // see [compilation.names]
+	defined     map[string]bool   // see [compilation.isDefined]
+	suggestions map[string]string // see [compilation.guess]
 	// digest and meant become the hashes of the program.
-	digest, meant hash.Hash
-	origin        Origin
+	digest, semantic hash.Hash
+	origin           Origin
 	// files are the imported files that were read; read is their size and that
 	// of the body.
 	files map[string]diag.Text
 	read  int
 }
 
-func newCompilation(src source.Source, text string, removed *leftOut) *compilation {
-	return &compilation{src: src, text: text, removed: removed, digest: sha256.New(), meant: sha256.New()}
+func newCompilation(src source.Source, text string, removed *importRemover) *compilation {
+	return &compilation{src: src, text: text, removed: removed, digest: sha256.New(), semantic: sha256.New()}
 }
 
 // typed compiles agent code that is not JavaScript as TypeScript: the agent does
 // not say which it writes. If it is neither, it is what can be read for more lines.
-func (c *compilation) typed() (*compilation, *Program) {
+func (c *compilation) compileAsTypeScript() (*compilation, *Program) {
 	src := c.src
 	src.Language = source.TS
 	typed := newCompilation(src, c.text, c.removed)
-	program := typed.run()
+	program := typed.compile()
 	if typed.broken && typed.list[0].Range.Start.Line <= c.list[0].Range.Start.Line {
 		return c, nil
 	}
 	return typed, program
 }
 
-func (c *compilation) run() *Program {
+func (c *compilation) compile() *Program {
 	if size := len(c.text); size > source.MaxBody {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == source.Code {
 			detail = "do it in several programs, of which each returns what the next one needs"
 		}
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.what(), size, source.MaxBody), detail)
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxBody), detail)
 		return nil
 	}
 	c.hashSource()
@@ -124,17 +124,17 @@ func (c *compilation) run() *Program {
 	if refused != nil {
 		d := refused.Diagnostic(c.src.Text)
 		if c.src.Kind == source.Code && strings.Contains(d.Summary, "import") {
-			d.Detail, _ = absentOfCode("require")
+			d.Detail, _ = unknownCodeNameAdvice("require")
 		}
 		c.reject(d)
 		return nil
 	}
 	if len(features.Exports) > 0 {
-		c.exporting(features.Exports[0])
+		c.reportExports(features.Exports[0])
 		return nil
 	}
 	transpiled, ok := c.transpiled(features)
-	if !ok || c.early(features) || !c.tried(features) {
+	if !ok || c.checkTokens(features) || !c.trialCompile(features) {
 		return nil
 	}
 	if transpiled {
@@ -142,9 +142,9 @@ func (c *compilation) run() *Program {
 			return nil
 		}
 	} else {
-		c.verbatim(features.Await)
+		c.wrapScript(features.Await)
 	}
-	return c.finish()
+	return c.parseAndBuild()
 }
 
 // reject reports syntax errors, and drops what was reported before: it may be
@@ -161,14 +161,14 @@ func (c *compilation) names() *ToolNames {
 }
 
 // guess is [ToolNames.meant], which looks at every tool, once for each name.
-func (c *compilation) guess(name string) string {
-	guess, known := c.guesses[name]
+func (c *compilation) suggestTool(name string) string {
+	guess, known := c.suggestions[name]
 	if !known {
-		if c.guesses == nil {
-			c.guesses = map[string]string{}
+		if c.suggestions == nil {
+			c.suggestions = map[string]string{}
 		}
-		guess = c.names().meant(name)
-		c.guesses[name] = guess
+		guess = c.names().suggest(name)
+		c.suggestions[name] = guess
 	}
 	return guess
 }
@@ -187,8 +187,8 @@ func (c *compilation) isDefined(name string) bool {
 }
 
 // exporting reports the first word export, with which nothing can be exported.
-func (c *compilation) exporting(word syntax.Span) {
-	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.argumentsAre()
+func (c *compilation) reportExports(word syntax.Span) {
+	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.inputHint()
 	summary := "a body exports nothing"
 	if c.src.Kind == source.Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
@@ -198,7 +198,7 @@ func (c *compilation) exporting(word syntax.Span) {
 
 // tried reports whether the body may be compiled in this process, and tells why
 // not.
-func (c *compilation) tried(found syntax.Features) bool {
+func (c *compilation) trialCompile(found syntax.Features) bool {
 	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.Modules) == 0 {
 		return true
 	}
@@ -233,7 +233,7 @@ func (c *compilation) syntaxError(err error) {
 			offset = late.Offset
 		}
 	}
-	text, at, ok := c.origin.trace(offset)
+	text, at, ok := c.origin.original(offset)
 	if !ok || !c.origin.lowered && offset >= c.origin.body.to+c.origin.body.length {
 		c.reject(c.endsEarly())
 		return
@@ -251,19 +251,19 @@ func (c *compilation) endsEarly() diag.Diagnostic {
 	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
 	return diag.Diagnostic{
 		Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the " + c.what() + " ends where more is expected", Detail: "something in front of its end is not finished",
+		Summary: "the " + c.kindName() + " ends where more is expected", Detail: "something in front of its end is not finished",
 	}
 }
 
 // advise says what to do about a compiler's message about an offset in a text.
 func (c *compilation) advise(message, text string, at int) string {
-	if unread(message) && c.src.Kind == source.Code {
-		if advice := ofPython(settingOf(text, at, message)); advice != "" {
+	if isParseError(message) && c.src.Kind == source.Code {
+		if advice := pythonSyntaxHint(errorContextAt(text, at, message)); advice != "" {
 			return advice
 		}
 	}
-	if unread(message) {
-		if advice := likely(text, at, message); advice != "" {
+	if isParseError(message) {
+		if advice := syntaxHint(text, at, message); advice != "" {
 			return advice
 		}
 	}
@@ -289,9 +289,9 @@ func (c *compilation) suggestTypeScript() {
 
 func (c *compilation) parses(language source.Language) bool {
 	found, refused := syntax.Check(c.text, language == source.TS)
-	if refused != nil || !c.tried(found) {
+	if refused != nil || !c.trialCompile(found) {
 		return false
 	}
-	in := transpile.Input{Source: newEntry(c.src.Text, c.text, found.Modules).src, TypeScript: language == source.TS, Check: true, MaxErrors: 1}
+	in := transpile.Input{Source: newWrappedSource(c.src.Text, c.text, found.Modules).src, TypeScript: language == source.TS, Check: true, MaxErrors: 1}
 	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

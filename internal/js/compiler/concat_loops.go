@@ -10,24 +10,24 @@ import (
 )
 
 // manyRounds is how often a loop goes round that matters.
-const manyRounds = 1_000
+const minIterations = 1_000
 
 // growth looks for text that grows at its end in a loop, which copies all of it
 // each time.
-type growth struct {
+type concatCheck struct {
 	// function counts functions, and tells the one that is walked from others.
 	function, functions int
 	// loops is how many loops of that function are walked that may go round often.
 	loops int
 	// texts are where variables are declared that begin as text.
 	texts   map[string]nesting
-	appends []appending
+	appends []concatenation
 }
 
 // nesting is how deep something stands in the loops of a function.
 type nesting struct{ function, loops int }
 
-type appending struct {
+type concatenation struct {
 	name       string
 	at         nesting
 	start, end file.Idx
@@ -36,7 +36,7 @@ type appending struct {
 // checkGrowth tells variables that begin as text outside of a loop and grow in
 // it. A loop that shows that it ends soon is none.
 func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
-	g := growth{texts: map[string]nesting{}}
+	g := concatCheck{texts: map[string]nesting{}}
 	g.node(body)
 	told := map[string]bool{}
 	for _, a := range g.appends {
@@ -45,7 +45,7 @@ func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 		if from.function == a.at.function {
 			outside = a.at.loops > from.loops
 		}
-		if !text || !outside || told[a.name] || found.again[a.name] {
+		if !text || !outside || told[a.name] || found.redeclared[a.name] {
 			continue
 		}
 		told[a.name] = true
@@ -57,13 +57,13 @@ func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 	}
 }
 
-func (g *growth) node(n ast.Node) {
+func (g *concatCheck) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
 		g.called(n, 0)
 		return
 	case *ast.CallExpression:
-		if each(n) {
+		if isForEach(n) {
 			g.node(n.Callee)
 			for _, argument := range n.ArgumentList {
 				g.called(argument, 1)
@@ -71,13 +71,13 @@ func (g *growth) node(n ast.Node) {
 			return
 		}
 	case *ast.ForStatement:
-		g.loop(n, n.Body, soon(n.Test))
+		g.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.WhileStatement:
-		g.loop(n, n.Body, soon(n.Test))
+		g.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.DoWhileStatement:
-		g.loop(n, n.Body, soon(n.Test))
+		g.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.ForOfStatement:
 		_, written := n.Source.(*ast.ArrayLiteral)
@@ -92,7 +92,7 @@ func (g *growth) node(n ast.Node) {
 }
 
 // called walks a function that is called in so many loops of its own.
-func (g *growth) called(function ast.Node, loops int) {
+func (g *concatCheck) called(function ast.Node, loops int) {
 	outer, before := g.function, g.loops
 	g.functions++
 	g.function, g.loops = g.functions, loops
@@ -102,7 +102,7 @@ func (g *growth) called(function ast.Node, loops int) {
 
 // each reports whether a call is list.forEach(function), of a list that is not
 // written out.
-func each(n *ast.CallExpression) bool {
+func isForEach(n *ast.CallExpression) bool {
 	method, _ := n.Callee.(*ast.DotExpression)
 	if method == nil || method.Identifier.Name != "forEach" || len(n.ArgumentList) != 1 {
 		return false
@@ -116,7 +116,7 @@ func each(n *ast.CallExpression) bool {
 }
 
 // loop walks a loop, whose body alone is in it.
-func (g *growth) loop(loop ast.Node, body ast.Statement, short bool) {
+func (g *concatCheck) loop(loop ast.Node, body ast.Statement, short bool) {
 	syntax.Children(loop, func(n ast.Node) {
 		if n == ast.Node(body) && !short {
 			g.loops++
@@ -126,7 +126,7 @@ func (g *growth) loop(loop ast.Node, body ast.Statement, short bool) {
 	})
 }
 
-func soon(test ast.Expression) bool {
+func endsSoon(test ast.Expression) bool {
 	comparison, _ := test.(*ast.BinaryExpression)
 	if comparison == nil {
 		return false
@@ -134,13 +134,13 @@ func soon(test ast.Expression) bool {
 	for _, side := range []ast.Expression{comparison.Left, comparison.Right} {
 		if bound, ok := side.(*ast.NumberLiteral); ok {
 			n, whole := bound.Value.(int64)
-			return whole && n < manyRounds && (n > 0 || side == comparison.Left)
+			return whole && n < minIterations && (n > 0 || side == comparison.Left)
 		}
 	}
 	return false
 }
 
-func (g *growth) declared(n *ast.Binding) {
+func (g *concatCheck) declared(n *ast.Binding) {
 	id, _ := n.Target.(*ast.Identifier)
 	if id == nil {
 		return
@@ -152,7 +152,7 @@ func (g *growth) declared(n *ast.Binding) {
 }
 
 // assigned notices s += x and s = s + x.
-func (g *growth) assigned(n *ast.AssignExpression) {
+func (g *concatCheck) assigned(n *ast.AssignExpression) {
 	id, _ := n.Left.(*ast.Identifier)
 	if id == nil {
 		return
@@ -163,7 +163,7 @@ func (g *growth) assigned(n *ast.AssignExpression) {
 		adds = first != nil && first.Name == id.Name
 	}
 	if adds {
-		g.appends = append(g.appends, appending{id.Name.String(), nesting{g.function, g.loops}, id.Idx, n.Right.Idx1()})
+		g.appends = append(g.appends, concatenation{id.Name.String(), nesting{g.function, g.loops}, id.Idx, n.Right.Idx1()})
 	}
 }
 

@@ -19,12 +19,12 @@ const maxThorough = 16 << 10
 // tokens prove, before the body is compiled: compiling takes many times as long
 // as cutting into tokens. It returns true if there are any; other errors are
 // reported once these are fixed.
-func (c *compilation) early(f syntax.Features) (refused bool) {
+func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
 	text := c.src.Text
 	if len(text.Body()) <= maxThorough || len(f.Modules) > 0 {
 		return false
 	}
-	s := c.scan()
+	s := c.scanTokens()
 	if s == nil {
 		return false
 	}
@@ -33,8 +33,8 @@ func (c *compilation) early(f syntax.Features) (refused bool) {
 	}
 	c.checkMembers(s.found)
 	c.checkNames(s.found)
-	if s.uncalled() {
-		c.uncalled(file.Idx(s.start + 1))
+	if s.isFunctionOnly() {
+		c.reportUncalled(file.Idx(s.start + 1))
 	}
 	if c.list.HasErrors() {
 		return true
@@ -45,8 +45,8 @@ func (c *compilation) early(f syntax.Features) (refused bool) {
 
 // scan returns what the tokens of the body say about names, or nil if it cannot
 // be read. Positions are those in the body itself.
-func (c *compilation) scan() *scan {
-	s := &scan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, watched: c.watched, found: analysisOf(nil), doubtful: map[string]bool{}, private: map[string]syntax.Token{}, owned: map[string]bool{}}
+func (c *compilation) scanTokens() *tokenScan {
+	s := &tokenScan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, isChecked: c.isChecked, found: analysisOf(nil), ambiguous: map[string]bool{}, private: map[string]syntax.Token{}, declaredPrivate: map[string]bool{}}
 	if !s.run() {
 		return nil
 	}
@@ -55,28 +55,28 @@ func (c *compilation) scan() *scan {
 }
 
 // watched reports whether a body may be refused because of how it uses a name.
-func (c *compilation) watched(name string) bool {
+func (c *compilation) isChecked(name string) bool {
 	if name == "vars" || isGranting(name) {
 		return true
 	}
-	_, absent := c.absent(name)
+	_, absent := c.unknownNameAdvice(name)
 	return absent
 }
 
 // scan finds the uses of watched names in the tokens of a body. A name that
 // stands anywhere where it may be declared, asked for with typeof, or a part of
 // a type, is doubtful, and nothing is said of it.
-type scan struct {
+type tokenScan struct {
 	syntax.Lexer
-	watched  func(string) bool
-	found    *analysis
-	doubtful map[string]bool
+	isChecked func(string) bool
+	found     *analysis
+	ambiguous map[string]bool
 	// private are the first uses of names like #a, and owned those that some
 	// class declares.
-	private map[string]syntax.Token
-	owned   map[string]bool
+	private         map[string]syntax.Token
+	declaredPrivate map[string]bool
 	// past are the tokens before the present one, the last of them first.
-	past [3]syntax.Token
+	previous [3]syntax.Token
 	// outer are the tokens outside of all brackets, at most one more than a
 	// function has, and start is where the first token of all begins.
 	outer []syntax.Token
@@ -88,7 +88,7 @@ const maxOuter = 6
 
 // run reports whether the body could be read, with names that are what they
 // look like.
-func (s *scan) run() bool {
+func (s *tokenScan) run() bool {
 	t := s.Next()
 	for s.start = t.Start; t.Kind != syntax.End; {
 		if t.Kind == syntax.Word && strings.Contains(t.Text, `\`) {
@@ -99,27 +99,27 @@ func (s *scan) run() bool {
 		}
 		depth, next := len(s.Brackets), s.Next()
 		s.token(t, next, depth)
-		s.past[2], s.past[1], s.past[0] = s.past[1], s.past[0], t
+		s.previous[2], s.previous[1], s.previous[0] = s.previous[1], s.previous[0], t
 		t = next
 	}
-	for name := range s.doubtful {
+	for name := range s.ambiguous {
 		delete(s.found.refs, name)
 	}
 	return s.Err == nil
 }
 
 // token notices a token that has another behind it and so many brackets around it.
-func (s *scan) token(t, next syntax.Token, depth int) {
+func (s *tokenScan) token(t, next syntax.Token, depth int) {
 	switch {
 	case t.Kind == syntax.Word && t.Text[0] == '#':
-		s.hidden(t, next)
+		s.privateName(t, next)
 	case t.Member:
 		s.member(t, next)
 	case t.Text == "globalThis":
 		s.found.refs[t.Text] = file.Idx(t.Start + 1)
-	case t.Kind != syntax.Word && t.Kind != syntax.Keyword || !s.watched(t.Text):
+	case t.Kind != syntax.Word && t.Kind != syntax.Keyword || !s.isChecked(t.Text):
 	case next.Text != "(" && next.Text != "." && next.Text != "?.", !s.expression(t, next.Text == "(", depth):
-		s.doubtful[t.Text] = true
+		s.ambiguous[t.Text] = true
 	default:
 		if _, again := s.found.refs[t.Text]; !again {
 			s.found.refs[t.Text] = file.Idx(t.Start + 1)
@@ -127,8 +127,8 @@ func (s *scan) token(t, next syntax.Token, depth int) {
 	}
 }
 
-func (s *scan) member(t, next syntax.Token) {
-	object := s.past[1]
+func (s *tokenScan) member(t, next syntax.Token) {
+	object := s.previous[1]
 	if object.Member || object.Text != "vars" && !isGranting(object.Text) {
 		return
 	}
@@ -139,11 +139,11 @@ func (s *scan) member(t, next syntax.Token) {
 }
 
 // hidden notices the private name of a member, behind a dot or in a class.
-func (s *scan) hidden(t, next syntax.Token) {
+func (s *tokenScan) privateName(t, next syntax.Token) {
 	_, again := s.private[t.Text]
 	switch {
 	case !t.Member && next.Text != "in":
-		s.owned[t.Text] = true
+		s.declaredPrivate[t.Text] = true
 	case !again:
 		s.private[t.Text] = t
 	}
@@ -151,8 +151,8 @@ func (s *scan) hidden(t, next syntax.Token) {
 
 // expression reports whether a name in front of a dot or, where it is called, a
 // parenthesis can be nothing but the beginning of an expression.
-func (s *scan) expression(t syntax.Token, called bool, depth int) bool {
-	last, before := s.past[0], s.past[1]
+func (s *tokenScan) expression(t syntax.Token, called bool, depth int) bool {
+	last, before := s.previous[0], s.previous[1]
 	switch {
 	case last.Member:
 		return false
@@ -165,7 +165,7 @@ func (s *scan) expression(t syntax.Token, called bool, depth int) bool {
 	case last.Text == "(":
 		return before.Member
 	case last.Text == "=":
-		return called || syntax.Declares(s.past[2])
+		return called || syntax.Declares(s.previous[2])
 	case last.Kind == syntax.Close || last.Kind == syntax.Operand:
 		return !called && t.Newline
 	}
@@ -174,7 +174,7 @@ func (s *scan) expression(t syntax.Token, called bool, depth int) bool {
 
 // uncalled reports whether the body is one function, and nothing else. Plain
 // functions are left to the tree, which knows what lowering makes of them.
-func (s *scan) uncalled() bool {
+func (s *tokenScan) isFunctionOnly() bool {
 	tokens := s.outer
 	async := len(tokens) > 1 && tokens[0].Text == "async" && !tokens[1].Newline
 	if async {
@@ -191,10 +191,10 @@ func (s *scan) uncalled() bool {
 }
 
 // checkPrivate reports the first private name that no class declares.
-func (c *compilation) checkPrivate(s *scan) bool {
+func (c *compilation) checkPrivate(s *tokenScan) bool {
 	var first syntax.Token
 	for name, use := range s.private {
-		if !s.owned[name] && (first.Text == "" || use.Start < first.Start) {
+		if !s.declaredPrivate[name] && (first.Text == "" || use.Start < first.Start) {
 			first = use
 		}
 	}

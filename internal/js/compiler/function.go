@@ -26,7 +26,7 @@ const wrapperEnd = "\n}})"
 
 // verbatim makes source in which the body stands as it is, on the lines that
 // it has in its file.
-func (c *compilation) verbatim(async bool) {
+func (c *compilation) wrapScript(async bool) {
 	text := c.src.Text
 	start := syntax.WrapperStart
 	if !async {
@@ -43,7 +43,7 @@ func (c *compilation) verbatim(async bool) {
 
 // finish hands the source to the engine. A bug of the engine becomes a
 // diagnostic.
-func (c *compilation) finish() (p *Program) {
+func (c *compilation) parseAndBuild() (p *Program) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
@@ -67,7 +67,7 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	if function == nil {
 		c.reject(diag.Diagnostic{
 			Code: "script-syntax", Range: c.src.Text.Range(0, 0),
-			Summary: "the " + c.what() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
+			Summary: "the " + c.kindName() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
 		})
 		return nil, nil
 	}
@@ -101,10 +101,10 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		return nil
 	}
 	if c.src.Kind == source.Code {
-		c.complete(function)
+		c.addImplicitReturn(function)
 	}
 	function.Async = awaits(function)
-	found := c.analyse(function)
+	found := c.analyze(function)
 	c.check(found)
 	c.checkGrowth(function.Body, found)
 	if !c.checkShape(function) {
@@ -112,13 +112,13 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	}
 	p := &Program{
 		Name: c.src.Name, Kind: c.src.Kind, Objects: c.src.Objects, Vars: c.src.Vars, BigInts: jsvalue.BigIntsAt(c.src.BigInts),
-		Names: c.names(), uses: map[string]bool{}, Mentioned: found.names, computed: found.computed,
+		Names: c.names(), uses: map[string]bool{}, Mentioned: found.names, computed: found.hasComputedAccess,
 		Patterns: found.patterns, Origin: c.origin, Source: c.src, Imported: c.files, Size: c.read + len(c.src.Vars),
 	}
 	// A name that is bound somewhere may mean the global elsewhere.
-	p.Everything = found.reads("globalThis")
-	p.Proxies = p.Everything || found.reads("Proxy")
-	p.Hosted = p.Everything || found.reads("tools") || slices.ContainsFunc(c.names().groups, found.reads)
+	p.UsesGlobalThis = found.isReferenced("globalThis")
+	p.Proxies = p.UsesGlobalThis || found.isReferenced("Proxy")
+	p.Hosted = p.UsesGlobalThis || found.isReferenced("tools") || slices.ContainsFunc(c.names().groups, found.isReferenced)
 	for _, name := range globalsOf(&c.src, c.names()) {
 		if _, ok := found.refs[name]; ok {
 			p.uses[name] = true
@@ -126,18 +126,18 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		}
 	}
 	if c.src.Kind == source.Code {
-		p.Missing = c.missing(found)
+		p.MissingNames = c.missingNames(found)
 		c.declareAssigned(function, found.undeclared)
 	}
-	unfold(function.Body)
-	takes(function, p.Parameters)
+	disableFolding(function.Body)
+	setParameters(function, p.Parameters)
 	p.Code = c.code(tree)
 	c.digest.Sum(p.Hash[:0])
-	c.meant.Sum(p.Meaning[:0])
+	c.semantic.Sum(p.SemanticHash[:0])
 	return p
 }
 
-func takes(function *ast.FunctionLiteral, names []string) {
+func setParameters(function *ast.FunctionLiteral, names []string) {
 	for _, name := range names {
 		function.ParameterList.List = append(function.ParameterList.List, &ast.Binding{
 			Target: &ast.Identifier{Name: unistring.NewFromString(name), Idx: function.ParameterList.Opening},
@@ -158,8 +158,8 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 // compiles: it takes exponential time for 1 && 1 && …, and nothing could
 // interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
 // constant to it, and means the same. Literals with one sign stay constants.
-func unfold(n ast.Node) {
-	syntax.Children(n, unfold)
+func disableFolding(n ast.Node) {
+	syntax.Children(n, disableFolding)
 	switch n := n.(type) {
 	case *ast.BinaryExpression:
 		if constant(n.Left) {
@@ -212,7 +212,7 @@ func (c *compilation) hashSource() {
 
 func (c *compilation) hashPart(part string) {
 	writePart(c.digest, part)
-	writePart(c.meant, part)
+	writePart(c.semantic, part)
 }
 
 func writePart(h hash.Hash, part string) {

@@ -22,7 +22,7 @@ func globals(kind source.Kind, objects []source.Object) []string {
 		"atob", "btoa", "clearInterval", "clearTimeout", "console", "crypto", "csv", "dates", "log", "numbers", "queueMicrotask",
 		"setInterval", "setTimeout", "structuredClone", "toml", "vars", "yaml",
 	}
-	names = append(names, subjects(kind)...)
+	names = append(names, kindGlobals(kind)...)
 	names = append(names, grantsOf(objects)...)
 	for _, name := range []string{"elicit", "sample", "roots", "ask"} {
 		if slices.Contains(objects, source.Object{Kind: "ask", Name: name}) {
@@ -33,7 +33,7 @@ func globals(kind source.Kind, objects []source.Object) []string {
 }
 
 // subjects returns the globals that bodies of this kind see and others may not.
-func subjects(kind source.Kind) []string {
+func kindGlobals(kind source.Kind) []string {
 	switch kind {
 	case source.Hook:
 		return []string{"event"}

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// declarations is what editors are told of the globals.
-const declarations = "../../../examples/typescript/tools.d/mcpd.d.ts"
+// declarationFile declares the globals for editors.
+const declarationFile = "../../../examples/typescript/tools.d/mcpd.d.ts"
 
 func allKinds() []source.Kind {
 	return []source.Kind{source.Tool, source.Hook, source.Resource, source.Prompt, source.Complete}
@@ -52,7 +52,7 @@ func TestBuiltins_complete(t *testing.T) {
 
 // The engine's own JSON and RegExp only have bounds here.
 func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
-	text, err := os.ReadFile(declarations)
+	text, err := os.ReadFile(declarationFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +74,12 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 		t.Errorf("-installed +declared:\n%s", diff)
 	}
 	if problems := esbuild.New().Transpile(transpile.Input{Source: string(text), TypeScript: true, MaxErrors: 1}).Errors; len(problems) > 0 {
-		t.Errorf("the declarations are no TypeScript: %v", problems)
+		t.Errorf("the declarationFile are no TypeScript: %v", problems)
 	}
 }
 
 func TestEditorsAreToldOfTheMembersOfGlobals(t *testing.T) {
-	data, err := os.ReadFile(declarations)
+	data, err := os.ReadFile(declarationFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,36 +40,36 @@ type mapping struct {
 
 // at returns the range of the token that the byte at offset of the compiled
 // source came from, and false when the author did not write it.
-func (o *Origin) at(offset int) (diag.Range, bool) {
-	text, from, ok := o.trace(offset)
+func (o *Origin) rangeAt(offset int) (diag.Range, bool) {
+	text, from, ok := o.original(offset)
 	if !ok {
 		return diag.Range{}, false
 	}
 	return callee(text, from).Range(), true
 }
 
-type place struct {
+type sourceRange struct {
 	Text       diag.Text
 	Start, End int
 }
 
 // Range returns the range of the place in its file.
-func (p place) Range() diag.Range { return p.Text.Range(p.Start, p.End) }
+func (p sourceRange) Range() diag.Range { return p.Text.Range(p.Start, p.End) }
 
 // callee returns the word at offset or, of a parenthesis, the word in front of it.
-func callee(text diag.Text, offset int) place {
+func callee(text diag.Text, offset int) sourceRange {
 	body := text.Body()
 	start := offset
 	if offset < len(body) && body[offset] == '(' {
 		start = wordStartBefore(body, offset)
 	}
-	return place{text, start, wordEnd(body, start)}
+	return sourceRange{text, start, wordEnd(body, start)}
 }
 
 // between returns the range that the bytes from start up to end of the
 // compiled source came from, at least one token.
 func (o *Origin) between(start, end int) (diag.Range, bool) {
-	text, from, ok := o.trace(start)
+	text, from, ok := o.original(start)
 	if !ok {
 		return diag.Range{}, false
 	}
@@ -81,7 +81,7 @@ func (o *Origin) between(start, end int) (diag.Range, bool) {
 }
 
 // trace returns the text and the offset in it that a byte of the compiled source came from.
-func (o *Origin) trace(at int) (text diag.Text, offset int, ok bool) {
+func (o *Origin) original(at int) (text diag.Text, offset int, ok bool) {
 	if !o.lowered {
 		from := at - o.body.to
 		return o.text, from, from >= 0 && from <= o.body.length
@@ -99,13 +99,13 @@ const compiledName = "body"
 
 // Located returns what the author wrote at a place of compiled source, which is
 // one line to the engine.
-func (o *Origin) Located(at file.Position) (place, bool) {
+func (o *Origin) Locate(at file.Position) (sourceRange, bool) {
 	if at.Filename != compiledName {
-		return place{}, false
+		return sourceRange{}, false
 	}
-	text, from, ok := o.trace(at.Column - 1)
+	text, from, ok := o.original(at.Column - 1)
 	if !ok {
-		return place{}, false
+		return sourceRange{}, false
 	}
 	return callee(text, from), true
 }
@@ -174,7 +174,7 @@ type sourceMap struct {
 	Mappings string   `json:"mappings"`
 
 	decoded []rawMapping
-	code    places
+	code    lineIndex
 }
 
 // rawMapping is one mapping as the format has it: lines and columns from 0,
@@ -187,7 +187,7 @@ type rawMapping struct {
 
 // decodeSourceMap reads the map of generated code.
 func decodeSourceMap(data []byte, code string) (*sourceMap, error) {
-	m := &sourceMap{code: newPlaces(code)}
+	m := &sourceMap{code: newLineIndex(code)}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, err
 	}
@@ -245,16 +245,16 @@ func decodeVLQ(field string) ([]int, error) {
 
 // resolve turns the mappings of a source map into offsets, those of the
 // compiled source shift bytes further on, and returns the texts that they point into.
-func (m *modules) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
+func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	texts := make([]diag.Text, len(raw.Sources))
-	sources := make([]places, len(raw.Sources))
+	sources := make([]lineIndex, len(raw.Sources))
 	own := make([]bool, len(raw.Sources)) // made of the body itself
 	for i, source := range raw.Sources {
 		text, imported := m.files[strings.TrimPrefix(source, transpile.Namespace+":")]
 		if imported {
-			texts[i], sources[i] = text, newPlaces(text.Body())
+			texts[i], sources[i] = text, newLineIndex(text.Body())
 		} else {
-			texts[i], sources[i], own[i] = m.entry.text, newPlaces(m.entry.src), true
+			texts[i], sources[i], own[i] = m.entry.text, newLineIndex(m.entry.src), true
 		}
 	}
 	mappings := make([]mapping, 0, len(raw.decoded))
@@ -276,7 +276,7 @@ func (m *modules) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 }
 
 // places finds the byte at a line and a column of a text.
-type places struct {
+type lineIndex struct {
 	text   string
 	starts []int // the offsets of the lines
 	// units are the offsets of all UTF-16 units, and first the unit that each
@@ -285,8 +285,8 @@ type places struct {
 	first []int
 }
 
-func newPlaces(text string) places {
-	p := places{text: text, starts: lineStarts(text)}
+func newLineIndex(text string) lineIndex {
+	p := lineIndex{text: text, starts: lineStarts(text)}
 	if isASCII(text) {
 		return p
 	}
@@ -306,7 +306,7 @@ func newPlaces(text string) places {
 
 // offset returns the offset of a line and a column, both from 0, the column in
 // UTF-16 units. Places outside the text are moved to its end.
-func (p places) offset(line, column int) int {
+func (p lineIndex) offset(line, column int) int {
 	switch {
 	case line < 0 || line >= len(p.starts):
 		return len(p.text)

@@ -16,13 +16,13 @@ type Program struct {
 	Kind source.Kind
 	// Hash is of everything that the compiler was given, imported files included, and Meaning
 	// of all of that but for where the body stands.
-	Hash, Meaning [32]byte
-	Code          *goja.Program
+	Hash, SemanticHash [32]byte
+	Code               *goja.Program
 	// Parameters are the globals that the body mentions, in the order in which
 	// its function takes them.
 	Parameters []string
 	// Everything says that the body can reach its globals by computed names.
-	Everything bool
+	UsesGlobalThis bool
 	// Proxies says that the body may make proxies, and Hosted that it may have objects of the
 	// host whose prototypes can be set.
 	Proxies, Hosted bool
@@ -33,19 +33,19 @@ type Program struct {
 	Objects         []source.Object
 	// Names are the tools of code, and Missing what is thrown where it reads a name
 	// that nothing has.
-	Names    *ToolNames
-	Missing  map[string]string
-	BigInts  *jsvalue.BigInts
-	Vars     json.RawMessage
-	Origin   Origin
-	Source   source.Source
-	Imported map[string]diag.Text
-	Size     int
+	Names        *ToolNames
+	MissingNames map[string]string
+	BigInts      *jsvalue.BigInts
+	Vars         json.RawMessage
+	Origin       Origin
+	Source       source.Source
+	Imported     map[string]diag.Text
+	Size         int
 }
 
 // CanUse reports whether the body can reach the global name, so that callers
 // need not encode what no body reads.
-func (p *Program) CanUse(name string) bool { return p.Everything || p.uses[name] }
+func (p *Program) CanUse(name string) bool { return p.UsesGlobalThis || p.uses[name] }
 
 // Reaches reports whether the body can reach a granted object.
 func (p *Program) Reaches(o source.Object) bool {
@@ -53,11 +53,11 @@ func (p *Program) Reaches(o source.Object) bool {
 	case p.Kind == source.Code:
 		return p.Names.granted[o.Name] && o.Kind == "tools" // by one of several names
 	case o.Kind == "ask":
-		return p.Everything || p.Mentioned[o.Name]
+		return p.UsesGlobalThis || p.Mentioned[o.Name]
 	case !p.CanUse(o.Kind):
 		return false
 	case o.Kind == "tools":
-		if p.Everything || p.Mentions(o.Name) {
+		if p.UsesGlobalThis || p.Mentions(o.Name) {
 			return true
 		}
 		for name := range p.Mentioned {
@@ -67,7 +67,7 @@ func (p *Program) Reaches(o source.Object) bool {
 		}
 		return false
 	}
-	return p.Everything || p.Mentions(o.Name)
+	return p.UsesGlobalThis || p.Mentions(o.Name)
 }
 
 // Mentions reports whether the body can reach a property of this name.

@@ -20,13 +20,13 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
 	}
-	statements := written(function)
-	if len(statements) == 0 || leaves(statements) {
+	statements := userStatements(function)
+	if len(statements) == 0 || returnsOrThrows(statements) {
 		return
 	}
 	last := statements[len(statements)-1]
 	expression, _ := last.(*ast.ExpressionStatement)
-	if expression != nil && (isValue(expression.Expression) || !c.acts(expression.Expression, found)) {
+	if expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, found)) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the body returns nothing",
 			Detail: "write return before it",
@@ -34,22 +34,22 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 		return
 	}
 	if c.src.MustReturn {
-		at := begin(last)
+		at := startOf(last)
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing", Detail: "its result must be " + c.mustBe() + "; write return and the value",
+			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing", Detail: "its result must be " + c.resultHint() + "; write return and the value",
 		}, at, at+1)
 		return
 	}
-	if declaresValue(last) && !waits(function.Body) && !c.acts(nil, found) {
+	if declaresValue(last) && !hasAwait(function.Body) && !c.hasEffect(nil, found) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing and has no effect", Detail: "write return and the value",
-		}, begin(last), begin(last)+1)
+		}, startOf(last), startOf(last)+1)
 	}
 }
 
 // begin returns the place of a statement. The parser sets none for an if statement, whose
 // condition stands for it.
-func begin(s ast.Statement) file.Idx {
+func startOf(s ast.Statement) file.Idx {
 	if s, ok := s.(*ast.IfStatement); ok {
 		return s.Test.Idx0()
 	}
@@ -57,7 +57,7 @@ func begin(s ast.Statement) file.Idx {
 }
 
 // waits reports whether anything within a node waits, in what lowering makes of it too.
-func waits(n ast.Node) bool {
+func hasAwait(n ast.Node) bool {
 	return contains(n, func(n ast.Node) bool {
 		switch n.(type) {
 		case *ast.AwaitExpression, *ast.YieldExpression:
@@ -79,7 +79,7 @@ func declaresValue(s ast.Statement) bool {
 	return slices.ContainsFunc(list, func(b *ast.Binding) bool { return b.Initializer != nil })
 }
 
-func (c *compilation) mustBe() string {
+func (c *compilation) resultHint() string {
 	switch c.src.Kind {
 	case source.Resource:
 		return "the content of the resource"
@@ -92,7 +92,7 @@ func (c *compilation) mustBe() string {
 }
 
 // leaves reports whether the statements return a value, or whether anything in them throws.
-func leaves(statements []ast.Statement) bool {
+func returnsOrThrows(statements []ast.Statement) bool {
 	found, inner := false, 0
 	var look func(ast.Node)
 	look = func(n ast.Node) {
@@ -133,14 +133,14 @@ func isValue(n ast.Expression) bool {
 
 // acts reports whether a body that ends with an expression may have an effect: whether it
 // reaches an object of the host that has any, or waits.
-func (c *compilation) acts(last ast.Expression, found *analysis) bool {
+func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 	switch last.(type) {
 	case *ast.AwaitExpression, *ast.AssignExpression:
 		return true
 	}
 	for name := range found.refs {
 		switch name {
-		case c.subject(), "agent", "call", "vars", "env", "uri", "value", "content", "JSON", "RegExp", "crypto", "dates", "numbers", "csv", "toml", "yaml",
+		case c.inputGlobal(), "agent", "call", "vars", "env", "uri", "value", "content", "JSON", "RegExp", "crypto", "dates", "numbers", "csv", "toml", "yaml",
 			"URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa":
 			continue
 		}
@@ -148,7 +148,7 @@ func (c *compilation) acts(last ast.Expression, found *analysis) bool {
 			return true
 		}
 	}
-	return found.reads("globalThis")
+	return found.isReferenced("globalThis")
 }
 
 // ownText reports whether a place is in the body itself, not in a file that it imports.

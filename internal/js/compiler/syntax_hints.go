@@ -8,7 +8,7 @@ import (
 )
 
 // setting is what stands around a mistake.
-type setting struct {
+type errorContext struct {
 	message string
 	// before, this and after are three words or signs, the middle one of which
 	// is where the mistake was found.
@@ -19,15 +19,15 @@ type setting struct {
 	// newline says that a line ends in front of this.
 	newline bool
 	// glued says that nothing stands between before and this.
-	glued bool
+	adjacent bool
 }
 
-func settingOf(text string, at int, message string) setting {
+func errorContextAt(text string, at int, message string) errorContext {
 	at = min(at, len(text))
-	s := setting{message: message, this: text[at:wordEnd(text, at)]}
+	s := errorContext{message: message, this: text[at:wordEnd(text, at)]}
 	end := len(strings.TrimRight(text[:at], " \t\r\n"))
 	s.before = lastWord(text[:end])
-	s.newline, s.glued = strings.Contains(text[end:at], "\n"), end == at
+	s.newline, s.adjacent = strings.Contains(text[end:at], "\n"), end == at
 	rest := strings.TrimLeft(text[at+len(s.this):], " \t\r\n")
 	s.after = rest[:wordEnd(rest, 0)]
 	start := strings.LastIndexByte(text[:at], '\n') + 1
@@ -50,9 +50,9 @@ func lastWord(text string) string {
 
 // likely returns what to do about mistakes that people make who know another
 // language better, or who write in haste. Nothing is said when it is neither.
-func likely(text string, at int, message string) string {
-	s := settingOf(text, at, message)
-	for _, look := range []func(setting) string{foreignWord, foreignSign, misnamed, unlisted, unfinished} {
+func syntaxHint(text string, at int, message string) string {
+	s := errorContextAt(text, at, message)
+	for _, look := range []func(errorContext) string{foreignWord, foreignSign, misnamed, unlisted, unfinished} {
 		if advice := look(s); advice != "" {
 			return advice
 		}
@@ -61,7 +61,7 @@ func likely(text string, at int, message string) string {
 }
 
 // foreignWords is what to write instead of words of other languages.
-var foreignWords = byName([]meaning{
+var foreignWords = byName([]hint{
 	{"and", "write && instead of and"},
 	{"or", "write || instead of or"},
 	{"not", "write ! instead of not"},
@@ -70,7 +70,7 @@ var foreignWords = byName([]meaning{
 	{"then endif fi end begin", "put what belongs to an if or a loop between { and }"},
 })
 
-func foreignWord(s setting) string {
+func foreignWord(s errorContext) string {
 	for _, word := range []string{s.this, s.before} {
 		if instead := foreignWords[word]; instead != "" {
 			return instead
@@ -105,7 +105,7 @@ func foreignWord(s setting) string {
 }
 
 // foreignSign is of signs of other languages, and of signs that look alike.
-func foreignSign(s setting) string {
+func foreignSign(s errorContext) string {
 	quote := quotes(s.this)
 	switch {
 	case strings.HasPrefix(s.line, "<<<<<<<"), strings.HasPrefix(s.line, "======="), strings.HasPrefix(s.line, ">>>>>>>"):
@@ -114,19 +114,19 @@ func foreignSign(s setting) string {
 		return `write straight quotes, " or ', instead of ` + s.this
 	case s.this == "#" || s.before == "#" && !s.newline:
 		return "a comment begins with //"
-	case quote && s.glued && (s.before == "f" || s.before == "F"):
+	case quote && s.adjacent && (s.before == "f" || s.before == "F"):
 		return "write `text ${name}` between backticks instead of f\"text {name}\""
-	case quote && s.glued && s.before == s.this:
+	case quote && s.adjacent && s.before == s.this:
 		return "write text of several lines between backticks, as a `template`"
-	case s.before == ":" && s.this == "=" && s.glued, s.this == ":" && s.after == "=" && strings.Contains(s.line, ":="):
+	case s.before == ":" && s.this == "=" && s.adjacent, s.this == ":" && s.after == "=" && strings.Contains(s.line, ":="):
 		return "write = instead of :="
 	case s.before == "=" && s.this == "=":
 		return "write === without spaces"
-	case s.before == "=" && s.this == "<" && s.glued, s.this == ")" && strings.Contains(s.line, "=<"):
+	case s.before == "=" && s.this == "<" && s.adjacent, s.this == ")" && strings.Contains(s.line, "=<"):
 		return "write <= instead of =<"
-	case s.before == "<" && s.this == ">" && s.glued:
+	case s.before == "<" && s.this == ">" && s.adjacent:
 		return "write !== instead of <>"
-	case s.before == "-" && s.this == ">" && s.glued, s.before == ">" && strings.Contains(s.line, "->"):
+	case s.before == "-" && s.this == ">" && s.adjacent, s.before == ">" && strings.Contains(s.line, "->"):
 		return "write => instead of ->"
 	case s.before == "$" && s.this == "{":
 		return "${…} stands in text between backticks"
@@ -135,11 +135,11 @@ func foreignSign(s setting) string {
 }
 
 // misnamed is of names that are missing, or cannot be names.
-func misnamed(s setting) string {
+func misnamed(s errorContext) string {
 	switch {
 	case s.before == "class" && s.this == "{":
 		return "give it a name: class Name { … }"
-	case strings.HasPrefix(s.message, "Syntax error") && s.glued && s.before != "" && s.before[0] >= '0' && s.before[0] <= '9',
+	case strings.HasPrefix(s.message, "Syntax error") && s.adjacent && s.before != "" && s.before[0] >= '0' && s.before[0] <= '9',
 		s.this != "" && s.this[0] >= '0' && s.this[0] <= '9' && strings.Trim(s.this, "0123456789_n") != "":
 		return "a name cannot begin with a digit, and letters cannot follow a number"
 	case s.this == "-" && (strings.Contains(s.line, "const "+s.before) || strings.Contains(s.line, "let "+s.before)):
@@ -170,7 +170,7 @@ func naming(word string) bool {
 }
 
 // unlisted is of members and elements that nothing separates.
-func unlisted(s setting) string {
+func unlisted(s errorContext) string {
 	switch {
 	case s.this == "=" && s.first != "const" && syntax.WordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
 		return "members of an object are written name: value, with a colon"
@@ -203,7 +203,7 @@ func opensOrJoins(sign string) bool {
 }
 
 // unfinished is of operators that lack an operand.
-func unfinished(s setting) string {
+func unfinished(s errorContext) string {
 	ends := s.this == ";" || s.this == ")" || s.this == "]" || s.this == "}" || s.this == ","
 	switch {
 	case ends && s.before != "" && strings.Contains("=+-*/%&|^<>?:!", s.before):
@@ -224,12 +224,12 @@ func unfinished(s setting) string {
 
 // ofPython returns what to write in JavaScript instead of what only Python has, and
 // what [likely] says nothing of; nothing where it is not that.
-func ofPython(s setting) string {
+func pythonSyntaxHint(s errorContext) string {
 	switch {
 	case strings.Contains(s.line, "__name__"):
-		return ofPythonNames["__name__"]
+		return pythonHints["__name__"]
 	case s.first == "raise" && s.before == "raise":
-		return ofPythonNames["raise"]
+		return pythonHints["raise"]
 	case s.first == "from":
 		return "nothing can be imported: the tools are there already"
 	case s.before == "print" && (quotes(s.this) || syntax.WordStart(s.this+" ")):
@@ -268,10 +268,10 @@ const missingToken = "is an operator, a comma or a bracket missing in front of i
 const correctIt = "correct it, or what stands just in front of it"
 
 // meaning is what to do about a message that holds a text.
-type meaning struct{ part, advice string }
+type hint struct{ part, advice string }
 
 // generic is what to do where nothing more is known of a message.
-var generic = []meaning{
+var generic = []hint{
 	{"reserved word", "such a word cannot be a name"},
 	{"Unexpected identifier", missingToken},
 	{"Unexpected string", missingToken},
@@ -281,7 +281,7 @@ var generic = []meaning{
 
 // advice is what to do about the messages of both compilers that hold a text.
 // The first that fits is taken.
-var advice = []meaning{
+var advice = []hint{
 	{"matching export", "export it there, or correct the name"},
 	{"there is no file", "correct the path, which is relative to the folder of the file that imports it, or make the file"},
 	{"packages cannot be imported", "name a file of the tools folder, as in \"./file.js\""},
@@ -315,7 +315,7 @@ var advice = []meaning{
 }
 
 // lookUp returns what to do about a message of a compiler, or nothing.
-func lookUp(meanings []meaning, message string) string {
+func lookUp(meanings []hint, message string) string {
 	for _, m := range meanings {
 		if strings.Contains(message, m.part) {
 			return m.advice
@@ -326,7 +326,7 @@ func lookUp(meanings []meaning, message string) string {
 
 // unread reports whether a message is of text that could not be read, so that
 // what stands around the place matters more than the message.
-func unread(message string) bool {
+func isParseError(message string) bool {
 	for _, part := range []string{"nexpected", "xpected", "ssignment", "left-hand", "horthand", "reserved", "yntax error"} {
 		if strings.Contains(message, part) {
 			return true

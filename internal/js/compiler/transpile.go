@@ -60,7 +60,7 @@ func (c *compilation) lower(f syntax.Features) bool {
 		c.tooLarge()
 		return false
 	}
-	files := &modules{compilation: c, entry: newEntry(c.src.Text, c.text, f.Modules)}
+	files := &bundler{compilation: c, entry: newWrappedSource(c.src.Text, c.text, f.Modules)}
 	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == source.TS, MaxErrors: maxReports}
 	out := transpile.Output{}
 	if len(f.Modules) == 0 {
@@ -89,7 +89,7 @@ func (c *compilation) tooLarge() {
 	c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
 }
 
-func (c *compilation) lowered(code string, sourceMap []byte, files *modules) bool {
+func (c *compilation) lowered(code string, sourceMap []byte, files *bundler) bool {
 	c.origin = Origin{src: syntax.WrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
@@ -130,7 +130,7 @@ func unwrapModule(function *ast.FunctionLiteral) bool {
 
 // entry is the source that a compiler gets: the body inside its function, and
 // behind it the import declarations, which may stand at the top level only.
-type entry struct {
+type wrappedSource struct {
 	src      string
 	text     diag.Text
 	body     string
@@ -139,8 +139,8 @@ type entry struct {
 	imports int
 }
 
-func newEntry(text diag.Text, body string, modules []syntax.Span) *entry {
-	e := &entry{text: text, body: body}
+func newWrappedSource(text diag.Text, body string, modules []syntax.Span) *wrappedSource {
+	e := &wrappedSource{text: text, body: body}
 	var b strings.Builder
 	b.WriteString(loweredStart)
 	from := 0
@@ -160,14 +160,14 @@ func newEntry(text diag.Text, body string, modules []syntax.Span) *entry {
 	return e
 }
 
-func (e *entry) copy(b *strings.Builder, from, to int) {
+func (e *wrappedSource) copy(b *strings.Builder, from, to int) {
 	e.segments = append(e.segments, segment{to: b.Len(), from: from, length: to - from})
 	b.WriteString(e.body[from:to])
 }
 
 // importsAlone returns src with white space for the body. The import
 // declarations keep their places.
-func (e *entry) importsAlone() string {
+func (e *wrappedSource) importsAlone() string {
 	end := e.imports - len(loweredEnd)
 	return loweredStart + blank(e.src[len(loweredStart):end]) + e.src[end:]
 }
@@ -184,7 +184,7 @@ func blank(s string) string {
 
 // offset returns the place in the body of a place in the entry, and false when
 // the author did not write it.
-func (e *entry) offset(at int) (int, bool) {
+func (e *wrappedSource) offset(at int) (int, bool) {
 	for _, s := range e.segments {
 		if at >= s.to && at <= s.to+s.length {
 			return s.from + at - s.to, true
@@ -199,9 +199,9 @@ const maxImports = 256 << 10
 var errTooMuch = errors.New("the imported files have more than 256 KiB together")
 
 // modules are the files that a body imports.
-type modules struct {
+type bundler struct {
 	compilation *compilation
-	entry       *entry
+	entry       *wrappedSource
 
 	// guarded by mu while the bundler runs
 	mu    sync.Mutex
@@ -211,7 +211,7 @@ type modules struct {
 
 // bundle joins the body and all that it imports into one source. Behind a syntax
 // error in the body the imported files are checked alone.
-func (m *modules) bundle(in transpile.Input) transpile.Output {
+func (m *bundler) bundle(in transpile.Input) transpile.Output {
 	in.Files = m
 	transpiler := m.compilation.src.Transpiler
 	out := transpiler.Transpile(in)
@@ -223,7 +223,7 @@ func (m *modules) bundle(in transpile.Input) transpile.Output {
 }
 
 // Resolve finds the file that an import names, from the file that it stands in.
-func (m *modules) Resolve(importer, name string, declaration bool) (string, error) {
+func (m *bundler) Resolve(importer, name string, declaration bool) (string, error) {
 	if !declaration {
 		return "", errors.New("only import declarations can load a file")
 	}
@@ -241,7 +241,7 @@ func (m *modules) Resolve(importer, name string, declaration bool) (string, erro
 }
 
 // Load returns a file that is imported.
-func (m *modules) Load(name string) (string, transpile.Format, error) {
+func (m *bundler) Load(name string) (string, transpile.Format, error) {
 	format, language, err := formatOf(name)
 	if err != nil {
 		return "", 0, err
@@ -270,7 +270,7 @@ func formatOf(name string) (transpile.Format, source.Language, error) {
 }
 
 // read returns the text of an imported file and keeps it for positions and the hash.
-func (m *modules) read(name string) (diag.Text, error) {
+func (m *bundler) read(name string) (diag.Text, error) {
 	load := m.compilation.src.Import
 	if load == nil {
 		return diag.Text{}, errors.New("nothing can be imported here")
@@ -293,7 +293,7 @@ func (m *modules) read(name string) (diag.Text, error) {
 	if m.bytes += len(data); m.bytes > maxImports {
 		return diag.Text{}, errTooMuch
 	}
-	text := diag.WholeFile(m.shown(name), string(data))
+	text := diag.WholeFile(m.displayPath(name), string(data))
 	if m.files == nil {
 		m.files = map[string]diag.Text{}
 	}
@@ -303,7 +303,7 @@ func (m *modules) read(name string) (diag.Text, error) {
 
 // shown returns the path of an imported file as the reader names it: with the
 // same folder in front that the body's own file has.
-func (m *modules) shown(name string) string {
+func (m *bundler) displayPath(name string) string {
 	src := m.compilation.src
 	if src.Path == "" || !strings.HasSuffix(src.Text.File(), src.Path) {
 		return name
@@ -311,7 +311,7 @@ func (m *modules) shown(name string) string {
 	return strings.TrimSuffix(src.Text.File(), src.Path) + name
 }
 
-func (m *modules) hash() {
+func (m *bundler) hash() {
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		m.compilation.hashPart(name)
 		m.compilation.hashPart(m.files[name].Body())
@@ -321,7 +321,7 @@ func (m *modules) hash() {
 // report rejects the body for the compiler's errors, at the places where the
 // author wrote them: the first syntax error of each file, and every import that
 // is wrong.
-func (m *modules) report(problems []transpile.Error) {
+func (m *bundler) report(problems []transpile.Error) {
 	c := m.compilation
 	var list diag.List
 	reported := map[string]bool{}
@@ -336,14 +336,14 @@ func (m *modules) report(problems []transpile.Error) {
 			}
 			reported[p.Location.File] = true
 		}
-		at, ok := m.place(p.Location)
+		at, ok := m.sourceRange(p.Location)
 		if !ok && p.Location != nil {
 			list = append(list, c.endsEarly())
 			continue
 		}
 		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(firstLine(p.Text)), Range: at.Range()}
 		for _, note := range p.Notes {
-			if where, ok := m.place(note.Location); ok {
+			if where, ok := m.sourceRange(note.Location); ok {
 				d.Notes = append(d.Notes, diag.Note{Range: where.Range(), Message: plain(note.Text)})
 			} else if d.Detail == "" {
 				d.Detail = plain(note.Text)
@@ -357,16 +357,16 @@ func (m *modules) report(problems []transpile.Error) {
 
 // place returns where the author wrote what a location of the compiler means,
 // and false if the author did not write it.
-func (m *modules) place(at *transpile.Location) (place, bool) {
+func (m *bundler) sourceRange(at *transpile.Location) (sourceRange, bool) {
 	if at == nil {
-		return place{Text: m.compilation.src.Text}, false
+		return sourceRange{Text: m.compilation.src.Text}, false
 	}
 	if text, ok := m.files[at.File]; ok {
 		offset := byteOffset(text.Body(), at)
-		return place{text, offset, offset + max(1, at.Length)}, true
+		return sourceRange{text, offset, offset + max(1, at.Length)}, true
 	}
 	offset, ok := m.entry.offset(byteOffset(m.entry.src, at))
-	return place{m.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(m.entry.body)
+	return sourceRange{m.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(m.entry.body)
 }
 
 // byteOffset returns the offset of a place that is told as a line from 1 and a

@@ -18,19 +18,19 @@ import (
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	severity := diag.Error
-	if c.src.Kind == source.Code || found.reads("globalThis") {
+	if c.src.Kind == source.Code || found.isReferenced("globalThis") {
 		severity = diag.Warning
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		at, free := found.free(name)
+		at, free := found.globalRef(name)
 		if len(c.list) >= maxReports {
 			return
 		}
-		if !free || found.probed[name] || c.isDefined(name) {
+		if !free || found.typeofTested[name] || c.isDefined(name) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
-		if tool := c.ownTool(name, at); tool != "" {
+		if tool := c.toolAdvice(name, at); tool != "" {
 			d.Detail = tool // told where it is called
 		} else if found.targets[name] && c.src.Kind != source.Code {
 			d.Detail = "declare it with let or const"
@@ -38,15 +38,15 @@ func (c *compilation) checkNames(found *analysis) {
 				d.Detail = guess + " Else declare it with let or const"
 			}
 		} else if c.src.Kind != source.Hook && slices.Contains(c.src.Inputs, name) {
-			d.Detail = "write " + c.subject() + "." + name
-		} else if advice, ok := c.absent(name); ok {
+			d.Detail = "write " + c.inputGlobal() + "." + name
+		} else if advice, ok := c.unknownNameAdvice(name); ok {
 			d.Severity, d.Detail = diag.Error, advice
-		} else if meant := c.elsewhere(name); meant != "" {
+		} else if meant := c.otherLanguageAdvice(name); meant != "" {
 			d.Detail = meant
 			if c.src.Kind == source.Code {
 				d.Severity = diag.Error // before anything is done
 			}
-		} else if guess := c.guess(name); guess != "" {
+		} else if guess := c.suggestTool(name); guess != "" {
 			d.Detail = guess
 		} else if guess := c.nearName(found, name, at, known); guess != "" {
 			d.Detail = guess
@@ -57,9 +57,9 @@ func (c *compilation) checkNames(found *analysis) {
 
 // absent returns what to do about a name that other JavaScript hosts have, or
 // that exists only when it is granted.
-func (c *compilation) absent(name string) (advice string, ok bool) {
+func (c *compilation) unknownNameAdvice(name string) (advice string, ok bool) {
 	if c.src.Kind == source.Code {
-		return absentOfCode(name)
+		return unknownCodeNameAdvice(name)
 	}
 	switch name {
 	case "input":
@@ -71,22 +71,22 @@ func (c *compilation) absent(name string) (advice string, ok bool) {
 		}
 		return "a hook sees what happened as event", true
 	case "uri":
-		return "only resources have a uri; what the body works on is " + c.subject(), true
+		return "only resources have a uri; what the body works on is " + c.inputGlobal(), true
 	case "params":
-		return "only resources and completions have params; what the body works on is " + c.subject(), true
+		return "only resources and completions have params; what the body works on is " + c.inputGlobal(), true
 	case "event":
-		return "only hooks have an event; what the body works on is " + c.subject(), true
+		return "only hooks have an event; what the body works on is " + c.inputGlobal(), true
 	case "elicit", "sample", "roots":
 		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	}
-	if advice, ok = ofBodies[name]; !ok {
-		advice, ok = ofOtherHosts[name]
+	if advice, ok = scriptHints[name]; !ok {
+		advice, ok = otherHostHints[name]
 	}
 	return advice, ok
 }
 
 // ofBodies is what to do about a name that exists when it is granted, or elsewhere in mcpd.
-var ofBodies = byName([]meaning{
+var scriptHints = byName([]hint{
 	{"http", `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`},
 	{"fs", `grant it: allow { fs "name" { root = "folder" } } makes fs.name`},
 	{"env", `grant it: allow { env { names = ["NAME"] } } makes env.NAME`},
@@ -105,15 +105,15 @@ var ofBodies = byName([]meaning{
 })
 
 // elsewhere says what to write for what other languages have, or nothing.
-func (c *compilation) elsewhere(name string) string {
-	if c.src.Kind == source.Code && ofPythonNames[name] != "" {
-		return ofPythonNames[name]
+func (c *compilation) otherLanguageAdvice(name string) string {
+	if c.src.Kind == source.Code && pythonHints[name] != "" {
+		return pythonHints[name]
 	}
-	return ofOtherLanguages[name]
+	return otherLanguageHints[name]
 }
 
 // ofOtherLanguages is what bodies and code write instead of what other languages have.
-var ofOtherLanguages = byName([]meaning{
+var otherLanguageHints = byName([]hint{
 	{"None nil NULL", "write null"},
 	{"True TRUE", "write true"},
 	{"False FALSE", "write false"},
@@ -125,7 +125,7 @@ var ofOtherLanguages = byName([]meaning{
 })
 
 // ofPythonNames is what code writes instead of what Python and shells have by a name.
-var ofPythonNames = byName([]meaning{
+var pythonHints = byName([]hint{
 	{"echo println printf", "write console.log(…)"},
 	{"json", "write JSON.parse(text) and JSON.stringify(value)"},
 	{"asyncio", "write await in front of a call, and await parallel([…]) for several at once"},
@@ -141,7 +141,7 @@ var ofPythonNames = byName([]meaning{
 })
 
 // inherited reports whether every object has such a member.
-func inherited(name string) bool {
+func isObjectPrototypeMember(name string) bool {
 	switch name {
 	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
 		"propertyIsEnumerable", "isPrototypeOf", "__proto__", "toJSON":
@@ -152,7 +152,7 @@ func inherited(name string) bool {
 
 // ofOtherHosts is what to write in a body for what Node, browsers and well-known
 // packages have and bodies do not.
-var ofOtherHosts = byName([]meaning{
+var otherHostHints = byName([]hint{
 	{"fetch XMLHttpRequest axios", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	{"WebSocket EventSource", `a body cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	{"Headers Request Response FormData", "http.NAME takes and returns plain objects: http.NAME.post(url, { headers, json })"},
@@ -176,7 +176,7 @@ var ofOtherHosts = byName([]meaning{
 })
 
 // byName makes a table of hints, each of which is for several names.
-func byName(hints []meaning) map[string]string {
+func byName(hints []hint) map[string]string {
 	table := map[string]string{}
 	for _, hint := range hints {
 		for name := range strings.FieldsSeq(hint.part) {
@@ -195,9 +195,9 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "console":
 		return ConsoleMethods(), true
 	case "progress":
-		return []string{"disconnect"}, c.sees(object)
+		return []string{"disconnect"}, c.hasGlobal(object)
 	case "content":
-		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.sees(object)
+		return []string{"text", "image", "audio", "resource", "link", "structured"}, c.hasGlobal(object)
 	case "crypto":
 		return []string{"randomUUID", "getRandomValues", "subtle"}, true
 	case "crypto.subtle":
@@ -213,11 +213,11 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	case "JSON":
 		return []string{"parse", "stringify"}, true
 	case "agent":
-		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.sees(object)
+		return []string{"agent_id", "model", "request_id", "metadata", "verified"}, c.hasGlobal(object)
 	case "call":
-		return []string{"id", "tool", "via", "deadline", "depth", "parent"}, c.sees(object)
+		return []string{"id", "tool", "via", "deadline", "depth", "parent"}, c.hasGlobal(object)
 	case "event":
-		return eventMembers(), c.sees(object)
+		return eventMembers(), c.hasGlobal(object)
 	}
 	names = c.grantMembers(object)
 	return names, names != nil

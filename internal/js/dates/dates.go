@@ -74,7 +74,7 @@ func appendDate(out []byte, t time.Time, token string) []byte {
 // dateFields are what a text says of a date.
 type dateFields struct {
 	year, month, day, hour, minute, second, millis int
-	afternoon, half                                bool
+	afternoon, hour12                              bool
 	zone                                           *time.Location
 }
 
@@ -115,7 +115,7 @@ func (f *dateFields) read(token, text string) (rest string, ok bool) {
 		n, rest := named12(text, token == "ddd", 7, func(i int) string { return time.Weekday(i).String() })
 		return rest, n >= 0
 	case "A":
-		f.half = true
+		f.hour12 = true
 		n, rest := named12(text, false, 2, func(i int) string { return [...]string{"AM", "PM"}[i] })
 		f.afternoon = n == 1
 		return rest, n >= 0
@@ -133,7 +133,7 @@ func (f *dateFields) read(token, text string) (rest string, ok bool) {
 	value, _ := strconv.Atoi(text[:n])
 	fields := map[string]*int{"Y": &f.year, "M": &f.month, "D": &f.day, "H": &f.hour, "h": &f.hour, "m": &f.minute, "s": &f.second, "S": &f.millis}
 	*fields[token[:1]] = value
-	f.half = f.half || token[0] == 'h'
+	f.hour12 = f.hour12 || token[0] == 'h'
 	return text[n:], true
 }
 
@@ -170,7 +170,7 @@ func (f *dateFields) offset(text string) (rest string, ok bool) {
 }
 
 func (f *dateFields) time() (time.Time, error) {
-	if f.half {
+	if f.hour12 {
 		if f.hour < 1 || f.hour > 12 {
 			return time.Time{}, errNoDate
 		}

@@ -4,33 +4,33 @@ package syntax
 // are mistakes, and for each of them the compiler walks back through the whole
 // body to the first.
 const (
-	maxTwins      = 50  // declarations of one name between two brackets, and assignments to a constant
+	maxDuplicates = 50  // declarations of one name between two brackets, and assignments to a constant
 	maxParameters = 100 // places of one name in the parameters of a function
 	maxLabels     = 50  // labels of one statement, which are compared pairwise
 )
 
 // declared counts the token when it declares a name, or might.
-func (g *gate) declared(t Token) {
+func (g *checker) declared(t Token) {
 	switch {
 	case t.Member || t.Kind != Word && t.Text != `"__proto__"` && t.Text != "'__proto__'":
 		return
-	case introduces(g.before, g.last) || t.Text[0] == '#' || g.now.names.pattern && g.listed():
+	case introduces(g.before, g.last) || t.Text[0] == '#' || g.now.names.pattern && g.inNameList():
 		g.declare(t)
 	case g.last.Text == "var" && !g.last.Member:
-		g.hoist(t)
+		g.declareVar(t)
 	case g.last.Kind == Comma && g.now.names.list:
 		g.declare(t)
 	case t.Text == "__proto__" || t.Kind == Operand:
 		t.Text = "__proto__"
 		g.declare(t)
-	case len(g.levels) > 0 && g.listed():
+	case len(g.levels) > 0 && g.inNameList():
 		g.now.names.count(t.Text, 1)
 	}
 }
 
 // listed reports whether what comes next may be the name of a parameter, or
 // one in a pattern.
-func (g *gate) listed() bool {
+func (g *checker) inNameList() bool {
 	switch g.last.Text {
 	case "...", ":", "as", "type", "public", "private", "protected", "readonly", "override":
 		return true
@@ -55,28 +55,28 @@ func introduces(before, last Token) bool {
 	return false
 }
 
-func (g *gate) declare(t Token) {
-	if g.now.names.count(t.Text, 1) > maxTwins {
-		g.twins(t)
+func (g *checker) declare(t Token) {
+	if g.now.names.count(t.Text, 1) > maxDuplicates {
+		g.failDuplicates(t)
 	}
 	g.now.names.bind(t.Text, g.last.Text == "const" || g.last.Text == "import")
 }
 
 // hoist counts a var, which may stand anywhere below what it conflicts with.
-func (g *gate) hoist(t Token) {
+func (g *checker) declareVar(t Token) {
 	if g.vars == nil {
 		g.vars = map[string]int{}
 	}
-	if g.vars[t.Text]++; g.vars[t.Text] <= maxTwins {
+	if g.vars[t.Text]++; g.vars[t.Text] <= maxDuplicates {
 		return
 	}
 	if _, bound := g.bound(t.Text); bound {
-		g.twins(t)
+		g.failDuplicates(t)
 	}
 }
 
 // assigned counts assignments to names that are constants.
-func (g *gate) assigned(t Token) {
+func (g *checker) assigned(t Token) {
 	name := g.last
 	if step(g.last.Text) {
 		name = t
@@ -89,12 +89,12 @@ func (g *gate) assigned(t Token) {
 	if constant, _ := g.bound(name.Text); !constant {
 		return
 	}
-	g.count(name, &g.constants, maxTwins, "too many assignments to constants", "declare what is assigned to with let")
+	g.count(name, &g.constants, maxDuplicates, "too many assignments to constants", "declare what is assigned to with let")
 }
 
 // bound reports whether a name is surely declared here or further out, and
 // whether the innermost such declaration makes it a constant.
-func (g *gate) bound(name string) (constant, ok bool) {
+func (g *checker) bound(name string) (constant, ok bool) {
 	if constant, ok = g.now.names.bound[name]; ok {
 		return constant, ok
 	}
@@ -117,29 +117,29 @@ func Assigns(operator string) bool {
 	return operator != "" && operator[len(operator)-1] == '='
 }
 
-func (g *gate) twins(t Token) {
+func (g *checker) failDuplicates(t Token) {
 	g.fail(t.Start, t.End, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
 
 // names are the names that are declared, or might be, on one level.
-type names struct {
+type declaredNames struct {
 	counts  map[string]int
 	bound   map[string]bool // what is surely declared; true: as a constant
-	most    int             // the largest count here, and in all brackets that closed here
+	max     int             // the largest count here, and in all brackets that closed here
 	pattern bool            // the bracket belongs to a pattern that declares, or to an import
 	list    bool            // the statement is one of let, const or var
 }
 
-func (n *names) count(name string, times int) int {
+func (n *declaredNames) count(name string, times int) int {
 	if n.counts == nil {
 		n.counts = map[string]int{}
 	}
 	n.counts[name] += times
-	n.most = max(n.most, n.counts[name])
+	n.max = max(n.max, n.counts[name])
 	return n.counts[name]
 }
 
-func (n *names) bind(name string, constant bool) {
+func (n *declaredNames) bind(name string, constant bool) {
 	if n.bound == nil {
 		n.bound = map[string]bool{}
 	}
@@ -152,7 +152,7 @@ func Declares(t Token) bool {
 }
 
 // slips are what the gate keeps to count mistakes that two tokens do not show.
-type slips struct {
+type errorCounts struct {
 	// getter is where the parenthesis of a getter begins, and written where
 	// the member of a namespace ends that may be assigned to.
 	getter, written int
@@ -162,27 +162,27 @@ type slips struct {
 
 // mistaken counts mistakes that both compilers go on behind, and for each of
 // which one walks back through the body.
-func (g *gate) mistaken(t Token) {
+func (g *checker) checkErrors(t Token) {
 	g.namespace(t)
 	switch {
 	case g.getter > 0 && g.last.Start == g.getter && t.Text != ")" && t.Text != "this":
-		g.mistake(t, "a getter takes no parameters")
+		g.countError(t, "a getter takes no parameters")
 	case t.Text == "(" && g.before.Text == "get" && !g.before.Member && g.last.Kind != Operator && !g.last.Newline:
 		g.getter = t.Start
-	case g.mixes(t):
-		g.mistake(t, "?? stands beside || or && in parentheses only")
+	case g.mixesCoalesce(t):
+		g.countError(t, "?? stands beside || or && in parentheses only")
 	case len(g.levels) == 0 && g.before.Kind == Semicolon && isLiteral(g.last) && Assigns(t.Text):
-		g.mistake(t, "nothing can be assigned to a number or a string")
+		g.countError(t, "nothing can be assigned to a number or a string")
 	}
 }
 
-func (g *gate) mistake(t Token, detail string) {
-	g.count(t, &g.mistakes, maxMistakes, "too many mistakes", detail)
+func (g *checker) countError(t Token, detail string) {
+	g.count(t, &g.errors, maxErrors, "too many mistakes", detail)
 }
 
 // mixes reports whether the operator and one before it in the same expression
 // may not stand side by side.
-func (g *gate) mixes(t Token) bool {
+func (g *checker) mixesCoalesce(t Token) bool {
 	switch {
 	case t.Newline || t.Text == "?" || t.Text == ":" || t.Text == "=>":
 		g.now.coalesces, g.now.connects = false, false
@@ -204,7 +204,7 @@ func isLiteral(t Token) bool {
 
 // namespace counts assignments to members of import * as name. A name that
 // stands anywhere without a member behind it may be declared there again.
-func (g *gate) namespace(t Token) {
+func (g *checker) namespace(t Token) {
 	switch {
 	case g.importing == importOpen && t.Kind == Word && g.last.Text == "as" && g.before.Text == "*":
 		if g.namespaces == nil {
@@ -216,7 +216,7 @@ func (g *gate) namespace(t Token) {
 	case t.Member && g.last.Text == "." && !g.before.Member && g.namespaces[g.before.Text]:
 		g.written = t.End
 	case g.written > 0 && g.last.End == g.written && (Assigns(t.Text) || step(t.Text)):
-		g.count(g.last, &g.constants, maxTwins, "too many assignments to constants", "what is imported cannot be changed")
+		g.count(g.last, &g.constants, maxDuplicates, "too many assignments to constants", "what is imported cannot be changed")
 	case !g.last.Member && t.Text != ".":
 		delete(g.namespaces, g.last.Text)
 	}
@@ -224,17 +224,17 @@ func (g *gate) namespace(t Token) {
 
 // maxMistakes bounds how often a body may break a rule that is cheap to see.
 // For each breach one compiler walks back through the body.
-const maxMistakes = 50
+const maxErrors = 50
 
 // strict counts what strict mode forbids where it is cheap to see.
-func (g *gate) strict(t Token) {
+func (g *checker) strict(t Token) {
 	switch {
 	case g.last.Member || g.before.Member:
 	case t.Text == "(" && g.last.Text == "with",
 		t.Text == "function" && g.last.Text == controlEnd,
 		t.Kind == Word && !t.Member && t.Text == "eval",
 		g.before.Text == "delete" && g.last.Kind == Word && !selects(t):
-		g.count(t, &g.mistakes, maxMistakes, "too much here breaks the rules of strict mode",
+		g.count(t, &g.errors, maxErrors, "too much here breaks the rules of strict mode",
 			"with, eval, delete of a variable, and functions as the statement of an if do not exist.")
 	}
 }

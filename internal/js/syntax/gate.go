@@ -33,14 +33,14 @@ const (
 
 // The bounds of what is compared pairwise, or parsed again and again.
 const (
-	maxCases  = 1000 // cases of all switch statements
-	maxUsings = 200  // using declarations
-	maxMarks  = 100  // decorators
-	maxMade   = 200  // async generators and for await, which become long
-	maxLoops  = 20   // for await in each other without brackets
-	maxFiles  = 200  // imports
-	maxCommas = 1000 // expressions in a row, and arguments of one call
-	maxAngles = 50   // < in one TypeScript statement, which may begin type arguments
+	maxCases      = 1000 // cases of all switch statements
+	maxUsings     = 200  // using declarations
+	maxDecorators = 100  // decorators
+	maxLowered    = 200  // async generators and for await, which become long
+	maxLoops      = 20   // for await in each other without brackets
+	maxFiles      = 200  // imports
+	maxCommas     = 1000 // expressions in a row, and arguments of one call
+	maxAngles     = 50   // < in one TypeScript statement, which may begin type arguments
 )
 
 // maxArrows bounds how deep arrow functions nest in the parameters of arrow
@@ -50,7 +50,7 @@ const maxArrows = 3
 // maxDoubts bounds how deep constructs nest of which TypeScript's grammar
 // tells only at their end whether they are arrow functions, as in a ? (b) : c
 // => d. They are parsed twice at every level.
-const maxDoubts = 2
+const maxAmbiguous = 2
 
 // WrapperStart is the front of the function around a body. The body stands in a block of the
 // function, so that its declarations may take the names of globals, which are the function's
@@ -73,10 +73,10 @@ type Span struct{ Start, End int }
 
 // gate bounds a text before any parser sees it, without recursion and in one
 // pass, and finds out what its compilation needs.
-type gate struct {
+type checker struct {
 	Lexer
 	Features
-	slips
+	errorCounts
 	levels []level
 	now    level
 	work   int
@@ -88,20 +88,20 @@ type gate struct {
 	questioned bool
 	cases      int
 	usings     int
-	marks      int
-	made       int
+	decorators int
+	lowered    int
 	// closed is how often one name stands in the brackets that closed last.
 	closed    int
 	vars      map[string]int
 	constants int // assignments to constants
-	mistakes  int
+	errors    int
 	// importing is the declaration that is being read, when open says so.
 	importing importState
 }
 
 // Check returns the features of text, or why it is refused.
 func Check(text string, ts bool) (Features, *Error) {
-	g := gate{Lexer: Lexer{Src: text, TypeScript: ts}}
+	g := checker{Lexer: Lexer{Src: text, TypeScript: ts}}
 	if at := invalidUTF8(text); at >= 0 {
 		return g.Features, &Error{start: at, end: at + 1, Summary: "this is not valid UTF-8", Detail: "save the file as UTF-8"}
 	}
@@ -111,26 +111,26 @@ func Check(text string, ts bool) (Features, *Error) {
 			break
 		}
 		if g.closed > maxParameters && g.last.Text == ")" && (t.Text == "=>" || t.Text == "{") {
-			g.twins(t)
+			g.failDuplicates(t)
 		}
 		g.declared(t)
 		g.assigned(t)
 		g.strict(t)
-		g.mistaken(t)
-		g.adrift(t)
+		g.checkErrors(t)
+		g.checkUnclosed(t)
 		g.nest(t)
 		g.notice(t)
 		g.now.names.list = g.now.names.list || Declares(t)
 		g.before, g.last = g.last, t
 	}
 	if g.Err == nil {
-		g.unnamed()
+		g.checkUnnamed()
 	}
-	g.blame()
+	g.locateBracket()
 	return g.Features, g.Err
 }
 
-func (g *gate) nest(t Token) {
+func (g *checker) nest(t Token) {
 	switch {
 	case t.Kind == Open:
 		if g.now.enum && t.Text[0] == '`' {
@@ -168,7 +168,7 @@ func (g *gate) nest(t Token) {
 }
 
 // indent counts the white space in front of the statement that ends.
-func (g *gate) indent(t Token) {
+func (g *checker) indent(t Token) {
 	n := len(g.Brackets)
 	if t.Kind == Semicolon && g.last.Kind != Semicolon && n > 0 && g.Brackets[n-1].kind == '{' {
 		g.Indents += 2 * n
@@ -177,7 +177,7 @@ func (g *gate) indent(t Token) {
 
 // boundary reports whether a new statement surely begins at t, also where no
 // semicolon says so.
-func (g *gate) boundary(t Token) bool {
+func (g *checker) boundary(t Token) bool {
 	switch {
 	case infix(t.Text):
 		return false
@@ -194,7 +194,7 @@ func (g *gate) boundary(t Token) bool {
 }
 
 // count counts one more of what a body may have only so many of.
-func (g *gate) count(t Token, n *int, most int, summary, detail string) {
+func (g *checker) count(t Token, n *int, most int, summary, detail string) {
 	if *n++; *n > most {
 		g.fail(t.Start, t.End, summary, detail)
 	}
@@ -231,7 +231,7 @@ func nests(t Token) bool {
 }
 
 // notice keeps what decides how the text is compiled.
-func (g *gate) notice(t Token) {
+func (g *checker) notice(t Token) {
 	switch {
 	case t.Member:
 	case t.Text == "await":
@@ -255,18 +255,18 @@ func (g *gate) notice(t Token) {
 		g.now.making = true
 		g.lower(t)
 	case t.Text == "@":
-		g.count(t, &g.marks, maxMarks, "too many decorators", "a body may have 100 of them")
+		g.count(t, &g.decorators, maxDecorators, "too many decorators", "a body may have 100 of them")
 	}
 	g.imports(t)
 }
 
 // lower counts a construct that the engine does not know, and of which the
 // compiler makes a long one.
-func (g *gate) lower(t Token) {
+func (g *checker) lower(t Token) {
 	if !g.Lowering {
 		g.Lowering, g.Lowered = true, Span{t.Start, t.End}
 	}
-	g.count(t, &g.made, maxMade, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
+	g.count(t, &g.lowered, maxLowered, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
 }
 
 // Diagnostic returns the error as a diagnostic of the text.
@@ -289,7 +289,7 @@ const (
 
 // imports finds the import declarations of a text, which may stand at its top
 // level only, and refuses import(), which could load what no revision knows.
-func (g *gate) imports(t Token) {
+func (g *checker) imports(t Token) {
 	top := len(g.levels) == 0
 	switch {
 	case t.Kind == Keyword && t.Text == "import":
@@ -297,7 +297,7 @@ func (g *gate) imports(t Token) {
 			g.fail(t.Start, t.End, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
 			return
 		}
-		if g.unnamed(); g.Err != nil {
+		if g.checkUnnamed(); g.Err != nil {
 			return
 		}
 		g.Modules = append(g.Modules, Span{Start: t.Start})
@@ -322,14 +322,14 @@ func (g *gate) imports(t Token) {
 }
 
 // unnamed refuses a declaration that ended without the name of a file.
-func (g *gate) unnamed() {
+func (g *checker) checkUnnamed() {
 	if g.importing == importOpen {
 		start := g.Modules[len(g.Modules)-1].Start
 		g.fail(start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
 	}
 }
 
-func (g *gate) extend(t Token, state importState) {
+func (g *checker) extend(t Token, state importState) {
 	g.Modules[len(g.Modules)-1].End = t.End
 	g.importing = state
 }

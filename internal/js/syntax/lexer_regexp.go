@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-type slashMeaning int
+type slashKind int
 
 const (
-	division slashMeaning = iota
+	division slashKind = iota
 	literal
 	unclear
 )
 
 // slashAfter says what a / after the token prev is. It never guesses: behind
 // a } or a word such as yield only a parser knows.
-func (l *Lexer) slashAfter(prev Token) slashMeaning {
+func (l *Lexer) slashAfter(prev Token) slashKind {
 	switch prev.Kind {
 	case Word:
 		if !prev.Member && (prev.Text == "await" || prev.Text == "yield" || prev.Text == "of") {

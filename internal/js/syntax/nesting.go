@@ -15,18 +15,18 @@ type level struct {
 	angles    int  // < around this place that may begin type arguments
 	enum      bool // this is the body of an enum
 	functions int  // arrow functions around this place that no bracket ends
-	doubts    int  // arrow functions around this place that may be none
+	ambiguous int  // arrow functions around this place that may be none
 	question  bool // the bracket follows a question mark
 	doubt     bool // what follows may be the result type of an arrow function
 	labels    int  // colons since the last boundary that no question mark precedes
-	names     names
+	names     declaredNames
 
 	// coalesces and connects say that ?? and that || or && stand in this expression.
 	coalesces, connects bool
 	// making says that the body of a function follows that becomes a long one,
 	// and made how many such functions are around this place.
-	making bool
-	made   int
+	making  bool
+	lowered int
 	// defining says that the body of a function follows, defined is how many
 	// such functions are around this place, and loops how many for await of
 	// this statement are in each other.
@@ -38,12 +38,12 @@ type level struct {
 	siblings int
 }
 
-func (g *gate) enter(t Token) {
-	made := g.now.made
+func (g *checker) enter(t Token) {
+	made := g.now.lowered
 	if g.now.making && t.Text == "{" {
 		g.now.making = false
 		// Lowering adds two brackets for each async generator.
-		if brackets := len(g.levels) + 2*(g.now.made+1) + strings.Count(WrapperStart, "(") + strings.Count(WrapperStart, "{"); brackets > maxBrackets {
+		if brackets := len(g.levels) + 2*(g.now.lowered+1) + strings.Count(WrapperStart, "(") + strings.Count(WrapperStart, "{"); brackets > maxBrackets {
 			g.fail(t.Start, t.End, "async generators nest too deep", "move the inner ones out of the others")
 		}
 		made++
@@ -58,30 +58,30 @@ func (g *gate) enter(t Token) {
 	pattern := g.now.names.pattern || g.importing == importOpen || Declares(g.last)
 	g.levels = append(g.levels, g.now)
 	g.now = level{
-		names:     names{pattern: pattern},
+		names:     declaredNames{pattern: pattern},
 		outer:     g.now.outer + g.now.chain + 1,
-		functions: g.now.functions, doubts: g.now.doubts, angles: g.now.angles,
-		made: made, defined: defined, question: g.last.Text == "?", enum: g.now.enum || g.before.Text == "enum" && !g.before.Member,
+		functions: g.now.functions, ambiguous: g.now.ambiguous, angles: g.now.angles,
+		lowered: made, defined: defined, question: g.last.Text == "?", enum: g.now.enum || g.before.Text == "enum" && !g.before.Member,
 	}
 }
 
 // leave goes back to the level outside a bracket. The bracket counts there as
 // one more operator, and its arrow functions as being in parameters if => follows.
-func (g *gate) leave(t Token) {
+func (g *checker) leave(t Token) {
 	if len(g.levels) == 0 {
 		return
 	}
-	g.parameters, g.questioned, g.closed = g.now.arrows, g.now.question, g.now.names.most
+	g.parameters, g.questioned, g.closed = g.now.arrows, g.now.question, g.now.names.max
 	inner := g.now.names
 	g.now = g.levels[len(g.levels)-1]
 	g.levels = g.levels[:len(g.levels)-1]
 	g.now.chain++
 	g.now.arrows = max(g.now.arrows, g.parameters)
-	g.now.names.most = max(g.now.names.most, g.closed)
+	g.now.names.max = max(g.now.names.max, g.closed)
 	if inner.pattern {
 		for name, times := range inner.counts {
-			if g.now.names.count(name, times) > maxTwins {
-				g.twins(t)
+			if g.now.names.count(name, times) > maxDuplicates {
+				g.failDuplicates(t)
 			}
 			g.now.names.bind(name, false)
 		}
@@ -89,14 +89,14 @@ func (g *gate) leave(t Token) {
 }
 
 // step begins a new expression of the same statement.
-func (g *gate) step() {
+func (g *checker) step() {
 	around := g.around()
 	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
 	g.now.coalesces, g.now.connects = false, false
-	g.now.functions, g.now.doubts = around.functions, around.doubts
+	g.now.functions, g.now.ambiguous = around.functions, around.ambiguous
 }
 
-func (g *gate) around() level {
+func (g *checker) around() level {
 	if n := len(g.levels); n > 0 {
 		return g.levels[n-1]
 	}
@@ -105,7 +105,7 @@ func (g *gate) around() level {
 
 // comma counts what one parser walks again for every comma: sequences, but
 // not the elements of an array nor the members of an object, which have colons.
-func (g *gate) comma(t Token) {
+func (g *checker) comma(t Token) {
 	g.step()
 	array := len(g.Brackets) > 0 && g.Brackets[len(g.Brackets)-1].kind == '['
 	if g.now.commas++; g.now.commas > maxCommas && !array {
@@ -114,7 +114,7 @@ func (g *gate) comma(t Token) {
 }
 
 // operator counts the operators that mean more than one level of nesting.
-func (g *gate) operator(t Token) {
+func (g *checker) operator(t Token) {
 	switch t.Text {
 	case "?":
 		g.now.pending++
@@ -137,15 +137,15 @@ func (g *gate) operator(t Token) {
 }
 
 // arrow counts the arrow function that => belongs to.
-func (g *gate) arrow(t Token) {
+func (g *checker) arrow(t Token) {
 	if g.now.functions++; g.now.functions > maxFunctions {
 		g.fail(t.Start, t.End, "arrow functions nest too deep", "give one of the functions a name")
 	}
 	if g.now.doubt {
 		g.now.doubt = false
-		g.now.doubts++
+		g.now.ambiguous++
 	}
-	if g.now.doubts > maxDoubts {
+	if g.now.ambiguous > maxAmbiguous {
 		g.fail(t.Start, t.End, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
 	}
 	if g.last.Text != ")" {
@@ -159,14 +159,14 @@ func (g *gate) arrow(t Token) {
 
 // enumText refuses what may build text in an enum: the compiler computes it,
 // and a member that doubles the one before doubles the program.
-func (g *gate) enumText(t Token) {
+func (g *checker) enumText(t Token) {
 	g.fail(t.Start, t.End, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
 }
 
 // blame finds the bracket that is wrong where brackets do not match at the end
 // of the text, or where a line begins with one that closes another than it
 // should: the outermost of those that are left open.
-func (g *gate) blame() {
+func (g *checker) locateBracket() {
 	wrong := 0
 	switch {
 	case g.Err == nil && len(g.Brackets) == 0:
@@ -188,7 +188,7 @@ func (g *gate) blame() {
 
 // adrift refuses a semicolon inside of ( or [, and a statement there at the
 // beginning of a line: the bracket was never closed.
-func (g *gate) adrift(t Token) {
+func (g *checker) checkUnclosed(t Token) {
 	n := len(g.Brackets)
 	if n == 0 || g.Brackets[n-1].kind != '(' && g.Brackets[n-1].kind != '[' {
 		return
@@ -196,7 +196,7 @@ func (g *gate) adrift(t Token) {
 	control := g.Brackets[n-1].control
 	switch {
 	case t.Kind == Semicolon && !control:
-	case t.Kind != Keyword || !t.Newline || !commands(t.Text):
+	case t.Kind != Keyword || !t.Newline || !startsStatement(t.Text):
 		return
 	case control && g.last.Kind == Open, g.last.Text == "as", g.TypeScript && (g.last.Text == "<" || g.last.Kind == Comma):
 		return // for (const …), as const, <const T>
@@ -207,7 +207,7 @@ func (g *gate) adrift(t Token) {
 	g.neverClosed(g.Brackets[n-1])
 }
 
-func (g *gate) neverClosed(open bracket) {
+func (g *checker) neverClosed(open bracket) {
 	g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
 }
 
@@ -218,7 +218,7 @@ func beginsLine(text string, offset int) bool {
 }
 
 // commands reports whether a word at the start of a line can only begin a statement.
-func commands(word string) bool {
+func startsStatement(word string) bool {
 	switch word {
 	case "const", "let", "var", "if", "for", "while", "do", "switch", "try", "return", "throw", "break", "continue", "import", "export", "debugger":
 		return true

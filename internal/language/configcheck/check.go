@@ -175,7 +175,7 @@ func (c *checker) checkProduction(files []*definition.Definitions, builtin []def
 	}
 	var open lacking
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
-		if !c.incomplete && !slices.ContainsFunc(policies, func(p definition.Policy) bool { return definition.Covers(names(&p), name) }) {
+		if !c.incomplete && !slices.ContainsFunc(policies, func(p definition.Policy) bool { return definition.MatchesAny(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
 	})
@@ -200,7 +200,7 @@ func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []defini
 	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		covered, allowed := false, false
 		for i := range policies {
-			if definition.Covers(names(&policies[i]), name) {
+			if definition.MatchesAny(names(&policies[i]), name) {
 				covered, allowed = true, allowed || policies[i].Allow != nil
 			}
 		}
@@ -299,8 +299,8 @@ func (c *checker) checkEncryption() {
 	}
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
-		if header := u.Unencrypted(); header != "" {
-			d.Range, d.Summary = u.PlaceRange, fmt.Sprintf("the header %q brings a secret to this server unencrypted%s", header, demanded)
+		if header := u.PlaintextSecretHeader(); header != "" {
+			d.Range, d.Summary = u.AddressRange, fmt.Sprintf("the header %q brings a secret to this server unencrypted%s", header, demanded)
 			c.report(d)
 		}
 	}

@@ -108,7 +108,7 @@ func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]
 		}
 		where, written := ranges["sql."+g.Name+".path"]
 		if written && g.Path != "" {
-			c.root(what, place{path: g.Path, write: g.Write, file: !g.Chosen, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
+			c.root(what, place{path: g.Path, write: g.Write, file: !g.PathFromCall, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.Exec {
@@ -225,7 +225,7 @@ func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag
 	for _, g := range granted.HTTP {
 		for i, host := range g.Hosts {
 			where, written := ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)]
-			domain := grant.OpenDomain(host)
+			domain := grant.SharedDomain(host)
 			if !written || domain == "" || c.isNamedHost(host) {
 				continue
 			}

@@ -206,7 +206,7 @@ func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
 		return granted, true
 	}
 	for _, folder := range c.folders {
-		if _, known := folder.File(uri); known {
+		if _, known := folder.PathOf(uri); known {
 			return grant.Set{}, true
 		}
 	}

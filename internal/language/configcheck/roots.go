@@ -66,8 +66,8 @@ func (c *machine) gather() {
 func (c *machine) gatherAccess() {
 	const door = "the folder of a file that lets callers in"
 	for _, auth := range c.config.Auths {
-		if auth.Keys != nil {
-			c.reserve(reserved{path: c.besideConfig(auth.Keys.File), what: door})
+		if auth.APIKeys != nil {
+			c.reserve(reserved{path: c.besideConfig(auth.APIKeys.File), what: door})
 		}
 	}
 	if tls := c.config.Listen.TLS; tls != nil {
@@ -338,7 +338,7 @@ func codeArgument(argv, valued []string) int {
 
 // passes reports whether a script has a say in an argument.
 func passes(argument string) bool {
-	return slices.ContainsFunc(grant.Pieces(argument), func(p grant.Piece) bool { return p.Param != "" })
+	return slices.ContainsFunc(grant.ParseArgument(argument), func(p grant.ArgumentPart) bool { return p.Param != "" })
 }
 
 // programName returns the name of a program without its version and its

@@ -86,7 +86,7 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 		return nil
 	case silent >= 0:
 		d.Summary = fmt.Sprintf("there is no %s named %q, unless the upstream %q offers it, which has not told yet", r.Kind, r.Text, first.Name)
-	case first.Prefix == "" && !first.Gives(r.Text):
+	case first.Prefix == "" && !first.HasAlias(r.Text):
 		d.Summary = fmt.Sprintf("there is no %s named %q, and the upstream %q offers none now", r.Kind, r.Text, first.Name)
 	default:
 		d.Summary = fmt.Sprintf("the upstream %q offers no %s %q now", first.Name, r.Kind, r.Text)
@@ -132,7 +132,7 @@ func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
 		switch {
-		case u.Gives(name):
+		case u.HasAlias(name):
 			return []*definition.Upstream{u}
 		case !strings.HasPrefix(name, u.Prefix) || len(u.Prefix) < longest:
 		case len(u.Prefix) > longest:
@@ -156,7 +156,7 @@ func (c *checker) offeredName(n *namespace, name string, where diag.Range, offer
 		Code: "unknown-" + n.kind, Range: where, Summary: fmt.Sprintf("mcpd.lock has no %s %q of the upstream %q", n.kind, name, first.Name),
 		Detail: cmp.Or(diag.DidYouMeanLonger(name, n.names()), fmt.Sprintf("correct the name, or accept the tool: mcpd lock accept %s", first.Name)),
 	}
-	if first.Prefix == "" && !first.Gives(name) {
+	if first.Prefix == "" && !first.HasAlias(name) {
 		d.Summary = fmt.Sprintf("there is no %s named %q, and mcpd.lock has none of the upstream %q", n.kind, name, first.Name)
 	}
 	c.report(d)
@@ -204,9 +204,9 @@ func (c *checker) approves(test *definition.Test) bool {
 		case test.Resource != "":
 			return t.Resources == nil || len(t.Resources) > 0
 		case test.Prompt != "":
-			return definition.Covers(t.Prompts, test.Prompt)
+			return definition.MatchesAny(t.Prompts, test.Prompt)
 		}
-		return definition.Covers(t.Tools, test.Tool)
+		return definition.MatchesAny(t.Tools, test.Tool)
 	})
 }
 

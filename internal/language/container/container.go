@@ -78,7 +78,7 @@ func Host(upstream string) string {
 }
 
 // Reserved says who has a host name that no upstream can have, "" for the others.
-func Reserved(host string) string { return reserved[host] }
+func ReservedBy(host string) string { return reserved[host] }
 
 // URL returns where mcpd reaches the server of an upstream.
 func URL(upstream string, port int, path string) string {
@@ -96,7 +96,7 @@ func IsImage(name string) bool { return len(name) <= maxPath && image().MatchStr
 
 // Moves reports whether the name of an image can mean another one tomorrow without
 // anybody having been told: it has no digest, and no tag or the tag latest.
-func Moves(image string) bool {
+func HasMutableTag(image string) bool {
 	name, _, pinned := strings.Cut(path.Base(image), "@")
 	_, tag, _ := strings.Cut(name, ":")
 	return !pinned && (tag == "" || tag == "latest")

@@ -19,7 +19,7 @@ func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 		{"image", IsImage,
 			[]string{"a", "a:1", "a" + digest, "x.example.com:5000/a/b__c:v1" + digest},
 			[]string{"", "A", "a:", "a b", "a@sha256:0a", "a//b", "http://a", "a\n", strings.Repeat("a", maxPath+1)}},
-		{"image that moves", Moves,
+		{"image that moves", HasMutableTag,
 			[]string{"a", "a:latest", "x.example.com:5000/a", "x.example.com:5000/a/b:latest"},
 			[]string{"a:1", "a" + digest, "a:latest" + digest, "x.example.com:5000/a:v1", "a:latest-1"}},
 		{"path of a URL", IsURLPath, []string{"/", "/mcp?a=b", "/%20"}, []string{"", "mcp", "/a b", "/a#b", "/$a", "/é", "/" + strings.Repeat("a", maxPath)}},
@@ -54,8 +54,8 @@ func TestPortsOfRootAndNamesOfOthersAreNotHad(t *testing.T) {
 		t.Error("the ports are others")
 	}
 	for host, taken := range map[string]bool{"mcpd": true, "front": true, "localhost": true, "search": false} {
-		if (Reserved(host) != "") != taken {
-			t.Errorf("%s: %q", host, Reserved(host))
+		if (ReservedBy(host) != "") != taken {
+			t.Errorf("%s: %q", host, ReservedBy(host))
 		}
 	}
 }

@@ -11,22 +11,22 @@ import (
 // lets in callers without a credential.
 type Auth struct {
 	// Kind is "api_key", "oidc", "mtls", "unix" or "anonymous".
-	Kind, Name   string
-	Keys         *AuthKeys
-	Tokens       *AuthTokens
-	Certificates *AuthCertificates
-	Peers        *AuthPeers
-	Range        diag.Range
+	Kind, Name string
+	APIKeys    *AuthAPIKeys
+	JWT        *AuthJWT
+	MTLS       *AuthMTLS
+	UnixPeers  *AuthUnixPeers
+	Range      diag.Range
 }
 
 // AuthKeys lets the holders of API keys in.
-type AuthKeys struct {
+type AuthAPIKeys struct {
 	// File is a path, relative to the folder of the operator's file.
 	File string
 }
 
 // AuthTokens lets in whom an identity provider has issued a token to.
-type AuthTokens struct {
+type AuthJWT struct {
 	// Issuer is an https URL, or an http one of this machine.
 	Issuer   string
 	Audience string
@@ -44,7 +44,7 @@ type AuthTokens struct {
 }
 
 // AuthCertificates lets the holders of client certificates in.
-type AuthCertificates struct {
+type AuthMTLS struct {
 	// Allow are patterns of names; nil is every name.
 	Allow []string
 	// Agent binds a certificate to the agent of its name.
@@ -52,7 +52,7 @@ type AuthCertificates struct {
 }
 
 // AuthPeers lets users of this machine in.
-type AuthPeers struct{ UIDs, GIDs []uint32 }
+type AuthUnixPeers struct{ UIDs, GIDs []uint32 }
 
 // Secret is a secret block. Exactly one of Env, File, Command and OAuth is set.
 type Secret struct {
@@ -67,7 +67,7 @@ type Secret struct {
 }
 
 // Unsaid reports whether the block does not say where the secret comes from.
-func (s *Secret) Unsaid() bool {
+func (s *Secret) HasNoSource() bool {
 	return s.Env == "" && s.File == "" && s.Command == nil && s.OAuth == nil
 }
 
@@ -91,7 +91,7 @@ type OAuth struct {
 	Params map[string]string
 	// InBody sends id and secret in the body of the request, and not in its
 	// Authorization header.
-	InBody bool
+	CredentialsInBody bool
 	// PrivateNetworks lets the host be at a private, loopback or link-local address.
 	PrivateNetworks bool
 

@@ -154,9 +154,9 @@ type Audit struct {
 	// MaxSize is the size in bytes from which on a file is put aside, Keep how
 	// many of those are kept and MaxAge for how long; 0 means the default, which
 	// for MaxAge is for ever.
-	MaxSize int64
-	Keep    int
-	MaxAge  time.Duration
+	MaxSize  int64
+	MaxFiles int
+	MaxAge   time.Duration
 	// Capture are names and patterns of the tools, resources and prompts whose
 	// arguments are kept with their values.
 	Capture []Name

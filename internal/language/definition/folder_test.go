@@ -13,12 +13,12 @@ func TestTheURIOfAFileLeadsBackToIt(t *testing.T) {
 		if got := f.URI(name); got != uri {
 			t.Errorf("the URI of %s is %s", name, got)
 		}
-		if got, ok := f.File(uri); got != name || !ok {
+		if got, ok := f.PathOf(uri); got != name || !ok {
 			t.Errorf("%s leads to %q", uri, got)
 		}
 	}
 	for _, uri := range []string{"docs://h/../a.md", "docs://h/%2e%2e/a.md", "docs://h/", "docs://h//a.md", "docs://h/a%2", "docs://i/a.md", "docs://h/./a.md", "docs://h/%2Fetc/passwd", "docs://h/a%00b"} {
-		if name, ok := f.File(uri); ok {
+		if name, ok := f.PathOf(uri); ok {
 			t.Errorf("%s leads to %q", uri, name)
 		}
 	}

@@ -103,7 +103,7 @@ func (n Name) Matches(name string) bool { return wildcard.Matches(n.Text, name) 
 
 // Covers reports whether a list of names and patterns covers a name; a nil
 // list covers all.
-func Covers(names []Name, name string) bool {
+func MatchesAny(names []Name, name string) bool {
 	return names == nil || slices.ContainsFunc(names, func(n Name) bool { return n.Matches(name) })
 }
 

@@ -33,7 +33,7 @@ type Argument struct {
 type Message struct {
 	// Role is [User] or [Assistant].
 	Role        string
-	Text        Phrase
+	Text        TextTemplate
 	Media       *Media
 	Resource    *Embedded
 	Link        *Link
@@ -57,16 +57,16 @@ type Media struct {
 // Embedded is a resource that a message holds. Exactly one of Text and Content
 // is set.
 type Embedded struct {
-	URI Phrase
+	URI TextTemplate
 	// MIMEType is never empty.
 	MIMEType string
-	Text     Phrase
+	Text     TextTemplate
 	Content  *Content
 }
 
 // Link is a link to a resource.
 type Link struct {
-	URI, Name, Title, Description Phrase
+	URI, Name, Title, Description TextTemplate
 	MIMEType                      string
 	// Size is in bytes; nil means that the file does not say.
 	Size *int64
@@ -74,17 +74,17 @@ type Link struct {
 
 // MaxFilled is how many bytes of text and of files a reply that stands in the
 // files holds, with its values filled in.
-const MaxFilled = 4 << 20
+const MaxRendered = 4 << 20
 
 // Phrase is text in which {{name}} stands for a value.
-type Phrase []Piece
+type TextTemplate []TemplatePart
 
 // Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
-type Piece struct{ Text, Name string }
+type TemplatePart struct{ Text, Name string }
 
 // Fill returns the text with the values inserted as they are. A name without a
 // value leaves nothing.
-func (p Phrase) Fill(values map[string]string) string {
+func (p TextTemplate) Render(values map[string]string) string {
 	var b strings.Builder
 	for _, piece := range p {
 		b.WriteString(piece.Text)
@@ -97,7 +97,7 @@ func (p Phrase) Fill(values map[string]string) string {
 
 // FillURI is Fill for a URI: what of the values no URI can hold is
 // percent-encoded. It reports false when the URI is not absolute.
-func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
+func (p TextTemplate) RenderURI(values map[string]string) (uri string, absolute bool) {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for _, piece := range p {
@@ -118,7 +118,7 @@ func (p Phrase) FillURI(values map[string]string) (uri string, absolute bool) {
 }
 
 // Len returns how long the text is with the values inserted.
-func (p Phrase) Len(values map[string]string) int {
+func (p TextTemplate) Len(values map[string]string) int {
 	n := 0
 	for _, piece := range p {
 		n += len(piece.Text) + len(values[piece.Name])

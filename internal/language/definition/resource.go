@@ -84,7 +84,7 @@ type Template struct {
 	Call
 
 	// Text holds the names of Params.
-	Text Phrase
+	Text TextTemplate
 	Run  *Body
 
 	NameRange, URIRange diag.Range
@@ -103,7 +103,7 @@ type Param struct {
 }
 
 // Settle says what the content of a file is sent as.
-func (c *Content) Settle() {
+func (c *Content) DetectType() {
 	if c.MIMEType == "" {
 		c.MIMEType = TypeOfFile(c.Path, c.Bytes)
 	}
@@ -162,7 +162,7 @@ func IsTextual(mimeType string) bool {
 
 // Offers reports whether a file of the folder is a resource, by its path below
 // Root. Tool files never are, nor is one whose URI would be too long to read.
-func (f *Folder) Offers(name string) bool {
+func (f *Folder) Includes(name string) bool {
 	if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
 		return false
 	}
@@ -192,13 +192,13 @@ func (f *Folder) URI(name string) string {
 }
 
 // File returns the path below Root that a URI stands for, if it stands for one.
-func (f *Folder) File(uri string) (string, bool) {
+func (f *Folder) PathOf(uri string) (string, bool) {
 	rest, ok := strings.CutPrefix(uri, f.URIPrefix)
 	if !ok {
 		return "", false
 	}
 	name, err := url.PathUnescape(rest)
-	if err != nil || !IsInside(name, path.Clean(name)) || path.Clean(name) != name || !f.Offers(name) {
+	if err != nil || !IsInside(name, path.Clean(name)) || path.Clean(name) != name || !f.Includes(name) {
 		return "", false
 	}
 	return name, true
@@ -207,7 +207,7 @@ func (f *Folder) File(uri string) (string, bool) {
 // Content returns what a file of the folder is served as.
 func (f *Folder) Content(name string, content []byte) Content {
 	c := Content{Bytes: content, Path: path.Join(f.Root, name), MIMEType: f.MIMETypes[strings.ToLower(path.Ext(name))]}
-	c.Settle()
+	c.DetectType()
 	return c
 }
 

@@ -99,7 +99,7 @@ type Hashes struct {
 	Hash Hash
 	// Meaning is the same but for where things stand: an edit elsewhere in the
 	// file leaves it as it was.
-	Meaning Hash
+	Semantic Hash
 }
 
 // Hash is a hash of a definition.

@@ -34,7 +34,7 @@ type Upstream struct {
 	Grant   grant.HTTP
 	Private bool
 	// PlaceRange is where the program of Command is written, or URL.
-	PlaceRange diag.Range
+	AddressRange diag.Range
 	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
 	Transport string
 	// Prefix is what the names of its tools and prompts begin with here.
@@ -101,7 +101,7 @@ const (
 // The values of [Upstream.Pin].
 const (
 	// PinFirst accepts all that is there when the server is first seen, and nothing later.
-	PinFirst = "first"
+	PinOnFirstUse = "first"
 	// PinStrict accepts nothing that nobody has accepted.
 	PinStrict = "strict"
 	// PinOff accepts everything.
@@ -118,7 +118,7 @@ const (
 var OfferKinds = []string{OfferTools, OfferResources, OfferPrompts}
 
 // Gives reports whether the block gives something of the server a name.
-func (u *Upstream) Gives(name string) bool {
+func (u *Upstream) HasAlias(name string) bool {
 	for _, given := range u.Rename {
 		if given == name {
 			return true
@@ -129,7 +129,7 @@ func (u *Upstream) Gives(name string) bool {
 
 // RenamedAt returns where the block gives something of the server a name: the entry of
 // Rename, as far as that has a place.
-func (u *Upstream) RenamedAt(name string) diag.Range {
+func (u *Upstream) AliasRange(name string) diag.Range {
 	if at, written := u.RenameRanges[name]; written {
 		return at
 	}
@@ -137,7 +137,7 @@ func (u *Upstream) RenamedAt(name string) diag.Range {
 }
 
 // Renamed returns what a tool or a prompt is called here that the server calls name.
-func (u *Upstream) Renamed(name string) string {
+func (u *Upstream) LocalName(name string) string {
 	if renamed, ok := u.Rename[name]; ok {
 		return renamed
 	}
@@ -146,7 +146,7 @@ func (u *Upstream) Renamed(name string) string {
 
 // Includes reports whether a tool is offered that the server calls name.
 func (u *Upstream) Includes(name string) bool {
-	return u.Offers(OfferTools) && Covers(u.Include, name) && (u.Exclude == nil || !Covers(u.Exclude, name))
+	return u.Offers(OfferTools) && MatchesAny(u.Include, name) && (u.Exclude == nil || !MatchesAny(u.Exclude, name))
 }
 
 // Offers reports whether what is of a kind is offered.
@@ -172,7 +172,7 @@ func (u *Upstream) Override(name string) *Override {
 // Reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
 // http:// means a host of a private network or of this machine: such a name is believed
 // to lead there.
-func (u *Upstream) Reach(text string, private bool) (problem, detail string) {
+func (u *Upstream) SetURL(text string, private bool) (problem, detail string) {
 	const form = `write it as in "https://mcp.example.com/mcp"`
 	at, err := url.Parse(text)
 	switch {
@@ -204,13 +204,13 @@ func isPort(port string) bool {
 // line names. origin is where it is named, for diagnostics.
 func NewUpstream(name, address, origin string) (Upstream, error) {
 	u := Upstream{
-		Name: name, Prefix: name + "_", Offer: OfferKinds, Pin: PinFirst, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
+		Name: name, Prefix: name + "_", Offer: OfferKinds, Pin: PinOnFirstUse, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
 		NameRange: diag.Range{File: origin}, Range: diag.Range{File: origin},
 	}
 	if !IsName(name) {
 		return u, fmt.Errorf("the name of an upstream is 1 to %d letters, digits, dots, dashes and underscores", MaxName)
 	}
-	if problem, detail := u.Reach(address, false); problem != "" {
+	if problem, detail := u.SetURL(address, false); problem != "" {
 		return u, fmt.Errorf("%s; %s", problem, detail)
 	}
 	h := sha256.New()
@@ -218,7 +218,7 @@ func NewUpstream(name, address, origin string) (Upstream, error) {
 		WriteField(h, field)
 	}
 	u.Hash = Hash(h.Sum(nil))
-	u.Meaning = u.Hash
+	u.Semantic = u.Hash
 	return u, nil
 }
 
@@ -229,18 +229,18 @@ func (u Upstream) WithoutPrefix() Upstream {
 	h.Write(u.Hash[:])
 	WriteField(h, "without prefix")
 	u.Prefix, u.Hash = "", Hash(h.Sum(nil))
-	u.Meaning = u.Hash
+	u.Semantic = u.Hash
 	return u
 }
 
 // Here reports whether the URL is of the machine that asks for it, which for a server in a
 // container is the container itself.
-func (u *Upstream) Here() bool { return isSelf(u.host()) }
+func (u *Upstream) IsSelf() bool { return isSelfHost(u.host()) }
 
 // Unencrypted returns a header with a secret in it that is sent over plain HTTP, to a host
 // that nothing says is of a private network: "" for none. A container is where nobody else is.
-func (u *Upstream) Unencrypted() (header string) {
-	if u.Container != nil || u.Private || !strings.HasPrefix(strings.ToLower(u.URL), "http:") || isPrivate(u.host()) {
+func (u *Upstream) PlaintextSecretHeader() (header string) {
+	if u.Container != nil || u.Private || !strings.HasPrefix(strings.ToLower(u.URL), "http:") || isPrivateHost(u.host()) {
 		return ""
 	}
 	i := slices.IndexFunc(u.Grant.Headers, func(h grant.Header) (secret bool) {
@@ -263,7 +263,7 @@ func (u *Upstream) host() string {
 }
 
 // isSelf reports whether a host is that of whoever asks for it.
-func isSelf(host string) bool {
+func isSelfHost(host string) bool {
 	addr, _ := netip.ParseAddr(host)
 	return IsLoopback(host) || strings.HasSuffix(host, ".localhost") || addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
 }
@@ -274,13 +274,13 @@ var privateDomains = []string{".local", ".home.arpa", ".internal", ".svc"}
 
 // isPrivate reports whether nobody else than somebody of a private network, or of this
 // machine, can have a host.
-func isPrivate(host string) bool {
+func isPrivateHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err == nil {
 		addr = addr.Unmap()
-		return isSelf(host) || addr.IsPrivate() || addr.IsLinkLocalUnicast()
+		return isSelfHost(host) || addr.IsPrivate() || addr.IsLinkLocalUnicast()
 	}
-	return isSelf(host) || !strings.Contains(host, ".") ||
+	return isSelfHost(host) || !strings.Contains(host, ".") ||
 		slices.ContainsFunc(privateDomains, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 

@@ -16,7 +16,7 @@ type Exec struct {
 	Path string `json:"path"`
 	// Real is the path without links, as it was when the grant was judged. Empty
 	// means that there is no program.
-	Real string `json:"real,omitempty"`
+	ResolvedPath string `json:"real,omitempty"`
 	// Argv are the arguments, without the program itself. {NAME} in one of them
 	// stands for the value of that parameter.
 	Argv   []string `json:"argv,omitempty"`
@@ -53,7 +53,7 @@ func (g Exec) Arguments(values map[string]string) []string {
 	arguments := make([]string, len(g.Argv))
 	for i, written := range g.Argv {
 		var b strings.Builder
-		for _, piece := range Pieces(written) {
+		for _, piece := range ParseArgument(written) {
 			if piece.Param != "" {
 				b.WriteString(values[piece.Param])
 			}
@@ -67,12 +67,12 @@ func (g Exec) Arguments(values map[string]string) []string {
 // BeginsOption reports whether a value of a parameter could begin an argument
 // that the program may take for an option: one that stands first in its
 // argument, with no argument "--" before.
-func (g Exec) BeginsOption(param string) bool {
+func (g Exec) MayBeOption(param string) bool {
 	for _, written := range g.Argv {
 		if written == "--" {
 			return false
 		}
-		if pieces := Pieces(written); len(pieces) > 0 && pieces[0].Param == param {
+		if pieces := ParseArgument(written); len(pieces) > 0 && pieces[0].Param == param {
 			return true
 		}
 	}
@@ -80,11 +80,11 @@ func (g Exec) BeginsOption(param string) bool {
 }
 
 // Piece is a part of an argument: exactly one of its members is set.
-type Piece struct{ Literal, Param string }
+type ArgumentPart struct{ Literal, Param string }
 
 // Pieces returns the parts of an argument. Braces around anything else than a
 // name, as in "@{0}" or "{}", stand for themselves.
-func Pieces(argument string) (pieces []Piece) {
+func ParseArgument(argument string) (pieces []ArgumentPart) {
 	literal := 0
 	for at := 0; at < len(argument); at++ {
 		if argument[at] != '{' {
@@ -95,14 +95,14 @@ func Pieces(argument string) (pieces []Piece) {
 			continue
 		}
 		if at > literal {
-			pieces = append(pieces, Piece{Literal: argument[literal:at]})
+			pieces = append(pieces, ArgumentPart{Literal: argument[literal:at]})
 		}
-		pieces = append(pieces, Piece{Param: argument[at+1 : at+length]})
+		pieces = append(pieces, ArgumentPart{Param: argument[at+1 : at+length]})
 		literal = at + length + 1
 		at = literal - 1
 	}
 	if literal < len(argument) {
-		pieces = append(pieces, Piece{Literal: argument[literal:]})
+		pieces = append(pieces, ArgumentPart{Literal: argument[literal:]})
 	}
 	return pieces
 }
@@ -153,12 +153,12 @@ type Dash int
 
 const (
 	// NoDash is for patterns that cover nothing that begins with "-".
-	NoDash Dash = iota
+	DashNever Dash = iota
 	// WrittenDash is for those in which "-" is written where a value begins,
 	// alone or among other characters one by one.
-	WrittenDash
+	DashExplicit
 	// ImpliedDash is for those that cover it without that, as "." does.
-	ImpliedDash
+	DashImplied
 )
 
 // Dash returns how values may begin that the parameter takes. A pattern with a
@@ -166,11 +166,11 @@ const (
 func (p Param) Dash() Dash {
 	parsed, err := syntax.Parse(p.Pattern, syntax.Perl)
 	if err != nil {
-		return NoDash
+		return DashNever
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return NoDash
+		return DashNever
 	}
 	return dashFrom(program, uint32(program.Start), make([]bool, len(program.Inst)))
 }
@@ -179,7 +179,7 @@ func (p Param) Dash() Dash {
 // Assertions are taken to hold.
 func dashFrom(program *syntax.Prog, at uint32, seen []bool) Dash {
 	if seen[at] {
-		return NoDash
+		return DashNever
 	}
 	seen[at] = true
 	inst := &program.Inst[at]
@@ -189,22 +189,22 @@ func dashFrom(program *syntax.Prog, at uint32, seen []bool) Dash {
 	case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
 		return dashFrom(program, inst.Out, seen)
 	case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-		return ImpliedDash
+		return DashImplied
 	case syntax.InstRune, syntax.InstRune1:
 		switch {
 		case !inst.MatchRune('-'):
-			return NoDash
-		case isWritten(inst.Rune):
-			return WrittenDash
+			return DashNever
+		case isSingleCharacters(inst.Rune):
+			return DashExplicit
 		}
-		return ImpliedDash
+		return DashImplied
 	}
-	return NoDash
+	return DashNever
 }
 
 // isWritten reports whether a class consists of single characters: it is one
 // character, or pairs of equal ones.
-func isWritten(class []rune) bool {
+func isSingleCharacters(class []rune) bool {
 	for i := 0; i+1 < len(class); i += 2 {
 		if class[i] != class[i+1] {
 			return false

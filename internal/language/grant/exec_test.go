@@ -9,7 +9,7 @@ import (
 )
 
 func TestOnlyNamesInBracesAreParameters(t *testing.T) {
-	for written, want := range map[string][]Piece{
+	for written, want := range map[string][]ArgumentPart{
 		"":             nil,
 		"plain":        {{Literal: "plain"}},
 		"{a}":          {{Param: "a"}},
@@ -24,7 +24,7 @@ func TestOnlyNamesInBracesAreParameters(t *testing.T) {
 		"a}{":          {{Literal: "a}{"}},
 		"{ä}{a}\xff{é": {{Literal: "{ä}"}, {Param: "a"}, {Literal: "\xff{é"}},
 	} {
-		if diff := cmp.Diff(want, Pieces(written)); diff != "" {
+		if diff := cmp.Diff(want, ParseArgument(written)); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", written, diff)
 		}
 	}
@@ -61,10 +61,10 @@ func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
 
 func TestADashIsWrittenOrImplied(t *testing.T) {
 	for pattern, want := range map[string]Dash{
-		"[a-z]+": NoDash, "a-": NoDash, "^a": NoDash, "[^-].*": NoDash, "(?:a|b)-": NoDash, `\w+`: NoDash, "[0-9a-z]{2}": NoDash,
-		"-v": WrittenDash, "-v|--verbose": WrittenDash, "-?[0-9]+": WrittenDash, "[-+]?[0-9]+": WrittenDash, "(x?)-": WrittenDash, "^-": WrittenDash,
-		".*": ImpliedDash, ".": ImpliedDash, "(?s).": ImpliedDash, "[^a]+": ImpliedDash, "[!-~]+": ImpliedDash, `\W`: ImpliedDash, "a|.": ImpliedDash,
-		"a?b*.": ImpliedDash, `\b.`: ImpliedDash, "-|.": ImpliedDash, "[a-z.-]+": ImpliedDash, "(": NoDash,
+		"[a-z]+": DashNever, "a-": DashNever, "^a": DashNever, "[^-].*": DashNever, "(?:a|b)-": DashNever, `\w+`: DashNever, "[0-9a-z]{2}": DashNever,
+		"-v": DashExplicit, "-v|--verbose": DashExplicit, "-?[0-9]+": DashExplicit, "[-+]?[0-9]+": DashExplicit, "(x?)-": DashExplicit, "^-": DashExplicit,
+		".*": DashImplied, ".": DashImplied, "(?s).": DashImplied, "[^a]+": DashImplied, "[!-~]+": DashImplied, `\W`: DashImplied, "a|.": DashImplied,
+		"a?b*.": DashImplied, `\b.`: DashImplied, "-|.": DashImplied, "[a-z.-]+": DashImplied, "(": DashNever,
 	} {
 		if got := (Param{Pattern: pattern}).Dash(); got != want {
 			t.Errorf("%s: %v, want %v", pattern, got, want)
@@ -75,7 +75,7 @@ func TestADashIsWrittenOrImplied(t *testing.T) {
 func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
 	g := Exec{Argv: []string{"log", "--since={since}", "{branch}", "--", "{path}", "{branch}"}}
 	for param, want := range map[string]bool{"since": false, "branch": true, "path": false, "none": false} {
-		if got := g.BeginsOption(param); got != want {
+		if got := g.MayBeOption(param); got != want {
 			t.Errorf("%s: %v, want %v", param, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func FuzzArguments(f *testing.F) {
 		g := Exec{Argv: []string{written, "fixed"}}
 		got := g.Arguments(map[string]string{"a": a, "b": b})
 		var plain, want strings.Builder
-		for _, piece := range Pieces(written) {
+		for _, piece := range ParseArgument(written) {
 			switch {
 			case (piece.Literal == "") == (piece.Param == ""):
 				t.Fatalf("%q has the piece %+v", written, piece)
@@ -121,7 +121,7 @@ func TestADomainIsOpenWhereAnyoneCanHaveAName(t *testing.T) {
 		"*.internal:443": "", "*.local:80": "", "*.test:80": "", "*.example:443": "",
 		"com:443": "", "github.io:443": "", "api.com:443": "", "*.com": "", "*:443": "", "[::1]:443": "", "": "",
 	} {
-		if got := OpenDomain(host); got != want {
+		if got := SharedDomain(host); got != want {
 			t.Errorf("%q: %q, want %q", host, got, want)
 		}
 	}

@@ -10,32 +10,32 @@ import (
 )
 
 // Sense is what the presence, or the amount, of a [Fact] means for power.
-type Sense int
+type Direction int
 
 const (
 	// Gives is for what is power where it stands: a host, a variable.
-	Gives Sense = iota
+	Increases Direction = iota
 	// Holds is for what holds power back where it stands: a policy, a pattern.
-	Holds
+	Restricts
 	// UpTo is for amounts of which more is more power.
-	UpTo
+	Limit
 	// Judged is for what nobody can weigh without reading it: an expression, a
 	// statement. Any change of it counts as power. Its value is never shown.
-	Judged
+	Opaque
 	// Told is for what says nothing of power. Its value is never shown.
-	Told
+	Neutral
 )
 
 // Fact is one thing that a grant says, so that two grants can be compared. The
 // facts of a grant say all that it says.
 type Fact struct {
 	// Of is the granted object, such as "http.crm".
-	Of string
+	Object string
 	// Part is a part of the object that comes and goes as a whole, such as a header.
 	Part string
 	// Option is what of it the fact tells; "" says that the object, or the part, is there.
-	Option string
-	Sense  Sense
+	Option    string
+	Direction Direction
 	// Value is a member of what the option lists, or the amount as people read it.
 	Value string
 	// Pattern says that * in Value stands for any run of characters.
@@ -44,7 +44,7 @@ type Fact struct {
 	Amount float64
 	// Place is what the definition's ranges call the place of the fact, when that
 	// is another than Of.
-	Place string
+	RangeKey string
 }
 
 // Facts returns what the set says, in the order of the file. Folders that are
@@ -59,10 +59,10 @@ func (s Set) Facts(base string) []Fact {
 		f.fs(g, base)
 	}
 	for _, name := range s.Env {
-		f.add(Fact{Of: "env", Option: "names", Value: name, Place: "env." + name})
+		f.add(Fact{Object: "env", Option: "names", Value: name, RangeKey: "env." + name})
 	}
 	for _, name := range s.Secrets {
-		f.add(Fact{Of: "secrets", Option: secretsOption, Value: name, Place: "secrets." + name})
+		f.add(Fact{Object: "secrets", Option: secretsOption, Value: name, RangeKey: "secrets." + name})
 	}
 	for _, g := range s.KV {
 		f.kv(g)
@@ -74,7 +74,7 @@ func (s Set) Facts(base string) []Fact {
 		f.sql(g, base)
 	}
 	for _, name := range s.Call {
-		f.add(Fact{Of: "call", Option: "tools", Value: name, Pattern: true})
+		f.add(Fact{Object: "call", Option: "tools", Value: name, Pattern: true})
 	}
 	for _, g := range s.Modules {
 		f.module(g)
@@ -105,17 +105,17 @@ type facts []Fact
 func (f *facts) add(fact Fact) { *f = append(*f, fact) }
 
 // there says that an object, or a part of it, is granted.
-func (f *facts) there(of, part string) { f.add(Fact{Of: of, Part: part}) }
+func (f *facts) present(of, part string) { f.add(Fact{Object: of, Part: part}) }
 
 // any adds one fact for each value, all of which are equal but for it.
-func (f *facts) any(like Fact, values ...string) {
+func (f *facts) each(like Fact, values ...string) {
 	for _, like.Value = range values {
 		f.add(like)
 	}
 }
 
 // when adds a fact when it is one.
-func (f *facts) when(is bool, fact Fact) {
+func (f *facts) addIf(is bool, fact Fact) {
 	if is {
 		f.add(fact)
 	}
@@ -129,21 +129,21 @@ func (f *facts) number(of, option string, n int) { f.add(CountFact(of, option, n
 // value adds what text with secrets says: the secrets by their names, and the
 // rest to be read.
 func (f *facts) value(of, part, option string, v Value) {
-	f.any(Fact{Of: of, Part: part, Option: secretsOption}, v.secrets()...)
-	f.add(Fact{Of: of, Part: part, Option: option, Sense: Judged, Value: string(encode(v))})
+	f.each(Fact{Object: of, Part: part, Option: secretsOption}, v.secrets()...)
+	f.add(Fact{Object: of, Part: part, Option: option, Direction: Opaque, Value: string(encode(v))})
 }
 
 // CountFact returns a bound that counts; 0 is one that is not known here.
 func CountFact(of, option string, n int) Fact {
 	if n == 0 {
-		return Fact{Of: of, Option: option, Sense: UpTo, Value: "the default", Amount: math.NaN()}
+		return Fact{Object: of, Option: option, Direction: Limit, Value: "the default", Amount: math.NaN()}
 	}
-	return Fact{Of: of, Option: option, Sense: UpTo, Value: strconv.Itoa(n), Amount: float64(n)}
+	return Fact{Object: of, Option: option, Direction: Limit, Value: strconv.Itoa(n), Amount: float64(n)}
 }
 
 // SizeFact returns a bound in bytes; 0 is one that is not known here.
 func SizeFact(of, option string, bytes int64) Fact {
-	f := Fact{Of: of, Option: option, Sense: UpTo, Amount: float64(bytes)}
+	f := Fact{Object: of, Option: option, Direction: Limit, Amount: float64(bytes)}
 	switch {
 	case bytes == 0:
 		f.Value, f.Amount = "the default", math.NaN()
@@ -159,7 +159,7 @@ func SizeFact(of, option string, bytes int64) Fact {
 
 // TimeFact returns a bound of time; 0 is no bound.
 func TimeFact(of, option string, d time.Duration) Fact {
-	f := Fact{Of: of, Option: option, Sense: UpTo, Value: d.String(), Amount: float64(d)}
+	f := Fact{Object: of, Option: option, Direction: Limit, Value: d.String(), Amount: float64(d)}
 	if d == 0 {
 		f.Value, f.Amount = "no bound", math.Inf(1)
 	}
@@ -167,7 +167,7 @@ func TimeFact(of, option string, d time.Duration) Fact {
 }
 
 // place returns a folder as it is written: from base where that is relative.
-func place(path, base string, relative bool) string {
+func resolvePath(path, base string, relative bool) string {
 	if !relative || base == "" {
 		return filepath.ToSlash(path)
 	}
@@ -187,15 +187,15 @@ func (v Value) secrets() []string {
 
 func (f *facts) http(g HTTP) {
 	of := "http." + g.Name
-	f.there(of, "")
-	f.any(Fact{Of: of, Option: "hosts", Pattern: true}, g.Hosts...)
-	f.any(Fact{Of: of, Option: "methods"}, orElse(g.Methods, "GET", "HEAD")...)
-	f.any(Fact{Of: of, Option: "paths", Pattern: true}, orElse(g.Paths, "*")...)
-	f.when(g.PrivateNetworks, Fact{Of: of, Option: "private_networks"})
-	f.add(Fact{Of: of, Option: "redirects", Sense: UpTo, Value: strconv.Itoa(g.Redirects), Amount: float64(g.Redirects)})
+	f.present(of, "")
+	f.each(Fact{Object: of, Option: "hosts", Pattern: true}, g.Hosts...)
+	f.each(Fact{Object: of, Option: "methods"}, orDefault(g.Methods, "GET", "HEAD")...)
+	f.each(Fact{Object: of, Option: "paths", Pattern: true}, orDefault(g.Paths, "*")...)
+	f.addIf(g.PrivateNetworks, Fact{Object: of, Option: "private_networks"})
+	f.add(Fact{Object: of, Option: "redirects", Direction: Limit, Value: strconv.Itoa(g.Redirects), Amount: float64(g.Redirects)})
 	for _, h := range g.Headers {
 		part := `header "` + strings.ToLower(h.Name) + `"`
-		f.there(of, part)
+		f.present(of, part)
 		f.value(of, part, "value", h.Value)
 	}
 	f.size(of, "max_response", cmp.Or(g.MaxResponse, DefaultMaxResponse))
@@ -204,18 +204,18 @@ func (f *facts) http(g HTTP) {
 
 func (f *facts) fs(g FS, base string) {
 	of := "fs." + g.Name
-	f.there(of, "")
-	f.add(Fact{Of: of, Option: "root", Value: place(g.Root, base, g.Relative), Place: of + ".root"})
-	f.when(g.Write, Fact{Of: of, Option: "mode", Value: "rw"})
-	file, total := g.Bounds()
+	f.present(of, "")
+	f.add(Fact{Object: of, Option: "root", Value: resolvePath(g.Root, base, g.Relative), RangeKey: of + ".root"})
+	f.addIf(g.Write, Fact{Object: of, Option: "mode", Value: "rw"})
+	file, total := g.Limits()
 	f.size(of, "max_file", file)
 	f.size(of, "max_total", total)
 }
 
 func (f *facts) kv(g KV) {
 	of := "kv." + g.Name
-	f.there(of, "")
-	f.add(Fact{Of: of, Option: "scope", Value: g.Scope, Place: of + ".scope"})
+	f.present(of, "")
+	f.add(Fact{Object: of, Option: "scope", Value: g.Scope, RangeKey: of + ".scope"})
 	f.add(TimeFact(of, "ttl", g.TTL))
 	f.number(of, "max_keys", g.MaxKeys)
 	f.size(of, "max_value", g.MaxValue)
@@ -224,18 +224,18 @@ func (f *facts) kv(g KV) {
 
 func (f *facts) exec(g Exec) {
 	of := "exec." + g.Name
-	f.there(of, "")
-	f.add(Fact{Of: of, Option: "path", Value: g.Path, Place: of + ".path"})
-	f.add(Fact{Of: of, Option: "argv", Sense: Judged, Value: string(encode(g.Argv))})
+	f.present(of, "")
+	f.add(Fact{Object: of, Option: "path", Value: g.Path, RangeKey: of + ".path"})
+	f.add(Fact{Object: of, Option: "argv", Direction: Opaque, Value: string(encode(g.Argv))})
 	for _, p := range g.Params {
 		part := `param "` + p.Name + `"`
-		f.there(of, part)
-		f.add(Fact{Of: of, Part: part, Option: "pattern", Sense: Judged, Value: p.Pattern})
-		f.add(Fact{Of: of, Part: part, Option: "max_length", Sense: UpTo, Value: strconv.Itoa(p.MaxLength), Amount: float64(p.MaxLength)})
+		f.present(of, part)
+		f.add(Fact{Object: of, Part: part, Option: "pattern", Direction: Opaque, Value: p.Pattern})
+		f.add(Fact{Object: of, Part: part, Option: "max_length", Direction: Limit, Value: strconv.Itoa(p.MaxLength), Amount: float64(p.MaxLength)})
 	}
 	for _, v := range g.Env {
 		part := `env "` + v.Name + `"`
-		f.there(of, part)
+		f.present(of, part)
 		f.value(of, part, "value", v.Value)
 	}
 	f.add(TimeFact(of, "timeout", g.Timeout))
@@ -245,40 +245,40 @@ func (f *facts) exec(g Exec) {
 
 func (f *facts) sql(g SQL, base string) {
 	of := "sql." + g.Name
-	f.there(of, "")
-	f.add(Fact{Of: of, Option: "driver", Value: g.Driver, Place: of + ".driver"})
+	f.present(of, "")
+	f.add(Fact{Object: of, Option: "driver", Value: g.Driver, RangeKey: of + ".driver"})
 	if g.Path != "" {
-		f.add(Fact{Of: of, Option: "path", Value: place(g.Path, base, g.Relative), Place: of + ".path"})
+		f.add(Fact{Object: of, Option: "path", Value: resolvePath(g.Path, base, g.Relative), RangeKey: of + ".path"})
 	}
-	f.when(g.Address != "", Fact{Of: of, Option: "address", Value: g.Address, Place: of + ".address"})
+	f.addIf(g.Address != "", Fact{Object: of, Option: "address", Value: g.Address, RangeKey: of + ".address"})
 	f.value(of, "", "dsn", g.DSN)
-	f.when(g.Chosen, Fact{Of: of, Option: "files that calls choose"})
-	f.any(Fact{Of: of, Option: "glob"}, g.Glob...)
-	f.when(g.Write, Fact{Of: of, Option: "mode", Value: "rw"})
+	f.addIf(g.PathFromCall, Fact{Object: of, Option: "files that calls choose"})
+	f.each(Fact{Object: of, Option: "glob"}, g.Glob...)
+	f.addIf(g.Write, Fact{Object: of, Option: "mode", Value: "rw"})
 	f.number(of, "max_rows", g.MaxRows)
 	for _, s := range g.Statements {
 		part := `statement "` + s.Name + `"`
-		f.there(of, part)
-		f.add(Fact{Of: of, Part: part, Option: "query", Sense: Judged, Value: s.Query})
+		f.present(of, part)
+		f.add(Fact{Object: of, Part: part, Option: "query", Direction: Opaque, Value: s.Query})
 	}
 }
 
 func (f *facts) module(g Module) {
 	of := "modules." + g.Name
-	f.there(of, "")
-	f.add(Fact{Of: of, Option: "options", Sense: Judged, Value: string(g.Options)})
+	f.present(of, "")
+	f.add(Fact{Object: of, Option: "options", Direction: Opaque, Value: string(g.Options)})
 }
 
 func (f *facts) ask(g Ask) {
-	f.there("ask", "")
+	f.present("ask", "")
 	for _, name := range g.Names() {
-		f.add(Fact{Of: "ask", Option: name, Place: "ask." + name})
+		f.add(Fact{Object: "ask", Option: name, RangeKey: "ask." + name})
 	}
 	f.number("ask", "max_rounds", g.MaxRounds)
 	f.number("ask", "max_tokens", g.MaxTokens)
 }
 
-func orElse(list []string, otherwise ...string) []string {
+func orDefault(list []string, otherwise ...string) []string {
 	if len(list) == 0 {
 		return otherwise
 	}

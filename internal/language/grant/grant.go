@@ -218,18 +218,18 @@ func encode(v any) []byte {
 // ownNames are the last parts of names that nobody sells (RFC 6761, RFC 6762, and
 // the resolution of ICANN of 2024-07-29): whoever runs the network gives names
 // below them.
-var ownNames = []string{"internal", "local", "localhost", "test", "example", "invalid"}
+var privateSuffixes = []string{"internal", "local", "localhost", "test", "example", "invalid"}
 
 // categories are what many countries sell names below: co.uk, com.au, or.jp.
-var categories = []string{"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "me", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
+var countryCategories = []string{"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "me", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
 
 // deep are domains below which anyone has names at any depth: of names that hold an
 // address, and of a cloud that has a level for each region and service.
-var deep = []string{"amazonaws.com", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me"}
+var sharedAtAnyDepth = []string{"amazonaws.com", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me"}
 
 // anyones are domains right below which anyone has a name for the asking: those of
 // places where people put pages and programs.
-var anyones = []string{
+var sharedDomains = []string{
 	"cloudfront.net", "elasticbeanstalk.com", "azurewebsites.net", "cloudapp.azure.com", "blob.core.windows.net", "azureedge.net",
 	"appspot.com", "run.app", "web.app", "firebaseapp.com", "cloudfunctions.net", "storage.googleapis.com", "googleusercontent.com", "blogspot.com",
 	"github.io", "gitlab.io", "githubusercontent.com", "pages.dev", "workers.dev", "r2.dev", "trycloudflare.com", "vercel.app", "netlify.app", "herokuapp.com",
@@ -241,7 +241,7 @@ var anyones = []string{
 // anyone can have a name, as com of "*.com:443"; "" of any other. It knows the
 // categories of countries by their form, and other domains by name: no list of
 // these is complete.
-func OpenDomain(host string) string {
+func SharedDomain(host string) string {
 	name, _, err := net.SplitHostPort(host)
 	domain, below := strings.CutPrefix(name, "*.")
 	if err != nil || !below {
@@ -250,10 +250,10 @@ func OpenDomain(host string) string {
 	labels := strings.Split(domain, ".")
 	last := labels[len(labels)-1]
 	switch {
-	case len(labels) == 1 && !slices.Contains(ownNames, last),
-		len(labels) == 2 && len(last) == 2 && slices.Contains(categories, labels[0]),
-		slices.Contains(anyones, domain),
-		slices.ContainsFunc(deep, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }):
+	case len(labels) == 1 && !slices.Contains(privateSuffixes, last),
+		len(labels) == 2 && len(last) == 2 && slices.Contains(countryCategories, labels[0]),
+		slices.Contains(sharedDomains, domain),
+		slices.ContainsFunc(sharedAtAnyDepth, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }):
 		return domain
 	}
 	return ""
@@ -269,7 +269,7 @@ type FS struct {
 	Relative bool `json:"-"`
 	// Real is the absolute path of the folder without links, as it was when the
 	// grant was judged. Empty means that there is no folder.
-	Real string `json:"real,omitempty"`
+	ResolvedPath string `json:"real,omitempty"`
 	// Write lets the script write and remove files, too.
 	Write bool `json:"write,omitempty"`
 	// MaxFile bounds one file that is read or written, and MaxTotal all that one
@@ -285,7 +285,7 @@ const (
 )
 
 // Bounds returns what one file, and what one call, may come to.
-func (g FS) Bounds() (file, total int64) {
+func (g FS) Limits() (file, total int64) {
 	file, total = g.MaxFile, g.MaxTotal
 	if total <= 0 {
 		total = max(defaultMaxTotal, file)
@@ -350,10 +350,10 @@ type SQL struct {
 	Relative bool `json:"-"`
 	// Real is the absolute path without links, as it was when the grant was
 	// judged. Empty means that there is nothing.
-	Real string `json:"real,omitempty"`
+	ResolvedPath string `json:"real,omitempty"`
 	// Chosen says that each call chooses a file below Path, which one of Glob matches.
-	Chosen bool     `json:"chosen,omitempty"`
-	Glob   []string `json:"glob,omitempty"`
+	PathFromCall bool     `json:"chosen,omitempty"`
+	Glob         []string `json:"glob,omitempty"`
 	// Write lets statements change rows, too.
 	Write bool `json:"write,omitempty"`
 	// MaxRows is how many rows a statement may answer with.

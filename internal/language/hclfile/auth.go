@@ -48,19 +48,19 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 	a := definition.Auth{Kind: b.Labels[0], Name: b.Labels[1], Range: d.f.rng(b.DefRange())}
 	switch a.Kind {
 	case "api_key":
-		a.Keys = &definition.AuthKeys{File: keysFile}
+		a.APIKeys = &definition.AuthAPIKeys{File: keysFile}
 		if file := d.filled(b.Body, "file", "write the path of a file, or remove it for \""+keysFile+"\""); file != "" {
-			a.Keys.File = file
+			a.APIKeys.File = file
 		}
 	case "oidc":
-		a.Tokens = d.authTokens(b.Body)
+		a.JWT = d.authTokens(b.Body)
 	case "mtls":
-		a.Certificates = d.authCertificates(b.Body)
+		a.MTLS = d.authCertificates(b.Body)
 		if (l.TLS == nil || l.TLS.ClientCAFile == "") && !d.f.broken {
 			d.fail("contradiction", a.Range, "no client can show a certificate", "write listen { tls { client_ca_file = \"…\" } }, which says who signs them")
 		}
 	case "unix":
-		a.Peers = &definition.AuthPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
+		a.UnixPeers = &definition.AuthUnixPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
 		if !d.meant(b.Body, authRules["unix"], "uids", "gids") {
 			d.fail("missing-argument", a.Range, "the block lets nobody in", "write uids = [1000], gids = [1000], or both")
 		}
@@ -68,8 +68,8 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 	return a
 }
 
-func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthTokens {
-	t := &definition.AuthTokens{Issuer: d.plainURL(body, "issuer")}
+func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthJWT {
+	t := &definition.AuthJWT{Issuer: d.plainURL(body, "issuer")}
 	t.Audience = d.filled(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
 	t.Resource = d.plainURL(body, "resource")
 	t.Algorithms = d.listOf(body, "algorithms", func(s string) bool { return slices.Contains(tokenAlgorithms, s) },
@@ -127,8 +127,8 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 	return text
 }
 
-func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthCertificates {
-	c := &definition.AuthCertificates{}
+func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthMTLS {
+	c := &definition.AuthMTLS{}
 	allow, ok := d.strings(body, "allow")
 	for _, e := range allow {
 		if e.text == "" {
@@ -181,10 +181,10 @@ func (d *decoder) oneResource(auths []definition.Auth) {
 	for i := range auths {
 		a := &auths[i]
 		switch {
-		case a.Tokens == nil || a.Tokens.Resource == "":
+		case a.JWT == nil || a.JWT.Resource == "":
 		case first == nil:
 			first = a
-		case first.Tokens.Resource != a.Tokens.Resource:
+		case first.JWT.Resource != a.JWT.Resource:
 			d.fail("contradiction", a.Range, "two auth blocks name different resources", "write the same resource for both: it is this server",
 				diag.Note{Range: first.Range, Message: "the first one is here"})
 		}

@@ -220,7 +220,7 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	d.auditPath(b.Body, a)
 	a.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict), definition.AuditRelaxed)
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
-	a.Keep = d.whole(b.Body, "keep", 1, maxAuditFiles)
+	a.MaxFiles = d.whole(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
 	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
 		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})

@@ -225,7 +225,7 @@ secret "client" { file = "/run/client" }
 `, nil)
 	want := &definition.OAuth{
 		TokenURL: "https://login.dev.example.com/token", ClientID: "mcpd", ClientSecret: "client", Scopes: []string{"read", "write"},
-		Params: map[string]string{"resource": "all", "audience": "crm"}, InBody: true, PrivateNetworks: true,
+		Params: map[string]string{"resource": "all", "audience": "crm"}, CredentialsInBody: true, PrivateNetworks: true,
 	}
 	if diff := cmp.Diff(want, c.Secrets[0].OAuth, cmp.AllowUnexported(definition.OAuth{}), cmp.FilterPath(func(p cmp.Path) bool { return strings.HasSuffix(p.Last().String(), "Range") }, cmp.Ignore())); diff != "" || len(problems) > 0 {
 		t.Error(diff, problems)
@@ -243,7 +243,7 @@ audit {
   capture  = ["refund_*", "gh/issue"]
 }`, nil)
 	want := &definition.Audit{
-		Path: "audit/mcpd.jsonl", Mode: definition.AuditStrict, MaxSize: 1 << 30, Keep: 3, MaxAge: 90 * 24 * time.Hour,
+		Path: "audit/mcpd.jsonl", Mode: definition.AuditStrict, MaxSize: 1 << 30, MaxFiles: 3, MaxAge: 90 * 24 * time.Hour,
 		Capture: []definition.Name{{Text: "refund_*"}, {Text: "gh/issue"}},
 	}
 	if diff := cmp.Diff(want, c.Audit, cmpopts.IgnoreTypes(diag.Range{})); diff != "" || len(problems) > 0 {
@@ -307,16 +307,16 @@ func TestAuthBlocksAreDecodedWhole(t *testing.T) {
 		t.Fatal(problems)
 	}
 	want := []definition.Auth{
-		{Kind: "api_key", Name: "ops", Keys: &definition.AuthKeys{File: "ops.json"}},
-		{Kind: "api_key", Name: "ci", Keys: &definition.AuthKeys{File: "keys.json"}},
-		{Kind: "oidc", Name: "corp", Tokens: &definition.AuthTokens{
+		{Kind: "api_key", Name: "ops", APIKeys: &definition.AuthAPIKeys{File: "ops.json"}},
+		{Kind: "api_key", Name: "ci", APIKeys: &definition.AuthAPIKeys{File: "keys.json"}},
+		{Kind: "oidc", Name: "corp", JWT: &definition.AuthJWT{
 			Issuer: "https://login.example.com/", Audience: "https://mcp.example.com/mcp", Resource: "https://mcp.example.com/mcp",
 			Algorithms: []string{"ES256"}, ID: "email", Scopes: "permissions", Groups: "realm.roles", Agent: "client_id",
 			RequiredScopes: []string{"mcp"}, ImpliedScopes: map[string][]string{"admin": {"crm.write"}, "crm.write": {"crm.read"}}, Skew: 30 * time.Second,
 		}},
-		{Kind: "oidc", Name: "dev", Tokens: &definition.AuthTokens{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
-		{Kind: "mtls", Name: "fleet", Certificates: &definition.AuthCertificates{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
-		{Kind: "unix", Name: "admins", Peers: &definition.AuthPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
+		{Kind: "oidc", Name: "dev", JWT: &definition.AuthJWT{Issuer: "http://localhost:9000", Audience: "mcp", Skew: time.Minute}},
+		{Kind: "mtls", Name: "fleet", MTLS: &definition.AuthMTLS{Allow: []string{"spiffe://fleet/*"}, Agent: true}},
+		{Kind: "unix", Name: "admins", UnixPeers: &definition.AuthUnixPeers{UIDs: []uint32{0, 1000}, GIDs: []uint32{4294967294}}},
 		{Kind: "anonymous", Name: "public"},
 	}
 	if diff := cmp.Diff(want, c.Auths, cmpopts.IgnoreTypes(diag.Range{}), cmpopts.EquateEmpty()); diff != "" {

@@ -31,7 +31,7 @@ func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) 
 	d.onlyWith(b, "private_networks", "url")
 	d.upstreamHTTP(b, u)
 	if c := u.Container; c != nil && c.Port > 0 && c.Path != "" {
-		u.Reach(container.URL(u.Name, c.Port, c.Path), true)
+		u.SetURL(container.URL(u.Name, c.Port, c.Path), true)
 	}
 }
 
@@ -40,7 +40,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	c := &definition.Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
 	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
-	if c.Image != "" && container.Moves(c.Image) {
+	if c.Image != "" && container.HasMutableTag(c.Image) {
 		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
 	}
 	c.Port = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
@@ -76,8 +76,8 @@ func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
 	case !definition.IsName(upstream.Labels[0]): // is told
 	case !container.IsLabel(host):
 		d.fail("bad-name", where, "no container can have this name as its host name", "use letters, digits, _ and -, of which the first is a letter, and the last a letter or a digit")
-	case container.Reserved(host) != "":
-		d.fail("bad-name", where, fmt.Sprintf("no container can be called %q: %s", host, container.Reserved(host)), other)
+	case container.ReservedBy(host) != "":
+		d.fail("bad-name", where, fmt.Sprintf("no container can be called %q: %s", host, container.ReservedBy(host)), other)
 	case taken && first.Labels[0] != upstream.Labels[0]:
 		d.fail("bad-name", where, fmt.Sprintf("two containers would have the host name %q", host), other, diag.Note{Range: d.f.rng(first.LabelRanges[0]), Message: "the first one is here"})
 	default:
@@ -145,7 +145,7 @@ func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []de
 		return false
 	}
 	i := slices.IndexFunc(secrets, func(s definition.Secret) bool { return s.Name == parts[0].Secret })
-	if i < 0 || secrets[i].Env != "" || secrets[i].Unsaid() {
+	if i < 0 || secrets[i].Env != "" || secrets[i].HasNoSource() {
 		return true
 	}
 	detail := "use a secret with \"env\""
@@ -169,7 +169,7 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secr
 		}
 		names = append(names, e.text)
 		i := slices.IndexFunc(secrets, func(s definition.Secret) bool { return s.Name == e.text })
-		if i >= 0 && secrets[i].File == "" && !secrets[i].Unsaid() {
+		if i >= 0 && secrets[i].File == "" && !secrets[i].HasNoSource() {
 			d.fail("misplaced-secret", d.f.rng(e.where), fmt.Sprintf("the secret %q does not come from a file", e.text),
 				fmt.Sprintf("write file = \"%s\" in its block, or pass it in \"env\"", path.Join(container.SecretFolder, e.text)), diag.Note{Range: secrets[i].Range, Message: "the secret"})
 		}

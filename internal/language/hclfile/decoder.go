@@ -180,7 +180,7 @@ func (d *decoder) begin(b *hclsyntax.Block) {
 func (d *decoder) hashes() definition.Hashes {
 	h := d.eval.reads
 	d.eval.reads = nil
-	return definition.Hashes{Hash: definition.Hash(h.placed.Sum(nil)), Meaning: definition.Hash(h.meant.Sum(nil))}
+	return definition.Hashes{Hash: definition.Hash(h.placed.Sum(nil)), Semantic: definition.Hash(h.meant.Sum(nil))}
 }
 
 func blockRange(b *hclsyntax.Block) hcl.Range {

@@ -94,10 +94,10 @@ const (
 // others reports its first.
 func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 	f := &File{path: src.Path, dir: src.Dir, folder: src.Folder, kind: kind}
+	defer f.reportPanic(&problems)
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	defer f.reportPanic(&problems)
 	f.source = string(src.Bytes)
 	f.places = newPlaces(f.source)
 	if isJSON(src.Path) {
@@ -119,10 +119,10 @@ func (f *File) reportPanic(problems *diag.List) {
 	if recover() == nil {
 		return
 	}
-	*problems = diag.List{{
+	*problems = append(*problems, diag.Diagnostic{
 		Severity: diag.Error, Code: codeInternal, Range: diag.Range{File: f.path, Start: diag.Pos{Line: 1, Column: 1}},
 		Summary: "mcpd fails on this file, which is a mistake in mcpd", Detail: "undo the last change to the file, and report it with the file to the makers of mcpd",
-	}}
+	})
 }
 
 // codeInternal is the code of a panic.

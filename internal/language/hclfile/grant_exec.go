@@ -62,7 +62,7 @@ func (d *decoder) programPath(written string, where diag.Range) string {
 		d.fail("bad-grant", where, "the path of a program must be absolute: it is looked for nowhere", exampleOfProgram)
 	case filepath.Clean(written) != written:
 		d.fail("bad-grant", where, "the path of a program goes around", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
-	case slices.ContainsFunc(grant.Pieces(written), func(p grant.Piece) bool { return p.Param != "" }):
+	case slices.ContainsFunc(grant.ParseArgument(written), func(p grant.ArgumentPart) bool { return p.Param != "" }):
 		d.fail("bad-grant", where, "which program is run is not for a script to say", "write out the path; parameters stand in \"argv\"")
 	default:
 		return written
@@ -111,7 +111,7 @@ func (d *decoder) arguments(g *grant.Exec, argv []element, ranges map[string]dia
 		case i == 0 && g.Path != "" && (e.text == g.Path || e.text == filepath.Base(g.Path)):
 			d.fail("bad-grant", where, "the arguments begin with the program itself", "remove it: \"argv\" holds what follows the program")
 		}
-		for _, piece := range grant.Pieces(e.text) {
+		for _, piece := range grant.ParseArgument(e.text) {
 			if piece.Param != "" && !slices.Contains(names, piece.Param) {
 				d.fail("bad-grant", where, fmt.Sprintf("there is no parameter %q", clip(piece.Param)),
 					cmp.Or(diag.DidYouMean(piece.Param, names), fmt.Sprintf("add param %q { pattern = \"…\" } to the grant", clip(piece.Param))))
@@ -128,11 +128,13 @@ func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
 	for _, inner := range blocks(b.Body, rules["exec"]) {
 		p, _ := g.Param(inner.Labels[0])
 		attr := inner.Body.Attributes["pattern"]
-		used := slices.ContainsFunc(g.Argv, func(argument string) bool { return slices.Contains(grant.Pieces(argument), grant.Piece{Param: p.Name}) })
+		used := slices.ContainsFunc(g.Argv, func(argument string) bool {
+			return slices.Contains(grant.ParseArgument(argument), grant.ArgumentPart{Param: p.Name})
+		})
 		switch {
 		case !used:
 			d.fail("bad-grant", d.f.rng(inner.DefRange()), fmt.Sprintf("the parameter %q stands in no argument", clip(p.Name)), fmt.Sprintf("write \"{%s}\" in \"argv\", or remove it", clip(p.Name)))
-		case attr != nil && g.BeginsOption(p.Name) && p.Dash() == grant.ImpliedDash:
+		case attr != nil && g.MayBeOption(p.Name) && p.Dash() == grant.DashImplied:
 			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may begin with -, so that the program takes it for an option", clip(p.Name)),
 				"let the pattern begin with what a value begins with, such as [A-Za-z0-9]; or put \"--\" before it in \"argv\", if the program knows that")
 		}
@@ -195,7 +197,7 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 // passesNothing reports a value in which a parameter seems to be meant.
 func (d *decoder) passesNothing(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
 	for _, part := range parts {
-		for _, piece := range grant.Pieces(part.Literal) {
+		for _, piece := range grant.ParseArgument(part.Literal) {
 			if _, known := g.Param(piece.Param); known {
 				d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("the parameter %q stands in the environment", clip(piece.Param)), "parameters stand in \"argv\" alone: pass it there")
 				return false

@@ -54,7 +54,7 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	}
 	// What cannot be is taken for both, so that nothing more is told of its use.
 	if root != nil && (dsn != nil || g.Write) {
-		g.Chosen, g.Write = true, true
+		g.PathFromCall, g.Write = true, true
 	}
 	switch {
 	case dsn != nil && root != nil:
@@ -77,7 +77,7 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 }
 
 func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
-	g.Chosen = true
+	g.PathFromCall = true
 	if written, ok := d.text(body, "root"); ok {
 		where := d.f.rng(body.Attributes["root"].Expr.Range())
 		g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
@@ -137,7 +137,7 @@ func (d *decoder) statement(text diag.Text, g *grant.SQL) {
 		dialect, writes = sqltext.PostgreSQL, []string{"INSERT", "UPDATE", "DELETE", "MERGE"}
 	}
 	s, err := sqltext.Parse(text.Body(), dialect)
-	if mistake, ok := err.(*sqltext.Mistake); ok {
+	if mistake, ok := err.(*sqltext.Error); ok {
 		d.fail("bad-statement", text.Range(mistake.Offset, mistake.Offset+1), mistake.Summary, mistake.Detail)
 		return
 	}

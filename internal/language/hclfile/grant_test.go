@@ -119,7 +119,7 @@ func TestBoundsOfFilesGoTogether(t *testing.T) {
 	for _, c := range []struct{ file, total, wantFile, wantTotal int64 }{
 		{0, 0, mib, 10 * mib}, {12 * mib, 0, 12 * mib, 12 * mib}, {0, 100, 100, 100}, {5, 7, 5, 7},
 	} {
-		if file, total := (grant.FS{MaxFile: c.file, MaxTotal: c.total}).Bounds(); file != c.wantFile || total != c.wantTotal {
+		if file, total := (grant.FS{MaxFile: c.file, MaxTotal: c.total}).Limits(); file != c.wantFile || total != c.wantTotal {
 			t.Errorf("%d and %d: got %d and %d", c.file, c.total, file, total)
 		}
 	}

@@ -64,8 +64,8 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 				if (before[kind].Hash != after[kind].Hash) != (kind == c.changed) {
 					t.Errorf("the hash of the %s: changed is %v", kind, before[kind].Hash != after[kind].Hash)
 				}
-				if (before[kind].Meaning != after[kind].Meaning) != (kind == c.changed && !c.placed) {
-					t.Errorf("the meaning of the %s: changed is %v", kind, before[kind].Meaning != after[kind].Meaning)
+				if (before[kind].Semantic != after[kind].Semantic) != (kind == c.changed && !c.placed) {
+					t.Errorf("the meaning of the %s: changed is %v", kind, before[kind].Semantic != after[kind].Semantic)
 				}
 			}
 		})

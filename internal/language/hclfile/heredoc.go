@@ -338,11 +338,12 @@ func lineEnd(src []byte) int {
 // Format returns a file in canonical form: indents, spaces, aligned equals
 // signs, and a line end at its end. The text of raw and other literal heredocs is kept byte for byte. A
 // file with a syntax error is not formatted. JSON is returned as it is.
-func Format(src Source) ([]byte, diag.List) {
+func Format(src Source) (_ []byte, problems diag.List) {
+	f := &File{path: src.Path}
+	defer f.reportPanic(&problems)
 	if isJSON(src.Path) {
 		return src.Bytes, nil
 	}
-	f := &File{path: src.Path}
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}

@@ -61,10 +61,12 @@ type declared struct {
 // reported with all places. Expressions may use var.x and local.x, but not
 // file(), which belongs to the definition that uses the file. Names that are not
 // known are not reported when more may be declared: incomplete.
-func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete bool) (*Locals, diag.List) {
-	var problems diag.List
+func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete bool) (joined *Locals, problems diag.List) {
+	joined = &Locals{values: map[string]localValue{}}
+	if len(files) > 0 {
+		defer files[0].reportPanic(&problems)
+	}
 	order, byName := declare(files, &problems)
-	joined := &Locals{values: make(map[string]localValue, len(order))}
 	for _, l := range order {
 		joined.values[l.Name] = localValue{}
 	}
@@ -96,12 +98,19 @@ func declare(files []*File, problems *diag.List) ([]*declared, map[string]*decla
 				})
 				continue
 			}
-			d := &declared{Local: l, file: f, needs: needsOf(l.expr)}
+			d := &declared{Local: l, file: f}
 			byName[l.Name] = d
 			order = append(order, d)
+			d.findNeeds(problems)
 		}
 	}
 	return order, byName
+}
+
+// findNeeds sets the needs of d. A panic leaves d without needs.
+func (d *declared) findNeeds(problems *diag.List) {
+	defer d.file.reportPanic(problems)
+	d.needs = needsOf(d.expr)
 }
 
 // needsOf returns the names of the locals that x refers to, each once.
@@ -210,7 +219,10 @@ func cycle(members []*declared) diag.Diagnostic {
 	return d
 }
 
-func (e *evaluator) localValue(x hclsyntax.Expression) localValue {
+// localValue evaluates the expression of a local. A value that is not ok, such as after a
+// panic, has been reported.
+func (e *evaluator) localValue(x hclsyntax.Expression) (_ localValue) {
+	defer e.f.reportPanic(e.problems)
 	e.sensitive = false
 	v, ok := e.value(x)
 	if ok {

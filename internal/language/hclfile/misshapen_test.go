@@ -2,8 +2,15 @@ package hclfile
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/mcpd/mcpd/diag"
 )
@@ -49,4 +56,88 @@ func TestDecode_panic(t *testing.T) {
 			t.Errorf("got %v", found)
 		}
 	}
+}
+
+// panickingExpression panics when it is evaluated, and in Variables if it is noVariables.
+type panickingExpression struct {
+	hclsyntax.Expression
+	noVariables bool
+}
+
+func (x panickingExpression) Variables() []hcl.Traversal {
+	if x.noVariables {
+		return x.Expression.Variables()
+	}
+	return nil
+}
+
+// TestJoinLocals_panic: a panic is reported at the file of the local, and the other locals have values.
+func TestJoinLocals_panic(t *testing.T) {
+	good, problems := Parse(Source{Path: "good.hcl", Bytes: []byte("locals {\n  a = 1\n  c = local.b\n}\n")}, ToolsKind)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, noVariables := range []bool{false, true} {
+		bad := &File{path: "bad.hcl", locals: []Local{{Name: "b", expr: panickingExpression{noVariables: noVariables}}}}
+		locals, problems := JoinLocals([]*File{good, bad}, nil, false)
+		if len(problems) == 0 {
+			t.Fatal("nothing is reported")
+		}
+		for _, d := range problems {
+			if d.Code != codeInternal || d.Range.File != "bad.hcl" {
+				t.Errorf("got %v", d)
+			}
+		}
+		if !locals.values["a"].ok || locals.values["b"].ok || locals.values["c"].ok {
+			t.Errorf("got %v", locals.values)
+		}
+	}
+}
+
+// TestEntryPoints_reportPanics: each exported function that reports diagnostics turns a panic into one.
+func TestEntryPoints_reportPanics(t *testing.T) {
+	paths, err := filepath.Glob("*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || !f.Name.IsExported() || !returnsList(f) {
+				continue
+			}
+			reports := false
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if d, ok := n.(*ast.DeferStmt); ok {
+					if called, ok := d.Call.Fun.(*ast.SelectorExpr); ok {
+						reports = reports || called.Sel.Name == "reportPanic"
+					}
+				}
+				return true
+			})
+			if !reports {
+				t.Errorf("%s: %s does not defer reportPanic", path, f.Name)
+			}
+		}
+	}
+}
+
+// returnsList reports whether f has a result of type diag.List.
+func returnsList(f *ast.FuncDecl) bool {
+	if f.Type.Results == nil {
+		return false
+	}
+	for _, r := range f.Type.Results.List {
+		if s, ok := r.Type.(*ast.SelectorExpr); ok && s.Sel.Name == "List" {
+			return true
+		}
+	}
+	return false
 }

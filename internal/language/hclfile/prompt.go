@@ -43,8 +43,8 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 func (d *decoder) promptSize(p *definition.Prompt) {
 	size := 0
 	for i := range p.Messages {
-		if size += p.Messages[i].Len(nil); size > definition.MaxFilled {
-			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", definition.MaxFilled>>20),
+		if size += p.Messages[i].Len(nil); size > definition.MaxRendered {
+			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", definition.MaxRendered>>20),
 				"link to large content: link { uri = …, name = … }")
 			return
 		}
@@ -127,7 +127,7 @@ func (d *decoder) role(b *hclsyntax.Block) {
 }
 
 // textFile decodes "file" of a message: text that is inserted nothing into.
-func (d *decoder) textFile(body *hclsyntax.Body) definition.Phrase {
+func (d *decoder) textFile(body *hclsyntax.Body) definition.TextTemplate {
 	name, content, ok := d.file(body)
 	if !ok {
 		return nil
@@ -140,7 +140,7 @@ func (d *decoder) textFile(body *hclsyntax.Body) definition.Phrase {
 		d.fail("bad-value", d.f.rng(body.Attributes["file"].Expr.Range()), "the file of this message is not text", fmt.Sprintf("write %s { file = … }", kind))
 		return nil
 	}
-	return definition.Phrase{{Text: string(content)}}
+	return definition.TextTemplate{{Text: string(content)}}
 }
 
 // media decodes an image or audio block, nil when it was reported.
@@ -193,12 +193,12 @@ func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 }
 
 // uriPhrase decodes "uri" with names in it. What has none is checked as a URI.
-func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.Phrase {
+func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.TextTemplate {
 	p := d.phrase(body, "uri", "argument", names)
-	if p == nil || slices.ContainsFunc(p, func(piece definition.Piece) bool { return piece.Name != "" }) {
+	if p == nil || slices.ContainsFunc(p, func(piece definition.TemplatePart) bool { return piece.Name != "" }) {
 		return p
 	}
-	if problem, detail := checkURI(p.Fill(nil)); problem != "" {
+	if problem, detail := checkURI(p.Render(nil)); problem != "" {
 		d.fail("bad-uri", d.f.rng(body.Attributes["uri"].Expr.Range()), problem, detail)
 	}
 	return p

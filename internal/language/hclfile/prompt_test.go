@@ -83,7 +83,7 @@ prompt "computed" {
 	}
 	review.Arguments[0].Complete = nil
 	seven := int64(7)
-	id := definition.Piece{Name: "id"}
+	id := definition.TemplatePart{Name: "id"}
 	want := definition.Prompt{
 		Name: "review", Title: "Review", Description: "Review an incident", Icons: []definition.Icon{{Src: "https://cdn.example/a.png"}},
 		Call: definition.Call{Labels: map[string]string{"team": "ops"}, Bounds: definition.Bounds{Timeout: 2 * time.Second}, AskTimeout: definition.DefaultAskTimeout},
@@ -92,14 +92,14 @@ prompt "computed" {
 			{Name: "how", Complete: &definition.Complete{Values: []string{"fast", "well"}}},
 		},
 		Messages: []definition.Message{
-			{Role: definition.User, Text: definition.Phrase{{Text: "Review "}, id, {Text: " "}, {Name: "how"}}, Annotations: &definition.Annotations{Audience: []string{definition.Assistant}}},
-			{Role: definition.Assistant, Text: definition.Phrase{{Text: "as {{it}} is"}}},
+			{Role: definition.User, Text: definition.TextTemplate{{Text: "Review "}, id, {Text: " "}, {Name: "how"}}, Annotations: &definition.Annotations{Audience: []string{definition.Assistant}}},
+			{Role: definition.Assistant, Text: definition.TextTemplate{{Text: "as {{it}} is"}}},
 			{Role: definition.User, Media: &definition.Media{Kind: definition.Image, Content: definition.Content{Bytes: []byte("\x89PNG"), Binary: true, MIMEType: "image/png", Path: "p/a.png"}}},
 			{Role: definition.User, Media: &definition.Media{Kind: definition.Audio, Content: definition.Content{Bytes: []byte("RIFF"), Binary: true, MIMEType: "audio/wav"}}},
-			{Role: definition.User, Resource: &definition.Embedded{URI: definition.Phrase{{Text: "incident://"}, id}, MIMEType: "text/plain", Text: definition.Phrase{{Text: "Incident "}, id}}},
-			{Role: definition.User, Resource: &definition.Embedded{URI: definition.Phrase{{Text: "incident://all"}}, MIMEType: "text/csv", Content: &definition.Content{Bytes: []byte("a,b"), MIMEType: "text/csv", Path: "p/a.csv"}}},
+			{Role: definition.User, Resource: &definition.Embedded{URI: definition.TextTemplate{{Text: "incident://"}, id}, MIMEType: "text/plain", Text: definition.TextTemplate{{Text: "Incident "}, id}}},
+			{Role: definition.User, Resource: &definition.Embedded{URI: definition.TextTemplate{{Text: "incident://all"}}, MIMEType: "text/csv", Content: &definition.Content{Bytes: []byte("a,b"), MIMEType: "text/csv", Path: "p/a.csv"}}},
 			{Role: definition.User, Link: &definition.Link{
-				URI: definition.Phrase{{Text: "incident://"}, id}, Name: definition.Phrase{id}, Title: definition.Phrase{{Text: "Incident"}}, Description: definition.Phrase{{Text: "All of "}, id},
+				URI: definition.TextTemplate{{Text: "incident://"}, id}, Name: definition.TextTemplate{id}, Title: definition.TextTemplate{{Text: "Incident"}}, Description: definition.TextTemplate{{Text: "All of "}, id},
 				MIMEType: "text/markdown", Size: &seven,
 			}},
 		},
@@ -123,7 +123,7 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 	if len(got.Messages) != 4 || len(got.Arguments) != 1 || got.Arguments[0].Complete.Values[0] != "a" {
 		t.Fatalf("got %+v", got)
 	}
-	if r := got.Messages[0].Resource; r.URI.Fill(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Fill(nil) != "Embedded" {
+	if r := got.Messages[0].Resource; r.URI.Render(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Render(nil) != "Embedded" {
 		t.Errorf("the resource is %+v", r)
 	}
 	if got.Messages[1].Role != definition.Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != definition.Image {
@@ -161,7 +161,7 @@ prompt "p" {
     }
   }
 }`
-	files := map[string]string{"p/a.png": string(make([]byte, definition.MaxFilled-5)), "p/b.bin": ""}
+	files := map[string]string{"p/a.png": string(make([]byte, definition.MaxRendered-5)), "p/b.bin": ""}
 	parse := func() diag.List {
 		f, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
 		if problems != nil {

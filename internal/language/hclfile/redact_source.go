@@ -27,13 +27,18 @@ var shownOfSecrets = []string{"env", "file", "command", "token_url", "authorize_
 // masked by as many stars, so that places stay what they are. The file may have
 // mistakes of every kind; one that is too large to be read is not shown at all.
 // Files of other languages are shown as they are.
-func Shown(path string, content []byte) []byte {
+func Shown(path string, content []byte) (shown []byte) {
 	switch {
 	case !slices.ContainsFunc([]string{".hcl", ".hcl.json", ".mcpdvars"}, func(end string) bool { return strings.HasSuffix(path, end) }):
 		return content
 	case len(content) > maxFile:
 		return nil
 	}
+	defer func() {
+		if recover() != nil {
+			shown = nil // a mistake in mcpd: the masks may be incomplete
+		}
+	}()
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
 	m := masker{shown: bytes.Clone(content), tokens: tokens, all: strings.HasSuffix(path, ".mcpdvars"), frames: make([]maskFrame, 1, 16)}
 	for i := range tokens {

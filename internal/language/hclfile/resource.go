@@ -70,7 +70,7 @@ func (d *decoder) stored(body *hclsyntax.Body, from string) *definition.Content 
 		c.Binary = true
 	case "file":
 		c.Path, c.Bytes, ok = d.file(body)
-		c.Settle()
+		c.DetectType()
 	}
 	if !ok {
 		return nil

@@ -150,7 +150,7 @@ resource_template "order" {
 			Params:      []definition.Param{{Name: "id"}, {Name: "order", Description: "Number", Pattern: "^[0-9]+$"}, {Name: "page", Complete: &definition.Complete{Values: []string{"1", "2"}}}},
 			Annotations: &definition.Annotations{Priority: &one}, Icons: []definition.Icon{{Src: "https://cdn.example/a.png"}},
 			Call: definition.Call{Labels: map[string]string{"team": "crm"}, Bounds: definition.Bounds{Timeout: 2 * time.Second}, AskTimeout: definition.DefaultAskTimeout},
-			Text: definition.Phrase{{Name: "order"}, {Text: " of "}, {Name: "id"}, {Text: "{{"}, {Name: "page"}},
+			Text: definition.TextTemplate{{Name: "order"}, {Text: " of "}, {Name: "id"}, {Text: "{{"}, {Name: "page"}},
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(diag.Range{}, map[string]diag.Range{}, definition.Hash{}, &uritemplate.Template{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
@@ -158,7 +158,7 @@ resource_template "order" {
 		if got.URITemplate.String() != "crm://customers/{id}/orders/{order}{?page}" || got.URIRange.Start.Line == 0 {
 			t.Errorf("%s: the template is %v at %v", path, got.URITemplate, got.URIRange)
 		}
-		if text := got.Text.Fill(map[string]string{"id": "{{page}}", "page": "2"}); text != " of {{page}}{{2" {
+		if text := got.Text.Render(map[string]string{"id": "{{page}}", "page": "2"}); text != " of {{page}}{{2" {
 			t.Errorf("%s: filled in, the text is %q", path, text)
 		}
 	}
@@ -222,11 +222,11 @@ resource_folder "all" {
 		"a.md": true, "x/y/a.md": true, "img/a.png": true,
 		"a.txt": false, "drafts/a.md": false, "drafts/x/a.md": false, "img/ab.png": false, "x/img/a.png": false, "a.hcl": false,
 	} {
-		if docs.Offers(name) != offered {
+		if docs.Includes(name) != offered {
 			t.Errorf("%s: offered is %v", name, !offered)
 		}
 	}
-	if !all.Offers("x/y.bin") || all.Offers("x.hcl") || all.Offers("y/x.hcl.json") {
+	if !all.Includes("x/y.bin") || all.Includes("x.hcl") || all.Includes("y/x.hcl.json") {
 		t.Error("all files are offered, and no tool files")
 	}
 	if c := docs.Content("a.Md", []byte("x")); c.MIMEType != "text/x-markdown" || c.Binary || c.Path != "team/docs/a.Md" {

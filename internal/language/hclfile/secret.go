@@ -134,7 +134,7 @@ func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	d.clientSecret(b.Body, o)
 	o.Scopes = d.scopes(b.Body, "scopes")
 	o.Params = d.clientParams(b.Body)
-	o.InBody = d.oneOf(b.Body, "auth_style", "header", "body") == "body"
+	o.CredentialsInBody = d.oneOf(b.Body, "auth_style", "header", "body") == "body"
 	return o
 }
 

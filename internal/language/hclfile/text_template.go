@@ -21,7 +21,7 @@ const (
 
 // phrase decodes an argument that is text with the given names in it, nil when
 // it is absent or was reported. what says what the names are of, such as "argument".
-func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) definition.Phrase {
+func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) definition.TextTemplate {
 	if attr := body.Attributes[name]; attr != nil && d.interpolates(attr.Expr, what, names) {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 	if !ok {
 		return nil
 	}
-	phrase, bad := definition.Phrase{}, map[string]bool{}
+	phrase, bad := definition.TextTemplate{}, map[string]bool{}
 	var literal []byte
 	fail := func(slot string, start, end int, code, summary, detail string) {
 		if !bad[slot] && len(d.problems) < maxCollected { // placeOf takes time
@@ -59,7 +59,7 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 		}
 		at += len(inner) + len(closeSlot)
 		if slices.Contains(names, slot) {
-			phrase = append(withText(phrase, literal), definition.Piece{Name: slot})
+			phrase = append(withText(phrase, literal), definition.TemplatePart{Name: slot})
 			literal = literal[:0]
 			continue
 		}
@@ -76,11 +76,11 @@ func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string
 }
 
 // withText appends a piece of text, unless it is empty.
-func withText(p definition.Phrase, text []byte) definition.Phrase {
+func withText(p definition.TextTemplate, text []byte) definition.TextTemplate {
 	if len(text) == 0 {
 		return p
 	}
-	return append(p, definition.Piece{Text: string(text)})
+	return append(p, definition.TemplatePart{Text: string(text)})
 }
 
 // interpolates reports a value that is known only when the text is read where

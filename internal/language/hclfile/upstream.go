@@ -60,7 +60,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 	}
 	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
-	u.Pin = cmp.Or(d.oneOf(b.Body, "pin", definition.PinFirst, definition.PinStrict, definition.PinOff), definition.PinFirst)
+	u.Pin = cmp.Or(d.oneOf(b.Body, "pin", definition.PinOnFirstUse, definition.PinStrict, definition.PinOff), definition.PinOnFirstUse)
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
 	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
@@ -75,9 +75,9 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	command, ok := d.strings(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
-	u.Command, u.PlaceRange = textsOf(command), where
+	u.Command, u.AddressRange = textsOf(command), where
 	if len(command) > 0 {
-		u.PlaceRange = d.f.rng(command[0].where)
+		u.AddressRange = d.f.rng(command[0].where)
 	}
 	switch {
 	case !ok:
@@ -220,10 +220,10 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 
 func (d *decoder) upstreamURL(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Private, _ = d.boolean(b.Body, "private_networks", false)
-	u.PlaceRange = d.f.rng(b.Body.Attributes["url"].Expr.Range())
+	u.AddressRange = d.f.rng(b.Body.Attributes["url"].Expr.Range())
 	if text, ok := d.text(b.Body, "url"); ok {
-		if problem, detail := u.Reach(text, u.Private); problem != "" {
-			d.fail("bad-value", u.PlaceRange, problem, detail)
+		if problem, detail := u.SetURL(text, u.Private); problem != "" {
+			d.fail("bad-value", u.AddressRange, problem, detail)
 		}
 	}
 	d.upstreamHTTP(b, u)

@@ -138,13 +138,14 @@ func givenHint(t *valueType) string {
 }
 
 // ParseVars reads a *.mcpdvars file: one NAME = literal on each line, in HCL.
-func ParseVars(src Source) (definition.VarValues, diag.List) {
+func ParseVars(src Source) (_ definition.VarValues, problems diag.List) {
 	f := &File{path: src.Path}
+	defer f.reportPanic(&problems)
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
 	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
-	problems := f.parseHCL(src.Bytes)
+	problems = f.parseHCL(src.Bytes)
 	if problems.HasErrors() {
 		return nil, f.finish(problems)
 	}

@@ -22,7 +22,7 @@ type fact struct {
 type account struct {
 	kind, name string
 	// sense is what it means that there is such a definition.
-	sense grant.Sense
+	sense grant.Direction
 	where diag.Range
 	facts []fact
 }
@@ -30,19 +30,19 @@ type account struct {
 func (a *account) add(f grant.Fact, where diag.Range) { a.facts = append(a.facts, fact{f, where}) }
 
 // say adds a fact of the definition itself.
-func (a *account) say(sense grant.Sense, option, value string) {
-	a.add(grant.Fact{Option: option, Sense: sense, Value: value}, a.where)
+func (a *account) say(sense grant.Direction, option, value string) {
+	a.add(grant.Fact{Option: option, Direction: sense, Value: value}, a.where)
 }
 
 // when adds a fact without a value when it is one.
-func (a *account) when(is bool, sense grant.Sense, option string) {
+func (a *account) when(is bool, sense grant.Direction, option string) {
 	if is {
 		a.say(sense, option, "")
 	}
 }
 
 // encoded adds a fact whose value is plain data.
-func (a *account) encoded(sense grant.Sense, option string, value any) {
+func (a *account) encoded(sense grant.Direction, option string, value any) {
 	a.say(sense, option, encode(value))
 }
 
@@ -60,11 +60,11 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 }
 
 // body adds code, which is told and never shown.
-func (a *account) body(sense grant.Sense, option string, b *definition.Body) {
+func (a *account) body(sense grant.Direction, option string, b *definition.Body) {
 	if b == nil {
 		return
 	}
-	a.add(grant.Fact{Option: option, Sense: sense, Value: b.Language + "\x00" + b.Text.Body()}, placeOf(b, a.where))
+	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, placeOf(b, a.where))
 }
 
 // placeOf returns where code stands, which is where it is named when it is a file.
@@ -76,17 +76,17 @@ func placeOf(b *definition.Body, otherwise diag.Range) diag.Range {
 }
 
 // names adds a list of names and patterns, of which a nil one is all.
-func (a *account) names(sense grant.Sense, option string, list []definition.Name) {
+func (a *account) names(sense grant.Direction, option string, list []definition.Name) {
 	if list == nil {
-		a.add(grant.Fact{Option: option, Sense: sense, Value: "*", Pattern: true}, a.where)
+		a.add(grant.Fact{Option: option, Direction: sense, Value: "*", Pattern: true}, a.where)
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Sense: sense, Value: n.Text, Pattern: true}, n.Range)
+		a.add(grant.Fact{Option: option, Direction: sense, Value: n.Text, Pattern: true}, n.Range)
 	}
 }
 
 // targets adds what a policy, a limit or a hook is about.
-func (a *account) targets(sense grant.Sense, t definition.Targets) {
+func (a *account) targets(sense grant.Direction, t definition.Targets) {
 	a.names(sense, "tools", t.Tools)
 	a.names(sense, "resources", t.Resources)
 	a.names(sense, "prompts", t.Prompts)
@@ -127,14 +127,14 @@ func (a *account) grants(s *Side, set grant.Set, ranges map[string]diag.Range) {
 // leads adds where the links lead that a path of an object passes, "" for nowhere else.
 func (a *account) leads(of, path, led string, ranges map[string]diag.Range) {
 	if led != "" {
-		f := grant.Fact{Of: of, Option: "links of its path", Sense: grant.Judged, Value: led, Place: of + path}
+		f := grant.Fact{Object: of, Option: "links of its path", Direction: grant.Opaque, Value: led, RangeKey: of + path}
 		a.add(f, rangeOf(ranges, f, a.where))
 	}
 }
 
 // rangeOf returns the place of a fact, or of the object that it is of.
 func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) diag.Range {
-	for _, place := range []string{f.Place, f.Of} {
+	for _, place := range []string{f.RangeKey, f.Object} {
 		for ; place != ""; place = place[:max(0, strings.LastIndexByte(place, '.'))] {
 			if where, ok := ranges[place]; ok {
 				return where
@@ -160,33 +160,33 @@ var unknown = math.NaN()
 // change unseen: a tool that calls itself read-only passes policies on writing.
 func (s *Side) tool(t *definition.Tool) account {
 	a := account{kind: "tool", name: t.Name, where: t.NameRange}
-	a.encoded(grant.Told, "title", t.Title)
-	a.encoded(grant.Told, "description", []any{t.HasDescription, t.Description})
-	a.encoded(grant.Told, "icons", t.Icons)
-	a.encoded(grant.Judged, "idempotent", t.Idempotent)
-	a.encoded(grant.Judged, "read_only", t.ReadOnly)
-	a.encoded(grant.Judged, "destructive", t.Destructive)
-	a.encoded(grant.Judged, "open_world", t.OpenWorld)
+	a.encoded(grant.Neutral, "title", t.Title)
+	a.encoded(grant.Neutral, "description", []any{t.HasDescription, t.Description})
+	a.encoded(grant.Neutral, "icons", t.Icons)
+	a.encoded(grant.Opaque, "idempotent", t.Idempotent)
+	a.encoded(grant.Opaque, "read_only", t.ReadOnly)
+	a.encoded(grant.Opaque, "destructive", t.Destructive)
+	a.encoded(grant.Opaque, "open_world", t.OpenWorld)
 	s.call(&a, &t.Call)
-	a.when(t.Task != "", grant.Gives, "task")
-	a.encoded(grant.Told, "task", t.Task)
-	a.add(grant.Fact{Option: "task_ttl", Sense: grant.UpTo, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
-	a.encoded(grant.Told, "ask_first", t.AskFirst)
+	a.when(t.Task != "", grant.Increases, "task")
+	a.encoded(grant.Neutral, "task", t.Task)
+	a.add(grant.Fact{Option: "task_ttl", Direction: grant.Limit, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
+	a.encoded(grant.Neutral, "ask_first", t.AskFirst)
 	a.cache(t.Cache)
 	a.schema("input", t.Input, t.InputOrigin)
 	if t.Output != nil {
-		a.add(grant.Fact{Part: "output", Sense: grant.Holds}, t.OutputRange)
+		a.add(grant.Fact{Part: "output", Direction: grant.Restricts}, t.OutputRange)
 	}
 	a.schema("output", t.Output, t.OutputOrigin)
 	for _, from := range t.From {
 		part := `input "` + from.Name + `" of the server`
-		a.add(grant.Fact{Part: part, Sense: grant.Holds}, from.Range)
-		a.add(grant.Fact{Part: part, Option: "from", Sense: grant.Judged, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
+		a.add(grant.Fact{Part: part, Direction: grant.Restricts}, from.Range)
+		a.add(grant.Fact{Part: part, Option: "from", Direction: grant.Opaque, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
 	}
 	a.pointers("sensitive input", t.Sensitive)
 	a.pointers("sensitive output", t.SensitiveOutput)
-	a.body(grant.Told, "body", &t.Run)
-	a.body(grant.Told, "dry_run body", t.DryRun)
+	a.body(grant.Neutral, "body", &t.Run)
+	a.body(grant.Neutral, "dry_run body", t.DryRun)
 	return a
 }
 
@@ -195,7 +195,7 @@ func (a *account) cache(c *definition.Cache) {
 	if c == nil {
 		return
 	}
-	a.encoded(grant.Told, "cache", c.TTL)
+	a.encoded(grant.Neutral, "cache", c.TTL)
 	if c.Scope != definition.CachePrincipal {
 		a.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
 	}
@@ -204,29 +204,29 @@ func (a *account) cache(c *definition.Cache) {
 // pointers adds what is shown to nobody else.
 func (a *account) pointers(option string, list []string) {
 	for _, pointer := range list {
-		a.say(grant.Holds, option, pointer)
+		a.say(grant.Restricts, option, pointer)
 	}
 }
 
 // policy returns what a policy says. It holds power back, unless calls that no
 // policy covers are denied: an allow rule may open a way then.
 func (s *Side) policy(p *definition.Policy, operators bool) account {
-	a := account{kind: "policy", name: p.Name, where: p.NameRange, sense: grant.Holds}
+	a := account{kind: "policy", name: p.Name, where: p.NameRange, sense: grant.Restricts}
 	if p.Allow != nil && s.deniesByDefault() {
-		a.sense = grant.Judged
+		a.sense = grant.Opaque
 	}
-	a.when(operators, grant.Holds, inOperatorsFile)
+	a.when(operators, grant.Restricts, inOperatorsFile)
 	a.targets(a.sense, p.Targets)
 	if p.OnResult {
-		a.say(grant.Judged, "on", "result")
+		a.say(grant.Opaque, "on", "result")
 	}
-	a.body(grant.Judged, "when", p.When)
-	a.body(grant.Judged, "allow", p.Allow)
-	a.body(grant.Judged, "deny", p.Deny)
-	a.body(grant.Judged, "requires_approval", p.Approval)
-	a.encoded(grant.Told, "reason", p.Reason)
-	a.body(grant.Told, "reason", p.ReasonExpr)
-	a.say(grant.Judged, "disclose", p.Disclose)
+	a.body(grant.Opaque, "when", p.When)
+	a.body(grant.Opaque, "allow", p.Allow)
+	a.body(grant.Opaque, "deny", p.Deny)
+	a.body(grant.Opaque, "requires_approval", p.Approval)
+	a.encoded(grant.Neutral, "reason", p.Reason)
+	a.body(grant.Neutral, "reason", p.ReasonExpr)
+	a.say(grant.Opaque, "disclose", p.Disclose)
 	return a
 }
 
@@ -239,11 +239,11 @@ func (s *Side) deniesByDefault() bool {
 }
 
 func limit(l *definition.Limit, operators bool) account {
-	a := account{kind: "limit", name: l.Name, where: l.NameRange, sense: grant.Holds}
-	a.when(operators, grant.Holds, inOperatorsFile)
-	a.targets(grant.Holds, l.Targets)
-	a.body(grant.Judged, "key", l.Key)
-	rate := grant.Fact{Option: "rate", Sense: grant.UpTo, Value: "no bound", Amount: math.Inf(1)}
+	a := account{kind: "limit", name: l.Name, where: l.NameRange, sense: grant.Restricts}
+	a.when(operators, grant.Restricts, inOperatorsFile)
+	a.targets(grant.Restricts, l.Targets)
+	a.body(grant.Opaque, "key", l.Key)
+	rate := grant.Fact{Option: "rate", Direction: grant.Limit, Value: "no bound", Amount: math.Inf(1)}
 	if l.Calls > 0 && l.Per > 0 {
 		rate.Value = strconv.Itoa(l.Calls) + " in " + l.Per.String()
 		rate.Amount = float64(l.Calls) * float64(time.Hour) / float64(l.Per)
@@ -251,21 +251,21 @@ func limit(l *definition.Limit, operators bool) account {
 	a.add(rate, a.where)
 	a.number("burst", l.Burst, math.Inf(1))
 	a.number("concurrency", l.Concurrency, math.Inf(1))
-	a.encoded(grant.Told, "reason", l.Reason)
+	a.encoded(grant.Neutral, "reason", l.Reason)
 	return a
 }
 
 // hook returns what a hook says. One that sees more has more power, and one that
 // sees less tells somebody less: both are to be read.
 func (s *Side) hook(h *definition.Hook, operators bool) account {
-	a := account{kind: "hook", name: h.Name, where: h.NameRange, sense: grant.Judged}
-	a.when(operators, grant.Holds, inOperatorsFile)
+	a := account{kind: "hook", name: h.Name, where: h.NameRange, sense: grant.Opaque}
+	a.when(operators, grant.Restricts, inOperatorsFile)
 	for _, phase := range h.On {
-		a.say(grant.Judged, "on", phase)
+		a.say(grant.Opaque, "on", phase)
 	}
-	a.targets(grant.Judged, h.Targets)
+	a.targets(grant.Opaque, h.Targets)
 	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)
 	a.grants(s, h.Grant, h.GrantRanges)
-	a.body(grant.Told, "body", &h.Run)
+	a.body(grant.Neutral, "body", &h.Run)
 	return a
 }

@@ -63,11 +63,11 @@ func firstOf(was, is []account) int {
 type comparison struct{ changes []Change }
 
 // effectOf returns what it does that something of a sense comes.
-func effectOf(s grant.Sense) Effect {
+func effectOf(s grant.Direction) Effect {
 	switch s {
-	case grant.Holds:
+	case grant.Restricts:
 		return Removes
-	case grant.Told:
+	case grant.Neutral:
 		return Other
 	default:
 		return Adds
@@ -75,11 +75,11 @@ func effectOf(s grant.Sense) Effect {
 }
 
 // lost returns what it does that something of a sense goes.
-func lost(s grant.Sense) Effect {
+func lost(s grant.Direction) Effect {
 	switch s {
-	case grant.Gives:
+	case grant.Increases:
 		return Removes
-	case grant.Told:
+	case grant.Neutral:
 		return Other
 	default:
 		return Adds
@@ -127,10 +127,10 @@ func (c *comparison) both(was, is *account) {
 func (c *comparison) group(was, is *account, old, new *group) {
 	switch {
 	case old == nil && new.there != nil:
-		c.tell(effectOf(new.there.Sense), is, new.what(""), "is new"+new.gives(), new.there, false)
+		c.tell(effectOf(new.there.Direction), is, new.what(""), "is new"+new.gives(), new.there, false)
 		return
 	case new == nil && old.there != nil:
-		c.tell(lost(old.there.Sense), was, old.what(""), "is removed", old.there, true)
+		c.tell(lost(old.there.Direction), was, old.what(""), "is removed", old.there, true)
 		return
 	}
 	var before, after []fact
@@ -150,7 +150,7 @@ func (g *group) gives() string {
 	var said []string
 	for i, f := range g.facts {
 		switch {
-		case f.Sense != grant.Gives || f.Of == "":
+		case f.Direction != grant.Increases || f.Object == "":
 		case f.Value == "":
 			said = append(said, f.Option)
 		case i > 0 && g.facts[i-1].Option == f.Option:
@@ -176,7 +176,7 @@ func options(before, after []fact) []named {
 	var all []named
 	seen := map[named]bool{}
 	for _, f := range slices.Concat(after, before) {
-		if n := (named{f.Option, f.Sense == grant.Told}); !seen[n] {
+		if n := (named{f.Option, f.Direction == grant.Neutral}); !seen[n] {
 			seen[n] = true
 			all = append(all, n)
 		}
@@ -187,7 +187,7 @@ func options(before, after []fact) []named {
 func of(facts []fact, n named) []fact {
 	var all []fact
 	for _, f := range facts {
-		if f.Option == n.option && (f.Sense == grant.Told) == n.told {
+		if f.Option == n.option && (f.Direction == grant.Neutral) == n.told {
 			all = append(all, f)
 		}
 	}
@@ -196,18 +196,18 @@ func of(facts []fact, n named) []fact {
 
 // option compares what two groups say of one option.
 func (c *comparison) option(was, is *account, before, after []fact) {
-	sense := grant.Gives
+	sense := grant.Increases
 	for _, f := range slices.Concat(before, after) {
-		if sense = f.Sense; sense == grant.Judged {
+		if sense = f.Direction; sense == grant.Opaque {
 			break
 		}
 	}
 	switch sense {
-	case grant.UpTo:
+	case grant.Limit:
 		c.amount(was, is, before, after)
-	case grant.Judged:
+	case grant.Opaque:
 		c.changed(was, is, before, after, Adds, "changed: read it")
-	case grant.Told:
+	case grant.Neutral:
 		c.changed(was, is, before, after, Other, "changed")
 	default:
 		c.members(was, is, before, after, sense)
@@ -226,7 +226,7 @@ func (c *comparison) changed(was, is *account, before, after []fact, e Effect, t
 	c.tell(e, is, keyOf(after).what(after[0].Option), text, &after[0], false)
 }
 
-func keyOf(facts []fact) key { return key{facts[0].Of, facts[0].Part} }
+func keyOf(facts []fact) key { return key{facts[0].Object, facts[0].Part} }
 
 func values(facts []fact) []string {
 	all := make([]string, len(facts))
@@ -238,9 +238,9 @@ func values(facts []fact) []string {
 }
 
 // members compares two lists of which every member gives power, or holds it back.
-func (c *comparison) members(was, is *account, before, after []fact, sense grant.Sense) {
+func (c *comparison) members(was, is *account, before, after []fact, sense grant.Direction) {
 	added, removed := beyond(after, before), beyond(before, after)
-	if sense == grant.Holds && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
+	if sense == grant.Restricts && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
 		c.tell(Adds, is, keyOf(after).what(after[0].Option), fmt.Sprintf("is %q and was %q: read it", after[0].Value, before[0].Value), &after[0], false)
 		return
 	}
@@ -446,7 +446,7 @@ type groups struct {
 func groupsOf(facts []fact) *groups {
 	all := &groups{at: map[key]int{}}
 	for _, f := range facts {
-		k := key{f.Of, f.Part}
+		k := key{f.Object, f.Part}
 		n, known := all.at[k]
 		if !known {
 			n = len(all.list)

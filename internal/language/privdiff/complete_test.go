@@ -16,10 +16,10 @@ import (
 // silent are the members of definitions that say nothing which could be
 // compared, with the reason.
 var silent = regexp.MustCompile(strings.Join([]string{
-	`\.Tests\b`,             // tests check what a definition does, and let it do nothing
-	`\.Hash$`, `\.Meaning$`, // hashes of the text, of which order and layout are part
+	`\.Tests\b`,              // tests check what a definition does, and let it do nothing
+	`\.Hash$`, `\.Semantic$`, // hashes of the text, of which order and layout are part
 	`Ranges$`, `Origin$`, // places
-	`\.Real$`,                    // of grants that were judged, which definitions are not
+	`\.ResolvedPath$`,            // of grants that were judged, which definitions are not
 	`^Side\.Config\.Incomplete$`, // only files with mistakes have it
 	`^Side\.Operator$`,           // a folder that places are told from
 	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same

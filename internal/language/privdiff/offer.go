@@ -17,16 +17,16 @@ var noRange diag.Range
 
 func (s *Side) resource(r *definition.Resource) account {
 	a := account{kind: "resource", name: r.Name, where: r.NameRange}
-	a.say(grant.Judged, "uri", r.URI)
-	a.encoded(grant.Told, "title", r.Title)
-	a.encoded(grant.Told, "description", r.Description)
-	a.encoded(grant.Told, "mime_type", r.MIMEType)
-	a.encoded(grant.Told, "size", r.Size)
-	a.encoded(grant.Told, "annotations", r.Annotations)
-	a.encoded(grant.Told, "icons", r.Icons)
+	a.say(grant.Opaque, "uri", r.URI)
+	a.encoded(grant.Neutral, "title", r.Title)
+	a.encoded(grant.Neutral, "description", r.Description)
+	a.encoded(grant.Neutral, "mime_type", r.MIMEType)
+	a.encoded(grant.Neutral, "size", r.Size)
+	a.encoded(grant.Neutral, "annotations", r.Annotations)
+	a.encoded(grant.Neutral, "icons", r.Icons)
 	s.call(&a, &r.Call)
 	a.content(r.Content)
-	a.body(grant.Told, "body", r.Run)
+	a.body(grant.Neutral, "body", r.Run)
 	return a
 }
 
@@ -37,7 +37,7 @@ func (a *account) content(c *definition.Content) {
 		return
 	}
 	hash := sha256.Sum256(c.Bytes)
-	a.encoded(grant.Told, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
+	a.encoded(grant.Neutral, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
 }
 
 // folder returns what a folder of resources says: every file of it is offered.
@@ -45,56 +45,56 @@ func folder(f *definition.Folder) account {
 	a := account{kind: "resource_folder", name: f.Name, where: f.NameRange}
 	a.add(grant.Fact{Option: "root", Value: f.Root}, f.RootRange)
 	for _, glob := range f.Glob {
-		a.say(grant.Gives, "glob", glob)
+		a.say(grant.Increases, "glob", glob)
 	}
 	for _, glob := range f.Exclude {
-		a.say(grant.Holds, "exclude", glob)
+		a.say(grant.Restricts, "exclude", glob)
 	}
-	a.add(grant.Fact{Option: "uri_prefix", Sense: grant.Judged, Value: f.URIPrefix}, f.PrefixRange)
-	a.encoded(grant.Told, "mime_types", f.MIMETypes)
+	a.add(grant.Fact{Option: "uri_prefix", Direction: grant.Opaque, Value: f.URIPrefix}, f.PrefixRange)
+	a.encoded(grant.Neutral, "mime_types", f.MIMETypes)
 	a.add(grant.SizeFact("", "max_file", f.MaxFile), a.where)
-	a.encoded(grant.Judged, "labels", f.Labels)
-	a.encoded(grant.Told, "description", f.Description)
-	a.encoded(grant.Told, "annotations", f.Annotations)
-	a.encoded(grant.Told, "icons", f.Icons)
+	a.encoded(grant.Opaque, "labels", f.Labels)
+	a.encoded(grant.Neutral, "description", f.Description)
+	a.encoded(grant.Neutral, "annotations", f.Annotations)
+	a.encoded(grant.Neutral, "icons", f.Icons)
 	return a
 }
 
 func (s *Side) template(t *definition.Template) account {
 	a := account{kind: "resource_template", name: t.Name, where: t.NameRange}
-	a.say(grant.Judged, "uri_template", t.URITemplate.String())
+	a.say(grant.Opaque, "uri_template", t.URITemplate.String())
 	for _, p := range t.Params {
 		part := `param "` + p.Name + `"`
-		a.encoded(grant.Told, part+" description", p.Description)
+		a.encoded(grant.Neutral, part+" description", p.Description)
 		if p.Pattern != "" {
-			a.add(grant.Fact{Part: part, Option: "pattern", Sense: grant.Holds, Value: p.Pattern}, p.Range)
+			a.add(grant.Fact{Part: part, Option: "pattern", Direction: grant.Restricts, Value: p.Pattern}, p.Range)
 		}
 		a.complete(part, p.Complete)
 	}
-	a.encoded(grant.Told, "title", t.Title)
-	a.encoded(grant.Told, "description", t.Description)
-	a.encoded(grant.Told, "mime_type", t.MIMEType)
-	a.encoded(grant.Told, "annotations", t.Annotations)
-	a.encoded(grant.Told, "icons", t.Icons)
+	a.encoded(grant.Neutral, "title", t.Title)
+	a.encoded(grant.Neutral, "description", t.Description)
+	a.encoded(grant.Neutral, "mime_type", t.MIMEType)
+	a.encoded(grant.Neutral, "annotations", t.Annotations)
+	a.encoded(grant.Neutral, "icons", t.Icons)
 	s.call(&a, &t.Call)
-	a.encoded(grant.Told, "text", t.Text)
-	a.body(grant.Told, "body", t.Run)
+	a.encoded(grant.Neutral, "text", t.Text)
+	a.body(grant.Neutral, "body", t.Run)
 	return a
 }
 
 func (s *Side) prompt(p *definition.Prompt) account {
 	a := account{kind: "prompt", name: p.Name, where: p.NameRange}
-	a.encoded(grant.Told, "title", p.Title)
-	a.encoded(grant.Told, "description", p.Description)
-	a.encoded(grant.Told, "icons", p.Icons)
+	a.encoded(grant.Neutral, "title", p.Title)
+	a.encoded(grant.Neutral, "description", p.Description)
+	a.encoded(grant.Neutral, "icons", p.Icons)
 	for _, argument := range p.Arguments {
 		part := `argument "` + argument.Name + `"`
-		a.encoded(grant.Told, part, []any{argument.Title, argument.Description, argument.Required})
+		a.encoded(grant.Neutral, part, []any{argument.Title, argument.Description, argument.Required})
 		a.complete(part, argument.Complete)
 	}
 	s.call(&a, &p.Call)
-	a.encoded(grant.Told, "messages", placeless(p.Messages))
-	a.body(grant.Told, "body", p.Run)
+	a.encoded(grant.Neutral, "messages", placeless(p.Messages))
+	a.body(grant.Neutral, "body", p.Run)
 	return a
 }
 
@@ -113,44 +113,44 @@ func (a *account) complete(part string, c *definition.Complete) {
 	if c == nil {
 		return
 	}
-	a.encoded(grant.Told, part+" completion", c.Values)
-	a.body(grant.Told, part+" completion", c.Run)
+	a.encoded(grant.Neutral, part+" completion", c.Values)
+	a.body(grant.Neutral, part+" completion", c.Run)
 }
 
 // upstream returns what an upstream block says: which server is run or reached, with
 // what, and what of it is offered.
 func (s *Side) upstream(u *definition.Upstream) account {
 	a := account{kind: "upstream", name: u.Name, where: u.NameRange}
-	a.encoded(grant.Judged, "command", append([]string{u.Dir}, u.Command...))
-	a.encoded(grant.Judged, "url", []string{u.URL, u.Transport})
-	a.when(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Gives, "private_networks") // else the grant says it
-	a.encoded(grant.Judged, "pin", u.Pin)
-	a.encoded(grant.Told, "lazy", u.Lazy)
+	a.encoded(grant.Opaque, "command", append([]string{u.Dir}, u.Command...))
+	a.encoded(grant.Opaque, "url", []string{u.URL, u.Transport})
+	a.when(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Increases, "private_networks") // else the grant says it
+	a.encoded(grant.Opaque, "pin", u.Pin)
+	a.encoded(grant.Neutral, "lazy", u.Lazy)
 	for _, v := range u.Env {
 		part := `env "` + v.Name + `"`
 		a.add(grant.Fact{Part: part}, a.where)
-		a.add(grant.Fact{Part: part, Option: "value", Sense: grant.Judged, Value: encode(v.Value)}, a.where)
+		a.add(grant.Fact{Part: part, Option: "value", Direction: grant.Opaque, Value: encode(v.Value)}, a.where)
 	}
 	if u.Container != nil {
-		a.encoded(grant.Judged, "container", plainContainer(*u.Container))
+		a.encoded(grant.Opaque, "container", plainContainer(*u.Container))
 	}
 	for _, kind := range u.Offer {
-		a.say(grant.Gives, "offer", kind)
+		a.say(grant.Increases, "offer", kind)
 	}
-	a.when(u.Instructions, grant.Gives, "instructions")
+	a.when(u.Instructions, grant.Increases, "instructions")
 	for _, name := range u.Escape {
-		a.say(grant.Gives, "escape", name)
+		a.say(grant.Increases, "escape", name)
 	}
-	a.names(grant.Gives, "include", u.Include)
+	a.names(grant.Increases, "include", u.Include)
 	for _, n := range u.Exclude {
-		a.add(grant.Fact{Option: "exclude", Sense: grant.Holds, Value: n.Text, Pattern: true}, n.Range)
+		a.add(grant.Fact{Option: "exclude", Direction: grant.Restricts, Value: n.Text, Pattern: true}, n.Range)
 	}
-	a.encoded(grant.Judged, "prefix", u.Prefix)
-	a.encoded(grant.Judged, "rename", u.Rename)
+	a.encoded(grant.Opaque, "prefix", u.Prefix)
+	a.encoded(grant.Opaque, "rename", u.Rename)
 	for _, o := range u.Overrides {
 		a.override(o)
 	}
-	a.encoded(grant.Judged, "labels", u.Labels)
+	a.encoded(grant.Opaque, "labels", u.Labels)
 	a.bounds(u.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", u.AskTimeout), a.where)
 	a.add(grant.TimeFact("", "start_timeout", u.Start), a.where)
@@ -168,18 +168,18 @@ func (s *Side) upstream(u *definition.Upstream) account {
 func (a *account) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
-	a.add(grant.Fact{Part: part, Sense: grant.Judged}, o.Range)
-	say := func(sense grant.Sense, option string, value any) {
-		a.add(grant.Fact{Part: part, Option: option, Sense: sense, Value: encode(value)}, o.Range)
+	a.add(grant.Fact{Part: part, Direction: grant.Opaque}, o.Range)
+	say := func(sense grant.Direction, option string, value any) {
+		a.add(grant.Fact{Part: part, Option: option, Direction: sense, Value: encode(value)}, o.Range)
 	}
-	say(grant.Judged, "annotations", []any{o.ReadOnly, o.Destructive, o.Idempotent, o.OpenWorld})
-	say(grant.Judged, "labels", o.Labels)
-	say(grant.Judged, "limits", []any{b.Timeout, b.Memory, b.Output, b.Concurrency})
-	say(grant.Told, "text", []any{o.Title, o.Description})
+	say(grant.Opaque, "annotations", []any{o.ReadOnly, o.Destructive, o.Idempotent, o.OpenWorld})
+	say(grant.Opaque, "labels", o.Labels)
+	say(grant.Opaque, "limits", []any{b.Timeout, b.Memory, b.Output, b.Concurrency})
+	say(grant.Neutral, "text", []any{o.Title, o.Description})
 	if o.Cache == nil {
 		return
 	}
-	say(grant.Told, "cache", o.Cache.TTL)
+	say(grant.Neutral, "cache", o.Cache.TTL)
 	if o.Cache.Scope != definition.CachePrincipal {
 		a.add(grant.Fact{Part: part, Option: "cache scope", Value: o.Cache.Scope}, o.Range)
 	}
@@ -199,12 +199,12 @@ func plainContainer(c definition.Container) definition.Container {
 // and how much.
 func codeact(c *definition.Codeact) account {
 	a := account{kind: "codeact", where: c.Range}
-	a.names(grant.Gives, "tools", c.Tools)
+	a.names(grant.Increases, "tools", c.Tools)
 	a.number("max_calls", c.MaxCalls, unknown)
 	a.number("max_parallel", c.MaxParallel, unknown)
 	a.add(grant.SizeFact("", "max_stdout", int64(c.MaxStdout)), a.where)
-	a.when(c.Search, grant.Gives, "search")
-	a.encoded(grant.Judged, "labels", c.Labels)
+	a.when(c.Search, grant.Increases, "search")
+	a.encoded(grant.Opaque, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)
 	return a

@@ -30,7 +30,7 @@ func (a *account) schema(what string, raw json.RawMessage, origin map[string]dia
 	decoder.UseNumber()
 	var node any
 	if err := decoder.Decode(&node); err != nil {
-		a.say(grant.Judged, what+" schema", string(raw))
+		a.say(grant.Opaque, what+" schema", string(raw))
 		return
 	}
 	(&schemaOf{a, what, origin}).node(node, "", "")
@@ -40,7 +40,7 @@ func (a *account) schema(what string, raw json.RawMessage, origin map[string]dia
 func (s *schemaOf) node(node any, path, pointer string) {
 	schema, ok := node.(map[string]any)
 	if !ok {
-		s.at(path, pointer, grant.Fact{Option: "schema", Sense: grant.Judged, Value: encode(node)})
+		s.at(path, pointer, grant.Fact{Option: "schema", Direction: grant.Opaque, Value: encode(node)})
 		return
 	}
 	open := schema["additionalProperties"] != false
@@ -52,7 +52,7 @@ func (s *schemaOf) node(node any, path, pointer string) {
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(amounts)) {
 		if _, written := schema[keyword]; !written {
-			s.at(path, pointer, grant.Fact{Option: keyword, Sense: grant.UpTo, Value: "no bound", Amount: math.Inf(1)})
+			s.at(path, pointer, grant.Fact{Option: keyword, Direction: grant.Limit, Value: "no bound", Amount: math.Inf(1)})
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 		if err != nil {
 			amount = unknown
 		}
-		fact.Sense, fact.Amount = grant.UpTo, sign*amount
+		fact.Direction, fact.Amount = grant.Limit, sign*amount
 		s.at(path, pointer, fact)
 		return
 	}
@@ -82,7 +82,7 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 	case "properties":
 		s.properties(value, path, pointer, open)
 	case "items":
-		s.at(path+"[]", pointer, grant.Fact{Sense: grant.Holds})
+		s.at(path+"[]", pointer, grant.Fact{Direction: grant.Restricts})
 		s.node(value, path+"[]", pointer)
 	case "required":
 		s.required(value, path, pointer)
@@ -91,13 +91,13 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 	case "additionalProperties":
 		s.others(value, path, pointer)
 	case "pattern", "format", "uniqueItems":
-		fact.Sense = grant.Holds
+		fact.Direction = grant.Restricts
 		s.at(path, pointer, fact)
 	case "title", "description", "examples", "default", "$schema", "$comment", "x-mcp-header":
-		fact.Sense = grant.Told
+		fact.Direction = grant.Neutral
 		s.at(path, pointer, fact)
 	default:
-		fact.Sense = grant.Judged
+		fact.Direction = grant.Opaque
 		s.at(path, pointer, fact)
 	}
 }
@@ -107,9 +107,9 @@ func (s *schemaOf) others(value any, path, pointer string) {
 	switch value {
 	case true:
 	case false:
-		s.at(path, pointer, grant.Fact{Option: "refusing other members", Sense: grant.Holds})
+		s.at(path, pointer, grant.Fact{Option: "refusing other members", Direction: grant.Restricts})
 	default:
-		s.at(path, pointer, grant.Fact{Option: "other members", Sense: grant.Judged, Value: encode(value)})
+		s.at(path, pointer, grant.Fact{Option: "other members", Direction: grant.Opaque, Value: encode(value)})
 	}
 }
 
@@ -118,17 +118,17 @@ func (s *schemaOf) others(value any, path, pointer string) {
 // where they are not, naming one only says how it must be.
 func (s *schemaOf) properties(value any, path, pointer string, open bool) {
 	members, _ := value.(map[string]any)
-	sense := grant.Told
+	sense := grant.Neutral
 	switch {
 	case open:
-		sense = grant.Holds
+		sense = grant.Restricts
 	case s.what == "output":
-		sense = grant.Gives
+		sense = grant.Increases
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		inner := member(path, name)
 		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		s.at(inner, at, grant.Fact{Sense: sense})
+		s.at(inner, at, grant.Fact{Direction: sense})
 		s.node(members[name], inner, at)
 	}
 }
@@ -138,7 +138,7 @@ func (s *schemaOf) required(value any, path, pointer string) {
 	names, _ := value.([]any)
 	for _, name := range names {
 		text, _ := name.(string)
-		s.at(member(path, text), pointer, grant.Fact{Option: "required", Sense: grant.Holds})
+		s.at(member(path, text), pointer, grant.Fact{Option: "required", Direction: grant.Restricts})
 	}
 }
 

@@ -72,8 +72,8 @@ func (s *Side) accounts() []account {
 		all = append(all, s.defined(f)...)
 	}
 	for name, hash := range s.Read {
-		a := account{kind: "file", name: name, sense: grant.Told}
-		a.encoded(grant.Told, "", hash)
+		a := account{kind: "file", name: name, sense: grant.Neutral}
+		a.encoded(grant.Neutral, "", hash)
 		all = append(all, a)
 	}
 	slices.SortStableFunc(all, byName)
@@ -113,7 +113,7 @@ func each[T any](list []T, of func(*T) account) []account {
 
 // call adds what a definition says of every call of it.
 func (s *Side) call(a *account, c *definition.Call) {
-	a.encoded(grant.Judged, "labels", c.Labels)
+	a.encoded(grant.Opaque, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)
 	a.grants(s, c.Grant, c.GrantRanges)
@@ -136,12 +136,12 @@ func (s *Side) configured() []account {
 // authOf returns what an auth block says of who may call. One that goes may let
 // everybody in, as one that comes lets somebody in: each has to be read.
 func authOf(a *definition.Auth) account {
-	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Judged}
-	said.say(grant.Judged, "kind", a.Kind)
-	said.encoded(grant.Judged, "api_key", a.Keys)
-	said.encoded(grant.Judged, "oidc", a.Tokens)
-	said.encoded(grant.Judged, "mtls", a.Certificates)
-	said.encoded(grant.Judged, "unix", a.Peers)
+	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Opaque}
+	said.say(grant.Opaque, "kind", a.Kind)
+	said.encoded(grant.Opaque, "api_key", a.APIKeys)
+	said.encoded(grant.Opaque, "oidc", a.JWT)
+	said.encoded(grant.Opaque, "mtls", a.MTLS)
+	said.encoded(grant.Opaque, "unix", a.UnixPeers)
 	return said
 }
 
@@ -149,17 +149,17 @@ func authOf(a *definition.Auth) account {
 // read it.
 func secretOf(s *definition.Secret) account {
 	a := account{kind: "secret", name: s.Name, where: s.Range}
-	a.encoded(grant.Judged, "source", []any{s.Env, s.File, s.Command})
-	a.when(s.Reveal, grant.Gives, "reveal")
+	a.encoded(grant.Opaque, "source", []any{s.Env, s.File, s.Command})
+	a.when(s.Reveal, grant.Increases, "reveal")
 	if s.OAuth == nil {
 		return a
 	}
 	o := *s.OAuth
-	a.when(o.PrivateNetworks, grant.Gives, "oauth private_networks")
+	a.when(o.PrivateNetworks, grant.Increases, "oauth private_networks")
 	for _, scope := range o.Scopes {
-		a.say(grant.Gives, "oauth scopes", scope)
+		a.say(grant.Increases, "oauth scopes", scope)
 	}
-	a.encoded(grant.Judged, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.InBody})
+	a.encoded(grant.Opaque, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.CredentialsInBody})
 	return a
 }
 
@@ -174,31 +174,31 @@ func (s *Side) block(kind string, where diag.Range) account {
 func (s *Side) server() account {
 	said := s.Config.Server
 	a := s.block("server", said.Range)
-	a.encoded(grant.Told, "name", said.Name)
-	a.encoded(grant.Told, "title", said.Title)
-	a.encoded(grant.Told, "version", said.Version)
-	a.encoded(grant.Told, "description", said.Description)
-	a.encoded(grant.Told, "instructions", said.Instructions)
-	a.encoded(grant.Told, "icons", said.Icons)
-	a.when(said.ExposeTraces, grant.Gives, "expose_traces")
-	a.when(said.LenientLifecycle, grant.Gives, "strict_lifecycle = false")
-	a.when(said.Mode == definition.Production, grant.Holds, "mode production")
-	a.when(s.deniesByDefault(), grant.Holds, "denying what no policy covers")
+	a.encoded(grant.Neutral, "name", said.Name)
+	a.encoded(grant.Neutral, "title", said.Title)
+	a.encoded(grant.Neutral, "version", said.Version)
+	a.encoded(grant.Neutral, "description", said.Description)
+	a.encoded(grant.Neutral, "instructions", said.Instructions)
+	a.encoded(grant.Neutral, "icons", said.Icons)
+	a.when(said.ExposeTraces, grant.Increases, "expose_traces")
+	a.when(said.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
+	a.when(said.Mode == definition.Production, grant.Restricts, "mode production")
+	a.when(s.deniesByDefault(), grant.Restricts, "denying what no policy covers")
 	return a
 }
 
 func (s *Side) listen() account {
 	said := s.Config.Listen
 	a := s.block("listen", said.Range)
-	a.say(grant.Judged, "address", said.Address)
+	a.say(grant.Opaque, "address", said.Address)
 	if said.TLS != nil {
-		a.encoded(grant.Judged, "tls", []string{said.TLS.CertFile, said.TLS.KeyFile, said.TLS.ClientCAFile})
+		a.encoded(grant.Opaque, "tls", []string{said.TLS.CertFile, said.TLS.KeyFile, said.TLS.ClientCAFile})
 	}
 	for _, host := range said.Hosts {
-		a.say(grant.Gives, "hosts", host)
+		a.say(grant.Increases, "hosts", host)
 	}
 	for _, origin := range said.Origins {
-		a.say(grant.Gives, "origins", origin)
+		a.say(grant.Increases, "origins", origin)
 	}
 	return a
 }
@@ -206,8 +206,8 @@ func (s *Side) listen() account {
 func (s *Side) reload() account {
 	said := s.Config.Reload
 	a := s.block("reload", said.Range)
-	a.encoded(grant.Told, "watch", said.Watch)
-	a.when(said.RequireTests, grant.Holds, "require_tests")
+	a.encoded(grant.Neutral, "watch", said.Watch)
+	a.when(said.RequireTests, grant.Restricts, "require_tests")
 	return a
 }
 
@@ -228,18 +228,18 @@ func (s *Side) ceiling() account {
 		c = &definition.Ceiling{}
 	}
 	a := s.block("ceiling", c.Range)
-	a.names(grant.Gives, "http_hosts", c.HTTPHosts)
+	a.names(grant.Increases, "http_hosts", c.HTTPHosts)
 	for _, n := range c.HTTPHosts {
-		if grant.OpenDomain(n.Text) != "" { // it is refused unless it is named
+		if grant.SharedDomain(n.Text) != "" { // it is refused unless it is named
 			a.add(grant.Fact{Option: "http_hosts by name", Value: n.Text}, n.Range)
 		}
 	}
-	a.names(grant.Gives, "private_networks", c.PrivateNetworks)
-	a.names(grant.Gives, "env", c.Env)
-	a.names(grant.Gives, "kv", c.KV)
-	a.names(grant.Gives, "ask", c.Ask)
-	a.names(grant.Gives, "sql_drivers", c.SQLDrivers)
-	a.names(grant.Gives, "sql_hosts", c.SQLHosts)
+	a.names(grant.Increases, "private_networks", c.PrivateNetworks)
+	a.names(grant.Increases, "env", c.Env)
+	a.names(grant.Increases, "kv", c.KV)
+	a.names(grant.Increases, "ask", c.Ask)
+	a.names(grant.Increases, "sql_drivers", c.SQLDrivers)
+	a.names(grant.Increases, "sql_hosts", c.SQLHosts)
 	a.named("exec_paths", c.ExecPaths, "", false) // a name may run what a pattern does not let run
 	a.named("modules", c.Modules, "", true)
 	a.named("fs_roots", c.FSRoots, s.Operator, false)
@@ -252,7 +252,7 @@ func (s *Side) ceiling() account {
 // says that one which a pattern covers gives nothing more.
 func (a *account) named(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
-		a.say(grant.Gives, option, "what is refused nowhere")
+		a.say(grant.Increases, option, "what is refused nowhere")
 	}
 	for _, n := range list {
 		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: patterns}, n.Range)
@@ -261,11 +261,11 @@ func (a *account) named(option string, list []definition.Name, folder string, pa
 
 // variable returns what a variable says. Its value is never told.
 func variable(v definition.Variable) account {
-	a := account{kind: "variable", name: v.Name, where: v.Range, sense: grant.Told}
-	a.encoded(grant.Told, "description", v.Description)
-	a.encoded(grant.Judged, "type", v.Type)
-	a.encoded(grant.Judged, "value", v.Value)
-	a.when(v.Sensitive, grant.Holds, "sensitive")
+	a := account{kind: "variable", name: v.Name, where: v.Range, sense: grant.Neutral}
+	a.encoded(grant.Neutral, "description", v.Description)
+	a.encoded(grant.Opaque, "type", v.Type)
+	a.encoded(grant.Opaque, "value", v.Value)
+	a.when(v.Sensitive, grant.Restricts, "sensitive")
 	return a
 }
 
@@ -277,12 +277,12 @@ func (s *Side) audit() account {
 		return s.block("audit", noRange)
 	}
 	a := s.block("audit", said.Range)
-	a.say(grant.Holds, "records of calls", "")
-	a.when(said.Mode == definition.AuditStrict, grant.Holds, "mode strict")
-	a.encoded(grant.Judged, "path", said.Path)
-	a.encoded(grant.Judged, "retention", []any{said.MaxSize, said.Keep, said.MaxAge})
+	a.say(grant.Restricts, "records of calls", "")
+	a.when(said.Mode == definition.AuditStrict, grant.Restricts, "mode strict")
+	a.encoded(grant.Opaque, "path", said.Path)
+	a.encoded(grant.Opaque, "retention", []any{said.MaxSize, said.MaxFiles, said.MaxAge})
 	for _, n := range said.Capture {
-		a.add(grant.Fact{Option: "capture", Sense: grant.Gives, Value: n.Text, Pattern: true}, n.Range)
+		a.add(grant.Fact{Option: "capture", Direction: grant.Increases, Value: n.Text, Pattern: true}, n.Range)
 	}
 	return a
 }

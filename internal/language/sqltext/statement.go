@@ -28,21 +28,21 @@ type Statement struct {
 	Parameters []string
 	// Verb is its first word, in upper case.
 	Verb string
-	uses []use
+	refs []paramRef
 }
 
 // use is a parameter at offsets of a text.
-type use struct{ start, end int }
+type paramRef struct{ start, end int }
 
 // Mistake is what keeps a text from being a statement.
-type Mistake struct {
+type Error struct {
 	// Offset is where it stands.
 	Offset          int
 	Summary, Detail string
 }
 
 // Error returns what is wrong and what to do.
-func (m *Mistake) Error() string { return m.Summary + ": " + m.Detail }
+func (m *Error) Error() string { return m.Summary + ": " + m.Detail }
 
 // Parse reads the one statement that a text holds. Its error is a [*Mistake].
 func Parse(text string, dialect Dialect) (*Statement, error) {
@@ -56,22 +56,22 @@ func Parse(text string, dialect Dialect) (*Statement, error) {
 			return nil, mistake
 		case t.kind == end:
 			if s.Text = strings.Trim(text[:last], spaces); s.Verb == "" {
-				return nil, &Mistake{0, "there is no statement", "write one, such as SELECT name FROM users WHERE id = :id"}
+				return nil, &Error{0, "there is no statement", "write one, such as SELECT name FROM users WHERE id = :id"}
 			}
 			lead := len(text) - len(strings.TrimLeft(text, spaces))
-			for i := range s.uses {
-				s.uses[i].start -= lead
-				s.uses[i].end -= lead
+			for i := range s.refs {
+				s.refs[i].start -= lead
+				s.refs[i].end -= lead
 			}
 			return s, nil
 		case t.kind == separator:
 			over = true
 			continue
 		case over:
-			return nil, &Mistake{t.start, "there is a second statement", "write one statement in each block"}
+			return nil, &Error{t.start, "there is a second statement", "write one statement in each block"}
 		}
 		last = t.end
-		s.take(text, t)
+		s.addToken(text, t)
 	}
 }
 
@@ -79,7 +79,7 @@ func Parse(text string, dialect Dialect) (*Statement, error) {
 const spaces = " \t\n\v\f\r"
 
 // take notices a token.
-func (s *Statement) take(text string, t token) {
+func (s *Statement) addToken(text string, t token) {
 	if s.Verb == "" {
 		s.Verb = "?"
 		if t.kind == name {
@@ -87,7 +87,7 @@ func (s *Statement) take(text string, t token) {
 		}
 	}
 	if t.kind == parameter {
-		s.uses = append(s.uses, use{t.start, t.end})
+		s.refs = append(s.refs, paramRef{t.start, t.end})
 		if named := text[t.start+1 : t.end]; !slices.Contains(s.Parameters, named) {
 			s.Parameters = append(s.Parameters, named)
 		}
@@ -95,10 +95,10 @@ func (s *Statement) take(text string, t token) {
 }
 
 // Numbered returns the statement with $1 for its first parameter, and so on.
-func (s *Statement) Numbered() string {
+func (s *Statement) Positional() string {
 	var b strings.Builder
 	from := 0
-	for _, u := range s.uses {
+	for _, u := range s.refs {
 		b.WriteString(s.Text[from:u.start])
 		b.WriteString("$" + strconv.Itoa(1+slices.Index(s.Parameters, s.Text[u.start+1:u.end])))
 		from = u.end
@@ -132,7 +132,7 @@ type lexer struct {
 }
 
 // next returns the next token that is neither space nor a comment.
-func (l *lexer) next() (token, *Mistake) {
+func (l *lexer) next() (token, *Error) {
 	if mistake := l.skip(); mistake != nil {
 		return token{}, mistake
 	}
@@ -141,10 +141,10 @@ func (l *lexer) next() (token, *Mistake) {
 		t.kind, t.end = end, l.at
 		return t, nil
 	}
-	var mistake *Mistake
+	var mistake *Error
 	switch c := l.text[l.at]; {
 	case c == 0:
-		return t, &Mistake{l.at, "the statement holds a NUL", "remove it"}
+		return t, &Error{l.at, "the statement holds a NUL", "remove it"}
 	case c == ';':
 		t.kind = separator
 		l.at++
@@ -159,7 +159,7 @@ func (l *lexer) next() (token, *Mistake) {
 	case c == ':':
 		t.kind, mistake = l.colon()
 	case c == '$' || l.dialect == SQLite && (c == '?' || c == '@' || c == '#'):
-		mistake = l.foreign()
+		mistake = l.dollar()
 	case isNameStart(c):
 		t.kind, mistake = l.word()
 	default:
@@ -170,7 +170,7 @@ func (l *lexer) next() (token, *Mistake) {
 }
 
 // skip skips spaces and comments.
-func (l *lexer) skip() *Mistake {
+func (l *lexer) skip() *Error {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
 		switch {
@@ -182,7 +182,7 @@ func (l *lexer) skip() *Mistake {
 				n = len(rest)
 			}
 			if nul := strings.IndexByte(rest[:n], 0); nul >= 0 {
-				return &Mistake{l.at + nul, "the statement holds a NUL", "remove it"}
+				return &Error{l.at + nul, "the statement holds a NUL", "remove it"}
 			}
 			l.at += n
 		case strings.HasPrefix(rest, "/*"):
@@ -205,13 +205,13 @@ func (l *lexer) newlines() string {
 }
 
 // comment skips a comment, in which PostgreSQL has others.
-func (l *lexer) comment() *Mistake {
+func (l *lexer) comment() *Error {
 	start, depth := l.at, 0
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
 		switch {
 		case rest[0] == 0:
-			return &Mistake{l.at, "the statement holds a NUL", "remove it"}
+			return &Error{l.at, "the statement holds a NUL", "remove it"}
 		case strings.HasPrefix(rest, "/*") && (depth == 0 || l.dialect == PostgreSQL):
 			depth++
 			l.at += 2
@@ -225,16 +225,16 @@ func (l *lexer) comment() *Mistake {
 			return nil
 		}
 	}
-	return &Mistake{start, "the comment does not end", "write */ behind it"}
+	return &Error{start, "the comment does not end", "write */ behind it"}
 }
 
 // quoted skips what stands between quotes. Two of them stand for one in it.
-func (l *lexer) quoted(quote byte, escapes bool) *Mistake {
+func (l *lexer) quoted(quote byte, escapes bool) *Error {
 	start := l.at
 	for l.at++; l.at < len(l.text); l.at++ {
 		switch c := l.text[l.at]; {
 		case c == 0:
-			return &Mistake{l.at, "the statement holds a NUL", "remove it"}
+			return &Error{l.at, "the statement holds a NUL", "remove it"}
 		case c == '\\' && escapes:
 			l.at++
 		case c == quote && l.peek(1) == quote:
@@ -244,14 +244,14 @@ func (l *lexer) quoted(quote byte, escapes bool) *Mistake {
 			return nil
 		}
 	}
-	return &Mistake{start, "the quotes are not closed", "write " + string(quote) + " behind what they hold"}
+	return &Error{start, "the quotes are not closed", "write " + string(quote) + " behind what they hold"}
 }
 
 // until skips up to the end of what closes.
-func (l *lexer) until(closing string, from int) *Mistake {
+func (l *lexer) until(closing string, from int) *Error {
 	n := strings.Index(l.text[l.at+from:], closing)
 	if n < 0 || strings.Contains(l.text[l.at:l.at+from+n], "\x00") {
-		return &Mistake{l.at, "the quotes are not closed", "write " + closing + " behind what they hold"}
+		return &Error{l.at, "the quotes are not closed", "write " + closing + " behind what they hold"}
 	}
 	l.at += from + n + len(closing)
 	return nil
@@ -269,7 +269,7 @@ func (l *lexer) number() {
 }
 
 // colon reads :name, or what else begins with a colon.
-func (l *lexer) colon() (kind, *Mistake) {
+func (l *lexer) colon() (kind, *Error) {
 	start := l.at
 	l.at++
 	switch c := l.peek(0); {
@@ -278,7 +278,7 @@ func (l *lexer) colon() (kind, *Mistake) {
 		return other, nil
 	case !isNameStart(c) || c >= 0x80:
 		if l.dialect == SQLite {
-			return other, &Mistake{start, "a parameter has a name", "write letters, digits and _ behind the colon, as in :id"}
+			return other, &Error{start, "a parameter has a name", "write letters, digits and _ behind the colon, as in :id"}
 		}
 		return other, nil
 	}
@@ -286,13 +286,13 @@ func (l *lexer) colon() (kind, *Mistake) {
 		l.at++
 	}
 	if c := l.peek(0); c >= 0x80 || c == '$' || l.dialect == SQLite && c == ':' && l.peek(1) == ':' {
-		return other, &Mistake{start, "this is not the name of a parameter", "write letters, digits and _ behind the colon, as in :id"}
+		return other, &Error{start, "this is not the name of a parameter", "write letters, digits and _ behind the colon, as in :id"}
 	}
 	return parameter, nil
 }
 
 // foreign refuses the parameters of other kinds, and reads $tag$ of PostgreSQL.
-func (l *lexer) foreign() *Mistake {
+func (l *lexer) dollar() *Error {
 	if l.dialect == PostgreSQL && !isDigit(l.peek(1)) {
 		n := 1
 		for isName(l.peek(n)) && l.peek(n) != '$' {
@@ -302,11 +302,11 @@ func (l *lexer) foreign() *Mistake {
 			return l.until(l.text[l.at:l.at+n+1], n+1)
 		}
 	}
-	return &Mistake{l.at, "a parameter begins with a colon", "write :name, and give its value by that name"}
+	return &Error{l.at, "a parameter begins with a colon", "write :name, and give its value by that name"}
 }
 
 // word reads a name, and the string that E', and others like it, begin.
-func (l *lexer) word() (kind, *Mistake) {
+func (l *lexer) word() (kind, *Error) {
 	start := l.at
 	for isName(l.peek(0)) && (l.dialect == PostgreSQL || l.peek(0) != '$') {
 		l.at++

@@ -27,7 +27,7 @@ func TestParametersAreFoundWhereverTheyAre(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if got := s.Numbered(); got != c.want || !slices.Equal(s.Parameters, c.parameters) || s.Verb != "SELECT" {
+		if got := s.Positional(); got != c.want || !slices.Equal(s.Parameters, c.parameters) || s.Verb != "SELECT" {
 			t.Errorf("%s\nis %s with %q, want %s", c.text, got, s.Parameters, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestATextThatIsNotOneStatementIsRefusedWhereItIsNot(t *testing.T) {
 		{PostgreSQL, "SELECT $1", 7}, {PostgreSQL, "SELECT $x$ $y$", 7}, {PostgreSQL, "SELECT E'\\'", 8}, {PostgreSQL, "SELECT /* /* */", 7}, {PostgreSQL, "SELECT :a;;DROP TABLE t", 11},
 	} {
 		_, err := Parse(c.text, c.dialect)
-		if m, ok := err.(*Mistake); !ok || m.Offset != c.offset {
+		if m, ok := err.(*Error); !ok || m.Offset != c.offset {
 			t.Errorf("%q gives %v at %+v, want offset %d", c.text, err, m, c.offset)
 		}
 	}
@@ -83,7 +83,7 @@ func TestWhatIsPutTogetherIsTakenApartAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if got := s.Numbered(); got != strings.TrimSpace(want+"x") || !slices.Equal(s.Parameters, names) {
+		if got := s.Positional(); got != strings.TrimSpace(want+"x") || !slices.Equal(s.Parameters, names) {
 			t.Fatalf("%s\nis  %s\nnot %s", text, got, want)
 		}
 	}
@@ -100,14 +100,14 @@ func FuzzParseTellsTheSameAgain(f *testing.F) {
 			d = PostgreSQL
 		}
 		s, err := Parse(text, d)
-		if m, ok := err.(*Mistake); err != nil {
+		if m, ok := err.(*Error); err != nil {
 			if !ok || m.Offset < 0 || m.Offset > len(text) || m.Summary == "" || m.Detail == "" {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
 		}
 		again, err := Parse(s.Text, d)
-		if err != nil || again.Numbered() != s.Numbered() || !slices.Equal(again.Parameters, s.Parameters) {
+		if err != nil || again.Positional() != s.Positional() || !slices.Equal(again.Parameters, s.Parameters) {
 			t.Errorf("%q is %q with %q, and then %v", text, s.Text, s.Parameters, err)
 		}
 	})

@@ -25,7 +25,7 @@ func (u *URI) end(at int) int {
 		end := int32(len(u.text))
 		u.ends[end] = end
 		for i := len(u.text) - 1; i >= 0; i-- {
-			if !inValue(u.text[i]) {
+			if !isValueByte(u.text[i]) {
 				end = int32(i)
 			}
 			u.ends[i] = end
@@ -100,7 +100,7 @@ func (m *matcher) simpleEnd(next []part) int {
 	if len(next) == 0 || next[0].kind != literal {
 		return end
 	}
-	if n := outside(next[0].text); n >= 0 {
+	if n := firstNonValueByte(next[0].text); n >= 0 {
 		return end - n
 	}
 	return end - len(next[0].text)
@@ -133,7 +133,7 @@ func (m *matcher) pairs(p *part) {
 		at := m.at + 1 + len(name)
 		rest = m.uri.text[at:]
 		hasValue := strings.HasPrefix(rest, "=")
-		if !hasValue && (p.operator != ';' || rest != "" && inValue(rest[0])) {
+		if !hasValue && (p.operator != ';' || rest != "" && isValueByte(rest[0])) {
 			continue
 		}
 		end := at
@@ -162,7 +162,7 @@ func (m *matcher) decoded() (map[string]string, bool) {
 // decode returns what a part of a URI stands for, if that is text.
 func decode(s string) (string, bool) {
 	for i := range len(s) {
-		if !inURI(s[i]) {
+		if !isURIByte(s[i]) {
 			return "", false
 		}
 	}
@@ -178,7 +178,7 @@ func (t *Template) Overlaps(other *Template, steps *int) bool {
 	if !strings.HasPrefix(a, b) && !strings.HasPrefix(b, a) {
 		return false
 	}
-	return meet(t.machine(), other.machine(), steps)
+	return intersects(t.machine(), other.machine(), steps)
 }
 
 // class is a set of characters: one byte, or all that values of a kind hold.
@@ -187,18 +187,18 @@ type class struct {
 	c    byte
 }
 
-func (a class) meets(b class) bool {
+func (a class) intersects(b class) bool {
 	switch {
 	case a.kind != literal && b.kind != literal:
 		return true
 	case a.kind == literal && b.kind == literal:
 		return a.c == b.c
 	case a.kind == literal:
-		return b.meets(a)
+		return b.intersects(a)
 	case a.kind == simple:
-		return inValue(b.c)
+		return isValueByte(b.c)
 	default:
-		return inURI(b.c)
+		return isURIByte(b.c)
 	}
 }
 
@@ -216,11 +216,11 @@ type step struct {
 }
 
 // machine is a template as states, of which the last is the end.
-type machine []state
+type automaton []state
 
 // newMachine returns the template as a machine.
-func (t *Template) newMachine() machine {
-	m := machine{{}}
+func (t *Template) newAutomaton() automaton {
+	m := automaton{{}}
 	for i := range t.parts {
 		p := &t.parts[i]
 		switch p.kind {
@@ -240,13 +240,13 @@ func (t *Template) newMachine() machine {
 }
 
 // value adds a state that one character of a class leads to.
-func (m machine) value(c class) machine {
+func (m automaton) value(c class) automaton {
 	end := len(m) - 1
 	m[end].steps = append(m[end].steps, step{c, end + 1})
 	return append(m, state{})
 }
 
-func (m machine) text(s string) machine {
+func (m automaton) text(s string) automaton {
 	for i := range len(s) {
 		m = m.value(class{c: s[i]})
 	}
@@ -254,7 +254,7 @@ func (m machine) text(s string) machine {
 }
 
 // pair adds a pair that may be absent, behind either separator.
-func (m machine) pair(p *part, name string, first bool) machine {
+func (m automaton) pair(p *part, name string, first bool) automaton {
 	start := len(m) - 1
 	m = m.value(class{c: p.separator(true)})
 	if !first {
@@ -276,7 +276,7 @@ func (m machine) pair(p *part, name string, first bool) machine {
 
 // meet reports whether one text leads through both machines, unless it runs out
 // of steps before it knows.
-func meet(a, b machine, steps *int) bool {
+func intersects(a, b automaton, steps *int) bool {
 	type pair struct{ a, b int }
 	seen := make([]uint64, (len(a)*len(b)+63)/64)
 	open := make([]pair, 0, 64)
@@ -301,7 +301,7 @@ func meet(a, b machine, steps *int) bool {
 		}
 		for _, x := range a[at.a].steps {
 			for _, y := range b[at.b].steps {
-				if x.class.meets(y.class) {
+				if x.class.intersects(y.class) {
 					visit(pair{x.next, y.next})
 				}
 			}

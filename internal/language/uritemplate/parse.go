@@ -47,7 +47,7 @@ func Parse(text string) (*Template, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p.t.machine = sync.OnceValue(p.t.newMachine)
+	p.t.machine = sync.OnceValue(p.t.newAutomaton)
 	return p.t, nil
 }
 
@@ -79,7 +79,7 @@ func (p *parser) literal() error {
 			return malformed(end, end+1, "there is a } without its {", "percent-encode it as %7D")
 		case c == '%' && !isTriplet(text[end:]):
 			return malformed(end, end+1, "a % is not followed by two hexadecimal digits", "write %25 for the sign itself")
-		case !inURI(c):
+		case !isURIByte(c):
 			return malformed(end, end+1, "the template holds a character that no URI can hold", "percent-encode it, as in %20 for a space")
 		}
 	}
@@ -187,7 +187,7 @@ func (p *parser) checkSimple(i int) string {
 	for _, next := range p.t.parts[i+1:] {
 		switch next.kind {
 		case literal:
-			if outside(next.text) >= 0 {
+			if firstNonValueByte(next.text) >= 0 {
 				return ""
 			}
 		case simple, reserved:
@@ -203,7 +203,7 @@ func (p *parser) checkPairs(i int) string {
 		return ""
 	}
 	next := p.t.parts[i+1]
-	if next.kind == literal && !inValue(next.text[0]) && strings.IndexByte(";?&=", next.text[0]) < 0 {
+	if next.kind == literal && !isValueByte(next.text[0]) && strings.IndexByte(";?&=", next.text[0]) < 0 {
 		return ""
 	}
 	return "let the template end here, or go on with a sign such as /"
@@ -211,8 +211,8 @@ func (p *parser) checkPairs(i int) string {
 
 // outside returns the offset of the first character of s that the value of a
 // simple variable cannot hold, or -1.
-func outside(s string) int {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || !inValue(byte(r)) })
+func firstNonValueByte(s string) int {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || !isValueByte(byte(r)) })
 }
 
 const nameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"

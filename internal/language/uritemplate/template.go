@@ -37,7 +37,7 @@ type Template struct {
 	parts []part
 	names []string
 	// machine is what overlaps are found by, made when it is first asked for.
-	machine func() machine
+	machine func() automaton
 }
 
 // kind says what a part stands for.
@@ -111,12 +111,12 @@ func isReserved(c byte) bool {
 // inValue reports the characters that the value of {x} may consist of in a
 // URI: beside those of the RFC, the five that JavaScript's encodeURIComponent
 // leaves as they are.
-func inValue(c byte) bool {
+func isValueByte(c byte) bool {
 	return isUnreserved(c) || strings.IndexByte("!*'()%", c) >= 0
 }
 
 // inURI reports the characters that a URI may consist of.
-func inURI(c byte) bool { return isUnreserved(c) || isReserved(c) || c == '%' }
+func isURIByte(c byte) bool { return isUnreserved(c) || isReserved(c) || c == '%' }
 
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'

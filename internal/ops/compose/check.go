@@ -211,8 +211,8 @@ func (p *problems) upstreams(d *Deployment) {
 			switch {
 			case !container.IsLabel(host):
 				p.add("its name makes no host name: letters, digits, _ and -, 63 of them at most, of which the first is a letter and the last no - or _")
-			case container.Reserved(host) != "":
-				p.add("it cannot be called so: %s", container.Reserved(host))
+			case container.ReservedBy(host) != "":
+				p.add("it cannot be called so: %s", container.ReservedBy(host))
 			case taken:
 				p.add("its host name, %s, is that of %s too", host, clipped(other))
 			default:

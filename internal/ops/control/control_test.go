@@ -144,7 +144,7 @@ func TestPlacesThatAreNotSafeAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for place, want := range map[string]string{
-		path:                        "there is something that is no socket",
+		path:                        "there is a file that is not a socket",
 		filepath.Join(path, "s"):    "not a directory",
 		filepath.Join(open, "s"):    "others may write in " + open,
 		filepath.Join("/proc", "s"): "",

@@ -83,7 +83,7 @@ func (p *place) listen() (net.Listener, error) {
 		return nil, err
 	}
 	defer unlock()
-	l, err := httpguard.ListenSocket(p.short, httpguard.OwnSocket)
+	l, err := httpguard.ListenSocket(p.short, httpguard.SocketModeOwner)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s has this socket; end it, or name another with --control: %w", holder(p.short), syscall.EADDRINUSE)
 	}

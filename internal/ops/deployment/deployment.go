@@ -84,8 +84,8 @@ func (r *reading) door() {
 		r.d.Auth = r.d.Auth || a.Kind != "anonymous"
 		// Kubernetes lets a group read what it mounts, which keys must not be: those stand
 		// where the server writes.
-		if a.Keys != nil && !(r.d.State && kept(a.Keys.File)) {
-			r.read(a.Keys.File, a.Range)
+		if a.APIKeys != nil && !(r.d.State && kept(a.APIKeys.File)) {
+			r.read(a.APIKeys.File, a.Range)
 		}
 	}
 	if slices.ContainsFunc(r.config.Auths, func(a definition.Auth) bool { return a.Kind == "anonymous" }) {
@@ -163,8 +163,8 @@ func (r *reading) upstream(u *definition.Upstream) {
 	case u.Command != nil:
 		r.refuse(u.NameRange, fmt.Sprintf("the upstream %q is a program, which the image of mcpd does not have", u.Name), "run it in a container { image = … }, or write its url")
 		return
-	case c == nil && u.Here():
-		r.refuse(u.PlaceRange, fmt.Sprintf("in a container this address is the container itself, where the upstream %q is not", u.Name), "run it in a container { image = … }, or write where it is reached from others")
+	case c == nil && u.IsSelf():
+		r.refuse(u.AddressRange, fmt.Sprintf("in a container this address is the container itself, where the upstream %q is not", u.Name), "run it in a container { image = … }, or write where it is reached from others")
 		return
 	case c == nil:
 		return

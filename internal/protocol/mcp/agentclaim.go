@@ -16,18 +16,18 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// maxClaim bounds an agent's id, its model and the id of a request, in bytes.
+// maxClaim bounds an agent's id, its model and a request id, in bytes.
 const maxClaim = httpheader.MaxRequestID
 
-// AgentClaim is what a caller says of itself in one place: the REST member
-// "agent", the _meta entry "mcpd/agent", or the X-Agent headers. Empty fields
-// are not claimed. Nothing in it is proved.
+// AgentClaim is an agent as one source describes it: the REST member "agent",
+// the _meta entry "mcpd/agent", or the X-Agent headers. Empty fields are not
+// claimed. No field is verified.
 type AgentClaim identity.Agent
 
-// ClaimOf joins the claim in a message, which is {"agent_id", "model", "request_id",
-// "metadata"} or nil, with that of the headers that it came with. The two must not
-// contradict each other. message has passed the JSON guard. The error has the code
-// [call.InvalidInput].
+// ClaimOf merges the claim in a message, {"agent_id", "model", "request_id",
+// "metadata"} or nil, with the claim in the headers of the message. The two
+// must not contradict each other. message has passed the JSON guard. The error
+// has the code [call.InvalidInput].
 func ClaimOf(message json.RawMessage, headers AgentClaim) (AgentClaim, *call.Error) {
 	claim, err := parseAgent(message)
 	if err == nil {
@@ -103,7 +103,7 @@ func (c *AgentClaim) setMetadata(value []byte) *call.Error {
 	}
 }
 
-// merge joins two claims: a field that only one of them has is in the result.
+// merge returns a claim with the fields of both claims.
 func (c AgentClaim) merge(headers AgentClaim) (AgentClaim, *call.Error) {
 	if headers.isEmpty() {
 		return c, nil
@@ -131,9 +131,9 @@ func (c AgentClaim) merge(headers AgentClaim) (AgentClaim, *call.Error) {
 	return c, c.check(names)
 }
 
-// Agent returns the claim as the context of a call: an agent that does not
-// name itself is [identity.AnonymousAgent], and a request without an id gets one.
-// What claims no metadata has a nil map.
+// Agent returns the claim as the agent of a call. Without an agent id, the id
+// is [identity.AnonymousAgent]; without a request id, it is generated. Without
+// metadata, the map is nil.
 func (c *AgentClaim) Agent() identity.Agent {
 	a := identity.Agent(*c)
 	if a.AgentID == "" {
@@ -145,7 +145,7 @@ func (c *AgentClaim) Agent() identity.Agent {
 	return a
 }
 
-// claimNames are what the parts of a claim are called where they were read.
+// claimNames holds the names of a claim's parts at their source.
 type claimNames struct{ agentID, model, requestID, metadata string }
 
 func bodyNames() claimNames {
@@ -184,10 +184,10 @@ func (c *AgentClaim) check(names claimNames) *call.Error {
 	return nil
 }
 
-// Of returns the agent that the claim stands for where a principal makes it, whose
-// software is called client, which is no claim, but the name of an agent that has no
-// other. The error is an [*identity.ContradictionError]: the credential is bound to
-// another agent than the one that is claimed, which is returned then.
+// Of returns the agent that the principal's claim stands for. client is the
+// name of the client software; it is the agent id if there is no other. The
+// error is an [*identity.ContradictionError] if the credential is bound to
+// another agent; the returned agent is then the claimed one.
 func (c *AgentClaim) Of(p *identity.Principal, client string) (identity.Agent, error) {
 	agent := c.Agent()
 	if p.Agent != "" {
@@ -216,8 +216,8 @@ const (
 )
 
 // AgentFromHeaders reads X-Agent-Id, X-Agent-Model, X-Agent-Meta-* and
-// X-Request-Id; the keys of metadata are lower case, as the case of header
-// names has no meaning. The error has the code [call.InvalidInput].
+// X-Request-Id. Metadata keys are lower case, as header names are
+// case-insensitive. The error has the code [call.InvalidInput].
 func AgentFromHeaders(h http.Header) (c AgentClaim, _ *call.Error) {
 	for name, values := range h {
 		if len(name) < 2 || name[0] != 'X' {
@@ -260,8 +260,8 @@ func (c *AgentClaim) setHeader(name string, values []string) *call.Error {
 	return nil
 }
 
-// clientName returns "name/version" of an Implementation object, or what it has
-// of the two.
+// clientName returns "name/version" of an Implementation object, or the one
+// that it has.
 func clientName(info []byte) string {
 	var name, version []byte
 	object, ok := jsontext.Members(info)
@@ -281,8 +281,8 @@ func clientName(info []byte) string {
 	return fitName(string(name) + "/" + string(version))
 }
 
-// fitName makes what a client calls itself fit for an agent's id: within its
-// bound, and without control characters.
+// fitName makes a client's name valid as an agent id: within the bound and
+// without control characters.
 func fitName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

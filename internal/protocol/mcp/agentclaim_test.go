@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestAgentsAreReadFromMessages(t *testing.T) {
+func TestClaimOf_message(t *testing.T) {
 	many := map[string]string{}
 	for i := range identity.MetadataEntries + 1 {
 		many[fmt.Sprint(i)] = ""
@@ -26,7 +26,7 @@ func TestAgentsAreReadFromMessages(t *testing.T) {
 	for _, test := range []struct {
 		name, raw string
 		want      mcp.AgentClaim
-		path      string // what is wrong; empty when nothing is
+		path      string // the invalid path; empty if the claim is valid
 	}{
 		{"nothing", ``, mcp.AgentClaim{}, ""},
 		{"null", `null`, mcp.AgentClaim{}, ""},
@@ -36,16 +36,16 @@ func TestAgentsAreReadFromMessages(t *testing.T) {
 			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"k": "v", "a": "\n"}}, "",
 		},
 		{"null members", `{"agent_id":null,"model":null,"metadata":null}`, mcp.AgentClaim{}, ""},
-		{"no object", `"a"`, mcp.AgentClaim{}, "agent"},
-		{"an unknown member", `{"agentId":"a"}`, mcp.AgentClaim{}, "agent.agentId"},
-		{"an id that is a number", `{"agent_id":1}`, mcp.AgentClaim{}, "agent.agent_id"},
-		{"metadata that is text", `{"metadata":"x"}`, mcp.AgentClaim{}, "agent.metadata"},
-		{"metadata that holds a number", `{"metadata":{"a":1}}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"not an object", `"a"`, mcp.AgentClaim{}, "agent"},
+		{"unknown member", `{"agentId":"a"}`, mcp.AgentClaim{}, "agent.agentId"},
+		{"numeric id", `{"agent_id":1}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"metadata is a string", `{"metadata":"x"}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"number in metadata", `{"metadata":{"a":1}}`, mcp.AgentClaim{}, "agent.metadata"},
 		{"too many entries", `{"metadata":` + string(tooMany) + `}`, mcp.AgentClaim{}, "agent.metadata"},
-		{"too large an entry", `{"metadata":{"a":"` + strings.Repeat("x", identity.MetadataBytes) + `"}}`, mcp.AgentClaim{}, "agent.metadata"},
-		{"an id that is too long", `{"agent_id":"` + strings.Repeat("x", 300) + `"}`, mcp.AgentClaim{}, "agent.agent_id"},
-		{"an id that breaks lines", `{"agent_id":"a\nb"}`, mcp.AgentClaim{}, "agent.agent_id"},
-		{"a request id that no header can hold", `{"request_id":"ü"}`, mcp.AgentClaim{}, "agent.request_id"},
+		{"entry too large", `{"metadata":{"a":"` + strings.Repeat("x", identity.MetadataBytes) + `"}}`, mcp.AgentClaim{}, "agent.metadata"},
+		{"id too long", `{"agent_id":"` + strings.Repeat("x", 300) + `"}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"line break in id", `{"agent_id":"a\nb"}`, mcp.AgentClaim{}, "agent.agent_id"},
+		{"request id not ASCII", `{"request_id":"ü"}`, mcp.AgentClaim{}, "agent.request_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := mcp.ClaimOf(json.RawMessage(test.raw), mcp.AgentClaim{})
@@ -54,7 +54,7 @@ func TestAgentsAreReadFromMessages(t *testing.T) {
 	}
 }
 
-func TestAgentsAreReadFromHeaders(t *testing.T) {
+func TestAgentFromHeaders(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		header http.Header
@@ -66,8 +66,8 @@ func TestAgentsAreReadFromHeaders(t *testing.T) {
 			"all", http.Header{"X-Agent-Id": {"a"}, "X-Agent-Model": {"m"}, "X-Request-Id": {"r"}, "X-Agent-Meta-Cost-Center": {"7"}},
 			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"cost-center": "7"}}, "",
 		},
-		{"one sent twice", http.Header{"X-Agent-Id": {"a", "a"}}, mcp.AgentClaim{}, "header X-Agent-Id"},
-		{"bytes that are no text", http.Header{"X-Agent-Model": {"\xff"}}, mcp.AgentClaim{}, "header X-Agent-Model"},
+		{"repeated header", http.Header{"X-Agent-Id": {"a", "a"}}, mcp.AgentClaim{}, "header X-Agent-Id"},
+		{"invalid UTF-8", http.Header{"X-Agent-Model": {"\xff"}}, mcp.AgentClaim{}, "header X-Agent-Model"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := mcp.AgentFromHeaders(test.header)
@@ -76,7 +76,7 @@ func TestAgentsAreReadFromHeaders(t *testing.T) {
 	}
 }
 
-func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
+func TestClaimOf_mergesHeaders(t *testing.T) {
 	body := mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}
 	for _, test := range []struct {
 		name    string
@@ -86,15 +86,15 @@ func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
 	}{
 		{"no headers", mcp.AgentClaim{}, body, ""},
 		{
-			"what only the headers say",
+			"fields of headers only",
 			mcp.AgentClaim{Model: "m", RequestID: "r", Metadata: map[string]string{"l": "w"}},
 			mcp.AgentClaim{AgentID: "a", Model: "m", RequestID: "r", Metadata: map[string]string{"k": "v", "l": "w"}}, "",
 		},
-		{"the same twice", mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}, body, ""},
-		{"another id", mcp.AgentClaim{AgentID: "b"}, mcp.AgentClaim{}, "agent.agent_id"},
-		{"another entry", mcp.AgentClaim{Metadata: map[string]string{"k": "w"}}, mcp.AgentClaim{}, "agent.metadata"},
+		{"equal claims", mcp.AgentClaim{AgentID: "a", Metadata: map[string]string{"k": "v"}}, body, ""},
+		{"other id", mcp.AgentClaim{AgentID: "b"}, mcp.AgentClaim{}, "agent.agent_id"},
+		{"other metadata value", mcp.AgentClaim{Metadata: map[string]string{"k": "w"}}, mcp.AgentClaim{}, "agent.metadata"},
 		{
-			"too much together",
+			"merged metadata too large",
 			mcp.AgentClaim{Metadata: map[string]string{"l": strings.Repeat("x", identity.MetadataBytes-2)}},
 			mcp.AgentClaim{}, "agent.metadata",
 		},
@@ -106,20 +106,20 @@ func TestClaimsAreJoinedUnlessTheyContradict(t *testing.T) {
 	}
 }
 
-func TestAnAgentHasAnIDAndARequest(t *testing.T) {
+func TestAgentClaim_defaults(t *testing.T) {
 	a, b := new(mcp.AgentClaim).Agent(), new(mcp.AgentClaim).Agent()
 	if a.AgentID != identity.AnonymousAgent || len(a.Metadata) != 0 || a.Verified {
-		t.Errorf("the agent is %+v", a)
+		t.Errorf("agent = %+v", a)
 	}
 	if a.RequestID == "" || a.RequestID == b.RequestID {
-		t.Errorf("the requests are %q and %q", a.RequestID, b.RequestID)
+		t.Errorf("request ids %q and %q", a.RequestID, b.RequestID)
 	}
 	if r := (&mcp.AgentClaim{RequestID: "r"}).Agent().RequestID; r != "r" {
-		t.Errorf("the request is %q", r)
+		t.Errorf("request id = %q", r)
 	}
 }
 
-// checkClaim holds a claim to what it should be, and an error to the rules for
+// checkClaim compares a claim, and checks that an error follows the rules for
 // INVALID_INPUT: it names the path, and its details are JSON.
 func checkClaim(t *testing.T, got mcp.AgentClaim, refused *call.Error, want mcp.AgentClaim, path string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// fixed is a backend that answers without work of its own.
+// fixed is a backend that returns fixed values.
 type fixed struct {
 	list     mcp.List
 	response call.Result
@@ -22,8 +22,8 @@ func (*fixed) Info() mcp.Info                                                { r
 func (f *fixed) List(context.Context, call.Kind, identity.Caller) mcp.List   { return f.list }
 func (f *fixed) Call(context.Context, call.Request) (call.Result, *mcp.Task) { return f.response, nil }
 func (*fixed) Watch(func([]string)) func()                                   { return func() {} }
-func (*fixed) Follow(string) (leave func())                                  { return func() {} }
-func (*fixed) Serves(context.Context, identity.Caller, string) bool          { return true }
+func (*fixed) WatchResource(string) (leave func())                           { return func() {} }
+func (*fixed) CanRead(context.Context, identity.Caller, string) bool         { return true }
 func (f *fixed) Find(context.Context, identity.Caller, string) *mcp.Entry    { return nil }
 
 func newFixed(tb testing.TB, tools int) *mcp.Server {
@@ -48,33 +48,33 @@ func newFixed(tb testing.TB, tools int) *mcp.Server {
 	return s
 }
 
-// TestACallStaysWithinItsBudgetOfAllocations covers everything between the
-// transport and the backend, both ways.
-func TestACallStaysWithinItsBudgetOfAllocations(t *testing.T) {
+// TestCall_allocations covers everything between the transport and the backend,
+// in both directions.
+func TestCall_allocations(t *testing.T) {
 	s := newFixed(t, 1)
 	call, x := request(1, "tools/call", `"name":"tool_0","arguments":{"a":1,"b":2}`), exchange("tools/call", "tool_0")
 	const budget = 24
 	if got := testing.AllocsPerRun(1000, func() { s.Exchange(t.Context(), call, x) }); got > budget {
-		t.Errorf("a call costs %.0f allocations, more than %d", got, budget)
+		t.Errorf("a call makes %.0f allocations, want at most %d", got, budget)
 	}
 	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, func(mcp.Frame) error { return nil })
 	defer conn.Close()
 	ping := []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	const pingBudget = 12
 	if got := testing.AllocsPerRun(1000, func() { conn.Receive(t.Context(), ping, nil) }); got > pingBudget {
-		t.Errorf("a ping costs %.0f allocations, more than %d", got, pingBudget)
+		t.Errorf("a ping makes %.0f allocations, want at most %d", got, pingBudget)
 	}
 }
 
-// TestAListCostsTheSameHoweverLongItIs proves that pages are encoded once.
-func TestAListCostsTheSameHoweverLongItIs(t *testing.T) {
+// TestList_allocations proves that pages are encoded once.
+func TestList_allocations(t *testing.T) {
 	list, x := request(1, "tools/list", ""), exchange("tools/list", "")
 	cost := func(tools int) float64 {
 		s := newFixed(t, tools)
 		return testing.AllocsPerRun(100, func() { s.Exchange(t.Context(), list, x) })
 	}
 	if one, many := cost(1), cost(1000); many > one {
-		t.Errorf("a list of 1,000 tools costs %.0f allocations, a list of one %.0f", many, one)
+		t.Errorf("a list of 1,000 tools makes %.0f allocations, a list of one %.0f", many, one)
 	}
 }
 
@@ -89,7 +89,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func BenchmarkListOfAThousandTools(b *testing.B) {
+func BenchmarkList_1000Tools(b *testing.B) {
 	s := newFixed(b, 1000)
 	list, x := request(1, "tools/list", ""), exchange("tools/list", "")
 	b.ReportAllocs()

@@ -7,31 +7,32 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Conn is one client on a connection that carries messages both ways, in
-// order, such as stdio, a WebSocket, or HTTP+SSE. It serves both eras at once.
+// Conn is one client on a connection that carries messages both ways, in order,
+// such as stdio, a WebSocket, or HTTP+SSE. It serves both eras at once.
 type Conn struct {
 	// fixed at creation
 	server *Server
-	work   *work
+	work   *drainGroup
 	calls  inflight
 
-	// origin is that of the next message; only Receive touches it.
+	// origin is the origin of the next message; only Receive accesses it.
 	origin origin
 }
 
-// ErrCrowded says that there is no room for a frame until its client has read those
-// before it.
-var ErrCrowded = errors.New("there is no room for the message")
+// ErrQueueFull reports that the queue of a client has no room for a frame until
+// the client reads earlier frames.
+var ErrQueueFull = errors.New("there is no room for the message")
 
-// Connect takes on a client. send sends one frame whole; it is called from many
-// goroutines. It returns an error when the client is gone, and [ErrCrowded] for a frame
-// that it has no room for: a short answer is sent then instead. [Conn.Close] must be
-// called in the end. Connect returns nil when the server is draining.
+// Connect adds a client. send sends one whole frame; it is called concurrently.
+// send returns an error if the client is gone, and [ErrQueueFull] if it has no
+// room for the frame: a short error response replaces the frame then. The
+// caller must call [Conn.Close] at the end. Connect returns nil while the
+// server drains.
 func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return nil
 	}
-	c := &Conn{server: s, work: newWork()}
+	c := &Conn{server: s, work: newDrainGroup()}
 	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending, conn: c}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
@@ -44,22 +45,23 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 	return c
 }
 
-// Receive takes the next text from the client: one message, or a batch. What
-// may take long is served in a goroutine of its own, so that Receive returns
-// soon. ctx is that of the connection and ends with it. The text belongs to
-// the connection until served is called, which may be nil. Receive must not be
-// called by two goroutines at once.
+// Receive handles the next text from the client: one message, or a batch. Slow
+// requests run in their own goroutine, so that Receive returns soon. ctx is the
+// context of the connection and ends with it. The connection owns the text
+// until it calls served, which may be nil. Receive must not be called
+// concurrently.
 func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
 	if b := c.take(ctx, text, served); b != nil {
 		go c.serve(b)
 	}
 }
 
-// Deliver is [Conn.Receive] for a text that came in on a side channel, which is
-// told when the text cannot be taken in: the reply is zero when it was. Its calls
-// are those of the sender, for whom [Conn.BelongsTo] holds: another credential of
-// the same principal may be worth less than the one that the connection has. What the
-// headers of the sender claim is joined with what those of the connection do.
+// Deliver is [Conn.Receive] for a text that arrived on a side channel. If the
+// text cannot be accepted, the returned reply is for the side channel;
+// otherwise it is zero. Calls run for the sender, for whom [Conn.BelongsTo]
+// must return true, because another credential of the same principal may have
+// fewer rights. The claim in the sender's headers is merged with the claim of
+// the connection.
 func (c *Conn) Deliver(ctx context.Context, sender Peer, text []byte, served func()) Reply {
 	b, f := c.receive(ctx, &sender, text, served)
 	if f != nil {
@@ -74,15 +76,15 @@ func (c *Conn) Deliver(ctx context.Context, sender Peer, text []byte, served fun
 	return Reply{}
 }
 
-// take takes the next text in and answers it, unless that may take long: then
-// it returns what is to be served.
+// take handles the next text and answers it. If the text may take long, take
+// returns the batch to serve instead.
 func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
 	b, f := c.receive(ctx, &c.origin.peer, text, served)
 	switch {
 	case f == nil:
 		return b
 	case b != nil:
-		c.turnAway(b)
+		c.rejectBatch(b)
 		b.served()
 	default:
 		c.answer(refuse(nil, f))
@@ -90,15 +92,15 @@ func (c *Conn) take(ctx context.Context, text []byte, served func()) *batch {
 	return nil
 }
 
-// receive takes the next text of a sender in, and returns the batch when to serve it may
-// take long. The fault is that of the text as a whole, or, where there is a
-// batch, says that nothing new may begin.
+// receive parses and accepts the next text of a sender. It returns the batch if
+// serving it may take long. The fault concerns the text as a whole. A fault
+// with a batch means that the connection is ending.
 func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served func()) (*batch, *fault) {
 	if served == nil {
 		served = func() {}
 	}
 	if c.origin.session != nil {
-		c.origin.session.heard.Add(1)
+		c.origin.session.received.Add(1)
 	}
 	b, f := parse(text, c.server.options.Limits)
 	if f != nil {
@@ -106,7 +108,7 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 		return nil, f
 	}
 	b.served = served
-	if !c.work.begin() {
+	if !c.work.add() {
 		return b, draining()
 	}
 	o := c.origin
@@ -122,37 +124,39 @@ func (c *Conn) receive(ctx context.Context, sender *Peer, text []byte, served fu
 	defer c.work.done()
 	if f == nil {
 		r := b.serve()
-		// Who has the answer to initialize hears of every change from then on.
+		// A client that has the response to initialize is notified of every later
+		// change.
 		if b.origin.session == nil && c.origin.session != nil {
-			defer c.follow(ctx, c.origin.session)()
+			defer c.startFeed(ctx, c.origin.session)()
 		}
 		c.answer(r)
 	}
 	return nil, f
 }
 
-// Reject answers a text that the transport could not take in, such as one that
-// is too long to be read at all.
+// Reject answers a text that the transport could not accept, such as a text
+// that is too long to be read.
 func (c *Conn) Reject(reason string) {
 	c.answer(refuse(nil, malformed(reason)))
 }
 
-// BelongsTo reports whether the client has proved to be the principal.
-func (c *Conn) BelongsTo(p identity.Principal) bool { return same(c.origin.peer.Principal, p) }
+// BelongsTo reports whether the client has authenticated as the principal.
+func (c *Conn) BelongsTo(p identity.Principal) bool { return samePrincipal(c.origin.peer.Principal, p) }
 
-// End lets nothing new begin: no more will come, or the transport wants to stop.
-// The calls under way go on to their end.
+// End rejects new requests, because the input has ended or the transport is
+// stopping. Running calls continue.
 func (c *Conn) End() { c.work.end() }
 
-// Ending is closed when nothing new may begin.
+// Ending returns a channel that is closed when new requests are rejected.
 func (c *Conn) Ending() <-chan struct{} { return c.work.ending }
 
-// Done is closed when the connection is to be closed: nothing new may begin,
-// and nothing is under way any more.
+// Done returns a channel that is closed when the connection may be closed: new
+// requests are rejected, and none is running.
 func (c *Conn) Done() <-chan struct{} { return c.work.idle }
 
-// Close ends the connection, waits for what is under way, and takes the client
-// off the server. The context of a connection that was lost should have ended before.
+// Close ends the connection, waits for running requests, and removes the client
+// from the server. If the connection was lost, its context should have ended
+// before.
 func (c *Conn) Close() {
 	c.work.end()
 	<-c.work.idle
@@ -163,17 +167,17 @@ func (c *Conn) Close() {
 }
 
 func (c *Conn) serve(b *batch) {
-	b.mayEndLate()
+	b.allowDetach()
 	var r Reply
 	defer func() {
-		if !b.left() {
+		if !b.detached() {
 			c.finish(b, r)
 		}
 	}()
 	r = b.serve()
 }
 
-// finish answers what was served, of which nothing is left to do.
+// finish answers a batch after all its requests have ended.
 func (c *Conn) finish(b *batch, r Reply) {
 	defer c.work.done()
 	defer b.served()
@@ -181,16 +185,16 @@ func (c *Conn) finish(b *batch, r Reply) {
 }
 
 func (c *Conn) answer(r Reply) {
-	if !r.Frame.IsZero() && errors.Is(c.origin.emit(r.Frame), ErrCrowded) {
-		// The transport that fails to send otherwise ends the connection.
-		_ = c.origin.emit(r.Crowded().Frame)
+	if !r.Frame.IsZero() && errors.Is(c.origin.emit(r.Frame), ErrQueueFull) {
+		// After any other send error the transport ends the connection.
+		_ = c.origin.emit(r.WithoutRoom().Frame)
 	}
-	if r.Last {
+	if r.Final {
 		c.work.end()
 	}
 }
 
-func (c *Conn) turnAway(b *batch) {
+func (c *Conn) rejectBatch(b *batch) {
 	for i := range b.pending {
 		if m := &b.pending[i].message; !m.isResponse() && !m.isNotification() {
 			c.answer(refuse(m.id, draining()))
@@ -198,14 +202,14 @@ func (c *Conn) turnAway(b *batch) {
 	}
 }
 
-// follow takes note of what changes for a legacy client, and tells it once tell
-// is called, until the connection ends.
-func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
-	if !c.work.begin() {
+// startFeed records changes for a legacy client. After tell is called, it sends
+// their notifications until the connection ends.
+func (c *Conn) startFeed(ctx context.Context, n *session) (tell func()) {
+	if !c.work.add() {
 		return func() {}
 	}
-	changes, b, send := c.server.changes, newBell(), c.origin.emit
-	n.feed.wake = b.ring
+	changes, b, send := c.server.notifier, newSignal(), c.origin.emit
+	n.feed.wake = b.notify
 	changes.listen(ctx, &n.feed, c.server.sessionCaller(c.origin.peer, n), everyKind, n.lastSeen())
 	return func() {
 		pulse := c.heartbeat(n)
@@ -214,32 +218,33 @@ func (c *Conn) follow(ctx context.Context, n *session) (tell func()) {
 			defer c.work.done()
 			defer pulse.stop()
 			defer changes.remove(&n.feed)
-			_ = changes.follow(ctx, &n.feed, b, c.work.ending, news.legacyFrames, send)
+			_ = changes.forward(ctx, &n.feed, b, c.work.ending, notices.legacyFrames, send)
 		}()
 	}
 }
 
-// heartbeat returns that of a legacy client; one that is given up is at its
-// end, so that the transport closes the connection.
+// heartbeat returns the heartbeat of a legacy client. If the client does not
+// answer, the connection ends and the transport closes it.
 func (c *Conn) heartbeat(n *session) *heartbeat {
 	return &heartbeat{
-		every: c.server.options.Ping, heard: &n.heard,
+		every: c.server.options.Ping, received: &n.received,
 		busy: func() bool { return c.calls.len() > 0 },
 		ping: func(f Frame) {
-			if c.work.begin() {
+			if c.work.add() {
 				defer c.work.done()
-				// The transport that fails to send ends the connection.
+				// After a send error the transport ends the connection.
 				_ = c.origin.emit(f)
 			}
 		},
 		lost: func() {
-			c.server.options.Logger.Info("a client does not answer pings: its connection ends", "client", n.client)
+			c.server.options.Logger.Info("close connection without ping response", "client", n.client)
 			c.work.end()
 		},
 	}
 }
 
-// sessionCaller returns who listens to what a session is told.
+// sessionCaller returns the caller that receives the notifications of a
+// session.
 func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
 	claim, refused := AgentFromHeaders(p.Headers)
 	if refused != nil {
@@ -247,7 +252,7 @@ func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
 	}
 	agent, err := claim.Of(&p.Principal, n.client)
 	if err != nil {
-		// Each call is refused; what is told meanwhile is for the agent that is proved.
+		// Each call is rejected; notifications are for the authenticated agent.
 		agent, _ = new(AgentClaim).Of(&p.Principal, n.client)
 	}
 	return identity.Caller{Principal: p.Principal, Agent: agent, Source: p.Source}

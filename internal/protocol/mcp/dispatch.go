@@ -12,36 +12,37 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// Reply is what a client gets for a message.
+// Reply is the outcome of a message or a batch.
 type Reply struct {
-	// Frame is zero when there is nothing to answer.
+	// Frame is zero if there is no response.
 	Frame Frame
-	// Refusal says why the message was not served; [Served] when it was.
+	// Refusal is the reason why the message was not served, or [Served].
 	Refusal Refusal
-	// RetryAfter is when a request that has failed may be tried again; 0 when that
-	// would not help, and for a batch, of which other requests may have succeeded.
+	// RetryAfter is the delay after which a failed request may be retried; 0 if a
+	// retry would not help, and for a batch, in which other requests may have
+	// succeeded.
 	RetryAfter time.Duration
 	// Session is the id of the session that the message opened.
 	Session string
-	// Last says that the client wants nothing more.
-	Last bool
+	// Final is true if the client wants nothing more.
+	Final bool
 }
 
 func refuse(id []byte, f *fault) Reply {
 	return Reply{Frame: errorFrame(id, &f.RPCError), Refusal: f.refusal}
 }
 
-// Crowded returns what is to be sent in place of a reply that there is no room for, in
-// at most 2 KiB. It names the request, unless the reply is that to a batch.
-func (r Reply) Crowded() Reply {
+// WithoutRoom returns the reply to send instead of r when the client's queue is
+// full, in at most 2 KiB. It has the id of the request, unless r answers a
+// batch.
+func (r Reply) WithoutRoom() Reply {
 	f := newFault(codeInternal, Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second")
 	refused := refuse(r.Frame.id(), f)
-	refused.Last = r.Last
+	refused.Final = r.Final
 	return refused
 }
 
-// pending is a message that may be a request that was accepted: then it waits
-// to be served.
+// pending is a parsed message. An accepted request waits to be served.
 type pending struct {
 	request
 	waits bool
@@ -49,10 +50,10 @@ type pending struct {
 	end   func()
 }
 
-// accept does all that must happen in the order of a client's messages: it
-// takes note of notifications, judges requests, and makes them known to those
-// that may cancel them. A request that passes waits; the reply to everything
-// else is complete. All transports meet here.
+// accept does everything that must happen in the order of a client's messages:
+// it handles notifications, validates requests, and registers them for
+// cancellation. A valid request waits; the reply to any other message is
+// complete. All transports use accept.
 func (p *pending) accept(ctx context.Context) Reply {
 	o := p.origin
 	switch {
@@ -60,11 +61,11 @@ func (p *pending) accept(ctx context.Context) Reply {
 		return refuse(p.id, p.bad)
 	case p.isResponse():
 		if o.session != nil {
-			o.session.outgoing.answered(&p.message)
+			o.session.serverRequests.deliver(&p.message)
 		}
 		return Reply{}
 	case p.isNotification():
-		p.server.notified(o, &p.message)
+		p.server.handleNotification(o, &p.message)
 		return Reply{}
 	}
 	if f := p.admit(); f != nil {
@@ -81,8 +82,8 @@ func (p *pending) accept(ctx context.Context) Reply {
 	return Reply{}
 }
 
-// serve runs the request and returns the reply: none when nobody waits for it
-// any more, or when it was answered late.
+// serve runs the request and returns its reply. The reply is empty if the
+// client cancelled the request or it was answered detached.
 func (p *pending) serve() Reply {
 	defer p.end()
 	return p.reply(p.run(p.ctx))
@@ -97,11 +98,11 @@ func (p *pending) reply(r *result, f *fault) Reply {
 		refused.RetryAfter = p.retryAfter
 		return refused
 	}
-	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Last: r.last}
+	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Final: r.final}
 }
 
-// accept accepts one message, or a batch in its order (2025-03-26 basic/index,
-// Batching).
+// accept accepts one message, or the messages of a batch in order (2025-03-26
+// basic/index, Batching).
 func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
 	if b.isBatch && (o.session == nil || o.session.version > version20250326) {
 		return malformed("the protocol revision has no batches")
@@ -109,20 +110,20 @@ func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
 	b.origin = o
 	for i := range b.pending {
 		p := &b.pending[i]
-		if p.isOdd() && (b.isBatch || !o.mirrored) {
+		if p.hasBadParams() && (b.isBatch || !o.mirrored) {
 			continue
 		}
 		p.server, p.origin = s, &b.origin
 		if r := p.accept(ctx); !p.waits {
-			b.replied(i, r)
+			b.setReply(i, r)
 		}
 	}
 	return nil
 }
 
-// refuse answers with an error. Legacy clients of HTTP read errors of requests
-// in good order from a success (2025-11-25 basic/transports), so that only
-// what is no such request counts as refused there.
+// refuse returns an error reply. Legacy HTTP clients expect errors of
+// well-formed requests with a success status (2025-11-25 basic/transports), so
+// for them only other messages count as refused.
 func (c *request) refuse(f *fault) Reply {
 	r := refuse(c.id, f)
 	if c.era == legacy && f.refusal == UnknownMethod {
@@ -131,26 +132,26 @@ func (c *request) refuse(f *fault) Reply {
 	return r
 }
 
-// run serves the call. A panic ends this call alone.
+// run serves the request. A panic ends this request alone.
 func (c *request) run(ctx context.Context) (r *result, f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, f = nil, c.panicked(p, debug.Stack())
+			r, f = nil, c.logPanic(p, debug.Stack())
 		}
 	}()
 	return c.handler.serve(ctx, c)
 }
 
-// panicked tells the operator of a panic, and returns what the client is told.
-func (c *request) panicked(cause any, stack []byte) *fault {
+// logPanic logs a panic and returns the error for the client.
+func (c *request) logPanic(cause any, stack []byte) *fault {
 	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.request, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+		"method", c.handler.name, "request_id", cmp.Or(c.requestID, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 
-// notified takes note of a notification. Those that are unknown or malformed
-// are ignored, as nobody waits for an answer.
-func (s *Server) notified(o *origin, m *message) {
+// handleNotification handles a notification. It ignores unknown and malformed
+// notifications, which get no response.
+func (s *Server) handleNotification(o *origin, m *message) {
 	switch {
 	case m.method == "notifications/initialized" && o.session != nil:
 		o.session.ready.Store(true)
@@ -161,7 +162,7 @@ func (s *Server) notified(o *origin, m *message) {
 	}
 }
 
-// Refuse returns the reply to a text that its transport turned away itself.
+// Refuse returns the reply to a text that the transport rejected itself.
 func Refuse(why Refusal, reason string) Reply {
 	return refuse(nil, newFault(codeInvalidRequest, why, reason))
 }
@@ -170,21 +171,21 @@ func Refuse(why Refusal, reason string) Reply {
 type method struct {
 	name string
 	eras era
-	// early methods are served before initialize.
+	// early methods are allowed before initialize.
 	early bool
-	// slow methods may take long: clients can cancel them, and the connection serves
-	// the next message meanwhile.
+	// slow methods may take long: clients can cancel them, and the connection
+	// serves the next message meanwhile.
 	slow bool
-	// nameOf is the member of params that the header Mcp-Name mirrors; empty
-	// for methods that have none.
+	// nameOf is the member of params that the header Mcp-Name mirrors; empty for
+	// methods without one.
 	nameOf string
-	// serve serves a request. A nil result with a nil fault sends no response:
-	// the client does not wait for one any more.
+	// serve serves a request. It returns nil and a nil fault to send no response,
+	// because the client no longer waits for one.
 	serve func(ctx context.Context, c *request) (*result, *fault)
 }
 
-// methodTable returns the methods by their names. Those of the tasks extension exist
-// with a [TaskBackend] alone.
+// methodTable returns the methods by name. The methods of the tasks extension
+// need a [TaskBackend].
 func methodTable(withTasks bool) map[string]*method {
 	all := []method{
 		// 2025-11-25 basic/lifecycle and basic/utilities/ping. Clients send shutdown,
@@ -221,8 +222,7 @@ func methodTable(withTasks bool) map[string]*method {
 	return table
 }
 
-// capabilities returns the capabilities object that the server declares to clients of
-// the era.
+// capabilities returns the server capabilities object for clients of the era.
 func (s *Server) capabilities(e era) string {
 	const both = `{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"completions":{},"logging":{}`
 	if e == modern && s.tasks != nil {

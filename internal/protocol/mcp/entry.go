@@ -14,38 +14,39 @@ import (
 // ToolInfo describes a tool for the wire.
 type ToolInfo struct {
 	Name, Title, Description string
-	// HasDescription tells an empty description from none.
+	// HasDescription distinguishes an empty description from none.
 	HasDescription bool
-	// InputSchema is a JSON Schema 2020-12 whose type is "object".
+	// InputSchema is a JSON Schema 2020-12 with the type "object".
 	InputSchema json.RawMessage
-	// OutputSchema is nil when the tool declares none.
+	// OutputSchema is nil if the tool declares none.
 	OutputSchema json.RawMessage
-	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
+	// ReadOnly, Destructive and OpenWorld are nil if the author does not set
+	// them.
 	ReadOnly, Destructive, OpenWorld *bool
 	Idempotent                       bool
 	TimeoutMS                        int64
 	Icons                            []Icon
 }
 
-// Entry is a tool, a resource, a template or a prompt as it is listed, encoded once. It is
-// immutable.
+// Entry is an encoded list entry: a tool, a resource, a template or a prompt.
+// It is immutable.
 type Entry struct {
 	name string
-	// modern and legacy are the entry in lists for clients of the eras.
+	// modern and legacy are the encodings for lists of each era.
 	modern, legacy []byte
 
-	// of a tool alone
+	// for tools only
 	capability []byte
 	mirrors    []mirror
 }
 
-// NewTool encodes a tool. The error names what cannot be put on the wire; it
-// is meant for the tool's author.
+// NewTool encodes a tool. The error names what cannot be sent, for the tool's
+// author.
 func NewTool(info ToolInfo) (*Entry, error) {
 	if info.Name == "" {
 		return nil, errors.New("a tool needs a name")
 	}
-	input, inputType, err := oneLine(info.InputSchema)
+	input, inputType, err := compactSchema(info.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
@@ -55,7 +56,7 @@ func NewTool(info ToolInfo) (*Entry, error) {
 	var output []byte
 	var outputType string
 	if info.OutputSchema != nil {
-		if output, outputType, err = oneLine(info.OutputSchema); err != nil {
+		if output, outputType, err = compactSchema(info.OutputSchema); err != nil {
 			return nil, fmt.Errorf("output schema: %w", err)
 		}
 	}
@@ -76,20 +77,20 @@ func NewTool(info ToolInfo) (*Entry, error) {
 	return t, nil
 }
 
-// Name returns the name of a tool or a prompt, the URI of a resource, or the URI template of
-// a template: what [call.Request].Name says.
+// Name returns the name of a tool or a prompt, the URI of a resource, or the
+// URI template of a template. It is the Name of a [call.Request].
 func (e *Entry) Name() string { return e.name }
 
-// HasMirrors reports whether clients repeat arguments of the tool in headers.
+// HasMirrors reports whether clients mirror arguments of the tool in headers.
 func (e *Entry) HasMirrors() bool { return len(e.mirrors) > 0 }
 
-// Capability returns the entry of a tool in the answer to the RFC's
-// GET /mcp/capabilities (section 9), with all of its six members. It must not
-// be changed.
+// Capability returns the tool's entry in the response to GET /mcp/capabilities
+// (RFC section 9), with all its six members. The caller must not modify it.
 func (e *Entry) Capability() json.RawMessage { return e.capability }
 
-// listed returns the entry in a list for clients of the era. Legacy revisions know output
-// schemas of the type "object" alone, and their clients refuse a whole list for one other.
+// listed returns the entry for lists of the era. Legacy revisions allow only
+// output schemas of the type "object", and their clients reject a whole list
+// for one other schema.
 func (e *Entry) listed(of era) []byte {
 	if of == modern {
 		return e.modern
@@ -127,7 +128,7 @@ func (i *ToolInfo) entry(input, output []byte) []byte {
 	return bytes.Clone(append(b, "}}"...))
 }
 
-// capability encodes the tool as the RFC's ToolMetadata.
+// capability encodes the tool as ToolMetadata of the RFC.
 func (i *ToolInfo) capability(input, output []byte) []byte {
 	b := appendText([]byte{'{'}, "name", i.Name)
 	b = appendMember(b, "description")
@@ -146,9 +147,9 @@ func (i *ToolInfo) capability(input, output []byte) []byte {
 	return bytes.Clone(append(b, '}'))
 }
 
-// oneLine returns a JSON Schema object without line breaks, and its type when
-// it has one.
-func oneLine(schema []byte) (line []byte, typ string, err error) {
+// compactSchema returns a JSON Schema object without line breaks, and its type
+// if it has one.
+func compactSchema(schema []byte) (line []byte, typ string, err error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, schema); err != nil {
 		return nil, "", err
@@ -164,30 +165,30 @@ func oneLine(schema []byte) (line []byte, typ string, err error) {
 // EntryInfo describes a resource, a template or a prompt for the wire.
 type EntryInfo struct {
 	Kind call.Kind
-	// Address is the URI of a resource, the URI template of a template, or the name of a
-	// prompt.
+	// Address is the URI of a resource, the URI template of a template, or the
+	// name of a prompt.
 	Address string
-	// Name is shown for a resource or a template. Title, Description and MIMEType may be
-	// empty.
+	// Name is the display name of a resource or a template. Title, Description
+	// and MIMEType may be empty.
 	Name, Title, Description, MIMEType string
-	// Size of a resource, in bytes, is negative when it is not known.
+	// Size is the size of a resource in bytes; negative if unknown.
 	Size  int64
 	Icons []Icon
 	// Annotations is a JSON object with "audience", "priority" and
 	// "lastModified"; nil for none.
 	Annotations json.RawMessage
-	// Arguments are those of a prompt.
+	// Arguments are the arguments of a prompt.
 	Arguments []Argument
 }
 
-// Argument is one argument of a prompt; its title and description may be empty.
+// Argument is one argument of a prompt. Its title and description may be empty.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
 }
 
-// NewEntry encodes an entry (2026-07-28 server/resources and server/prompts). The error
-// names what clients would refuse, for the author.
+// NewEntry encodes an entry (2026-07-28 server/resources and server/prompts).
+// The error names what clients would reject, for the author.
 func NewEntry(i EntryInfo) (*Entry, error) {
 	if err := checkIcons(i.Icons); err != nil {
 		return nil, err
@@ -243,14 +244,14 @@ func NewEntry(i EntryInfo) (*Entry, error) {
 type Icon struct {
 	// Source is the URI of the image: https or data.
 	Source string
-	// MIMEType is empty when it is not known. Theme is "light", "dark", or empty for
+	// MIMEType is empty if unknown. Theme is "light", "dark", or empty for
 	// either.
 	MIMEType, Theme string
-	// Sizes are such as "48x48" or "any"; nil when they are not known.
+	// Sizes are values such as "48x48" or "any"; nil if unknown.
 	Sizes []string
 }
 
-// checkIcons finds what clients would refuse.
+// checkIcons rejects icons that clients would reject.
 func checkIcons(icons []Icon) error {
 	for _, i := range icons {
 		switch {
@@ -263,7 +264,7 @@ func checkIcons(icons []Icon) error {
 	return nil
 }
 
-// appendIcons appends the member "icons"; no icons append nothing.
+// appendIcons appends the member "icons", unless there are none.
 func appendIcons(dst []byte, icons []Icon) []byte {
 	if len(icons) == 0 {
 		return dst

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
+func TestNewEntry_invalid(t *testing.T) {
 	resource := func(change func(*EntryInfo)) error {
 		info := EntryInfo{Kind: call.Resources, Address: "test://a", Name: "a", Size: -1}
 		change(&info)
@@ -28,15 +28,15 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 	}{
 		{"a resource without a URI", resource(func(i *EntryInfo) { i.Address = "" }), "a URI and a name"},
 		{"a resource without a name", resource(func(i *EntryInfo) { i.Name = "" }), "a URI and a name"},
-		{"annotations that are no object", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`[]`) }), "annotations"},
-		{"annotations that are no JSON", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`{`) }), "annotations"},
-		{"an icon of no theme", resource(func(i *EntryInfo) { i.Icons = []Icon{{Source: "data:", Theme: "pink"}} }), "theme"},
-		{"an icon without a source", tool, "a source"},
+		{"annotations not an object", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`[]`) }), "annotations"},
+		{"annotations not JSON", resource(func(i *EntryInfo) { i.Annotations = json.RawMessage(`{`) }), "annotations"},
+		{"icon with unknown theme", resource(func(i *EntryInfo) { i.Icons = []Icon{{Source: "data:", Theme: "pink"}} }), "theme"},
+		{"icon without source", tool, "a source"},
 		{"a prompt without a name", prompt, "a name"},
 		{"an argument without a name", argument, "argument 2"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
-			t.Errorf("%s: the error is %v", test.name, test.err)
+			t.Errorf("%s: got error %v", test.name, test.err)
 		}
 	}
 	if err := resource(func(*EntryInfo) {}); err != nil {
@@ -44,21 +44,21 @@ func TestEntriesThatClientsWouldRefuseAreNotMade(t *testing.T) {
 	}
 }
 
-// TestEmptyListsOfTwoKindsAreNotMixedUp makes sure that lists of the same hash
-// keep their own pages.
-func TestEmptyListsOfTwoKindsAreNotMixedUp(t *testing.T) {
-	pages := newPages()
+// TestPageCache_separatesKinds checks that lists with the same hash have
+// separate pages.
+func TestPageCache_separatesKinds(t *testing.T) {
+	pages := newPageCache()
 	for k := range call.Kind(kinds) {
 		list := List{Hash: "none"}
-		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return pageOf(k, nil, modern) })
+		page := pages.get(pageKey{kind: k, hash: list.Hash}, func() []byte { return encodePage(k, nil, modern) })
 		if want := `"` + listMember(k) + `":[]`; string(page) != want {
-			t.Errorf("the page is %s, want %s", page, want)
+			t.Errorf("page = %s, want %s", page, want)
 		}
 	}
 }
 
-// TestWhatTheMessageTellsIsNotToldAgain: a model reads each violation once.
-func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
+// TestErrorText_noDuplicates: a model reads each violation once.
+func TestErrorText_noDuplicates(t *testing.T) {
 	violations := []call.Violation{{Path: "/name", Message: "is required"}, {Message: "must be an object"}}
 	for message, want := range map[string]string{
 		"wrong":                    "wrong\n/name: is required\n(arguments): must be an object",
@@ -71,8 +71,8 @@ func TestWhatTheMessageTellsIsNotToldAgain(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsAsLongAsToldIsNotEarly: a limit frees up by the nanosecond.
-func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
+// TestErrorData_roundsRetryAfterUp: a client that waits this long is not early.
+func TestErrorData_roundsRetryAfterUp(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		time.Nanosecond:               `"retry_after_ms":1}`,
 		time.Second:                   `"retry_after_ms":1000}`,
@@ -84,29 +84,30 @@ func TestWhoWaitsAsLongAsToldIsNotEarly(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForATaskIsNotToldToAskAgain as the call of the task could be.
-func TestWhoAsksForATaskIsNotToldToAskAgain(t *testing.T) {
+// TestTask_noRetryAfter: the delay of the call does not apply to a task
+// request.
+func TestTask_noRetryAfter(t *testing.T) {
 	failed := &call.Error{Code: call.ExecutionError, Message: "overloaded", RetryAfter: time.Second}
 	c := &request{era: modern}
 	_, members := (&Task{Response: &call.Result{Err: failed}}).outcome(c, identity.Caller{})
 	if c.retryAfter != 0 || !strings.Contains(string(members), `"retry_after_ms":1000`) {
-		t.Errorf("after %s, with %s", c.retryAfter, members)
+		t.Errorf("retry after %s, members %s", c.retryAfter, members)
 	}
 	if _, _ = c.failed(&call.Request{Kind: call.Tools}, failed, ""); c.retryAfter != time.Second {
-		t.Errorf("who made the call is told %s", c.retryAfter)
+		t.Errorf("the caller gets %s", c.retryAfter)
 	}
 }
 
-// TestABatchIsNotToBeTriedAgain for one of its requests: others may have succeeded.
-func TestABatchIsNotToBeTriedAgain(t *testing.T) {
+// TestBatch_noRetryAfter: other requests of the batch may have succeeded.
+func TestBatch_noRetryAfter(t *testing.T) {
 	b := &batch{isBatch: true, replies: []Reply{{Frame: Frame{head: []byte("{}")}, RetryAfter: time.Second}}}
 	if joined := b.join(); joined.RetryAfter != 0 || joined.Frame.String() != "[{}]" {
 		t.Errorf("got %s, %s", joined.Frame, joined.RetryAfter)
 	}
 }
 
-func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
-	p := newPages()
+func TestPageCache(t *testing.T) {
+	p := newPageCache()
 	encoded := 0
 	encode := func() []byte {
 		encoded++
@@ -116,32 +117,32 @@ func TestPagesAreEncodedOnceAndForgottenInTime(t *testing.T) {
 		p.get(pageKey{hash: "a"}, encode)
 	}
 	if encoded != 1 {
-		t.Errorf("the page was encoded %d times", encoded)
+		t.Errorf("page encoded %d times", encoded)
 	}
 	for i := range 20 {
 		p.get(pageKey{hash: fmt.Sprint(i)}, encode)
 		if p.bytes > pageBytes {
-			t.Fatalf("%d bytes are kept", p.bytes)
+			t.Fatalf("%d bytes are cached", p.bytes)
 		}
 	}
 	if p.get(pageKey{}, encode); len(p.byKey) > 4 || p.byKey[pageKey{}] != nil {
-		t.Errorf("%d pages are kept", len(p.byKey))
+		t.Errorf("%d pages are cached", len(p.byKey))
 	}
 }
 
-func TestCursorsAreOfNoUseForAnotherList(t *testing.T) {
+func TestCursor_otherList(t *testing.T) {
 	cursor := cursorAt("list", 7)
 	if at, ok := readCursor("list", cursor); at != 7 || !ok {
-		t.Errorf("the cursor stands for %d, %v", at, ok)
+		t.Errorf("cursor = %d, %v", at, ok)
 	}
 	for _, other := range []string{"", "x", cursor + "A", cursor[1:], cursorAt("other", 7)} {
 		if _, ok := readCursor("list", other); ok {
-			t.Errorf("%q was taken for a cursor", other)
+			t.Errorf("%q was accepted as a cursor", other)
 		}
 	}
 }
 
-func TestAClientsNameIsFitForAnAgent(t *testing.T) {
+func TestClientName(t *testing.T) {
 	for info, want := range map[string]string{
 		`{"name":"n","version":"1"}`:          "n/1",
 		`{"name":"n"}`:                        "n",
@@ -157,6 +158,6 @@ func TestAClientsNameIsFitForAnAgent(t *testing.T) {
 	}
 	long := clientName(fmt.Appendf(nil, `{"name":"%0300dü"}`, 0))
 	if len(long) > maxClaim {
-		t.Errorf("the name has %d bytes", len(long))
+		t.Errorf("name has %d bytes", len(long))
 	}
 }

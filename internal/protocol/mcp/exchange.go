@@ -6,39 +6,38 @@ import (
 	"sync"
 )
 
-// Exchange is what comes with a text that is answered where it came in, such
-// as the body of an HTTP request.
+// Exchange holds the parameters of one text that is answered where it arrived,
+// such as the body of an HTTP request.
 type Exchange struct {
 	Peer Peer
-	// Session is the session id that the client repeats; empty for none.
+	// Session is the session id that the client sent; empty for none.
 	Session string
-	// Emit sends what precedes the answer, and returns an error when the
-	// client is gone. It is called from many goroutines, and not any more
-	// once [Server.Exchange] has returned. Nil when the client takes nothing
-	// before the answer.
+	// Emit sends what precedes the response, and returns an error if the client
+	// is gone. It is called concurrently, and never after [Server.Exchange]
+	// returns. It is nil if the client accepts nothing before the response.
 	Emit func(Frame) error
-	// CloseStream closes the connection that carries what Emit sends, while the
-	// client comes back for the rest. Nil where that cannot be.
+	// CloseStream closes the connection that carries the frames of Emit; the
+	// client reconnects for the rest. It is nil if the client cannot reconnect.
 	CloseStream func()
-	// Late ends the response when Exchange cannot return in time, and nil has the
-	// backend see to it that it always can.
-	Late Late
+	// Detached ends the response if Exchange cannot return in time. If it is nil,
+	// the backend makes sure that Exchange always returns in time.
+	Detached DetachedResponse
 }
 
-// Late ends a response, with the reply, while the goroutine of
-// [Server.Exchange] is held, which then returns nothing of it.
-type Late interface{ Late(Reply) }
+// DetachedResponse ends a response with the reply while the goroutine of
+// [Server.Exchange] is still blocked. Exchange then returns an empty reply.
+type DetachedResponse interface{ Finish(Reply) }
 
 // Exchange serves a text: one message, or a batch. The headers of the peer
-// mirror the message. ctx ends when the client is gone. The text is not
-// changed, and not used any more afterwards.
+// mirror the message. ctx ends when the client is gone. Exchange does not
+// modify the text, and does not use it after it returns.
 func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return refuse(nil, draining())
 	}
 	var b *batch
 	defer func() {
-		if b == nil || !b.left() {
+		if b == nil || !b.detached() {
 			s.work.done()
 		}
 	}()
@@ -46,7 +45,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 	if f != nil {
 		return refuse(nil, f)
 	}
-	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, late: x.Late, ending: s.work.ending}
+	o := origin{peer: x.Peer, mirrored: true, sessionID: x.Session, emit: x.Emit, closeStream: x.CloseStream, detached: x.Detached, ending: s.work.ending}
 	if o.peer.Headers == nil {
 		o.peer.Headers = http.Header{}
 	}
@@ -55,9 +54,9 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 			o.calls = &o.session.calls
 		}
 	}
-	// A single request is held to the same by admit.
+	// For a single request, admit makes the same checks.
 	if first := &parsed.pending[0]; parsed.isBatch || first.isNotification() || first.isResponse() {
-		if r, ok := RefuseVersion(o.peer.Headers); !ok {
+		if r, ok := CheckVersion(o.peer.Headers); !ok {
 			return r
 		}
 		if o.lost() {
@@ -71,14 +70,14 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 		return refuse(nil, f)
 	}
 	b = parsed
-	if o.late != nil {
-		b.mayEndLate()
+	if o.detached != nil {
+		b.allowDetach()
 	}
 	return b.serve()
 }
 
 // EndSession ends the session of the principal (2025-11-25 basic/transports,
-// Session Management); false means that there is none.
+// Session Management). It returns false if there is none.
 func (s *Server) EndSession(p Peer, id string) bool {
 	n := s.sessions.find(id, p.Principal)
 	if n == nil {
@@ -96,19 +95,18 @@ func draining() *fault {
 	return newFault(codeInternal, Unavailable, "the server is shutting down")
 }
 
-// batch is what came in one text: one message, or several that are answered
-// together.
+// batch holds the messages of one text: one message, or several with one reply.
 type batch struct {
 	origin  origin
 	isBatch bool
 	pending []pending
-	replies []Reply // of what does not wait; nil where all does
+	replies []Reply // replies to messages that do not wait; nil if all wait
 	served  func()  // called when the text is no longer needed, on a connection
-	// alone is the room of one message, which most texts hold.
-	alone [1]pending
+	// single is the storage for one message, which most texts hold.
+	single [1]pending
 }
 
-func (b *batch) replied(i int, r Reply) {
+func (b *batch) setReply(i int, r Reply) {
 	if b.replies == nil {
 		b.replies = make([]Reply, len(b.pending))
 	}
@@ -124,19 +122,19 @@ func (b *batch) slow() bool {
 	return false
 }
 
-// mayEndLate has its one request answered late when it comes to that.
-func (b *batch) mayEndLate() {
+// allowDetach allows the only request of the text to be answered detached.
+func (b *batch) allowDetach() {
 	if !b.isBatch {
-		b.pending[0].alone = b
+		b.pending[0].batch = b
 	}
 }
 
-// left reports whether its one request was answered late: then nobody has to
-// do with it any more.
-func (b *batch) left() bool { return !b.isBatch && b.pending[0].left }
+// detached reports whether the only request was answered detached. Its
+// goroutine must not answer it again.
+func (b *batch) detached() bool { return !b.isBatch && b.pending[0].detached }
 
-// answer answers its one request, while the goroutine that serves it is held.
-func (b *batch) answer(r *result, f *fault) {
+// answerDetached answers the only request while its goroutine is blocked.
+func (b *batch) answerDetached(r *result, f *fault) {
 	p := &b.pending[0]
 	reply := p.reply(r, f)
 	p.end()
@@ -145,10 +143,10 @@ func (b *batch) answer(r *result, f *fault) {
 		return
 	}
 	defer p.server.work.done()
-	b.origin.late.Late(reply)
+	b.origin.detached.Finish(reply)
 }
 
-// serve serves what is pending, all of it at once, and returns the one reply.
+// serve serves all pending requests concurrently and returns the one reply.
 func (b *batch) serve() Reply {
 	if !b.isBatch {
 		switch p := &b.pending[0]; {
@@ -169,12 +167,12 @@ func (b *batch) serve() Reply {
 	return b.join()
 }
 
-// join puts the answers into one array, in the order of the messages.
+// join joins the responses into one array, in the order of the messages.
 func (b *batch) join() Reply {
 	var joined Reply
 	text := []byte{'['}
 	for _, r := range b.replies {
-		joined.Last = joined.Last || r.Last
+		joined.Final = joined.Final || r.Final
 		if r.Frame.IsZero() {
 			continue
 		}

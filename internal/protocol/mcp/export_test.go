@@ -6,8 +6,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Methods returns the method table of a server that has tasks: whether each method
-// is one of legacy revisions, and of modern ones.
+// Methods returns the method table of a server with tasks: whether legacy and
+// modern revisions have each method.
 func Methods() map[string][2]bool {
 	methods := map[string][2]bool{}
 	for name, m := range methodTable(true) {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// Frame is one JSON-RPC message on one line, ready to be sent. Its pieces are
-// kept apart so that a list which many clients ask for is encoded once and
-// never copied. The zero Frame is no message.
+// Frame is one JSON-RPC message on one line, ready to send. Its pieces are
+// separate, so that a list requested by many clients is encoded once and never
+// copied. The zero Frame is no message.
 type Frame struct{ head, body, tail []byte }
 
 // IsZero reports whether there is no message.
@@ -22,7 +22,7 @@ func (f Frame) IsZero() bool { return len(f.head) == 0 }
 // Len returns the size of the message in bytes.
 func (f Frame) Len() int { return len(f.head) + len(f.body) + len(f.tail) }
 
-// WriteTo writes the message, without a line break behind it.
+// WriteTo writes the message without a trailing line break.
 func (f Frame) WriteTo(w io.Writer) (n int64, err error) {
 	for _, piece := range [...][]byte{f.head, f.body, f.tail} {
 		if len(piece) == 0 {
@@ -47,8 +47,8 @@ func (f Frame) String() string { return string(f.Append(nil)) }
 
 const openFrame = `{"jsonrpc":"2.0"`
 
-// id returns the id of a response, as it was sent; nil where there is none, and for the
-// answer to a batch.
+// id returns the id of a response, as it was sent. It returns nil if there is
+// none, and for the response to a batch.
 func (f Frame) id() []byte {
 	rest, ok := bytes.CutPrefix(f.head, []byte(openFrame+`,"id":`))
 	if !ok || len(rest) == 0 {
@@ -71,15 +71,16 @@ func (f Frame) id() []byte {
 	return rest[:end]
 }
 
-// notification returns a notification. params are the members of its params object.
+// notification returns a notification with the given members of params.
 func notification(method string, params []byte) Frame {
 	head := make([]byte, 0, len(openFrame)+len(method)+32)
 	head = append(appendText(append(head, openFrame...), "method", method), `,"params":{`...)
 	return Frame{head: head, body: params, tail: []byte("}}")}
 }
 
-// errorFrame returns an error response (JSON-RPC 2.0 section 5.1). An id that
-// could not be read is left out (MCP basic/index, Error Responses).
+// errorFrame returns an error response (JSON-RPC 2.0 section 5.1). Without an
+// id, because it could not be read, it omits the member (MCP basic/index, Error
+// Responses).
 func errorFrame(id []byte, e *call.RPCError) Frame {
 	b := append(make([]byte, 0, 128+len(e.Message)+len(e.Data)), openFrame...)
 	if len(id) > 0 {
@@ -98,10 +99,10 @@ func appendError(dst []byte, e *call.RPCError) []byte {
 	return append(dst, '}')
 }
 
-// Decline answers a text of a client for a server that could not start: each request
-// in it gets an error with the message why. The answer is empty when nobody waits for one.
-// initialized reports whether a request was the first of a session, after which no client
-// sends anything else.
+// Decline answers a client's text for a server that could not start: each
+// request gets an error with the message why. The answer is empty if the text
+// has no request. initialized reports whether a request was initialize: if it
+// fails, no client sends more.
 func Decline(text []byte, why string) (answer []byte, initialized bool) {
 	parsed, f := parse(text, jsonguard.Client())
 	if f != nil {
@@ -111,7 +112,7 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 		m := &parsed.pending[i].message
 		e := &call.RPCError{Code: codeInternal, Message: why}
 		switch {
-		case m.bad != nil && !m.isOdd():
+		case m.bad != nil && !m.hasBadParams():
 			e = &m.bad.RPCError
 		case m.isResponse() || m.isNotification():
 			continue
@@ -128,7 +129,8 @@ func Decline(text []byte, why string) (answer []byte, initialized bool) {
 	return answer, initialized
 }
 
-// appendMember appends a member with its comma, unless it is the first of the object.
+// appendMember appends the name of a member, after a comma unless it is the
+// first of the object.
 func appendMember(dst []byte, name string) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
@@ -147,7 +149,8 @@ func appendOptional(dst []byte, name, value string) []byte {
 	return appendText(dst, name, value)
 }
 
-// appendTexts appends a member that is a list of strings, unless it is empty.
+// appendTexts appends a member with a list of strings, unless the list is
+// empty.
 func appendTexts(dst []byte, name string, values []string) []byte {
 	if len(values) == 0 {
 		return dst
@@ -162,13 +165,13 @@ func appendTexts(dst []byte, name string, values []string) []byte {
 	return append(dst, ']')
 }
 
-// appendValue appends a member that is JSON already, and null when it is empty.
+// appendValue appends a member with a JSON value, or null if value is empty.
 func appendValue(dst []byte, name string, value []byte) []byte {
 	return appendRaw(appendMember(dst, name), value)
 }
 
-// appendRaw appends JSON, on one line whatever its author wrote: stdio frames
-// and SSE events end at a line break.
+// appendRaw appends JSON on one line, even if its author used several: stdio
+// frames and SSE events end at a line break.
 func appendRaw(dst, value []byte) []byte {
 	if len(value) == 0 {
 		return append(dst, "null"...)
@@ -184,48 +187,52 @@ func appendRaw(dst, value []byte) []byte {
 }
 
 // The codes of JSON-RPC 2.0 (section 5.1) and of MCP (2026-07-28 basic/index,
-// Error Codes) that the server itself answers with.
+// Error Codes) that the server itself sends.
 const (
 	codeParse              = -32700
 	codeInvalidRequest     = -32600
 	codeMethodNotFound     = -32601
 	codeInvalidParams      = -32602
 	codeInternal           = -32603
-	codeResourceNotFound   = -32002 // of legacy revisions alone
+	codeResourceNotFound   = -32002 // legacy revisions only
 	codeHeaderMismatch     = -32020
 	codeMissingCapability  = -32021
 	codeUnsupportedVersion = -32022
 )
 
-// isReserved reports whether modern revisions define the code, keep it for
-// themselves, or forbid it.
+// isReserved reports whether modern revisions define, reserve or forbid the
+// code.
 func isReserved(code int) bool {
 	return code == codeResourceNotFound || -32099 <= code && code <= codeHeaderMismatch
 }
 
-// Refusal says why the protocol turned a message away before it was served, so
-// that a transport with a status of its own can tell. Errors that arise while
-// a request is served, and results, are [Served].
+// Refusal is the reason why the protocol rejected a message before serving it,
+// so that a transport can choose its status. Results, and errors while a
+// request is served, are [Served].
 type Refusal uint8
 
 const (
-	// Served is the answer to a message that was understood.
+	// Served: the message was valid; its reply is a result or an error of serving
+	// it.
 	Served Refusal = iota
-	// Malformed: the message, or its metadata, is not what the protocol asks for.
+	// Malformed: the message or its metadata breaks the protocol.
 	Malformed
 	// TooLarge: the message is longer than the limit.
 	TooLarge
-	// UnknownMethod: no such method in the client's revision.
+	// UnknownMethod: the client's revision has no such method.
 	UnknownMethod
-	// UnknownSession: there is no such session, or it belongs to another principal.
+	// UnknownSession: the session does not exist, or belongs to another
+	// principal.
 	UnknownSession
-	// Forbidden: the credential of the client is bound to another agent than it claims to be.
+	// Forbidden: the client's credential is bound to another agent than it
+	// claims.
 	Forbidden
-	// Unavailable: the server is shutting down, or has no room; another try may succeed.
+	// Unavailable: the server is shutting down or at a limit; a retry may
+	// succeed.
 	Unavailable
 )
 
-// fault is an error of the protocol, before and beside the outcome of a call.
+// fault is a protocol error, as opposed to the failure of a call.
 type fault struct {
 	call.RPCError
 	refusal Refusal
@@ -240,8 +247,8 @@ func (f *fault) with(data []byte) *fault {
 	return f
 }
 
-// invalidParams is the fault of a request whose params are not what its method takes.
+// invalidParams returns the fault for params that the method does not accept.
 func invalidParams(message string) *fault { return newFault(codeInvalidParams, Served, message) }
 
-// malformed is the fault of a message that is no valid JSON-RPC.
+// malformed returns the fault for a message that is not valid JSON-RPC.
 func malformed(message string) *fault { return newFault(codeInvalidRequest, Malformed, message) }

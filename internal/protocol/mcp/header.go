@@ -30,9 +30,8 @@ func canonical(name string) string {
 	return strings.TrimPrefix(textproto.CanonicalMIMEHeaderKey(headerParam+name), headerParam)
 }
 
-// mirrored returns the one value of a header. A header that is absent, or
-// there twice, mirrors nothing.
-func mirrored(h http.Header, name string) (value string, f *fault) {
+// singleHeader returns the value of a header that must be present exactly once.
+func singleHeader(h http.Header, name string) (value string, f *fault) {
 	switch values := h[name]; len(values) {
 	case 1:
 		return values[0], nil
@@ -44,7 +43,7 @@ func mirrored(h http.Header, name string) (value string, f *fault) {
 }
 
 func checkHeader(h http.Header, name, body string) *fault {
-	value, f := mirrored(h, name)
+	value, f := singleHeader(h, name)
 	if f != nil {
 		return f
 	}
@@ -54,9 +53,9 @@ func checkHeader(h http.Header, name, body string) *fault {
 	return nil
 }
 
-// decoded returns the one value of a header that may be encoded.
-func decoded(h http.Header, name string) (string, *fault) {
-	value, f := mirrored(h, name)
+// decodedHeader returns the value of a header that may be encoded.
+func decodedHeader(h http.Header, name string) (string, *fault) {
+	value, f := singleHeader(h, name)
 	if f != nil {
 		return "", f
 	}
@@ -68,7 +67,7 @@ func decoded(h http.Header, name string) (string, *fault) {
 }
 
 func checkName(h http.Header, body []byte) *fault {
-	name, f := decoded(h, headerName)
+	name, f := decodedHeader(h, headerName)
 	if f == nil && name != string(body) {
 		f = mismatch("the header " + headerName + " does not match the body")
 	}
@@ -87,15 +86,15 @@ func (m *mirror) check(h http.Header, arguments []byte) *fault {
 		}
 		return nil
 	}
-	value, f := decoded(h, m.header)
+	value, f := decodedHeader(h, m.header)
 	if f == nil && !sameValue(value, body) {
 		f = mismatch("the header " + m.header + " does not match the body")
 	}
 	return f
 }
 
-// sameValue reports whether a header says what a JSON scalar says; numbers
-// are compared as such, so that 42.0 is 42.
+// sameValue reports whether a header equals a JSON scalar. Numbers are compared
+// by value, so that 42.0 equals 42.
 func sameValue(header string, body []byte) bool {
 	switch body[0] {
 	case '"':
@@ -108,11 +107,11 @@ func sameValue(header string, body []byte) bool {
 	return okA && okB && a == b
 }
 
-// maxSafe is the greatest integer up to which a float64 tells all integers
-// apart; annotated integers stay within it.
+// maxSafe is the greatest integer below which a float64 represents every
+// integer; annotated integers stay within it.
 const maxSafe = 1<<53 - 1
 
-// number reads a decimal number that is no larger than maxSafe.
+// number parses a decimal number that is no larger than maxSafe.
 func number(s string) (float64, bool) {
 	if strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune("+-.eE", r) }) {
 		return 0, false
@@ -121,8 +120,8 @@ func number(s string) (float64, bool) {
 	return f, err == nil && math.Abs(f) <= maxSafe
 }
 
-// decodeHeader returns what a header value stands for: a value between
-// =?base64? and ?= is encoded, any other stands for itself (Value Encoding).
+// decodeHeader returns the decoded header value: a value between =?base64? and
+// ?= is encoded, any other is literal (Value Encoding).
 func decodeHeader(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if encoded, closed := strings.CutSuffix(encoded, "?="); ok && closed {
@@ -137,21 +136,21 @@ func mismatch(message string) *fault {
 	return newFault(codeHeaderMismatch, Malformed, "header mismatch: "+message)
 }
 
-// keyMirror marks a property of an input schema whose value clients repeat in
-// a header (2026-07-28 server/tools, x-mcp-header).
+// keyMirror marks a property of an input schema that clients mirror in a header
+// (2026-07-28 server/tools, x-mcp-header).
 const keyMirror = "x-mcp-header"
 
-// mirror is one argument that clients repeat in the header Mcp-Param-NAME.
+// mirror is one argument that clients mirror in the header Mcp-Param-NAME.
 type mirror struct {
 	// header is the canonical name of the header.
 	header string
-	// path leads from the arguments to the value.
+	// path is the path from the arguments to the value.
 	path []string
 }
 
-// findMirrors returns the annotated properties of an input schema, in the
-// order of their headers. The error names the annotation that clients would
-// refuse the whole tool for.
+// findMirrors returns the annotated properties of an input schema, ordered by
+// header. The error names an annotation for which clients would reject the
+// whole tool.
 func findMirrors(schema []byte) ([]mirror, error) {
 	if !strings.Contains(string(schema), keyMirror) {
 		return nil, nil
@@ -160,7 +159,7 @@ func findMirrors(schema []byte) ([]mirror, error) {
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, err
 	}
-	var found finder
+	var found mirrorFinder
 	if err := found.schema(root, nil, true); err != nil {
 		return nil, err
 	}
@@ -173,11 +172,11 @@ func findMirrors(schema []byte) ([]mirror, error) {
 	return found.mirrors, nil
 }
 
-type finder struct{ mirrors []mirror }
+type mirrorFinder struct{ mirrors []mirror }
 
-// schema looks through one schema. reachable says that it is the root, or that
-// only "properties" lead to it.
-func (f *finder) schema(value any, path []string, reachable bool) error {
+// schema visits one schema. reachable is true for the root and for schemas that
+// only "properties" lead to.
+func (f *mirrorFinder) schema(value any, path []string, reachable bool) error {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return nil
@@ -195,9 +194,9 @@ func (f *finder) schema(value any, path []string, reachable bool) error {
 	return nil
 }
 
-// keyword looks through the schemas below one keyword (JSON Schema 2020-12
-// core section 10); what is not a schema, such as an enum, is left alone.
-func (f *finder) keyword(keyword string, value any, path []string, reachable bool) error {
+// keyword visits the schemas below one keyword (JSON Schema 2020-12 core
+// section 10). It ignores values that are not schemas, such as an enum.
+func (f *mirrorFinder) keyword(keyword string, value any, path []string, reachable bool) error {
 	switch keyword {
 	case "properties":
 		return f.named(value, path, reachable)
@@ -217,7 +216,7 @@ func (f *finder) keyword(keyword string, value any, path []string, reachable boo
 	return nil
 }
 
-func (f *finder) named(value any, path []string, reachable bool) error {
+func (f *mirrorFinder) named(value any, path []string, reachable bool) error {
 	schemas, _ := value.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		if err := f.schema(schemas[name], append(slices.Clip(path), name), reachable); err != nil {
@@ -227,7 +226,7 @@ func (f *finder) named(value any, path []string, reachable bool) error {
 	return nil
 }
 
-func (f *finder) annotation(annotation, typ any, path []string, reachable bool) error {
+func (f *mirrorFinder) annotation(annotation, typ any, path []string, reachable bool) error {
 	name, ok := annotation.(string)
 	switch {
 	case !ok || !httpheader.IsToken(name):

@@ -16,7 +16,7 @@ import (
 
 const interval = time.Minute
 
-// pinged counts the pings among the frames.
+// pinged returns the number of pings among the frames.
 func pinged(frames []string) (n int) {
 	for _, f := range frames {
 		if strings.Contains(f, `"method":"ping"`) {
@@ -26,7 +26,7 @@ func pinged(frames []string) (n int) {
 	return n
 }
 
-// idle connects a legacy client that says nothing more.
+// idle connects a legacy client that sends nothing more.
 func idle(t *testing.T, s *mcp.Server, heard *recorder) *mcp.Conn {
 	t.Helper()
 	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
@@ -44,7 +44,7 @@ func isDone(c *mcp.Conn) bool {
 	}
 }
 
-func TestAnIdleClientIsPingedAndGivenUpAfterTwoMisses(t *testing.T) {
+func TestHeartbeat_idleClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -52,16 +52,16 @@ func TestAnIdleClientIsPingedAndGivenUpAfterTwoMisses(t *testing.T) {
 		defer conn.Close()
 		time.Sleep(3*interval - time.Second)
 		if isDone(conn) || pinged(heard.all()) != 2 {
-			t.Fatalf("it was pinged %d times", pinged(heard.all()))
+			t.Fatalf("got %d pings", pinged(heard.all()))
 		}
 		time.Sleep(2 * time.Second)
 		if !isDone(conn) {
-			t.Error("it was not given up")
+			t.Error("the connection is still open")
 		}
 	})
 }
 
-func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
+func TestHeartbeat_activeClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -72,12 +72,12 @@ func TestAClientThatSaysAnythingIsNotGivenUp(t *testing.T) {
 			conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":"any","result":{}}`), nil)
 		}
 		if isDone(conn) {
-			t.Error("it was given up")
+			t.Error("the connection ended")
 		}
 	})
 }
 
-func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
+func TestHeartbeat_runningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		var heard recorder
@@ -86,14 +86,14 @@ func TestAClientThatWaitsForAnAnswerIsNotPinged(t *testing.T) {
 		conn.Receive(t.Context(), legacyCall(2, "wait"), nil)
 		time.Sleep(10 * interval)
 		if isDone(conn) || pinged(heard.all()) > 0 {
-			t.Errorf("it was pinged %d times", pinged(heard.all()))
+			t.Errorf("got %d pings", pinged(heard.all()))
 		}
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`), nil)
 		conn.Close()
 	})
 }
 
-func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
+func TestHeartbeat_disabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		patient, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
@@ -103,14 +103,14 @@ func TestModernClientsAndPatientServersHaveNoPings(t *testing.T) {
 		legacy := idle(t, patient, &heard)
 		time.Sleep(10 * interval)
 		if isDone(modern) || isDone(legacy) || pinged(heard.all()) > 0 {
-			t.Errorf("they were pinged %d times", pinged(heard.all()))
+			t.Errorf("got %d pings", pinged(heard.all()))
 		}
 		modern.Close()
 		legacy.Close()
 	})
 }
 
-func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
+func TestStream_endsWithoutPingResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		peer := mcp.Peer{Principal: identity.Anonymous()}
@@ -134,11 +134,11 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 		}
 		for range 2 {
 			if frames, ok := next(); !ok || pinged(frames) != 1 {
-				t.Fatalf("the stream has %q, %v", frames, ok)
+				t.Fatalf("stream has %q, %v", frames, ok)
 			}
 		}
 		if frames, ok := next(); ok || len(frames) > 0 {
-			t.Errorf("the stream goes on with %q", frames)
+			t.Errorf("the stream continues with %q", frames)
 		}
 		if _, ok := s.SessionVersion(peer, id); !ok {
 			t.Error("the session ended with its stream")
@@ -146,10 +146,10 @@ func TestAStreamEndsThatNobodyAnswersPingsOf(t *testing.T) {
 	})
 }
 
-// TestABatchMayBringAnswers plays a revision that has batches.
-func TestABatchMayBringAnswers(t *testing.T) {
+// TestBatch_responses uses a revision with batches.
+func TestBatch_responses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		var heard recorder
 		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
 		defer conn.Close()
@@ -162,17 +162,17 @@ func TestABatchMayBringAnswers(t *testing.T) {
 		synctest.Wait()
 		got := heard.all()
 		if last := got[len(got)-1]; !strings.HasPrefix(last, `[{"jsonrpc":"2.0","id":2,"result"`) || !strings.Contains(last, `"id":3,"result"`) {
-			t.Errorf("the batch was answered with %s", last)
+			t.Errorf("reply = %s", last)
 		}
 	})
 }
 
-// manySessions are as many as a server keeps.
+// manySessions is the maximum number of sessions of a server.
 const manySessions = 10_000
 
-// BenchmarkIdleSessions reports what a legacy session costs that does nothing:
-// one that was opened and listed everything, and one that also listens on a
-// stream. What the transport holds for a stream comes on top.
+// BenchmarkIdleSessions reports the memory of an idle legacy session that
+// listed everything, and of one that also has an open stream. The memory that a
+// transport needs for a stream is not included.
 func BenchmarkIdleSessions(b *testing.B) {
 	for _, test := range []struct {
 		name string
@@ -186,10 +186,10 @@ func BenchmarkIdleSessions(b *testing.B) {
 	}
 }
 
-// TestAnIdleSessionIsSmall leaves the rest of 32 KiB to the connection.
-func TestAnIdleSessionIsSmall(t *testing.T) {
+// TestSession_idleSize leaves the rest of 32 KiB to the connection.
+func TestSession_idleSize(t *testing.T) {
 	if cost := idleCost(t, 1000, listening); cost > 8<<10 {
-		t.Errorf("an idle session costs %.0f bytes", cost)
+		t.Errorf("an idle session takes %.0f bytes", cost)
 	}
 }
 
@@ -203,7 +203,7 @@ func listening(tb testing.TB, s *mcp.Server, id string) {
 	tb.Cleanup(stream.Close)
 }
 
-// idleCost returns the bytes that each of so many sessions costs.
+// idleCost returns the bytes per session.
 func idleCost(tb testing.TB, sessions int, then func(testing.TB, *mcp.Server, string)) float64 {
 	peer := mcp.Peer{Principal: identity.Anonymous()}
 	s := mcp.New(mcptest.New(mcptest.Tools()...), mcp.Options{})
@@ -221,7 +221,7 @@ func idleCost(tb testing.TB, sessions int, then func(testing.TB, *mcp.Server, st
 	return cost
 }
 
-// heap returns the bytes that are in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	var m runtime.MemStats
 	for range 2 {
@@ -231,9 +231,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// TestNotificationsAreNeverAnswered: on a connection, and in a batch, also one
-// whose params are wrong is met with silence.
-func TestNotificationsAreNeverAnswered(t *testing.T) {
+// TestNotification_noResponse: on a connection and in a batch, a notification
+// gets no response, even with invalid params.
+func TestNotification_noResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
 		var heard recorder
@@ -250,17 +250,17 @@ func TestNotificationsAreNeverAnswered(t *testing.T) {
 			`[{"jsonrpc":"2.0","method":"notifications/cancelled","params":["1"]}]`,
 		} {
 			if receive(text); len(heard.all()) != 1 {
-				t.Fatalf("%s is answered with %s", text, heard.all()[1])
+				t.Fatalf("%s: got response %s", text, heard.all()[1])
 			}
 		}
 	})
 }
 
-// TestANotificationThatIsRefusedIsToldOverHTTP: there the answer has a status.
-func TestANotificationThatIsRefusedIsToldOverHTTP(t *testing.T) {
+// TestNotification_rejectedOverHTTP: over HTTP the response carries a status.
+func TestNotification_rejectedOverHTTP(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	reply := s.Exchange(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x","params":[]}`), exchange("notifications/x", ""))
 	if got := reply.Frame.String(); reply.Refusal != mcp.Malformed || strings.Contains(got, `"id"`) {
-		t.Errorf("the reply is %s, refusal %d", got, reply.Refusal)
+		t.Errorf("reply = %s, refusal %d", got, reply.Refusal)
 	}
 }

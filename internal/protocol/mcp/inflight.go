@@ -12,28 +12,28 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// maxInflight bounds the requests that one client has under way at once.
+// maxInflight bounds the concurrent requests of one client.
 const maxInflight = 256
 
-// Cancelled is the cause of a context that the client cancelled by
-// notifications/cancelled: its request is not answered any more.
+// Cancelled is the cause of a context that the client cancelled with
+// notifications/cancelled. Its request gets no response.
 type Cancelled struct {
-	// Reason is what the client says of it, cut where it is long; it may be empty.
+	// Reason is the client's reason, truncated if it is long; it may be empty.
 	Reason string
 }
 
-// Error does not tell the reason, which may be any text.
+// Error omits the reason, which may be any text.
 func (c *Cancelled) Error() string { return "cancelled by the client" }
 
-// ErrSessionEnded is the cause of a context that ended with its session: its
-// request is not answered any more either.
+// ErrSessionEnded is the cause of a context that ended with its session. Its
+// request gets no response either.
 var ErrSessionEnded = errors.New("the session has ended")
 
-// maxReason bounds what is kept of the reason of a cancellation, in bytes.
+// maxReason bounds the stored reason of a cancellation, in bytes.
 const maxReason = truncate.Least
 
-// isCancelled reports whether the client waits for no answer to the request of a
-// context.
+// isCancelled reports whether the client no longer waits for the response to
+// the request with this context.
 func isCancelled(ctx context.Context) bool {
 	if ctx.Err() == nil {
 		return false
@@ -43,14 +43,15 @@ func isCancelled(ctx context.Context) bool {
 	return cancelled || errors.Is(cause, ErrSessionEnded)
 }
 
-// inflight knows the requests of one client that are under way, so that the
-// client can cancel them by id.
+// inflight holds the running requests of one client, so that the client can
+// cancel them by id.
 type inflight struct {
 	mu   sync.Mutex
 	byID map[string]*lazyctx.Context
 }
 
-// add registers a request; end takes it out again and frees its context, once.
+// add registers a request. end removes it and releases its context; it may be
+// called more than once.
 func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end func(), _ *fault) {
 	key := idKey(id)
 	f.mu.Lock()
@@ -78,8 +79,8 @@ func (f *inflight) add(ctx context.Context, id []byte) (_ context.Context, end f
 	}, nil
 }
 
-// cancel ends the request with the id; an unknown id is ignored. reason is a JSON
-// value, and counts where it is a string.
+// cancel cancels the request with the id; it ignores an unknown id. reason is a
+// JSON value, and used if it is a string.
 func (f *inflight) cancel(id, reason []byte) {
 	f.mu.Lock()
 	call := f.byID[idKey(id)]
@@ -98,7 +99,7 @@ func (f *inflight) cancelAll() {
 	}
 }
 
-// idKey returns the same key for ids that are equal, however they are written.
+// idKey returns the same key for equal ids, however they are written.
 func idKey(id []byte) string {
 	if bytes.IndexByte(id, '\\') >= 0 {
 		return `"` + string(jsontext.Unquote(id))
@@ -112,12 +113,11 @@ func (f *inflight) len() int {
 	return len(f.byID)
 }
 
-// work counts what is under way, so that an end can be announced to it and
-// awaited.
-type work struct {
-	// ending is closed by end: what may take forever then comes to its end.
+// drainGroup counts running work, so that it can be told to end and waited for.
+type drainGroup struct {
+	// ending is closed by end: work without a time limit must then end.
 	ending chan struct{}
-	// idle is closed once end was called and nothing is under way any more.
+	// idle is closed after end, when no work is running.
 	idle chan struct{}
 
 	mu    sync.Mutex
@@ -125,12 +125,12 @@ type work struct {
 	ended bool
 }
 
-func newWork() *work {
-	return &work{ending: make(chan struct{}), idle: make(chan struct{})}
+func newDrainGroup() *drainGroup {
+	return &drainGroup{ending: make(chan struct{}), idle: make(chan struct{})}
 }
 
-// begin counts one more; false means that nothing new may begin.
-func (w *work) begin() bool {
+// add counts one more unit of work. It returns false after end.
+func (w *drainGroup) add() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -140,16 +140,16 @@ func (w *work) begin() bool {
 	return true
 }
 
-// done takes back one begin.
-func (w *work) done() {
+// done undoes one add.
+func (w *drainGroup) done() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.n--
-	w.settle()
+	w.closeIdle()
 }
 
-// end lets nothing new begin. It may be called more than once.
-func (w *work) end() {
+// end rejects new work. It may be called more than once.
+func (w *drainGroup) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -157,18 +157,19 @@ func (w *work) end() {
 	}
 	w.ended = true
 	close(w.ending)
-	w.settle()
+	w.closeIdle()
 }
 
-// settle closes idle when it is time. The caller holds mu.
-func (w *work) settle() {
+// closeIdle closes idle if the group has ended and is empty. The caller holds
+// mu.
+func (w *drainGroup) closeIdle() {
 	if w.ended && w.n == 0 {
 		close(w.idle)
 	}
 }
 
-// wait waits until nothing is under way, or for ctx.
-func (w *work) wait(ctx context.Context) error {
+// wait waits until no work is running, or for ctx.
+func (w *drainGroup) wait(ctx context.Context) error {
 	select {
 	case <-w.idle:
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// askWait is how long a call waits that does not say how long.
-const askWait = 5 * time.Minute
+// defaultAskTimeout is how long a call waits for its client if it sets no time.
+const defaultAskTimeout = 5 * time.Minute
 
 const (
 	methodElicit = "elicitation/create"
@@ -19,9 +19,9 @@ const (
 	methodRoots  = "roots/list"
 )
 
-// needsOf returns the capabilities that the requests of an ask take. ok is false if a client
-// can not be asked one of them.
-func needsOf(a *call.Ask) (needs call.Capabilities, ok bool) {
+// requiredBy returns the client capabilities that the requests of an ask need.
+// ok is false if no client supports one of them.
+func requiredBy(a *call.Ask) (needs call.Capabilities, ok bool) {
 	for _, r := range a.Requests {
 		switch r.Method {
 		case methodElicit:
@@ -49,9 +49,9 @@ func isURL(r *call.AskRequest) bool {
 
 const keyElicitation = "elicitationId"
 
-// appendRequest appends the members of a request as a revision has them. The id
-// of an elicitation by URL exists in 2025-11-25 alone: there it must be, and is
-// that of the request when the call gives none.
+// appendRequest appends the members of a request in the form of the revision.
+// An elicitationId exists only in 2025-11-25: there URL mode requires it, and
+// it is the id of the request if the call sets none.
 func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	dst = appendText(dst, "method", r.Method)
 	if jsontext.IsNull(r.Params) {
@@ -80,42 +80,42 @@ func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 	return append(dst, '}')
 }
 
-// converse has the backend carry out a request, and asks the client in between
-// as often as the call wants it: by requests of its own where the client is a
-// legacy one, and by the result where it is modern.
-func (c *request) converse(ctx context.Context, r *call.Request) (call.Result, *Task) {
+// callBackend passes a request to the backend, and asks the client for input as
+// often as the call needs it: a legacy client by requests, a modern client by
+// the result.
+func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result, *Task) {
 	for {
 		response, task := c.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
 			return response, task
 		}
-		if response.Err = MayAsk(r, response.Ask); response.Err != nil || c.era == modern {
+		if response.Err = CheckAsk(r, response.Ask); response.Err != nil || c.era == modern {
 			return response, task
 		}
-		if c.emitter != nil {
-			c.emitter.out.settle()
+		if c.notifier != nil {
+			c.notifier.queue.flush()
 		}
 		state := response.Ask.State
 		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
 			if ctx.Err() != nil {
-				c.abandon(ctx, r, state, response.Err)
+				c.reportAbandoned(ctx, r, state, response.Err)
 			}
 			return response, task
 		}
 	}
 }
 
-// abandon has the backend take note of a call that was cancelled while its client was
-// asked: it is not gone on with.
-func (c *request) abandon(ctx context.Context, r *call.Request, state string, why *call.Error) {
+// reportAbandoned reports a cancelled call to the backend if its client was
+// being asked for input. The call does not continue.
+func (c *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
 	r.Resume, r.Declined = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 
-// MayAsk makes sure that a client is asked for nothing that it has not
+// CheckAsk rejects an ask that needs a capability that the client has not
 // declared (2026-07-28 basic/patterns/mrtr, Server Requirements).
-func MayAsk(r *call.Request, a *call.Ask) *call.Error {
-	needs, ok := needsOf(a)
+func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
+	needs, ok := requiredBy(a)
 	if !ok || r.Argument != "" {
 		return &call.Error{Code: call.ExecutionError, Message: "the call asks for what no client can be asked"}
 	}
@@ -129,22 +129,22 @@ func MayAsk(r *call.Request, a *call.Ask) *call.Error {
 }
 
 // ask sends requests to a legacy client, on the stream of its call, and waits
-// until all are answered. What is not answered in the end is cancelled.
+// for all responses. It cancels the requests without a response.
 func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
-	out := &c.origin.session.outgoing
-	answers := make(chan clientAnswer, len(a.Requests))
+	out := &c.origin.session.serverRequests
+	answers := make(chan clientResponse, len(a.Requests))
 	ids, ok := out.add(a.Requests, answers)
 	if !ok {
 		return nil, &call.Error{Code: call.ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
 	}
-	defer func() { c.cancelAsked(out, ids) }()
+	defer func() { c.cancelUnanswered(out, ids) }()
 	for i, r := range a.Requests {
 		if c.origin.emit(requestFrame(ids[i], &r, c.origin.session.version)) != nil {
-			return nil, unanswered("the client is gone")
+			return nil, askError("the client is gone")
 		}
 	}
 	resume := &call.Resume{State: a.State, Responses: map[string]json.RawMessage{}, Refused: map[string]call.RPCError{}}
-	timer := time.NewTimer(waitOf(a))
+	timer := time.NewTimer(askTimeout(a))
 	defer timer.Stop()
 	for range a.Requests {
 		select {
@@ -155,37 +155,37 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 				resume.Refused[a.key] = *a.err
 			}
 		case <-timer.C:
-			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", waitOf(a))}
+			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", askTimeout(a))}
 		case <-ctx.Done():
-			return nil, unanswered("the call was cancelled while its client was asked")
+			return nil, askError("the call was cancelled while its client was asked")
 		case <-c.origin.ending:
-			return nil, unanswered("the server ends the connection before its client has answered; connect again and repeat the call")
+			return nil, askError("the server ends the connection before its client has answered; connect again and repeat the call")
 		}
 	}
 	return resume, nil
 }
 
-func waitOf(a *call.Ask) time.Duration {
+func askTimeout(a *call.Ask) time.Duration {
 	if a.Wait > 0 {
 		return a.Wait
 	}
-	return askWait
+	return defaultAskTimeout
 }
 
-// cancelAsked tells the client not to answer what is not answered yet
+// cancelUnanswered cancels the requests that the client has not answered yet
 // (2025-11-25 basic/utilities/cancellation).
-func (c *request) cancelAsked(out *outgoing, ids []string) {
+func (c *request) cancelUnanswered(out *serverRequests, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue
 		}
-		// A client that is gone need not be told.
+		// Without a client there is nothing to cancel.
 		_ = c.origin.emit(notification("notifications/cancelled",
 			appendText(appendText(nil, "requestId", id), "reason", "the call has ended")))
 	}
 }
 
-func unanswered(message string) *call.Error {
+func askError(message string) *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: message}
 }
 
@@ -195,8 +195,8 @@ func requestFrame(id string, r *call.AskRequest, version string) Frame {
 	return Frame{head: append(b, '}')}
 }
 
-// resume reads what a modern client answered to an Ask (2026-07-28
-// basic/patterns/mrtr); nil when it answered nothing.
+// resume reads the input responses of a modern client (2026-07-28
+// basic/patterns/mrtr); nil if there are none.
 func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	if c.era != modern || p.responses == nil && p.state == nil {
 		return nil, nil
@@ -204,7 +204,7 @@ func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
 	var r call.Resume
 	if p.state != nil {
 		var ok bool
-		// No state is empty, and none at all would begin the call anew.
+		// An empty state is invalid, and no state would start the call anew.
 		if r.State, ok = jsontext.Text(p.state); !ok || r.State == "" {
 			return nil, invalidParams("params.requestState must be a string that is not empty")
 		}

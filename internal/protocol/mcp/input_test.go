@@ -18,22 +18,22 @@ import (
 
 const ableClient = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{},"sampling":{},"roots":{}},"clientInfo":{"name":"old","version":"2"}}}`
 
-// ready ends the handshake that initialize begins.
+// ready ends the handshake that initialize starts.
 const ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 
-// openSession opens a session of HTTP by a whole handshake.
+// openSession opens an HTTP session with a complete handshake.
 func openSession(ctx context.Context, s *mcp.Server, p mcp.Peer) (id string) {
 	id = s.Exchange(ctx, []byte(ableClient), mcp.Exchange{Peer: p}).Session
 	s.Exchange(ctx, []byte(ready), mcp.Exchange{Peer: p, Session: id})
 	return id
 }
 
-// legacyCall is a call of a tool on a session.
+// legacyCall returns a tool call on a session.
 func legacyCall(id int, tool string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`, id, tool)
 }
 
-// asked is a call of a legacy client over HTTP that waits for its client.
+// asked is a call of a legacy HTTP client that waits for its client.
 type asked struct {
 	t       *testing.T
 	server  *mcp.Server
@@ -42,7 +42,7 @@ type asked struct {
 	done    chan mcp.Reply
 }
 
-// ask has a tool of [mcptest.Asking] ask a client of its own.
+// ask opens a session and calls a tool of [mcptest.InputTools].
 func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *asked {
 	t.Helper()
 	a := &asked{t: t, server: s, done: make(chan mcp.Reply, 1)}
@@ -56,7 +56,7 @@ func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *asked {
 	return a
 }
 
-// id returns that of the nth request that was sent.
+// id returns the id of the nth request to the client.
 func (a *asked) id(n int) string {
 	var m struct{ ID string }
 	if err := json.Unmarshal([]byte(a.heard.all()[n]), &m); err != nil {
@@ -65,14 +65,14 @@ func (a *asked) id(n int) string {
 	return m.ID
 }
 
-// answer answers with accept, on a session of any client.
+// answer sends the response "accept" on any session.
 func (a *asked) answer(session, id string) {
 	a.server.Exchange(a.t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"action":"accept"}}`, id),
 		mcp.Exchange{Peer: mcp.Peer{Principal: identity.Anonymous()}, Session: session})
 	synctest.Wait()
 }
 
-// outcome returns how the call ended; it fails when it has not.
+// outcome returns the response to the call; it fails if there is none yet.
 func (a *asked) outcome() string {
 	a.t.Helper()
 	synctest.Wait()
@@ -80,32 +80,32 @@ func (a *asked) outcome() string {
 	case reply := <-a.done:
 		return reply.Frame.String()
 	default:
-		a.t.Fatal("the call waits")
+		a.t.Fatal("the call has not ended")
 		return ""
 	}
 }
 
-func TestAnswersCountInTheSessionThatWasAsked(t *testing.T) {
+func TestAsk_responseOfOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 		mine, other := ask(t, s, t.Context(), "ask"), ask(t, s, t.Context(), "ask")
 		mine.answer(other.session, mine.id(0))
 		mine.answer("", mine.id(0))
 		if len(mine.done) != 0 {
-			t.Fatal("another client answered")
+			t.Fatal("a response of another client was accepted")
 		}
 		mine.answer(mine.session, mine.id(0))
 		if got := mine.outcome(); !strings.Contains(got, "accept") {
-			t.Errorf("the outcome is %s", got)
+			t.Errorf("outcome = %s", got)
 		}
 		other.answer(other.session, other.id(0))
 		other.outcome()
 	})
 }
 
-func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
+func TestAsk_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		run := tool.Run
 		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			response := run(ctx, r)
@@ -120,56 +120,56 @@ func TestACallWaitsForItsClientAsLongAsItSays(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		if got := a.outcome(); !strings.Contains(got, `"code":"TIMEOUT"`) || !strings.Contains(got, "within 1m0s") {
-			t.Errorf("the outcome is %s", got)
+			t.Errorf("outcome = %s", got)
 		}
 		if got := a.heard.all(); len(got) != 2 || !strings.Contains(got[1], `"requestId":"`+a.id(0)) {
-			t.Errorf("the client heard %q", got)
+			t.Errorf("the client received %q", got)
 		}
 	})
 }
 
-func TestAnAskEndsWithWhatCarriesIt(t *testing.T) {
+func TestAsk_connectionEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(a *asked, cancel func())
 	}{
-		{"when the client goes", func(_ *asked, cancel func()) { cancel() }},
-		{"when its session ends", func(a *asked, _ func()) {
+		{"client disconnects", func(_ *asked, cancel func()) { cancel() }},
+		{"session ends", func(a *asked, _ func()) {
 			a.server.EndSession(mcp.Peer{Principal: identity.Anonymous()}, a.session)
 		}},
-		{"when the server drains", func(a *asked, _ func()) {
+		{"server drains", func(a *asked, _ func()) {
 			go func() { _ = a.server.Drain(context.Background()) }()
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+				s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				a := ask(t, s, ctx, "ask")
 				test.end(a, cancel)
 				a.outcome()
 				if got := a.heard.all(); len(got) != 2 || !strings.Contains(got[1], "notifications/cancelled") {
-					t.Errorf("the client heard %q", got)
+					t.Errorf("the client received %q", got)
 				}
 			})
 		})
 	}
 }
 
-func TestAClientThatTakesNoStreamIsNotAsked(t *testing.T) {
-	s, _ := newServer(t, mcp.Options{}, mcptest.Asking()...)
+func TestAsk_clientWithoutStream(t *testing.T) {
+	s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
 	peer := mcp.Peer{Principal: identity.Anonymous(), Headers: http.Header{}}
 	session := openSession(t.Context(), s, peer)
 	reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session})
 	if got := reply.Frame.String(); !strings.Contains(got, `"required_capabilities":{"elicitation":{}}`) {
-		t.Errorf("the answer is %s", got)
+		t.Errorf("reply = %s", got)
 	}
 }
 
-func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
+func TestAsk_maxServerRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
 			var requests []call.AskRequest
 			for i := range 65 {
@@ -180,16 +180,16 @@ func TestThereIsAnEndToTheRequestsThatWaitForAClient(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, tool)
 		a := ask(t, s, t.Context(), "ask")
 		if got := a.outcome(); !strings.Contains(got, "too many requests") || len(a.heard.all()) != 0 {
-			t.Errorf("the outcome is %s after %q", got, a.heard.all())
+			t.Errorf("outcome = %s after %q", got, a.heard.all())
 		}
 	})
 }
 
-// TestProgressComesBeforeTheQuestion makes sure that a request does not
-// overtake what the call told before.
-func TestProgressComesBeforeTheQuestion(t *testing.T) {
+// TestAsk_afterProgress checks that a request does not overtake earlier
+// notifications of the call.
+func TestAsk_afterProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		run := tool.Run
 		tool.Run = func(ctx context.Context, r call.Request) call.Result {
 			if r.Resume == nil {
@@ -207,18 +207,18 @@ func TestProgressComesBeforeTheQuestion(t *testing.T) {
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":1}}}`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 102 || !strings.Contains(got[101], "elicitation/create") {
-			t.Errorf("the client heard %d messages, the last %s", len(got), got[len(got)-1])
+			t.Errorf("the client received %d messages, the last %s", len(got), got[len(got)-1])
 		}
 		conn.End()
 		conn.Close()
 	})
 }
 
-// TestOnlyClientsThatSayThatTheyCanAreSentTools: the capability to sample is
-// not the one to sample with tools.
-func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
+// TestAsk_samplingTools: the capability to sample does not include sampling
+// with tools.
+func TestAsk_samplingTools(t *testing.T) {
 	for _, params := range []string{`{"messages":[],"maxTokens":1,"tools":[]}`, `{"messages":[],"maxTokens":1,"toolChoice":{"mode":"auto"}}`} {
-		tool := mcptest.Asking()[0]
+		tool := mcptest.InputTools()[0]
 		tool.Run = func(context.Context, call.Request) call.Result {
 			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{
 				{Key: "k", Method: "sampling/createMessage", Params: json.RawMessage(params)},
@@ -244,21 +244,19 @@ func TestOnlyClientsThatSayThatTheyCanAreSentTools(t *testing.T) {
 	}
 }
 
-// TestWhoAsksAsksForSomething: a call cannot send its client away with nothing
-// to do.
-func TestWhoAsksAsksForSomething(t *testing.T) {
-	tool := mcptest.Asking()[0]
+// TestAsk_noRequests: an ask without requests is an error.
+func TestAsk_noRequests(t *testing.T) {
+	tool := mcptest.InputTools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return call.Result{Ask: &call.Ask{State: "s"}} }
 	s, _ := newServer(t, mcp.Options{}, tool)
 	got := s.Exchange(t.Context(), request(1, "tools/call", `"name":"ask"`), exchange("tools/call", "ask")).Frame.String()
 	if !strings.Contains(got, `"isError":true`) || strings.Contains(got, "input_required") {
-		t.Errorf("the answer is %s", got)
+		t.Errorf("reply = %s", got)
 	}
 }
 
-// TestAllPagesOfAListHaveOneScope: what makes a list private stands on one page
-// and counts on all.
-func TestAllPagesOfAListHaveOneScope(t *testing.T) {
+// TestList_cacheScope: one private entry makes all pages of the list private.
+func TestList_cacheScope(t *testing.T) {
 	hidden := mcptest.Tools()[4]
 	hidden.Visible = func(identity.Caller) bool { return true }
 	for scope, tools := range map[string][]mcptest.Tool{"public": mcptest.Tools()[:5], "private": append(mcptest.Tools()[:4], hidden)} {
@@ -271,20 +269,20 @@ func TestAllPagesOfAListHaveOneScope(t *testing.T) {
 			}
 			got := s.Exchange(t.Context(), request(1, "tools/list", params), exchange("tools/list", "")).Frame.String()
 			if !strings.Contains(got, `"ttlMs":0,"cacheScope":"`+scope+`"`) {
-				t.Errorf("page %d of a %s list is %s", pages, scope, got)
+				t.Errorf("page %d of a %s list = %s", pages, scope, got)
 			}
 			_, cursor, ok = strings.Cut(got, `"nextCursor":"`)
 			cursor, _, _ = strings.Cut(cursor, `"`)
 		}
 		if pages != 3 {
-			t.Errorf("there are %d pages", pages)
+			t.Errorf("got %d pages", pages)
 		}
 	}
 }
 
-// TestACompletionTellsNothingOfWhatIsHidden: what the caller may not see is
-// completed as what there is not.
-func TestACompletionTellsNothingOfWhatIsHidden(t *testing.T) {
+// TestComplete_hiddenPrompt: completing a hidden prompt and an unknown one give
+// the same response.
+func TestComplete_hiddenPrompt(t *testing.T) {
 	s, b := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	hidden := mcptest.Items()[6]
 	hidden.Visible = func(c identity.Caller) bool { return c.Agent.AgentID == "insider" }
@@ -297,9 +295,9 @@ func TestACompletionTellsNothingOfWhatIsHidden(t *testing.T) {
 		return s.Exchange(t.Context(), request(1, "completion/complete", params), x).Frame.String()
 	}
 	if got := complete("insider", "greet"); !strings.Contains(got, `"values":["who:`) {
-		t.Fatalf("who may see it gets %s", got)
+		t.Fatalf("an insider gets %s", got)
 	}
 	if got, want := complete("other", "greet"), complete("other", "nope"); got != want || !strings.Contains(got, "-32602") {
-		t.Errorf("a hidden prompt is answered with %s, one that is not there with %s", got, want)
+		t.Errorf("reply for a hidden prompt: %s, for an unknown one: %s", got, want)
 	}
 }

@@ -13,10 +13,10 @@ func callTool(ctx context.Context, c *request) (*result, *fault) {
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}
-	return c.perform(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
+	return c.invoke(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
 }
 
-// checkMirrors holds the Mcp-Param headers to the arguments (2026-07-28
+// checkMirrors compares the Mcp-Param headers with the arguments (2026-07-28
 // basic/transports/streamable-http, Server Behavior for Custom Headers).
 func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
 	h := c.headers()
@@ -41,7 +41,7 @@ func readResource(ctx context.Context, c *request) (*result, *fault) {
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}
-	return c.perform(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
+	return c.invoke(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
 }
 
 func getPrompt(ctx context.Context, c *request) (*result, *fault) {
@@ -53,7 +53,7 @@ func getPrompt(ctx context.Context, c *request) (*result, *fault) {
 	if p.arguments != nil && !jsontext.IsObject(p.arguments) {
 		return nil, invalidParams("params.arguments must be an object")
 	}
-	return c.perform(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
+	return c.invoke(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
 }
 
 func complete(ctx context.Context, c *request) (*result, *fault) {
@@ -61,7 +61,7 @@ func complete(ctx context.Context, c *request) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	return c.perform(ctx, r, &itemParams{})
+	return c.invoke(ctx, r, &itemParams{})
 }
 
 func completionOf(params []byte) (r call.Request, f *fault) {

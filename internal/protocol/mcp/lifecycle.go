@@ -39,20 +39,20 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 
 func ping(context.Context, *request) (*result, *fault) { return &result{}, nil }
 
-// shutdown is no method of the specification, but clients send it: it is
-// answered, and then the connection or the session ends.
+// shutdown answers a method that is not in the specification but that clients
+// send. Then the connection or the session ends.
 func shutdown(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session.id != "" {
 		c.server.sessions.remove(c.origin.session)
 	}
-	return &result{last: true}, nil
+	return &result{final: true}, nil
 }
 
-// implementation returns what the server says of itself as an Implementation
-// object. It is encoded once for as long as the backend says the same.
+// implementation returns the server's Implementation object. It is encoded
+// again only after the backend's info changes.
 func (s *Server) implementation() []byte {
 	info := s.backend.Info()
-	if known := s.described.Load(); known != nil && known.of(&info) {
+	if known := s.encodedInfo.Load(); known != nil && known.matches(&info) {
 		return known.json
 	}
 	b := appendText([]byte{'{'}, "name", info.Name)
@@ -64,19 +64,19 @@ func (s *Server) implementation() []byte {
 		b = appendText(b, "description", info.Description)
 	}
 	b = append(appendIcons(b, info.Icons), '}')
-	s.described.Store(&description{name: info.Name, version: info.Version, revision: info.Revision, json: b})
+	s.encodedInfo.Store(&encodedInfo{name: info.Name, version: info.Version, revision: info.Revision, json: b})
 	return b
 }
 
-// description is what the server says of itself, and its encoding.
-type description struct {
+// encodedInfo is an Implementation object with the info that it encodes.
+type encodedInfo struct {
 	name, version, revision string
 	json                    []byte
 }
 
-// of reports whether the description is that of a server: what else it says of
-// itself changes with its revision.
-func (d *description) of(info *Info) bool {
+// matches reports whether it encodes the info. The revision covers the fields
+// that are not compared.
+func (d *encodedInfo) matches(info *Info) bool {
 	return d.revision == info.Revision && d.name == info.Name && d.version == info.Version
 }
 
@@ -91,9 +91,9 @@ func discover(_ context.Context, c *request) (*result, *fault) {
 	return &result{members: b, more: more, revision: info.Revision}, nil
 }
 
-// appendCaching appends the members that tell modern clients how long a result
-// may be kept and by whom (2026-07-28 server/utilities/caching). A TTL of 0 has
-// them ask each time, so that none misses a reload.
+// appendCaching appends how long a modern client may cache a result, and for
+// whom (2026-07-28 server/utilities/caching). A TTL of 0 makes clients ask each
+// time, so that they miss no reload.
 func appendCaching(dst []byte, ttl time.Duration, private bool) []byte {
 	dst = strconv.AppendInt(append(dst, `,"ttlMs":`...), ttl.Milliseconds(), 10)
 	if private {
@@ -102,11 +102,11 @@ func appendCaching(dst []byte, ttl time.Duration, private bool) []byte {
 	return append(dst, `,"cacheScope":"public"`...)
 }
 
-// LogLevels are the levels of log messages, the least severe first (RFC 5424
-// section 6.2.1).
+// LogLevels are the log levels, least severe first (RFC 5424 section 6.2.1).
 var LogLevels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// severityOf returns the severity of a level, from 1 up; 0 when there is none of the name.
+// severityOf returns the severity of a level, from 1 up; 0 for an unknown
+// level.
 func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
 
 func setLevel(_ context.Context, c *request) (*result, *fault) {
@@ -119,8 +119,8 @@ func setLevel(_ context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-// logLevel returns the severity from which on the client wants to hear of what
-// the call logs; 0 when it does not.
+// logLevel returns the least severity that the client wants to receive; 0 if it
+// wants no log messages.
 func (c *request) logLevel() (int32, *fault) {
 	if c.era == legacy {
 		return c.origin.session.logLevel.Load(), nil

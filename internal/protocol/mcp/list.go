@@ -12,20 +12,20 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// List is what one caller may see of a kind.
+// List holds the entries of a kind that one caller may see.
 type List struct {
 	// Revision is the content hash of the published state.
 	Revision string
-	// Hash is the content hash of the visible entries: two lists of a kind
-	// with the same hash hold the same entries in the same order.
+	// Hash is the content hash of the visible entries: two lists of a kind with
+	// the same hash hold the same entries in the same order.
 	Hash string
-	// Private says that other callers may see other lists.
+	// Private is true if other callers may see other lists.
 	Private bool
 	Entries []*Entry
 }
 
-// pageOf encodes a page of a list.
-func pageOf(k call.Kind, entries []*Entry, e era) []byte {
+// encodePage encodes a page of a list.
+func encodePage(k call.Kind, entries []*Entry, e era) []byte {
 	size := len(`"":[]`) + len(listMember(k)) + len(entries)
 	for _, entry := range entries {
 		size += len(entry.listed(e))
@@ -44,7 +44,7 @@ func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
 	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
 }
 
-// list answers with a page (2026-07-28 server/utilities/pagination).
+// list returns a page (2026-07-28 server/utilities/pagination).
 func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	caller, err := c.caller()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
 	to := min(from+c.server.options.PageSize, len(list.Entries))
 	r := &result{revision: list.Revision}
 	r.members = c.server.pages.get(pageKey{k, list.Hash, c.era, from, to}, func() []byte {
-		return pageOf(k, list.Entries[from:to], c.era)
+		return encodePage(k, list.Entries[from:to], c.era)
 	})
 	if to < len(list.Entries) {
 		r.more = append(r.more, ',')
@@ -94,28 +94,28 @@ func (c *request) listStart(list *List) (int, *fault) {
 // kinds is the number of values of [call.Kind].
 const kinds = 4
 
-// listMember is the name of the list in the answer that lists the kind.
+// listMember returns the name of the list in the result for the kind.
 func listMember(k call.Kind) string {
 	return [kinds]string{"tools", "resources", "resourceTemplates", "prompts"}[k]
 }
 
 const (
-	// pageBytes bounds the encoded pages that are kept, in bytes.
+	// pageBytes bounds the cached pages, in bytes.
 	pageBytes = 32 << 20
-	// pageCost is what a page costs beside its own bytes.
+	// pageCost is the cost of a page in addition to its bytes.
 	pageCost = 256
 )
 
-// pages keeps encoded pages of lists, so that a list which many clients ask
-// for is joined once.
-type pages struct {
+// pageCache caches encoded pages of lists, so that a list requested by many
+// clients is encoded once.
+type pageCache struct {
 	mu    sync.Mutex
 	byKey map[pageKey][]byte
 	bytes int
 }
 
-// pageKey names a page: the kind and the hash of a list, and which part of it
-// for whom.
+// pageKey identifies a page: the kind and the hash of a list, the era, and the
+// range of entries.
 type pageKey struct {
 	kind     call.Kind
 	hash     string
@@ -123,11 +123,11 @@ type pageKey struct {
 	from, to int
 }
 
-func newPages() *pages { return &pages{byKey: map[pageKey][]byte{}} }
+func newPageCache() *pageCache { return &pageCache{byKey: map[pageKey][]byte{}} }
 
-// get returns the page, and has it encoded when it is not known. A page without
-// a hash is not kept.
-func (p *pages) get(key pageKey, encode func() []byte) []byte {
+// get returns the cached page, or encodes it. A page without a hash is not
+// cached.
+func (p *pageCache) get(key pageKey, encode func() []byte) []byte {
 	p.mu.Lock()
 	page, ok := p.byKey[key]
 	p.mu.Unlock()
@@ -136,14 +136,14 @@ func (p *pages) get(key pageKey, encode func() []byte) []byte {
 	}
 	page = encode()
 	if key.hash != "" {
-		p.keep(key, page)
+		p.store(key, page)
 	}
 	return page
 }
 
-// keep adds a page. When there are too many, all others are forgotten: most of
-// them are of lists that are not served any more.
-func (p *pages) keep(key pageKey, page []byte) {
+// store adds a page. At the limit it drops all other pages: most of them belong
+// to lists that are no longer served.
+func (p *pageCache) store(key pageKey, page []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bytes+len(page)+pageCost > pageBytes {
@@ -157,13 +157,14 @@ func (p *pages) keep(key pageKey, page []byte) {
 }
 
 // cursorAt returns an opaque cursor to an index of the list with the hash
-// (2026-07-28 server/utilities/pagination). It is of no use for another list.
+// (2026-07-28 server/utilities/pagination). It is invalid for any other list.
 func cursorAt(hash string, index int) string {
 	sum := sha256.Sum256([]byte(hash))
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(sum[:8], uint32(index)))
 }
 
-// readCursor returns the index of a cursor; false when it is not of the list.
+// readCursor returns the index of a cursor; false if it belongs to another
+// list.
 func readCursor(hash, cursor string) (int, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 12 {

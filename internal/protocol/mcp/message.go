@@ -8,49 +8,49 @@ import (
 )
 
 const (
-	// maxID bounds the ids of requests in bytes: they are echoed, and kept
-	// while a request is under way.
+	// maxID bounds request ids in bytes: they are echoed, and stored while a
+	// request is running.
 	maxID = 1 << 10
 	// maxBatch bounds the messages of a batch.
 	maxBatch = 64
 )
 
-// message is one JSON-RPC message of a client, not yet understood. It shares
-// the memory of the text that it was read from.
+// message is one JSON-RPC message of a client, before validation. It shares the
+// memory of its text.
 type message struct {
-	// id is the JSON of a string or an integer, and empty in a notification.
+	// id is the JSON of a string or an integer; empty for a notification.
 	id     []byte
 	method string
-	// params is the JSON of an object, and empty when there are none. item and
-	// meta are what is read of it.
+	// params is the JSON of an object; empty if absent. item and meta are parsed
+	// from it.
 	params []byte
 	item   itemParams
 	meta   meta
-	// result and err are those of a response: JSON, and empty when absent.
+	// result and err are the members of a response: JSON, empty if absent.
 	result, err []byte
-	// bad says why the message cannot be served; nil when it can.
+	// bad is the reason why the message cannot be served; nil if it can.
 	bad *fault
 }
 
 func (m *message) isNotification() bool { return len(m.id) == 0 }
 
-// isOdd reports whether the message is a notification in good order but for its
-// params. Who sent it waits for nothing.
-func (m *message) isOdd() bool { return m.bad != nil && m.isNotification() && m.method != "" }
+// hasBadParams reports whether the message is a notification that is valid
+// except for its params. Its sender expects no response.
+func (m *message) hasBadParams() bool { return m.bad != nil && m.isNotification() && m.method != "" }
 
 func (m *message) isResponse() bool { return m.method == "" }
 
-// parse lets text through the gate and reads the messages it holds: one, or
-// those of a batch. Each says for itself whether it can be served; the fault is
-// that of the text as a whole.
+// parse checks the text with the JSON guard and reads its messages: one, or the
+// messages of a batch. Each message has its own error; the fault concerns the
+// text as a whole.
 func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 	if err := jsonguard.Check(text, limits); err != nil {
-		return nil, gateFault(err)
+		return nil, guardFault(err)
 	}
 	list, isBatch := jsontext.Elements(text)
 	if !isBatch {
 		b := &batch{}
-		b.pending = b.alone[:]
+		b.pending = b.single[:]
 		b.pending[0].parse(text)
 		return b, nil
 	}
@@ -73,10 +73,10 @@ func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 	return b, nil
 }
 
-// gateFault maps a refusal of the gate: what breaks the grammar is a parse
-// error; what is over a limit, or read differently by different readers, is an
-// invalid request.
-func gateFault(err error) *fault {
+// guardFault maps an error of the JSON guard. A syntax error is a parse error.
+// A text over a limit, or one that parsers may read differently, is an invalid
+// request.
+func guardFault(err error) *fault {
 	var refused *jsonguard.Error
 	if errors.As(err, &refused) {
 		switch refused.Kind {
@@ -89,8 +89,8 @@ func gateFault(err error) *fault {
 	return newFault(codeParse, Malformed, "parse error: "+err.Error())
 }
 
-// parse reads the message from its text, once from its begin to its end. A bad
-// one still has the id that was read.
+// parse reads the message in one pass. A bad message still has its id, if it
+// could be read.
 func (m *message) parse(text []byte) {
 	object, ok := jsontext.Members(text)
 	if !ok {
@@ -132,7 +132,8 @@ func (m *message) parse(text []byte) {
 	}
 }
 
-// setID takes an id that the protocol allows (2026-07-28 basic/index, Requests).
+// setID sets the id if the protocol allows it (2026-07-28 basic/index,
+// Requests).
 func (m *message) setID(id []byte) *fault {
 	switch {
 	case id == nil:
@@ -180,8 +181,8 @@ const (
 	keyTimeout  = "mcpd/timeout_ms"
 )
 
-// meta is what the _meta of a request says. All members but version are JSON,
-// and empty when absent.
+// meta is the _meta object of a request. All fields but version are JSON, and
+// empty if absent.
 type meta struct {
 	version       string
 	clientInfo    []byte
@@ -189,13 +190,13 @@ type meta struct {
 	logLevel      []byte
 	agent         []byte
 	progressToken []byte
-	// traceparent and tracestate are those of W3C Trace Context, as the caller says.
+	// traceparent and tracestate are the caller's W3C Trace Context.
 	traceparent, tracestate []byte
-	// bad is the first mistake in it; nil when there is none.
+	// bad is the first error; nil if there is none.
 	bad *fault
 }
 
-// parse reads params._meta, which is the next value.
+// parse reads params._meta, the next value.
 func (m *meta) parse(c *jsontext.Cursor) {
 	if !c.Enter() {
 		if value := c.Value(); !jsontext.IsNull(value) {

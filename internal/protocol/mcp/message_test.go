@@ -13,10 +13,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-func TestMessagesAreReadStrictly(t *testing.T) {
+func TestParse_messages(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		code       int // of the fault; 0 for none
+		code       int // expected code of the fault; 0 for none
 		id, method string
 	}{
 		{"a request", `{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, 0, `1`, "m"},
@@ -44,20 +44,20 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b, f := parse([]byte(test.text), jsonguard.Limits{})
 			if f != nil {
-				t.Fatalf("the text was refused: %v", f)
+				t.Fatalf("the text was rejected: %v", f)
 			}
 			m := &b.pending[0]
 			if (m.bad == nil) != (test.code == 0) || m.bad != nil && m.bad.Code != test.code {
-				t.Errorf("the fault is %+v, want the code %d", m.bad, test.code)
+				t.Errorf("fault = %+v, want code %d", m.bad, test.code)
 			}
 			if string(m.id) != test.id || m.method != test.method {
-				t.Errorf("the id is %s and the method %q, want %s and %q", m.id, m.method, test.id, test.method)
+				t.Errorf("id = %s, method = %q; want %s and %q", m.id, m.method, test.id, test.method)
 			}
 		})
 	}
 }
 
-func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
+func TestParse_invalidText(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		code       int
@@ -66,28 +66,28 @@ func TestTextsThatAreNoMessageAreRefused(t *testing.T) {
 		{"nothing", ``, codeParse, Malformed},
 		{"half a message", `{"jsonrpc":"2.0"`, codeParse, Malformed},
 		{"two messages", `{} {}`, codeParse, Malformed},
-		{"bytes that are no text", "\"\xff\"", codeParse, Malformed},
-		{"a member named twice", `{"id":1,"id":2}`, codeInvalidRequest, Malformed},
+		{"invalid UTF-8", "\"\xff\"", codeParse, Malformed},
+		{"duplicate member", `{"id":1,"id":2}`, codeInvalidRequest, Malformed},
 		{"too deep", strings.Repeat("[", 40) + strings.Repeat("]", 40), codeInvalidRequest, Malformed},
 		{"too large", strings.Repeat(" ", 2000) + `{}`, codeInvalidRequest, TooLarge},
-		{"a number that is no float64", `{"id":1e999}`, codeInvalidRequest, Malformed},
+		{"number too large", `{"id":1e999}`, codeInvalidRequest, Malformed},
 		{"an empty batch", `[]`, codeInvalidRequest, Malformed},
-		{"a batch that is too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
+		{"batch too long", `[` + strings.Repeat("1,", maxBatch) + `1]`, codeInvalidRequest, Malformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b, f := parse([]byte(test.text), jsonguard.Limits{Bytes: 1000})
 			if f == nil {
-				t.Fatalf("the text was read as %d messages", len(b.pending))
+				t.Fatalf("the text was parsed as %d messages", len(b.pending))
 			}
 			if f.Code != test.code || f.refusal != test.refusal {
-				t.Errorf("the fault is %+v, want the code %d and the refusal %d", f, test.code, test.refusal)
+				t.Errorf("fault = %+v, want code %d and refusal %d", f, test.code, test.refusal)
 			}
 		})
 	}
 }
 
-// FuzzParse holds the reading of envelopes to encoding/json: what is taken for
-// a good message has the id and the method that encoding/json finds.
+// FuzzParse compares the parser with encoding/json: a valid message has the id
+// and the method that encoding/json finds.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`,
@@ -114,10 +114,10 @@ func FuzzParse(f *testing.F) {
 		}
 		m := &b.pending[0]
 		if m.method != method || string(m.id) != string(want["id"]) {
-			t.Errorf("the method is %q and the id %s, want %q and %s", m.method, m.id, method, want["id"])
+			t.Errorf("method = %q, id = %s; want %q and %s", m.method, m.id, method, want["id"])
 		}
 		if params := want["params"]; !jsontext.IsNull(params) && string(m.params) != string(params) {
-			t.Errorf("the params are %s, want %s", m.params, params)
+			t.Errorf("params = %s, want %s", m.params, params)
 		}
 		params := membersOf(t, want["params"])
 		checkMembers(t, params, map[string][]byte{
@@ -133,8 +133,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// membersOf returns the members that encoding/json finds in an object; none in
-// what is no object.
+// membersOf returns the members that encoding/json finds in an object; none for
+// any other value.
 func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage) {
 	if jsontext.IsObject(object) {
 		if err := json.Unmarshal(object, &members); err != nil {
@@ -144,7 +144,8 @@ func membersOf(t *testing.T, object []byte) (members map[string]json.RawMessage)
 	return members
 }
 
-// checkMembers holds what was read of an object to what encoding/json finds.
+// checkMembers compares parsed members with the members that encoding/json
+// finds.
 func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string][]byte) {
 	for name, got := range read {
 		if jsontext.IsNull(got) && jsontext.IsNull(want[name]) {
@@ -156,19 +157,19 @@ func checkMembers(t *testing.T, want map[string]json.RawMessage, read map[string
 	}
 }
 
-// keyForm is a prefix of labels, a slash and a name (2026-07-28 basic/index,
-// _meta).
+// keyForm matches a prefix of labels, a slash and a name (2026-07-28
+// basic/index, _meta).
 var keyForm = regexp.MustCompile(`\A[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*/[a-zA-Z0-9](?:[a-zA-Z0-9._-]*[a-zA-Z0-9])?\z`)
 
-func TestTheKeysOfMetadataHaveTheFormOfKeys(t *testing.T) {
+func TestMeta_keySyntax(t *testing.T) {
 	for _, key := range []string{keyServerInfo, keySubscriptionID, keyTasks, keyAgent, keyError, keyRevision, keyTimeout} {
 		if !keyForm.MatchString(key) {
-			t.Errorf("%q is no key", key)
+			t.Errorf("%q is not a valid key", key)
 		}
 	}
 }
 
-func TestRawValuesArePutOnOneLine(t *testing.T) {
+func TestAppendRaw_oneLine(t *testing.T) {
 	for value, want := range map[string]string{
 		"{\n \"a\": 1\r\n}": `{"a":1}`,
 		`{"a": "\n"}`:       `{"a": "\n"}`,
@@ -181,11 +182,11 @@ func TestRawValuesArePutOnOneLine(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesCostNoMoreThanTheirSize repeats and nests each construct;
-// time that grows faster than size would show as a test that does not end.
-func TestLargeMessagesCostNoMoreThanTheirSize(t *testing.T) {
+// TestParse_linearTime repeats and nests each construct. If the time grew
+// faster than the size, the test would not end.
+func TestParse_linearTime(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: one long-running goroutine")
 	}
 	shapes := map[string]func(n int) string{
 		"nested arrays":   func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) },
@@ -211,7 +212,7 @@ func TestLargeMessagesCostNoMoreThanTheirSize(t *testing.T) {
 			} {
 				b, f := parse([]byte(text), jsonguard.Limits{})
 				if (b == nil) == (f == nil) {
-					t.Errorf("%s, %d times: the messages %v and the fault %v", name, n, b, f)
+					t.Errorf("%s, %d times: messages %v, fault %v", name, n, b, f)
 				}
 				c, _ := jsontext.Members([]byte(text))
 				for {

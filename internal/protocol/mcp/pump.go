@@ -6,49 +6,52 @@ import (
 	"time"
 )
 
-// quick is how long a message may take so that the next one is served by who
-// has read it, too: what costs more gains more by another processor than the
-// wake-up of that costs.
-const quick = 100 * time.Microsecond
+// quickTime is the maximum duration of a message for the next one to be served
+// in the reading goroutine too. A longer message gains more from another
+// processor than the wake-up costs.
+const quickTime = 100 * time.Microsecond
 
-// patient is how long reading waits for a message that was expected to be quick.
-const patient = time.Millisecond
+// takeoverDelay is how long reading pauses for a message that was expected to
+// be quick.
+const takeoverDelay = time.Millisecond
 
 // pump reads the messages of a connection and serves each in the goroutine that
-// has read it, which spares a call the start of another and two switches
-// between them. When one takes longer than expected, another goroutine goes on
-// reading. While messages are not quick, each gets a goroutine at once.
+// read it, which saves starting a goroutine and two switches per call. When a
+// message takes longer than expected, another goroutine continues to read.
+// While messages are slow, each gets its own goroutine at once.
 type pump struct {
 	// fixed at creation
 	conn *Conn
 	ctx  context.Context
 	next func() (text []byte, served func(), more bool)
-	done chan struct{} // closed once there are no more messages
+	done chan struct{} // closed when there are no more messages
 
 	mu    sync.Mutex
 	watch *time.Timer
 	armed bool   // watch will fire
-	turn  uint64 // counts the messages that were served by who has read them
+	turn  uint64 // counts the messages served in the reading goroutine
 	seen  uint64 // turn when watch last fired
-	busy  bool   // such a message is under way, and nobody reads
-	slow  bool   // the message that ended last was not quick
+	busy  bool   // such a message is running, and no goroutine reads
+	slow  bool   // the last ended message was not quick
 }
 
-// Pump receives texts from the client as [Conn.Receive] does, one after the
-// other, until next says that there are no more. It calls next from one
-// goroutine at a time, though not always from the same. Pump returns then; what
-// was received may still be under way.
+// Pump receives texts from the client, as [Conn.Receive] does, one after
+// another until next returns false. It calls next from one goroutine at a time,
+// but not always from the same one. When Pump returns, received requests may
+// still be running.
 func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func(), more bool)) {
 	p := &pump{conn: c, ctx: ctx, next: next, done: make(chan struct{})}
-	p.watch = time.AfterFunc(time.Hour, p.look)
+	p.watch = time.AfterFunc(time.Hour, p.check)
 	p.watch.Stop()
-	// Not here: a call may hold the goroutine past its end.
+	// A separate goroutine, because a call may block it beyond the end of the
+	// call.
 	go p.run()
 	<-p.done
 	p.watch.Stop()
 }
 
-// run reads until there is no more, or another goroutine has taken over.
+// run reads until there are no more messages or another goroutine has taken
+// over.
 func (p *pump) run() {
 	for {
 		text, served, more := p.next()
@@ -60,24 +63,24 @@ func (p *pump) run() {
 		if b == nil {
 			continue
 		}
-		turn, apart := p.begin()
+		turn, apart := p.startInline()
 		if apart {
 			go p.serve(b)
 			continue
 		}
-		if !p.serveHere(b, turn) {
+		if !p.serveInline(b, turn) {
 			return
 		}
 	}
 }
 
-// serveHere serves a message in the goroutine that has read it, and reports
-// whether reading is still its matter. What a tool may do to the goroutine
-// (runtime.Goexit) does not end reading.
-func (p *pump) serveHere(b *batch, turn uint64) (reads bool) {
+// serveInline serves a message in the goroutine that read it, and reports
+// whether this goroutine must continue to read. If a tool ends the goroutine
+// (runtime.Goexit), a new one continues to read.
+func (p *pump) serveInline(b *batch, turn uint64) (reads bool) {
 	exits := true
 	defer func() {
-		if reads = p.end(turn); reads && exits {
+		if reads = p.endInline(turn); reads && exits {
 			go p.run()
 		}
 	}()
@@ -86,19 +89,19 @@ func (p *pump) serveHere(b *batch, turn uint64) (reads bool) {
 	return false
 }
 
-// serve serves a message, and notes whether it was quick.
+// serve serves a message and records whether it was quick.
 func (p *pump) serve(b *batch) {
 	began := time.Now()
 	p.conn.serve(b)
-	slow := time.Since(began) > quick
+	slow := time.Since(began) > quickTime
 	p.mu.Lock()
 	p.slow = slow
 	p.mu.Unlock()
 }
 
-// begin reports whether the message that was read is to be served apart from
-// reading. Otherwise reading rests until [pump.end], or until it is taken over.
-func (p *pump) begin() (turn uint64, apart bool) {
+// startInline reports whether the message must be served in another goroutine.
+// Otherwise reading pauses until [pump.endInline], or until it is taken over.
+func (p *pump) startInline() (turn uint64, apart bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.slow {
@@ -108,13 +111,14 @@ func (p *pump) begin() (turn uint64, apart bool) {
 	p.busy = true
 	if !p.armed {
 		p.armed, p.seen = true, p.turn
-		p.watch.Reset(patient)
+		p.watch.Reset(takeoverDelay)
 	}
 	return p.turn, false
 }
 
-// end reports whether reading is still the matter of who has served the turn.
-func (p *pump) end(turn uint64) bool {
+// endInline reports whether the goroutine that served the turn must continue to
+// read.
+func (p *pump) endInline(turn uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.busy || p.turn != turn {
@@ -124,10 +128,10 @@ func (p *pump) end(turn uint64) bool {
 	return true
 }
 
-// look takes reading over when one message has been under way since it last
-// looked, or since it was told to look. It is the function of watch, which rests
-// while there are no messages, so that it costs little under load too.
-func (p *pump) look() {
+// check takes over reading if one message has been running since the last
+// check. It is the function of the timer watch, which is stopped while there
+// are no messages, so that it costs little under load too.
+func (p *pump) check() {
 	if p.overdue() {
 		p.run()
 	}
@@ -139,7 +143,7 @@ func (p *pump) overdue() bool {
 	switch {
 	case p.turn != p.seen:
 		p.seen = p.turn
-		p.watch.Reset(patient)
+		p.watch.Reset(takeoverDelay)
 		return false
 	case !p.busy:
 		p.armed = false

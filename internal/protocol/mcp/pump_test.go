@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// pumped serves so many calls of a tool that takes as long as given, all of
-// which have come before the first is served, and returns how long that took.
+// pumped serves calls of a tool. takes returns the duration of each call. All
+// calls have arrived before the first is served. pumped returns the total time.
 func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.Duration {
 	t.Helper()
 	var began, served, reading atomic.Int64
@@ -40,23 +40,23 @@ func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.
 	})
 	conn.Close()
 	if got := len(heard.all()); got != calls || served.Load() != int64(calls) {
-		t.Errorf("%d answers and %d texts served of %d calls", got, served.Load(), calls)
+		t.Errorf("%d responses and %d served texts of %d calls", got, served.Load(), calls)
 	}
 	return time.Since(start)
 }
 
-func TestCallsThatWaitDoSoAllAtOnce(t *testing.T) {
+func TestPump_slowCallsRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := pumped(t, 200, func(int) time.Duration { return time.Second })
 		if took > time.Second+10*time.Millisecond {
-			t.Errorf("200 calls of a second took %s", took)
+			t.Errorf("200 calls of one second took %s", took)
 		}
 	})
 }
 
-// TestAQuickCallWaitsForNoSlowOne: each slow call holds reading up once, for two
-// milliseconds at most, whatever was there before it.
-func TestAQuickCallWaitsForNoSlowOne(t *testing.T) {
+// TestPump_quickCallsAmongSlowCalls: each slow call delays reading once, for at
+// most two milliseconds.
+func TestPump_quickCallsAmongSlowCalls(t *testing.T) {
 	for every := 2; every < 6; every++ {
 		synctest.Test(t, func(t *testing.T) {
 			const calls = 120
@@ -73,13 +73,13 @@ func TestAQuickCallWaitsForNoSlowOne(t *testing.T) {
 	}
 }
 
-// TestWhoHasReadServesWhatIsQuick: no other goroutine is started for it.
-func TestWhoHasReadServesWhatIsQuick(t *testing.T) {
+// TestPump_servesQuickCallsInline: a quick call starts no goroutine.
+func TestPump_servesQuickCallsInline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if took := pumped(t, 500, func(int) time.Duration { return 0 }); took != 0 {
-			t.Errorf("calls that take no time took %s", took)
+			t.Errorf("calls without delay took %s", took)
 		}
-		// In turn, as one that takes less than the patience of reading shows.
+		// One after another, because each takes less than the takeover delay.
 		if took := pumped(t, 2, func(int) time.Duration { return 500 * time.Microsecond }); took != time.Millisecond {
 			t.Errorf("two calls of half a millisecond took %s", took)
 		}

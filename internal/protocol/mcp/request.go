@@ -12,46 +12,46 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// call is one request on its way through its method.
+// request is one request while its method serves it.
 type request struct {
 	server *Server
 	origin *origin
 	message
-	// handler is the method; one that serves nothing when there is no such.
+	// handler is the method; an empty one for an unknown method.
 	handler *method
 	era     era
-	// left says that the call was answered while the backend holds its goroutine,
-	// and alone is the batch of which it is all, where it can be; nil otherwise.
-	left  bool
-	alone *batch
-	// emitter tells what comes before the result; nil when there is nothing to tell.
-	emitter *emitter
-	// request is its request_id, once somebody has asked who makes it: the same in all
-	// that is said of it.
-	request string
-	// retryAfter is when a call that has failed may be tried again; 0 when that would
-	// not help.
+	// detached is true if the call was answered while the backend blocks its
+	// goroutine. batch is the batch that holds only this request, if it may be
+	// answered detached; nil otherwise.
+	detached bool
+	batch    *batch
+	// notifier sends what precedes the result; nil if the client accepts nothing.
+	notifier *callNotifier
+	// requestID is the request_id, set when the caller is first computed, so that
+	// all records of the request share it.
+	requestID string
+	// retryAfter is the delay after which a failed call may be retried; 0 if a
+	// retry would not help.
 	retryAfter time.Duration
 }
 
 // result is the result of a method, as pieces of JSON.
 type result struct {
-	// resultType is what modern clients tell results apart by; empty stands
-	// for "complete".
+	// resultType is the resultType of modern results; empty means "complete".
 	resultType string
-	// members are those of the result object, without the braces. They may
-	// be shared with other results and are never written to.
+	// members are the members of the result object, without the braces. They may
+	// be shared with other results and are never modified.
 	members []byte
-	// more are further members, each with a comma before it.
+	// more holds further members, each after a comma.
 	more []byte
-	// revision is that of the tools that the result was made of.
+	// revision is the revision of the state that the result was built from.
 	revision string
-	// meta are further members of _meta, without the braces.
+	// meta holds further members of _meta, without the braces.
 	meta []byte
-	// session is the id of the session that was opened.
+	// session is the id of the opened session.
 	session string
-	// last says that the client wants nothing more after this result.
-	last bool
+	// final is true if the client wants nothing more after this result.
+	final bool
 }
 
 func (c *request) claim() (AgentClaim, *call.Error) {
@@ -71,29 +71,29 @@ func (c *request) claim() (AgentClaim, *call.Error) {
 	return claim, nil
 }
 
-// caller returns who makes the call. The error is a [*call.Error]: the claim is none, or
-// the agent that the message claims is not the one that its headers claim, and the caller
-// is the one that it would be if it claimed nothing; or an
-// [*identity.ContradictionError], and the caller is whom it claims to be.
+// caller returns the caller of the request. The error is a [*call.Error] if the
+// claim is invalid, or if the message and the headers claim different agents;
+// the caller then has no claim. Or it is an [*identity.ContradictionError], and
+// the caller has the claimed agent.
 func (c *request) caller() (identity.Caller, error) {
 	claim, refused := c.claim()
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
-		client, source.Session = c.origin.session.client, c.origin.session.mark
+		client, source.Session = c.origin.session.client, c.origin.session.publicID
 	}
-	claim.RequestID = cmp.Or(claim.RequestID, c.request)
+	claim.RequestID = cmp.Or(claim.RequestID, c.requestID)
 	agent, err := claim.Of(&c.origin.peer.Principal, client)
 	if refused != nil {
 		err = refused
 	}
-	c.request = agent.RequestID
+	c.requestID = agent.RequestID
 	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
 }
 
-// answer puts a result into a response for the client's era: modern results
-// tell their type and who made them.
+// answer encodes a result as a response for the client's era. Modern results
+// carry their type and the server's description.
 func (c *request) answer(r *result) Frame {
-	const room = 320 // for all but what the call and its result bring along
+	const room = 320 // for everything but the id and the result
 	text := append(make([]byte, 0, room+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
 	text = append(appendValue(text, "id", c.id), `,"result":{`...)
 	if c.era == modern {
@@ -107,8 +107,8 @@ func (c *request) answer(r *result) Frame {
 	return Frame{head: text[:head:head], body: r.members, tail: text[head:]}
 }
 
-// appendEnd appends what follows the members of a result: more of them, its
-// _meta, and the ends of the result and the response.
+// appendEnd appends what follows the members of a result: further members,
+// _meta, and the closing braces of the result and the response.
 func (c *request) appendEnd(dst []byte, r *result) []byte {
 	dst = append(dst, r.more...)
 	if c.era != modern && r.revision == "" && len(r.meta) == 0 {
@@ -130,15 +130,15 @@ func (c *request) appendEnd(dst []byte, r *result) []byte {
 	return append(append(dst, r.meta...), "}}}"...)
 }
 
-// itemParams are the params that the calls of items have in common; each is
-// JSON, and empty when absent or null.
+// itemParams holds the params shared by calls of items. Each is JSON, and empty
+// if absent or null.
 type itemParams struct {
 	name, uri, arguments []byte
-	responses, state     []byte // of a client that was asked
+	responses, state     []byte // input responses and request state
 }
 
-// parse reads the params that are the next value, and returns all of them.
-// Their _meta is read into m.
+// parse reads params, the next value, and returns it whole. It reads _meta into
+// m.
 func (p *itemParams) parse(c *jsontext.Cursor, m *meta) []byte {
 	start := c.Offset()
 	if !c.Enter() {
@@ -176,9 +176,8 @@ func (p *itemParams) set(name, value []byte) {
 	}
 }
 
-// perform has the backend carry out a request of the client, and answers with
-// its outcome.
-func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
+// invoke passes a request to the backend and returns its outcome.
+func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
 	level, f := c.logLevel()
 	if f != nil {
 		return nil, f
@@ -200,21 +199,21 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	if r.Resume, f = c.resume(p); f != nil {
 		return nil, f
 	}
-	if c.emitter = c.emitterOf(ctx, r.Name, level); c.emitter != nil {
-		defer c.silence()
-		r.Emit, r.Debug = c.emitter, level == severityOf("debug")
+	if c.notifier = c.newNotifier(ctx, r.Name, level); c.notifier != nil {
+		defer c.stopNotifications()
+		r.Emit, r.Debug = c.notifier, level == severityOf("debug")
 	}
-	if c.alone != nil && r.Kind == call.Tools {
+	if c.batch != nil && r.Kind == call.Tools {
 		r.Late = c
 	}
-	response, task := c.converse(ctx, &r)
+	response, task := c.callBackend(ctx, &r)
 	switch {
 	case response.Left:
 		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
 	case task != nil:
-		return c.becameTask(&r, task, response.Revision)
+		return c.taskResult(&r, task, response.Revision)
 	case response.Ask != nil:
 		members := appendOptional(appendRequests(nil, response.Ask.Requests), "requestState", response.Ask.State)
 		return &result{resultType: "input_required", members: members, revision: response.Revision}, nil
@@ -222,34 +221,34 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	return c.succeeded(&r, &response), nil
 }
 
-// silence sees to it that nothing more precedes the answer.
-func (c *request) silence() {
-	if c.emitter != nil && !c.left {
-		c.emitter.stop(c.server.options.Logger)
+// stopNotifications makes sure that nothing more precedes the response.
+func (c *request) stopNotifications() {
+	if c.notifier != nil && !c.detached {
+		c.notifier.stop(c.server.options.Logger)
 	}
 }
 
-// Answer answers the call of a tool, which has failed, in the place of the
-// goroutine that the backend holds.
+// Answer sends the result of a failed tool call while the backend still blocks
+// the goroutine of the call.
 func (c *request) Answer(response call.Result) {
-	c.silence()
-	c.left = true
+	c.stopNotifications()
+	c.detached = true
 	r := call.Request{Kind: call.Tools}
 	r.Name, _ = jsontext.Text(c.item.name)
-	r.Caller, _ = c.caller() // which was no error before
-	c.alone.answer(c.failed(&r, response.Err, response.Revision))
+	r.Caller, _ = c.caller() // it was valid before
+	c.batch.answerDetached(c.failed(&r, response.Err, response.Revision))
 }
 
-// claimFault returns the fault that claims are refused with where no call is made yet.
-// That the credential is bound to another agent is told to the operator, too: the caller
-// is the one that is claimed then.
+// claimFault returns the fault for an invalid claim before a call exists. It
+// also reports a credential that is bound to another agent; claimed is then the
+// caller with the claimed agent.
 func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	var contradicts *identity.ContradictionError
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())
 	}
-	if told := c.server.options.Contradicted; told != nil {
-		contradiction := Contradiction{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
+	if told := c.server.options.OnAgentMismatch; told != nil {
+		contradiction := AgentMismatch{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
 		if c.handler.nameOf != "uri" {
 			contradiction.Name = string(jsontext.Unquote(c.named()))
 		}
@@ -258,7 +257,7 @@ func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	return newFault(codeInvalidRequest, Forbidden, err.Error())
 }
 
-// TraceOf returns what the headers of a request say; nil headers say nothing.
+// TraceOf returns the trace context in the headers of a request. h may be nil.
 func TraceOf(h http.Header) (t call.Trace) {
 	if parents := h["Traceparent"]; len(parents) == 1 {
 		t.CarrierParent = parents[0]
@@ -269,8 +268,8 @@ func TraceOf(h http.Header) (t call.Trace) {
 	return t
 }
 
-// trace returns what the call says of where it comes from.
-// The headers of a connection that carries many requests are of none of them.
+// trace returns the trace context of the request. The headers of a connection
+// that carries many requests belong to none of them.
 func (c *request) trace() (t call.Trace) {
 	carrier := c.origin.sent
 	if c.origin.mirrored {
@@ -286,7 +285,7 @@ func (c *request) trace() (t call.Trace) {
 	return t
 }
 
-// What is longer, as JSON, is not looked at: nothing that has a meaning is.
+// Longer values, as JSON, are ignored: no valid value is longer.
 const (
 	maxTraceParent = 128
 	maxTraceState  = 1 << 10

@@ -34,8 +34,8 @@ func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 }
 
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
-// Result). Legacy revisions know structured content that is an object alone, and the
-// older ones fewer types of content blocks.
+// Result). Legacy revisions allow only objects as structured content, and the
+// older ones have fewer types of content blocks.
 func (c *request) toolResult(r *call.Result) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
@@ -57,20 +57,21 @@ func (c *request) failed(r *call.Request, e *call.Error, revision string) (*resu
 	return c.failure(r, e, revision)
 }
 
-// failure is the one place where the error of a call becomes MCP. What is not
-// there, and a script's own JSON-RPC error, are errors of the protocol. Every
-// other failure of a tool is a result that a model can read and learn from
-// (2026-07-28 server/tools, Error Handling); other calls have no such result.
+// failure is the only place where the error of a call becomes MCP. An unknown
+// item and a script's own JSON-RPC error are protocol errors. Any other failure
+// of a tool is a result that a model can read (2026-07-28 server/tools, Error
+// Handling); other kinds have no such result.
 func (c *request) failure(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
 		return nil, c.scriptFault(e.RPC)
 	case e.Required != nil && c.era == modern:
-		return nil, lacking(e.Message, e.Required)
+		return nil, missingCapability(e.Message, e.Required)
 	case e.Code == call.ToolNotFound:
 		return nil, c.notFound(r, e)
 	case r.Kind != call.Tools:
-		// The params are to blame, or the server is (2026-07-28 server/prompts, Error Handling).
+		// The params or the server caused it (2026-07-28 server/prompts, Error
+		// Handling).
 		f := newFault(codeInternal, Served, e.Message)
 		if e.Code == call.InvalidInput {
 			f = invalidParams(errorText(e))
@@ -86,16 +87,16 @@ func (c *request) failure(r *call.Request, e *call.Error, revision string) (*res
 	return &result{members: b, revision: revision, meta: appendValue(nil, keyError, errorData(r.Caller, e))}, nil
 }
 
-// lacking is the fault of a modern call whose client lacks capabilities
-// (2026-07-28 schema, MissingRequiredClientCapabilityError).
-func lacking(message string, required []byte) *fault {
+// missingCapability returns the fault of a modern call whose client lacks
+// capabilities (2026-07-28 schema, MissingRequiredClientCapabilityError).
+func missingCapability(message string, required []byte) *fault {
 	data := append(appendValue([]byte{'{'}, "requiredCapabilities", required), '}')
 	return newFault(codeMissingCapability, Malformed, message).with(data)
 }
 
-// notFound is the fault of a call of what is not there. For resources it has a
-// code of its own in legacy revisions (2025-11-25 server/resources, Error
-// Handling), and names the URI in all.
+// notFound returns the fault of a call of an unknown item. For resources it
+// names the URI, and has its own code in legacy revisions (2025-11-25
+// server/resources, Error Handling).
 func (c *request) notFound(r *call.Request, e *call.Error) *fault {
 	data := errorData(r.Caller, e)
 	if r.Kind != call.Resources {
@@ -118,10 +119,10 @@ func inner(object []byte) []byte {
 	return line[1 : len(line)-1]
 }
 
-// scriptFault passes on the error that a script chose. To a modern client the
-// codes that are reserved mean what the specification says: of them a script may
-// choose the one of a missing capability, if it names that; any other becomes an
-// internal error (2026-07-28 basic/index, Error Codes).
+// scriptFault returns the error that a script chose. Modern clients interpret
+// reserved codes as the specification defines them: a script may use the code
+// of a missing capability, if it names the capability. Any other reserved code
+// becomes an internal error (2026-07-28 basic/index, Error Codes).
 func (c *request) scriptFault(e *call.RPCError) *fault {
 	f := &fault{RPCError: *e}
 	switch {
@@ -134,7 +135,7 @@ func (c *request) scriptFault(e *call.RPCError) *fault {
 	return f
 }
 
-// errorData encodes the error for machines, under the key "mcpd/error".
+// errorData encodes the error for programs, under the key "mcpd/error".
 func errorData(caller identity.Caller, e *call.Error) []byte {
 	b := appendText([]byte{'{'}, "code", string(e.Code))
 	b = appendText(b, "message", e.Message)
@@ -149,14 +150,15 @@ func errorData(caller identity.Caller, e *call.Error) []byte {
 		b = appendValue(b, "required_capabilities", e.Required)
 	}
 	if e.RetryAfter > 0 {
-		// Rounded up: who waits as long as told is not early.
+		// Rounded up, so that a client that waits this long is not early.
 		b = strconv.AppendInt(appendMember(b, "retry_after_ms"), int64((e.RetryAfter+time.Millisecond-1)/time.Millisecond), 10)
 	}
 	return append(b, '}')
 }
 
-// errorText returns what a model reads: the message, and for bad arguments
-// every violation that it does not tell, on a line of its own with its path.
+// errorText returns the text for a model: the message, and for invalid
+// arguments each violation that the message lacks, on its own line with its
+// path.
 func errorText(e *call.Error) string {
 	if e.Code != call.InvalidInput {
 		return e.Message
@@ -187,7 +189,7 @@ func (c *request) version() string {
 	return c.origin.session.version
 }
 
-// appendFitted appends the n-th block of a result as the revision has it.
+// appendFitted appends the n-th block of a result in the form of the revision.
 func appendFitted(dst, block []byte, version string, n int) []byte {
 	switch kind := string(jsontext.Unquote(jsontext.Get(block, "type"))); {
 	case kind == "audio" && !hasAudio(version):
@@ -229,8 +231,8 @@ func appendCommon(dst, block []byte) []byte {
 	return dst
 }
 
-// appendEach appends an array with the elements that fit appends, given each element
-// and its number from 1 on. Anything but an array is appended as it is.
+// appendEach appends an array, with each element appended by fit, which gets
+// its number, from 1. Any other value is appended unchanged.
 func appendEach(dst, list []byte, fit func(dst, element []byte, n int) []byte) []byte {
 	rest, ok := jsontext.Elements(list)
 	if !ok {
@@ -249,8 +251,8 @@ func appendEach(dst, list []byte, fit func(dst, element []byte, n int) []byte) [
 	}
 }
 
-// fitMessages returns an object whose member "messages" is fitted to the revision:
-// fit appends the content of the n-th message as the revision has it.
+// fitMessages returns an object with its member "messages" fitted to the
+// revision: fit appends the content of the n-th message.
 func fitMessages(object []byte, fit func(dst, content []byte, n int) []byte) []byte {
 	return fitMember(object, "messages", func(dst, list []byte) []byte {
 		return appendEach(dst, list, func(dst, message []byte, n int) []byte {
@@ -280,8 +282,8 @@ func fitMember(object []byte, replaced string, fit func(dst, value []byte) []byt
 	}
 }
 
-// fitSampling returns the params of sampling/createMessage as the revision has them.
-// Sampling has no embedded resources, so that audio becomes a text.
+// fitSampling returns the params of sampling/createMessage in the form of the
+// revision. Sampling has no embedded resources, so audio becomes text.
 func fitSampling(params []byte, version string) []byte {
 	if hasAudio(version) {
 		return params
@@ -294,7 +296,8 @@ func fitSampling(params []byte, version string) []byte {
 	})
 }
 
-// appendSampled appends a block of a sampling message for a revision without audio.
+// appendSampled appends a block of a sampling message for a revision without
+// audio.
 func appendSampled(dst, block []byte) []byte {
 	if string(jsontext.Unquote(jsontext.Get(block, "type"))) != "audio" {
 		return appendRaw(dst, block)

@@ -1,23 +1,24 @@
-// Package mcp is the server side of the Model Context Protocol, in all of its
-// revisions, over one [Backend].
+// Package mcp implements the server side of the Model Context Protocol, in all
+// its revisions, over one [Backend].
 //
-// A [Server] knows two eras. Legacy revisions begin with initialize and have
-// sessions; modern ones carry everything in each request. A transport hands
-// over a text together with a [Peer], either as an [Exchange], which is
-// answered where it came in, or on a [Conn], which carries messages both ways.
-// From there on all transports are one: the text passes the JSON gate, becomes
-// messages, each message is held to the rules of its era, and its method is
-// looked up in one table, which the features fill. What goes back is a [Frame].
+// A [Server] serves two eras. Legacy revisions start with initialize and have
+// sessions; modern revisions carry everything in each request. A transport
+// passes a text with the [Peer] that sent it, either as an [Exchange], which
+// returns one reply, or on a [Conn], which carries messages both ways. From
+// there all transports share one path: the JSON guard checks the text, the text
+// is parsed into messages, each message is validated by the rules of its era,
+// and its method is looked up in one table. The reply is a [Frame].
 //
-// A [Kind] tells what is listed and called: tools, resources, templates and
-// prompts. Calls of all kinds, and completions, are one [Request] to the
-// backend. A call that needs to know something from its client ends with an
-// [Ask] and is made again with what was answered, on either era. What there is
-// to tell a client unasked waits in its feed until a stream takes it.
+// A [call.Kind] names what is listed and called: tools, resources, templates
+// and prompts. Calls of all kinds, and completions, reach the backend as one
+// [call.Request]. A call that needs input from its client ends with a
+// [call.Ask] and is called again with the responses, in either era.
+// Notifications without a request wait in a feed until a stream takes them.
 //
-// The package decides nothing about a call, knows nothing of HCL, JavaScript
-// or CEL, and does not know which transport carries a message: where a
-// transport has headers that mirror the message, they are held to it.
+// The package makes no decision about a call, does not depend on HCL,
+// JavaScript or CEL, and does not know which transport carries a message. If a
+// transport has headers that mirror the message, the package checks them
+// against the message.
 package mcp
 
 import (
@@ -35,24 +36,26 @@ import (
 
 // Options adjust a [Server]. The zero value is ready for use.
 type Options struct {
-	// Logger receives what operators want to know; nil drops it.
+	// Logger receives log records; nil discards them.
 	Logger *slog.Logger
-	// Contradicted is told who claims to be another agent than its credential is
-	// bound to; nil is nobody.
-	Contradicted func(Contradiction)
-	// Limits bound each message; zero members stand for those of [jsonguard.Client].
+	// OnAgentMismatch is called for each request whose claimed agent is not the
+	// agent that its credential is bound to. It may be nil.
+	OnAgentMismatch func(AgentMismatch)
+	// Limits bound each message. Zero fields take the values of
+	// [jsonguard.Client].
 	Limits jsonguard.Limits
-	// PageSize is how many tools a page of a list holds; 0 stands for 1000.
+	// PageSize is the maximum number of entries in a page of a list; 0 means
+	// 1000.
 	PageSize int
-	// SessionIdle is how long a legacy HTTP session lives without a request
-	// or an open stream; 0 stands for 30 minutes.
+	// SessionIdle is how long a legacy HTTP session lives without a request or an
+	// open stream; 0 means 30 minutes.
 	SessionIdle time.Duration
-	// Quiet is how long after a change of the tools clients are told of it,
-	// so that several changes are told at once; 0 stands for 20 ms.
-	Quiet time.Duration
-	// Ping is how long a legacy peer may be idle before it is pinged; 0 stands
-	// for 1 minute, and less than 0 for never. One that leaves two pings
-	// unanswered is given up.
+	// Debounce is the delay between a change of the lists and its notification,
+	// so that several changes share one notification; 0 means 20 ms.
+	Debounce time.Duration
+	// Ping is how long a legacy peer may be idle before the server pings it; 0
+	// means 1 minute, a negative value disables pings. A peer that leaves two
+	// pings unanswered is disconnected.
 	Ping time.Duration
 }
 
@@ -69,8 +72,8 @@ func (o Options) withDefaults() Options {
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
 	}
-	if o.Quiet <= 0 {
-		o.Quiet = 20 * time.Millisecond
+	if o.Debounce <= 0 {
+		o.Debounce = 20 * time.Millisecond
 	}
 	if o.Ping == 0 {
 		o.Ping = time.Minute
@@ -78,46 +81,46 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server answers MCP clients of every revision out of one [Backend]. It is
-// safe for use by many goroutines.
+// Server serves MCP clients of every revision from one [Backend]. It is safe
+// for concurrent use.
 type Server struct {
 	// fixed at creation
 	backend  Backend
 	tasks    TaskBackend // nil when the backend has no tasks
 	options  Options
 	methods  map[string]*method
-	work     *work
+	work     *drainGroup
 	sessions *sessions
-	changes  *changes
-	pages    *pages
+	notifier *notifier
+	pages    *pageCache
 
-	// described is the last description that was encoded.
-	described atomic.Pointer[description]
+	// encodedInfo is the last encoded Implementation object.
+	encodedInfo atomic.Pointer[encodedInfo]
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
 }
 
-// New returns a server. Its [Server.Drain] must be called in the end.
+// New returns a server. The caller must call [Server.Drain] at the end.
 func New(b Backend, o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
 		backend: b, options: o,
-		work:  newWork(),
-		pages: newPages(),
+		work:  newDrainGroup(),
+		pages: newPageCache(),
 		conns: map[*Conn]struct{}{},
 	}
-	s.changes = watch(b, o.Quiet)
-	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.changes.remove(&n.feed) })
+	s.notifier = newNotifier(b, o.Debounce)
+	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.notifier.remove(&n.feed) })
 	s.tasks, _ = b.(TaskBackend)
 	s.methods = methodTable(s.tasks != nil)
 	return s
 }
 
-// Drain refuses what is new, ends the streams and subscriptions in good order,
-// waits for the calls under way and for connections to be closed, and stops
-// watching the backend. When ctx ends first, Drain returns its cause: what is
-// left ends with the contexts that the transports gave it.
+// Drain rejects new requests, ends streams and subscriptions in order, waits
+// for running calls and open connections, and stops watching the backend. If
+// ctx ends first, Drain returns its cause; the remaining calls end with the
+// contexts that their transports passed.
 func (s *Server) Drain(ctx context.Context) error {
 	s.work.end()
 	s.mu.Lock()
@@ -125,111 +128,118 @@ func (s *Server) Drain(ctx context.Context) error {
 		c.work.end()
 	}
 	s.mu.Unlock()
-	s.changes.stop()
+	s.notifier.stop()
 	return s.work.wait(ctx)
 }
 
-// MaxMessage is how long a text may be, in bytes: no transport need read more.
+// MaxMessage returns the maximum length of a text, in bytes. Transports need
+// not read more.
 func (s *Server) MaxMessage() int { return s.options.Limits.Bytes }
 
-// Draining is closed when [Server.Drain] has been called.
+// Draining returns a channel that is closed when [Server.Drain] is called.
 func (s *Server) Draining() <-chan struct{} { return s.work.ending }
 
-// Peer is the client on the other end, as its transport knows it.
+// Peer is the client at the other end, as its transport sees it.
 type Peer struct {
 	Principal identity.Principal
 	Source    identity.Source
-	// Transport is what the transport calls itself, by which connections are
-	// counted. Nothing else depends on it.
+	// Transport is the name of the transport. Connections are counted by it;
+	// nothing else depends on it.
 	Transport string
-	// Headers are those of the HTTP request that brought the message, or
-	// that opened the connection; nil when there was none.
+	// Headers are the headers of the HTTP request that carried the message or
+	// opened the connection; nil without HTTP.
 	Headers http.Header
 }
 
-// origin is where a message comes from and where what it causes goes.
+// origin is the source of a message and the destination of its effects.
 type origin struct {
 	peer Peer
-	// mirrored says that the peer's headers repeat parts of each message.
+	// mirrored is true if the peer's headers mirror each message.
 	mirrored bool
-	// sent are the headers of the request that brought the message to a connection which
-	// another request has opened, that of the peer; nil otherwise.
+	// sent holds the headers of the request that delivered the message to a
+	// connection opened by another request; nil otherwise.
 	sent http.Header
-	// sessionID is what the client repeats; empty when it repeats none.
+	// sessionID is the session id that the client sent; empty for none.
 	sessionID string
-	// session is that of a legacy client; nil before initialize, and for modern clients.
+	// session is the session of a legacy client; nil before initialize and for
+	// modern clients.
 	session *session
-	// calls are the requests that notifications/cancelled can name; nil when it can name none.
+	// calls are the requests that notifications/cancelled can cancel; nil if it
+	// can cancel none.
 	calls *inflight
-	// emit sends what precedes the answer; nil when the client takes nothing.
+	// emit sends what precedes the response; nil if the client accepts nothing.
 	emit func(Frame) error
-	// closeStream has the client come back for the rest; nil when it cannot.
+	// closeStream closes the stream, and the client reconnects for the rest; nil
+	// if the client cannot reconnect.
 	closeStream func()
-	// late ends the response of an exchange whose goroutine is held; nil where
-	// that cannot be.
-	late Late
-	// ending is closed when what may take forever is to end.
+	// detached ends the response of an exchange while its goroutine is blocked;
+	// nil if that cannot happen.
+	detached DetachedResponse
+	// ending is closed when requests without a time limit must end.
 	ending <-chan struct{}
-	// conn is the connection that is a session of its own; nil when the client
-	// repeats an id.
+	// conn is the connection, which is its own session; nil if the client sends a
+	// session id.
 	conn *Conn
 }
 
-// lost reports whether the client repeats the id of a session that is not its own.
+// lost reports whether the client sent the id of a session that it does not
+// own.
 func (o *origin) lost() bool { return o.sessionID != "" && o.session == nil }
 
-// Backend is what answers behind the protocol. All methods are called from
-// many goroutines at once; each reads one consistent state.
+// Backend answers the requests of the protocol. All methods are called
+// concurrently; each call reads one consistent state.
 type Backend interface {
-	// Info returns what the server says of itself. It may change at a reload.
+	// Info returns the server's description of itself. It may change at a reload.
 	Info() Info
-	// List returns what the caller may see of a kind, in the order to show it.
+	// List returns the entries of a kind that the caller may see, in display
+	// order.
 	List(ctx context.Context, k call.Kind, c identity.Caller) List
-	// Find returns the named tool without making the list, and nil if there is none. A tool
-	// that has mirrors is returned only if the caller may see it.
+	// Find returns the named tool without building the list, or nil if there is
+	// none. It returns a tool with mirrored arguments only if the caller may see
+	// it.
 	Find(ctx context.Context, c identity.Caller, name string) *Entry
-	// Call carries out a request to its end. When ctx ends, the call ends soon after. If the
-	// call continues as a task, task is that task, and the result has only a revision. A
-	// request of kind Templates is a completion; the result of a completion has at most 100
-	// values.
+	// Call runs a request to its end. When ctx ends, the call ends soon after. If
+	// the call continues as a task, Call returns that task, and a result with
+	// only a revision. A request of kind Templates is a completion; its result
+	// has at most 100 values.
 	Call(ctx context.Context, r call.Request) (result call.Result, task *Task)
-	// Serves reports whether the URI names a resource that the caller may
-	// read, listed or not: only of such ones is a client told that they change.
-	// It is false of a URI that is too long to be kept for every client.
-	Serves(ctx context.Context, c identity.Caller, uri string) bool
-	// Watch calls fn after each published state, until stop is called, with
-	// the URIs of resources whose contents are others than before. fn must not
-	// block.
+	// CanRead reports whether the URI names a resource that the caller may read,
+	// listed or not: clients are notified of changes of such resources only. It
+	// returns false for a URI that is too long to store for every client.
+	CanRead(ctx context.Context, c identity.Caller, uri string) bool
+	// Watch calls fn after each published state, until stop is called. changed
+	// holds the URIs of resources whose contents changed. fn must not block.
 	Watch(fn func(changed []string)) (stop func())
-	// Follow has fn of Watch be called when a resource that others keep has changed, as far
-	// as that can be known, until leave is called. Neither blocks.
-	Follow(uri string) (leave func())
+	// WatchResource makes the function passed to Watch run when a resource of an
+	// upstream server changes, as far as the backend can detect it, until leave
+	// is called. Neither function blocks.
+	WatchResource(uri string) (leave func())
 }
 
-// Info is what a server says of itself.
+// Info describes a server.
 type Info struct {
 	Name, Title, Version, Description string
 	Icons                             []Icon
-	// Instructions tell a model how to use the server; they may be empty.
+	// Instructions explain to a model how to use the server; they may be empty.
 	Instructions string
-	// LenientLifecycle says that requests are served before the client has sent
+	// LenientLifecycle is true if requests are served before the client sends
 	// notifications/initialized.
 	LenientLifecycle bool
 	// Revision is the content hash of the published state.
 	Revision string
 }
 
-// Census counts clients.
-type Census struct {
-	// Sessions are those of HTTP, which outlive their requests.
+// ClientCounts holds numbers of clients.
+type ClientCounts struct {
+	// Sessions is the number of HTTP sessions, which outlive their requests.
 	Sessions int
-	// Connections are sessions of their own, by the transports of their peers.
+	// Connections are the connections by transport; each is its own session.
 	Connections map[string]int
 }
 
-// Census counts the clients that there are.
-func (s *Server) Census() Census {
-	now := Census{Sessions: s.sessions.len(), Connections: map[string]int{}}
+// ClientCounts returns the current numbers of clients.
+func (s *Server) ClientCounts() ClientCounts {
+	now := ClientCounts{Sessions: s.sessions.len(), Connections: map[string]int{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -238,14 +248,14 @@ func (s *Server) Census() Census {
 	return now
 }
 
-// Contradiction is a request whose caller claims to be another agent than the one that
-// its credential is bound to. It is refused.
-type Contradiction struct {
-	// Caller is who sends it. Its agent is the one that is claimed.
+// AgentMismatch describes a rejected request: its caller claims an agent other
+// than the one that its credential is bound to.
+type AgentMismatch struct {
+	// Caller is the sender. Its agent is the claimed one.
 	Caller identity.Caller
-	// Method is that of MCP, and Name what the request is about, in the words of its
-	// caller; "" where it is about nothing, or was refused before that was read, and of a
-	// URI, which may hold arguments.
+	// Method is the MCP method. Name is the requested item, as the caller named
+	// it. It is empty if the method has no item, if the request was rejected
+	// before the name was read, and for a URI, which may hold arguments.
 	Method, Name string
 	Trace        call.Trace
 }

@@ -22,7 +22,7 @@ import (
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// exchange returns what comes with a modern message over HTTP.
+// exchange returns the exchange of a modern HTTP request.
 func exchange(method, name string) mcp.Exchange {
 	h := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method}}
 	if name != "" {
@@ -47,13 +47,13 @@ func newServer(t *testing.T, o mcp.Options, tools ...mcptest.Tool) (*mcp.Server,
 			t.Error(err)
 		}
 		if n := b.Watchers(); n != 0 {
-			t.Errorf("%d watchers are left", n)
+			t.Errorf("%d watchers remain", n)
 		}
 	})
 	return s, b
 }
 
-// recorder keeps the frames that are sent to it.
+// recorder records the frames that are sent to it.
 type recorder struct {
 	mu     sync.Mutex
 	frames []string
@@ -72,7 +72,7 @@ func (r *recorder) all() []string {
 	return r.frames
 }
 
-func TestPagesJoinToTheWholeListAndEndWithIt(t *testing.T) {
+func TestList_pagination(t *testing.T) {
 	tools := mcptest.Tools()[:7]
 	s, b := newServer(t, mcp.Options{PageSize: 3}, tools...)
 	var names []string
@@ -111,11 +111,11 @@ func TestPagesJoinToTheWholeListAndEndWithIt(t *testing.T) {
 	b.Publish(tools[1:]...)
 	reply := s.Exchange(t.Context(), request(9, "tools/list", fmt.Sprintf(`"cursor":%q`, cursor)), exchange("tools/list", ""))
 	if !strings.Contains(reply.Frame.String(), `"code":-32602`) {
-		t.Errorf("the cursor of another list was answered with %s", reply.Frame)
+		t.Errorf("reply to the cursor of another list: %s", reply.Frame)
 	}
 }
 
-func TestACallEndsWithItsClient(t *testing.T) {
+func TestCall_clientDisconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -126,12 +126,12 @@ func TestACallEndsWithItsClient(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if reply := <-done; !strings.Contains(reply.Frame.String(), "TIMEOUT") {
-			t.Errorf("the reply is %s", reply.Frame)
+			t.Errorf("reply = %s", reply.Frame)
 		}
 	})
 }
 
-func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
+func TestDrain_waitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		slow := mcptest.Tools()[0]
@@ -156,17 +156,17 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 		synctest.Wait()
 		refused := s.Exchange(t.Context(), request(4, "tools/list", ""), exchange("tools/list", ""))
 		if refused.Refusal != mcp.Unavailable {
-			t.Errorf("a new request was answered with %s", refused.Frame)
+			t.Errorf("reply to a new request: %s", refused.Frame)
 		}
 		conn.Receive(t.Context(), request(5, "tools/list", ""), nil)
 		if s.Connect(mcp.Peer{}, heard.send) != nil {
-			t.Error("a new client was taken on")
+			t.Error("a new client was accepted")
 		}
 		select {
 		case <-conn.Done():
-			t.Error("the connection is done though a call is under way")
+			t.Error("the connection is done while a call is running")
 		case err := <-drained:
-			t.Errorf("drained though calls are under way: %v", err)
+			t.Errorf("drained while calls are running: %v", err)
 		default:
 		}
 
@@ -177,7 +177,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 			t.Error(err)
 		}
 		if reply := <-answered; !strings.Contains(reply.Frame.String(), "finished") {
-			t.Errorf("the call under way was answered with %s", reply.Frame)
+			t.Errorf("reply to the running call: %s", reply.Frame)
 		}
 		for i, want := range []string{`acknowledged`, `"requestId":2`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
 			if got := heard.all(); i >= len(got) || !strings.Contains(got[i], want) {
@@ -187,7 +187,7 @@ func TestDrainLetsCallsFinishAndTakesNoneOn(t *testing.T) {
 	})
 }
 
-func TestDrainGivesUpWithItsContext(t *testing.T) {
+func TestDrain_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		working, stop := context.WithCancel(t.Context())
@@ -200,14 +200,14 @@ func TestDrainGivesUpWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the error is %v", err)
+			t.Errorf("error = %v", err)
 		}
 		stop()
 		<-done
 	})
 }
 
-func TestASlowCallHoldsUpNothingElse(t *testing.T) {
+func TestConn_slowCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var heard recorder
@@ -218,14 +218,14 @@ func TestASlowCallHoldsUpNothingElse(t *testing.T) {
 		conn.Receive(ctx, request(3, "tools/call", `"name":"hello"`), nil)
 		synctest.Wait()
 		if got := heard.all(); len(got) != 2 || !strings.Contains(got[0], `"id":2`) || !strings.Contains(got[1], `"id":3`) {
-			t.Errorf("the answers are %q", got)
+			t.Errorf("replies = %q", got)
 		}
 		cancel()
 		conn.Close()
 	})
 }
 
-func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
+func TestConn_immediateCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var heard recorder
@@ -236,12 +236,12 @@ func TestACancellationRightBehindItsRequestIsNotLost(t *testing.T) {
 		}
 		conn.Close()
 		if got := heard.all(); len(got) != 0 {
-			t.Errorf("cancelled calls were answered: %q", got)
+			t.Errorf("cancelled calls have responses: %q", got)
 		}
 	})
 }
 
-func TestNothingFollowsTheResult(t *testing.T) {
+func TestCallNotifier_afterResult(t *testing.T) {
 	var late call.Emitter
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
@@ -257,11 +257,11 @@ func TestNothingFollowsTheResult(t *testing.T) {
 	late.Progress(1, nil, "")
 	late.Log("info", "too late", nil)
 	if got := heard.all(); len(got) != 0 {
-		t.Errorf("it was sent: %q", got)
+		t.Errorf("sent after the result: %q", got)
 	}
 }
 
-func TestCallersSeeWhatTheyMaySee(t *testing.T) {
+func TestList_visibility(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	list := func(agent string) string {
 		x := exchange("tools/list", "")
@@ -275,9 +275,9 @@ func TestCallersSeeWhatTheyMaySee(t *testing.T) {
 	}
 }
 
-// TestTheBackendIsAskedForOneTool makes sure that a backend which can find a
-// tool need not list all of them for the sake of a header.
-func TestTheBackendIsAskedForOneTool(t *testing.T) {
+// TestCheckMirrors_findsOneTool checks that the backend need not list all tools
+// to check a header.
+func TestCheckMirrors_findsOneTool(t *testing.T) {
 	b := &finding{Backend: mcptest.New(mcptest.Tools()...)}
 	s := mcp.New(b, mcp.Options{})
 	defer func() { _ = s.Drain(t.Context()) }()
@@ -302,9 +302,9 @@ func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp
 	return b.Backend.Find(ctx, c, name)
 }
 
-// TestEveryMethodHasItsRequest: whoever adds a method says what a request of it is,
-// and with that what is tested of all methods is tested of it.
-func TestEveryMethodHasItsRequest(t *testing.T) {
+// TestMethods_haveSampleRequests makes sure that tests over all methods cover a
+// new method.
+func TestMethods_haveSampleRequests(t *testing.T) {
 	said := map[string][2]bool{}
 	for _, r := range mcptest.Requests() {
 		if _, twice := said[r.Method]; twice {
@@ -317,9 +317,9 @@ func TestEveryMethodHasItsRequest(t *testing.T) {
 	}
 }
 
-// TestReservedCodesKeepTheirMeaning: a script cannot have a modern client
-// believe that its headers are wrong, or meet a code that nobody has defined.
-func TestReservedCodesKeepTheirMeaning(t *testing.T) {
+// TestScriptFault_reservedCodes: a script cannot report wrong headers to a
+// modern client, or use an undefined reserved code.
+func TestScriptFault_reservedCodes(t *testing.T) {
 	for _, test := range []struct {
 		code          int
 		data          string

@@ -11,68 +11,68 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// maxOutgoing bounds the requests that wait for one client at once.
-const maxOutgoing = 64
+// maxServerRequests bounds the requests that wait for one client.
+const maxServerRequests = 64
 
-// outgoing are the requests to one legacy client that it has not answered yet.
-// Their ids cannot be guessed, and an answer counts in the session alone that
-// was asked: nobody answers for another.
-type outgoing struct {
+// serverRequests holds the requests to one legacy client without a response.
+// Their ids cannot be guessed, and only a response in the same session counts,
+// so that no client can answer for another.
+type serverRequests struct {
 	mu   sync.Mutex
-	byID map[string]waiting
+	byID map[string]pendingRequest
 }
 
-// waiting is one request that waits for its answer.
-type waiting struct {
+// pendingRequest is one request without a response.
+type pendingRequest struct {
 	key string
-	to  chan<- clientAnswer
+	to  chan<- clientResponse
 }
 
-// clientAnswer is the answer of a client: a result, or an error.
-type clientAnswer struct {
+// clientResponse is the response of a client: a result or an error.
+type clientResponse struct {
 	key    string
 	result json.RawMessage
 	err    *call.RPCError
 }
 
-// add makes known that the requests are about to be sent, and returns an id
-// for each. to has room for all the answers. False means that there are too many.
-func (o *outgoing) add(requests []call.AskRequest, to chan<- clientAnswer) (ids []string, ok bool) {
+// add registers requests before they are sent, and returns an id for each. to
+// has capacity for all responses. ok is false if there are too many requests.
+func (o *serverRequests) add(requests []call.AskRequest, to chan<- clientResponse) (ids []string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.byID)+len(requests) > maxOutgoing {
+	if len(o.byID)+len(requests) > maxServerRequests {
 		return nil, false
 	}
 	if o.byID == nil {
-		o.byID = map[string]waiting{}
+		o.byID = map[string]pendingRequest{}
 	}
 	for _, r := range requests {
 		id := rand.Text()
-		o.byID[id] = waiting{r.Key, to}
+		o.byID[id] = pendingRequest{r.Key, to}
 		ids = append(ids, id)
 	}
 	return ids, true
 }
 
-// answered passes on the answer of the client. One that nobody waits for is
-// ignored.
-func (o *outgoing) answered(m *message) {
+// deliver delivers the response of a client. It ignores a response to an
+// unknown request.
+func (o *serverRequests) deliver(m *message) {
 	id, _ := jsontext.Text(m.id)
 	w, ok := o.take(id)
 	if !ok {
 		return
 	}
-	r := clientAnswer{key: w.key}
+	r := clientResponse{key: w.key}
 	if jsontext.IsObject(m.result) {
 		r.result = bytes.Clone(m.result)
 	} else {
-		r.err = answeredError(m.err)
+		r.err = clientError(m.err)
 	}
 	w.to <- r
 }
 
-// take returns what waits for the id, which nothing does from now on.
-func (o *outgoing) take(id string) (waiting, bool) {
+// take removes and returns the pending request with the id.
+func (o *serverRequests) take(id string) (pendingRequest, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w, ok := o.byID[id]
@@ -80,23 +80,23 @@ func (o *outgoing) take(id string) (waiting, bool) {
 	return w, ok
 }
 
-// maxAnswerMessage bounds the message of a client's error, in bytes.
-const maxAnswerMessage = 1 << 10
+// maxErrorMessage bounds the message of a client's error, in bytes.
+const maxErrorMessage = 1 << 10
 
-// answeredError reads the error of a client. An answer that is neither a result
-// nor an error is an error too.
-func answeredError(object []byte) *call.RPCError {
+// clientError reads the error of a client. A response without a result or an
+// error is an error too.
+func clientError(object []byte) *call.RPCError {
 	e := &call.RPCError{Code: codeInternal, Message: "the client's answer is no result"}
 	code, err := strconv.Atoi(string(jsontext.Get(object, "code")))
 	message, ok := jsontext.Text(jsontext.Get(object, "message"))
 	if err == nil && ok {
-		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxAnswerMessage)]), nil))
+		e.Code, e.Message = code, string(bytes.ToValidUTF8([]byte(message[:min(len(message), maxErrorMessage)]), nil))
 	}
 	return e
 }
 
-// capabilitiesOf reads a capabilities object, as far as the revision has the
-// features that it declares.
+// capabilitiesOf reads a capabilities object. It ignores features that the
+// revision does not have.
 func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
 	declared, ok := jsontext.Members(object)
 	for ok {
@@ -120,9 +120,9 @@ func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
 	return can
 }
 
-// can returns what the client can be asked for in the midst of a request. A
-// completion asks for nothing, and neither does a call whose client takes
-// nothing before the answer.
+// can returns the input that may be requested from the client during the
+// request: none for a completion, and none if the client accepts nothing before
+// the response.
 func (c *request) can(r *call.Request) call.Capabilities {
 	switch {
 	case r.Argument != "":

@@ -11,11 +11,12 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// session is what a legacy client and the server have agreed on by initialize.
+// session is the state that a legacy client and the server agreed on by
+// initialize.
 type session struct {
 	// fixed at creation
 	id        string // empty on a connection, which is its own session
-	mark      string // tells it from all others, and opens nothing
+	publicID  string // identifies it in records, and grants nothing
 	principal identity.Principal
 	version   string
 	client    string // name/version
@@ -23,46 +24,45 @@ type session struct {
 	calls     inflight
 	ended     chan struct{} // closed when an HTTP session ends
 
-	// seen are the hashes of the lists that the client was given last; nil
-	// where it never asked for one.
+	// seen are the hashes of the lists that the client received last; nil for a
+	// list that it never requested.
 	seen [kinds]atomic.Pointer[string]
-	// logLevel is the least severe level that the client wants to hear of;
-	// 0 when it never asked.
+	// logLevel is the least severe level that the client wants; 0 before it asks.
 	logLevel atomic.Int32
 
-	outgoing outgoing
-	// heard counts what the client has sent.
-	heard atomic.Uint64
+	serverRequests serverRequests
+	// received counts the client's messages.
+	received atomic.Uint64
 	// ready is set by notifications/initialized, which ends the handshake.
 	ready atomic.Bool
-	// feed is what the session is to be told.
+	// feed holds the notifications for the session.
 	feed feed
 
 	mu sync.Mutex
-	// streams are the open streams, the newest last. A connection has none.
+	// streams are the open streams, newest last; empty on a connection.
 	streams []*Stream
 }
 
 func newSession(p identity.Principal, version, client string) *session {
-	s := &session{mark: rand.Text(), principal: p, version: version, client: client, ended: make(chan struct{})}
+	s := &session{publicID: rand.Text(), principal: p, version: version, client: client, ended: make(chan struct{})}
 	s.feed.wake = s.wake
 	return s
 }
 
-// same reports whether two principals are one, by credentials that are bound to
-// the same agent: what one has opened acts for that agent.
-func same(a, b identity.Principal) bool {
+// samePrincipal reports whether two credentials belong to one principal and are
+// bound to the same agent. A session acts for that agent.
+func samePrincipal(a, b identity.Principal) bool {
 	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer && a.Agent == b.Agent
 }
 
-// busy reports whether the session must not be forgotten for being idle.
+// busy reports whether the session must not expire for being idle.
 func (s *session) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.streams) > 0 || s.calls.len() > 0
 }
 
-// lastSeen returns the hashes of the lists that the client was given last.
+// lastSeen returns the hashes of the lists that the client received last.
 func (s *session) lastSeen() (hashes [kinds]string) {
 	for k := range hashes {
 		if hash := s.seen[k].Load(); hash != nil {
@@ -72,27 +72,28 @@ func (s *session) lastSeen() (hashes [kinds]string) {
 	return hashes
 }
 
-// maxSessions is how many legacy sessions of HTTP there may be. One more ends
-// the one that was idle longest, of the principal that has most.
+// maxSessions bounds the legacy HTTP sessions. A further one ends the session
+// that was idle longest, of the principal with most sessions.
 const maxSessions = 10_000
 
-// sessions keeps the legacy sessions of HTTP, which outlive their requests.
+// sessions holds the legacy HTTP sessions, which outlive their requests.
 type sessions struct {
 	// fixed at creation
-	most int
+	max  int
 	idle time.Duration
-	// ended is called with each session that has ended; it must not block.
+	// ended is called with each ended session; it must not block.
 	ended func(*session)
 
 	mu   sync.Mutex
 	byID map[string]*list.Element
-	// order holds entries, the one used last in front.
+	// order holds entries, the most recently used first.
 	order list.List
-	// held counts the sessions of each principal.
-	held map[holder]int
+	// perHolder counts the sessions of each principal.
+	perHolder map[holder]int
 }
 
-// holder is a principal, whatever agents its credentials are bound to.
+// holder is a principal, regardless of the agents that its credentials are
+// bound to.
 type holder struct {
 	kind       identity.Kind
 	issuer, id string
@@ -100,28 +101,28 @@ type holder struct {
 
 func holderOf(p identity.Principal) holder { return holder{p.Kind, p.Issuer, p.ID} }
 
-type entry struct {
+type sessionEntry struct {
 	session *session
 	used    time.Time
 }
 
 func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
-	return &sessions{most: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, held: map[holder]int{}}
+	return &sessions{max: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
 }
 
-// add keeps a session and gives it an id that cannot be guessed. It makes room
-// for it by forgetting one that is idle; false means that there is none to forget.
+// add stores a session and gives it an id that cannot be guessed. At the limit
+// it ends an idle session. It returns false if all sessions are busy.
 func (s *sessions) add(n *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	of := holderOf(n.principal)
-	if s.order.Len() >= s.most && !s.evict(of) {
+	if s.order.Len() >= s.max && !s.evict(of) {
 		return false
 	}
-	s.held[of]++
+	s.perHolder[of]++
 	n.id = rand.Text()
-	s.byID[n.id] = s.order.PushFront(&entry{n, time.Now()})
+	s.byID[n.id] = s.order.PushFront(&sessionEntry{n, time.Now()})
 	return true
 }
 
@@ -130,17 +131,17 @@ func (s *sessions) find(id string, p identity.Principal) *session {
 	defer s.mu.Unlock()
 	s.expire()
 	e := s.byID[id]
-	if e == nil || !same(e.Value.(*entry).session.principal, p) {
+	if e == nil || !samePrincipal(e.Value.(*sessionEntry).session.principal, p) {
 		return nil
 	}
 	s.touch(e)
-	n := e.Value.(*entry).session
-	n.heard.Add(1)
+	n := e.Value.(*sessionEntry).session
+	n.received.Add(1)
 	return n
 }
 
-// SessionVersion returns the protocol revision of the peer's HTTP session with the id.
-// ok is false if the peer has no such session.
+// SessionVersion returns the protocol revision of the peer's HTTP session with
+// the id. ok is false if the peer has no such session.
 func (s *Server) SessionVersion(p Peer, id string) (version string, ok bool) {
 	n := s.sessions.find(id, p.Principal)
 	if n == nil {
@@ -165,16 +166,16 @@ func (s *sessions) remove(n *session) {
 }
 
 func (s *sessions) touch(e *list.Element) {
-	e.Value.(*entry).used = time.Now()
+	e.Value.(*sessionEntry).used = time.Now()
 	s.order.MoveToFront(e)
 }
 
-// expire ends the sessions that were idle for too long. Busy ones at the end
-// of the order move to its front, so that each is looked at once.
+// expire ends sessions that were idle too long. It moves busy sessions from the
+// end of the order to the front, so that it checks each once.
 func (s *sessions) expire() {
 	limit := time.Now().Add(-s.idle)
-	for e := s.order.Back(); e != nil && e.Value.(*entry).used.Before(limit); e = s.order.Back() {
-		if e.Value.(*entry).session.busy() {
+	for e := s.order.Back(); e != nil && e.Value.(*sessionEntry).used.Before(limit); e = s.order.Back() {
+		if e.Value.(*sessionEntry).session.busy() {
 			s.touch(e)
 			continue
 		}
@@ -182,19 +183,21 @@ func (s *sessions) expire() {
 	}
 }
 
-// evict ends the session that was idle longest, of the principal that has most: who opens
-// many ends none of others. Where that one's are all busy it gets no more, and for others
-// whichever session was idle longest makes room. False means that none has.
+// evict ends the session that was idle longest, of the principal with most
+// sessions, so that opening many sessions ends none of other principals. If all
+// its sessions are busy, that principal gets no more. For other principals, the
+// session that was idle longest is ended. It returns false if none can be
+// ended.
 func (s *sessions) evict(by holder) bool {
-	greedy, most := by, s.held[by]
-	for of, n := range s.held {
+	greedy, most := by, s.perHolder[by]
+	for of, n := range s.perHolder {
 		if n > most {
 			greedy, most = of, n
 		}
 	}
 	var longest *list.Element
 	for e := s.order.Back(); e != nil; e = e.Prev() {
-		n := e.Value.(*entry).session
+		n := e.Value.(*sessionEntry).session
 		if n.busy() {
 			continue
 		}
@@ -214,11 +217,11 @@ func (s *sessions) evict(by holder) bool {
 }
 
 func (s *sessions) drop(e *list.Element) {
-	n := s.order.Remove(e).(*entry).session
+	n := s.order.Remove(e).(*sessionEntry).session
 	delete(s.byID, n.id)
 	of := holderOf(n.principal)
-	if s.held[of]--; s.held[of] == 0 {
-		delete(s.held, of)
+	if s.perHolder[of]--; s.perHolder[of] == 0 {
+		delete(s.perHolder, of)
 	}
 	close(n.ended)
 	n.calls.cancelAll()

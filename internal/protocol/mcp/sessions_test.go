@@ -22,7 +22,7 @@ func open(t *testing.T, s *sessions, p string) *session {
 	t.Helper()
 	n := newSession(principal(p), newestLegacy, "")
 	if !s.add(n) {
-		t.Fatal("there is no room for the session")
+		t.Fatal("the session was rejected")
 	}
 	return n
 }
@@ -36,31 +36,31 @@ func isOver(n *session) bool {
 	}
 }
 
-func TestSessionsBelongToTheirPrincipal(t *testing.T) {
+func TestSessions_principal(t *testing.T) {
 	s := newSessions(10, time.Hour, func(*session) {})
 	n := open(t, s, "alice")
 	if s.find(n.id, principal("alice")) != n {
 		t.Error("the session is not found by its principal")
 	}
 	if s.find(n.id, principal("bob")) != nil {
-		t.Error("the session is found by another principal")
+		t.Error("another principal found the session")
 	}
 	other := principal("alice")
 	other.Issuer = "https://elsewhere"
 	if s.find(n.id, other) != nil {
-		t.Error("the session is found by a principal of another issuer")
+		t.Error("a principal of another issuer found the session")
 	}
 	bound := principal("alice")
 	bound.Agent = "bot"
 	if s.find(n.id, bound) != nil {
-		t.Error("the session is found by a credential that is bound to an agent")
+		t.Error("a credential bound to an agent found the session")
 	}
 	if s.find("made up", principal("alice")) != nil {
-		t.Error("a session is found that there is not")
+		t.Error("an unknown session was found")
 	}
 }
 
-func TestSessionsEndWhenIdle(t *testing.T) {
+func TestSessions_expire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(10, time.Hour, func(*session) {})
 		idle, used, busy := open(t, s, "a"), open(t, s, "a"), open(t, s, "a")
@@ -72,41 +72,41 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 		s.find(used.id, principal("a"))
 		time.Sleep(40 * time.Minute)
 		if s.find(idle.id, principal("a")) != nil || !isOver(idle) {
-			t.Error("the idle session lives on")
+			t.Error("the idle session did not end")
 		}
 		if s.find(used.id, principal("a")) == nil || isOver(used) {
-			t.Error("the session that was used has ended")
+			t.Error("the used session ended")
 		}
 		if isOver(busy) {
-			t.Error("the session with a call under way has ended")
+			t.Error("the session with a running call ended")
 		}
 		end()
 		time.Sleep(2 * time.Hour)
 		if s.find(busy.id, principal("a")) != nil {
-			t.Error("the session lives on though its call has ended")
+			t.Error("the session did not end after its call")
 		}
 	})
 }
 
-func TestTheSessionIdleLongestMakesRoom(t *testing.T) {
+func TestSessions_evictsLongestIdle(t *testing.T) {
 	s := newSessions(2, time.Hour, func(*session) {})
 	first, second := open(t, s, "a"), open(t, s, "a")
 	s.find(first.id, principal("a"))
 	third := open(t, s, "a")
 	if !isOver(second) || isOver(first) || isOver(third) {
-		t.Error("it was not the session idle longest that ended")
+		t.Error("the evicted session was not idle longest")
 	}
 	for i, n := range []*session{first, third} {
-		if !n.attach(&Stream{bell: newBell()}) {
-			t.Fatalf("session %d takes no stream", i)
+		if !n.attach(&Stream{wakeup: newSignal()}) {
+			t.Fatalf("session %d accepts no stream", i)
 		}
 	}
 	if s.add(newSession(principal("a"), newestLegacy, "")) {
-		t.Error("there was room though all sessions are busy")
+		t.Error("a session was added while all are busy")
 	}
 }
 
-func TestCallsEndWithTheirSession(t *testing.T) {
+func TestSessions_removeCancelsCalls(t *testing.T) {
 	s := newSessions(2, time.Hour, func(*session) {})
 	n := open(t, s, "a")
 	ctx, end, f := n.calls.add(context.Background(), []byte("1"))
@@ -117,41 +117,41 @@ func TestCallsEndWithTheirSession(t *testing.T) {
 	s.remove(n)
 	s.remove(n)
 	if context.Cause(ctx) != ErrSessionEnded {
-		t.Errorf("the call goes on: %v", context.Cause(ctx))
+		t.Errorf("the call was not cancelled: %v", context.Cause(ctx))
 	}
 }
 
-func TestTheNewestStreamCarriesTheMessages(t *testing.T) {
+func TestSession_newestStream(t *testing.T) {
 	n := newSession(principal("a"), newestLegacy, "")
-	first, second := &Stream{bell: newBell()}, &Stream{bell: newBell()}
+	first, second := &Stream{wakeup: newSignal()}, &Stream{wakeup: newSignal()}
 	n.attach(first)
 	n.attach(second)
 	if n.isNewest(first) || !n.isNewest(second) {
-		t.Error("it is not the second stream")
+		t.Error("the newest stream is not the second")
 	}
 	n.detach(second)
 	if !n.isNewest(first) {
 		t.Error("the first stream did not take over")
 	}
 	for range maxStreams - 1 {
-		n.attach(&Stream{bell: newBell()})
+		n.attach(&Stream{wakeup: newSignal()})
 	}
-	if n.attach(&Stream{bell: newBell()}) {
-		t.Error("there is no end to the streams of a session")
+	if n.attach(&Stream{wakeup: newSignal()}) {
+		t.Error("a session accepts too many streams")
 	}
 }
 
-func TestRequestsAreCancelledByID(t *testing.T) {
+func TestInflight_cancelByID(t *testing.T) {
 	for _, test := range []struct {
 		name, id, cancelled string
 		want                bool
 	}{
-		{"the same number", `1`, `1`, true},
-		{"the same text", `"a"`, `"a"`, true},
-		{"the same text, escaped", `"\u0061"`, `"a"`, true},
-		{"a number is no text", `1`, `"1"`, false},
-		{"a text is no number", `"1"`, `1`, false},
-		{"a quote alone", `"\""`, `""`, false},
+		{"same number", `1`, `1`, true},
+		{"same text", `"a"`, `"a"`, true},
+		{"escaped text", `"\u0061"`, `"a"`, true},
+		{"number and text", `1`, `"1"`, false},
+		{"text and number", `"1"`, `1`, false},
+		{"single quote", `"\""`, `""`, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var calls inflight
@@ -168,7 +168,7 @@ func TestRequestsAreCancelledByID(t *testing.T) {
 	}
 }
 
-func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
+func TestInflight_max(t *testing.T) {
 	var calls inflight
 	for i := range maxInflight {
 		_, end, f := calls.add(context.Background(), appendNumber(nil, float64(i)))
@@ -178,34 +178,35 @@ func TestThereIsAnEndToTheRequestsUnderWay(t *testing.T) {
 		defer end()
 	}
 	if _, _, f := calls.add(context.Background(), []byte("-1")); f == nil || f.refusal != Unavailable {
-		t.Errorf("the fault is %v", f)
+		t.Errorf("fault = %v", f)
 	}
 }
 
-// TestWhoOpensManySessionsEndsNoneOfOthers: those that are idle longest are its own.
-func TestWhoOpensManySessionsEndsNoneOfOthers(t *testing.T) {
+// TestSessions_evictsOwnSession: the evicted sessions are the principal's own.
+func TestSessions_evictsOwnSession(t *testing.T) {
 	s := newSessions(10, time.Hour, func(*session) {})
 	first, second := open(t, s, "alice"), open(t, s, "bob")
 	oldest := open(t, s, "mallory")
 	bound := newSession(principal("mallory"), newestLegacy, "")
 	bound.principal.Agent = "bot"
 	if !s.add(bound) {
-		t.Fatal("there is no room")
+		t.Fatal("the session was rejected")
 	}
 	for range 20 {
 		open(t, s, "mallory")
 	}
 	if isOver(first) || isOver(second) || !isOver(oldest) || !isOver(bound) {
-		t.Error("who has few sessions has lost one, or who has many keeps what it used longest ago")
+		t.Error("a session of the small holder ended, or the oldest one of the large holder did not")
 	}
 	third := open(t, s, "carol")
 	if isOver(first) || isOver(second) || isOver(third) || s.len() != 10 {
-		t.Errorf("of %d sessions those of others made room for carol's", s.len())
+		t.Errorf("with %d sessions, a session of another principal was evicted for carol", s.len())
 	}
 }
 
-// TestWhoseManySessionsAreBusyGetsNoMore, and others still do.
-func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
+// TestSessions_allBusy: the principal gets no more sessions; other principals
+// do.
+func TestSessions_allBusy(t *testing.T) {
 	s := newSessions(5, time.Hour, func(*session) {})
 	idle := open(t, s, "alice")
 	for range 4 {
@@ -214,17 +215,18 @@ func TestWhoseManySessionsAreBusyGetsNoMore(t *testing.T) {
 		}
 	}
 	if s.add(newSession(principal("mallory"), newestLegacy, "")) || isOver(idle) {
-		t.Error("who has most sessions, all busy, got another")
+		t.Error("the principal with most sessions, all busy, got another")
 	}
 	open(t, s, "bob")
 	if !isOver(idle) || s.len() != 5 {
-		t.Error("the session that is idle did not make room for another principal's")
+		t.Error("the idle session was not evicted for another principal")
 	}
 }
 
-// TestTheEndOfARequestIsNoneOfTheNextWithItsID: a request that was left ends
-// once for its client, and once for the goroutine that it held.
-func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
+// TestInflight_endOnce: the end function of a detached request runs twice, once
+// for its client and once for its goroutine. It must not end a later request
+// with the same id.
+func TestInflight_endOnce(t *testing.T) {
 	var calls inflight
 	id := []byte(`1`)
 	first, end, f := calls.add(t.Context(), id)
@@ -232,7 +234,7 @@ func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
 		t.Fatal(f)
 	}
 	if _, _, f := calls.add(t.Context(), id); f == nil {
-		t.Error("two requests with one id are under way")
+		t.Error("two requests with one id are running")
 	}
 	end()
 	second, _, f := calls.add(t.Context(), id)
@@ -246,6 +248,6 @@ func TestTheEndOfARequestIsNoneOfTheNextWithItsID(t *testing.T) {
 	calls.cancel(id, []byte(`"enough"`))
 	cause := context.Cause(second)
 	if c, ok := errors.AsType[*Cancelled](cause); !ok || c.Reason != "enough" || strings.Contains(cause.Error(), "enough") {
-		t.Errorf("the second cannot be cancelled: %v", cause)
+		t.Errorf("the second request was not cancelled: %v", cause)
 	}
 }

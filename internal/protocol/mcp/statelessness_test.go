@@ -13,7 +13,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// connect returns a connection that hears what it is told, and its end.
+// connect returns the receive function of a new connection that sends to heard,
+// and a function that ends it.
 func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text string), end func()) {
 	t.Helper()
 	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
@@ -24,11 +25,11 @@ func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text st
 	return receive, func() { conn.End(); conn.Close() }
 }
 
-// TestAModernRequestRestsOnNothingBefore: what a handshake, a log level or a
-// capability said before on the same connection is not known to it.
-func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
+// TestModern_stateless: a modern request does not depend on an earlier
+// handshake, log level or capability on the same connection.
+func TestModern_stateless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		s, b := newServer(t, mcp.Options{Ping: -1}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		b.PublishItems(mcptest.Items()...)
 		requests := []string{
 			string(request(11, "tools/list", "")), string(request(12, "resources/list", "")), string(request(13, "prompts/list", "")),
@@ -53,14 +54,14 @@ func TestAModernRequestRestsOnNothingBefore(t *testing.T) {
 		}
 		end()
 		if got, want := strings.Join(used.all()[before:], "\n"), strings.Join(fresh.all(), "\n"); got != want || len(fresh.all()) != len(requests) {
-			t.Errorf("the answers are\n%s\nand on a fresh connection\n%s", got, want)
+			t.Errorf("replies:\n%s\non a new connection:\n%s", got, want)
 		}
 	})
 }
 
-// TestWhatACallTellsStaysOnItsStream: neither a subscription nor another call
-// hears what a call tells.
-func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
+// TestModern_notificationsStayOnStream: subscriptions and other calls do not
+// receive the notifications of a call.
+func TestModern_notificationsStayOnStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 		var listening, calling, silent recorder
@@ -81,14 +82,14 @@ func TestWhatACallTellsStaysOnItsStream(t *testing.T) {
 			s.Exchange(t.Context(), []byte(c.text), x)
 		}
 		if len(listening.all()) != 1 || len(calling.all()) != 5 || len(silent.all()) != 0 {
-			t.Errorf("the subscription heard %q, the call %q, the other %q", listening.all(), calling.all(), silent.all())
+			t.Errorf("the subscription received %q, the call %q, the other %q", listening.all(), calling.all(), silent.all())
 		}
 	})
 }
 
-func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
+func TestModern_serverCancelsSubscriptionsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
+		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
 		var heard recorder
 		receive, end := connect(t, s, &heard)
 		const lists = `"notifications":{"toolsListChanged":true}`
@@ -112,14 +113,14 @@ func TestTheServerCancelsSubscriptionsAlone(t *testing.T) {
 			}
 		}
 		if len(cancelled) != 1 || !strings.Contains(cancelled[0], `"requestId":11`) {
-			t.Errorf("the server has cancelled %q", cancelled)
+			t.Errorf("the server cancelled %q", cancelled)
 		}
 	})
 }
 
-// The calls of one session are marked alike, those of no two, and the mark is
-// not the id, which would open the session.
-func TestCallsAreMarkedWithTheirSession(t *testing.T) {
+// Calls of one session share a public id, calls of different sessions do not.
+// The public id is not the session id, which would give access.
+func TestSession_publicID(t *testing.T) {
 	marks := make(chan string, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
@@ -137,7 +138,7 @@ func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 		first := <-marks
 		s.Exchange(t.Context(), []byte(call), mcp.Exchange{Peer: peer, Session: id})
 		if again := <-marks; again != first {
-			t.Errorf("two calls of a session are marked %q and %q", first, again)
+			t.Errorf("two calls of a session have the public ids %q and %q", first, again)
 		}
 		return first
 	}
@@ -153,17 +154,17 @@ func TestCallsAreMarkedWithTheirSession(t *testing.T) {
 	taken := map[string]bool{"": true}
 	for _, mark := range []string{overHTTP(), overHTTP(), connected(), connected()} {
 		if taken[mark] || mark == ids[0] || mark == ids[1] {
-			t.Errorf("a session is marked %q", mark)
+			t.Errorf("the session has the public id %q", mark)
 		}
 		taken[mark] = true
 	}
 	s.Exchange(t.Context(), request(1, "tools/call", `"name":"hello"`), exchange("tools/call", "hello"))
 	if mark := <-marks; mark != "" {
-		t.Errorf("a call without a session is marked %q", mark)
+		t.Errorf("a call without a session has the public id %q", mark)
 	}
 }
 
-func TestEachRevisionIsAnsweredByItself(t *testing.T) {
+func TestInitialize_revision(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	for asked, want := range map[string]string{
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
@@ -172,19 +173,19 @@ func TestEachRevisionIsAnsweredByItself(t *testing.T) {
 		text := strings.Replace(ableClient, `"2025-11-25"`, `"`+asked+`"`, 1)
 		reply := s.Exchange(t.Context(), []byte(text), mcp.Exchange{Peer: mcp.Peer{Principal: identity.Anonymous()}})
 		if !strings.Contains(reply.Frame.String(), `"protocolVersion":"`+want+`"`) {
-			t.Errorf("%q is answered with %s", asked, reply.Frame)
+			t.Errorf("reply to %q: %s", asked, reply.Frame)
 		}
 	}
 }
 
-// TestTheIDOfASessionIsVisibleASCII: it travels in a header, and cannot be guessed.
-func TestTheIDOfASessionIsVisibleASCII(t *testing.T) {
+// TestSession_idCharacters: the id travels in a header and cannot be guessed.
+func TestSession_idCharacters(t *testing.T) {
 	s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
 	known := map[string]bool{}
 	for range 100 {
 		id := openSession(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()})
 		if len(id) < 22 || known[id] || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-			t.Fatalf("the id is %q", id)
+			t.Fatalf("id = %q", id)
 		}
 		known[id] = true
 	}

@@ -14,24 +14,24 @@ import (
 // maxStreams bounds the open streams of one session.
 const maxStreams = 8
 
-// Stream carries what the server tells a legacy session of its own accord
-// (2025-11-25 basic/transports, Listening for Messages from the Server). Of
-// several streams of a session the newest carries it.
+// Stream carries the server's notifications and requests to a legacy session
+// (2025-11-25 basic/transports, Listening for Messages from the Server). If a
+// session has several streams, the newest carries them.
 type Stream struct {
-	server  *Server
-	session *session
-	bell    bell
-	pulse   heartbeat
+	server    *Server
+	session   *session
+	wakeup    signal
+	heartbeat heartbeat
 
-	mu   sync.Mutex
-	ping []Frame // that is to be sent
-	lost bool    // the client does not answer pings
+	mu           sync.Mutex
+	pendingPing  []Frame // ping to send
+	unresponsive bool    // the client does not answer pings
 }
 
-// OpenStream opens a stream for the session of the peer. When the refusal is
-// not [Served], there is no stream. [Stream.Close] must be called in the end.
+// OpenStream opens a stream for the session of the peer. If the refusal is not
+// [Served], the stream is nil. The caller must call [Stream.Close] at the end.
 func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Refusal) {
-	if !s.work.begin() {
+	if !s.work.add() {
 		return nil, Unavailable
 	}
 	session := s.sessions.find(id, p.Principal)
@@ -39,65 +39,65 @@ func (s *Server) OpenStream(ctx context.Context, p Peer, id string) (*Stream, Re
 		s.work.done()
 		return nil, UnknownSession
 	}
-	st := &Stream{server: s, session: session, bell: newBell()}
+	st := &Stream{server: s, session: session, wakeup: newSignal()}
 	if !session.attach(st) {
 		s.work.done()
 		return nil, Unavailable
 	}
-	s.changes.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
-	st.pulse = heartbeat{
-		every: s.options.Ping, heard: &session.heard,
+	s.notifier.listen(ctx, &session.feed, s.sessionCaller(p, session), everyKind, session.lastSeen())
+	st.heartbeat = heartbeat{
+		every: s.options.Ping, received: &session.received,
 		busy: func() bool { return session.calls.len() > 0 },
-		ping: st.sendPing, lost: st.giveUp,
+		ping: st.sendPing, lost: st.terminate,
 	}
-	st.pulse.start()
+	st.heartbeat.start()
 	return st, Served
 }
 
-// Wake has a value when [Stream.Take] may have something.
-func (st *Stream) Wake() <-chan struct{} { return st.bell }
+// Wake returns a channel that has a value when [Stream.Take] may return frames.
+func (st *Stream) Wake() <-chan struct{} { return st.wakeup }
 
-// Ended is closed when the session has ended. When [Server.Draining] is closed,
-// nothing more will come either.
+// Ended returns a channel that is closed when the session ends. After
+// [Server.Draining] is closed, no more frames come either.
 func (st *Stream) Ended() <-chan struct{} { return st.session.ended }
 
-// Take returns what there is to send now, which no other stream sends then;
-// false when nobody reads it, since the client does not answer pings.
+// Take returns the frames to send now; no other stream sends them. ok is false
+// if the client does not answer pings.
 func (st *Stream) Take() (frames []Frame, ok bool) {
 	if st.session.isNewest(st) {
-		frames = st.server.changes.take(&st.session.feed).legacyFrames()
+		frames = st.server.notifier.take(&st.session.feed).legacyFrames()
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	frames, st.ping = append(frames, st.ping...), nil
-	return frames, !st.lost
+	frames, st.pendingPing = append(frames, st.pendingPing...), nil
+	return frames, !st.unresponsive
 }
 
-// sendPing has a ping sent, in place of one that was not taken yet.
+// sendPing queues a ping and replaces an earlier one.
 func (st *Stream) sendPing(f Frame) {
 	st.mu.Lock()
-	st.ping = []Frame{f}
+	st.pendingPing = []Frame{f}
 	st.mu.Unlock()
-	st.bell.ring()
+	st.wakeup.notify()
 }
 
-func (st *Stream) giveUp() {
-	st.server.options.Logger.Info("a client does not answer pings: its stream ends", "client", st.session.client)
+func (st *Stream) terminate() {
+	st.server.options.Logger.Info("close stream without ping response", "client", st.session.client)
 	st.mu.Lock()
-	st.lost = true
+	st.unresponsive = true
 	st.mu.Unlock()
-	st.bell.ring()
+	st.wakeup.notify()
 }
 
-// Close takes the stream off the session.
+// Close removes the stream from the session.
 func (st *Stream) Close() {
-	st.pulse.stop()
+	st.heartbeat.stop()
 	st.session.detach(st)
-	st.server.changes.mute(&st.session.feed)
+	st.server.notifier.unlisten(&st.session.feed)
 	st.server.work.done()
 }
 
-// attach adds a stream; false means that there are too many.
+// attach adds a stream. It returns false if there are too many.
 func (s *session) attach(st *Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,11 +105,11 @@ func (s *session) attach(st *Stream) bool {
 		return false
 	}
 	s.streams = append(s.streams, st)
-	st.bell.ring()
+	st.wakeup.notify()
 	return true
 }
 
-// detach takes out a stream and has the newest of the others take over.
+// detach removes a stream; the newest of the others takes over.
 func (s *session) detach(st *Stream) {
 	s.mu.Lock()
 	s.streams = slices.DeleteFunc(s.streams, func(other *Stream) bool { return other == st })
@@ -118,55 +118,55 @@ func (s *session) detach(st *Stream) {
 }
 
 // wake wakes the stream that carries messages: each is sent once (2025-11-25
-// basic/transports, Multiple Connections). Without one they wait for it.
+// basic/transports, Multiple Connections). Without a stream they stay pending.
 func (s *session) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.streams); n > 0 {
-		s.streams[n-1].bell.ring()
+		s.streams[n-1].wakeup.notify()
 	}
 }
 
-// isNewest reports whether the stream is the one that carries messages.
+// isNewest reports whether the stream carries messages.
 func (s *session) isNewest(st *Stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.streams) > 0 && s.streams[len(s.streams)-1] == st
 }
 
-// patientPings is how many pings a peer may leave unanswered.
-const patientPings = 2
+// maxMissedPings is the number of pings that a peer may leave unanswered.
+const maxMissedPings = 2
 
 // heartbeat pings a legacy peer while it is idle (2025-11-25
-// basic/utilities/ping), and gives up one that is silent after two pings. A
-// peer is not idle while it sends anything at all, or waits for an answer.
+// basic/utilities/ping), and reports it as lost after two unanswered pings. A
+// peer that sends messages or waits for a response is not idle.
 type heartbeat struct {
 	// fixed at creation
-	every time.Duration
-	heard *atomic.Uint64 // counts what the peer has sent
-	busy  func() bool
-	ping  func(Frame)
-	lost  func()
+	every    time.Duration
+	received *atomic.Uint64 // counts the peer's messages
+	busy     func() bool
+	ping     func(Frame)
+	lost     func()
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	last    uint64 // of heard
+	last    uint64 // last value of received
 	missed  int
 	stopped bool
 }
 
-// start begins to watch the peer; stop must be called in the end. With an
-// interval below zero there is nothing to watch.
+// start starts the heartbeat; the caller must call stop at the end. It does
+// nothing if the interval is negative.
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = h.heard.Load()
+	h.last = h.received.Load()
 	if h.every > 0 {
-		h.timer = time.AfterFunc(h.every, h.beat)
+		h.timer = time.AfterFunc(h.every, h.tick)
 	}
 }
 
-// stop ends the watch. A ping may be under way yet.
+// stop stops the heartbeat. A ping may still be in progress.
 func (h *heartbeat) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,9 +176,9 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// beat looks at the peer once in an interval.
-func (h *heartbeat) beat() {
-	switch ping, lost := h.look(); {
+// tick checks the peer once per interval.
+func (h *heartbeat) tick() {
+	switch ping, lost := h.checkInterval(); {
 	case lost:
 		h.lost()
 	case ping:
@@ -186,16 +186,16 @@ func (h *heartbeat) beat() {
 	}
 }
 
-// look judges the interval that ends now, and begins the next.
-func (h *heartbeat) look() (ping, lost bool) {
+// checkInterval evaluates the interval that ends now, and starts the next.
+func (h *heartbeat) checkInterval() (ping, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopped {
 		return false, false
 	}
-	if heard := h.heard.Load(); heard != h.last || h.busy() {
+	if heard := h.received.Load(); heard != h.last || h.busy() {
 		h.last, h.missed = heard, 0
-	} else if h.missed == patientPings {
+	} else if h.missed == maxMissedPings {
 		h.stopped = true
 		return false, true
 	} else {

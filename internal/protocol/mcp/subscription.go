@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// listen acknowledges the subscription, sends what changes until the client
-// goes or the server drains, and then answers the request.
+// listen acknowledges the subscription, sends changes until the client
+// disconnects or the server drains, and then answers the request.
 func listen(ctx context.Context, c *request) (*result, *fault) {
 	w, f := c.filterOf(jsontext.Get(c.params, "notifications"))
 	if f != nil {
@@ -23,17 +23,18 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	if err != nil {
 		return nil, c.claimFault(caller, err)
 	}
-	b := newBell()
-	feed := &feed{wake: b.ring}
-	changes := c.server.changes
+	b := newSignal()
+	feed := &feed{wake: b.notify}
+	changes := c.server.notifier
 	defer changes.remove(feed)
 	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
-	w.agree(ctx, c, feed, caller)
-	// What the client asked for, as far as the server has it and the caller may see it.
+	w.restrict(ctx, c, feed, caller)
+	// The client's filter, without what the server lacks or the caller may not
+	// see.
 	if c.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))) != nil {
 		return nil, nil
 	}
-	frames := func(n news) []Frame {
+	frames := func(n notices) []Frame {
 		return n.frames(c.subscriptionMeta(), func(id string) Frame {
 			t, e := c.server.tasks.Task(ctx, caller, id)
 			if e != nil {
@@ -42,7 +43,7 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 			return notification("notifications/tasks", t.appendTo(c.subscriptionMeta(), c, caller, true))
 		})
 	}
-	if changes.follow(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil {
+	if changes.forward(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil {
 		return nil, nil
 	}
 	if !c.origin.mirrored { // subscriptions share a channel (2026-07-28 basic/patterns/cancellation)
@@ -54,22 +55,21 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 	return &result{meta: appendValue(nil, keySubscriptionID, c.id)}, nil
 }
 
-// subscriptionMeta returns the member _meta that all of a subscription's
-// notifications carry.
+// subscriptionMeta returns the member _meta of a subscription's notifications.
 func (c *request) subscriptionMeta() []byte {
 	b := append([]byte{}, `"_meta":{`...)
 	return append(appendValue(b, keySubscriptionID, c.id), '}')
 }
 
-// filter is what a modern client subscribes to (2026-07-28
+// subscriptionFilter is what a modern client subscribes to (2026-07-28
 // basic/patterns/subscriptions, Notification Filter; SEP-2663, Task Status
 // Notifications).
-type filter struct {
+type subscriptionFilter struct {
 	lists       kindSet
 	uris, tasks names
 }
 
-// listFilters returns the members of a filter that stand for lists, in wire order.
+// listFilters returns the members of a filter for lists, in wire order.
 func listFilters() [3]listFilter {
 	return [...]listFilter{
 		{"toolsListChanged", setOf(call.Tools)},
@@ -83,13 +83,14 @@ type listFilter struct {
 	kinds kindSet
 }
 
-// names are what a client named; given is true if the member exists, even if it is empty.
+// names is a list from a client; present is true if the member exists, even if
+// it is empty.
 type names struct {
-	list  []string
-	given bool
+	list    []string
+	present bool
 }
 
-func (c *request) filterOf(object []byte) (w filter, f *fault) {
+func (c *request) filterOf(object []byte) (w subscriptionFilter, f *fault) {
 	if !jsontext.IsObject(object) {
 		return w, invalidParams("params.notifications must be an object")
 	}
@@ -104,7 +105,7 @@ func (c *request) filterOf(object []byte) (w filter, f *fault) {
 	if w.uris, f = namesOf(object, "resourceSubscriptions"); f != nil || c.server.tasks == nil {
 		return w, f
 	}
-	if w.tasks, f = namesOf(object, "taskIds"); f == nil && w.tasks.given {
+	if w.tasks, f = namesOf(object, "taskIds"); f == nil && w.tasks.present {
 		f = c.mayUseTasks()
 	}
 	return w, f
@@ -116,7 +117,7 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 		return n, nil
 	}
 	list, ok := jsontext.Elements(value)
-	for n.given = true; ok; {
+	for n.present = true; ok; {
 		element, more := list.Element()
 		if !more {
 			return n, nil
@@ -129,13 +130,13 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 	return n, invalidParams("params.notifications." + name + " must be a list of strings")
 }
 
-// agree has the feed hear of the topics that there are for the caller, and
-// leaves out the others. Of a task it hears at once how it is: it may have
-// ended by now.
-func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity.Caller) {
-	changes := c.server.changes
+// restrict subscribes the feed to the topics that the caller may see, and
+// removes the others from the filter. It notifies the state of each task at
+// once, because the task may have ended by now.
+func (w *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, caller identity.Caller) {
+	changes := c.server.notifier
 	w.uris.list = slices.DeleteFunc(w.uris.list, func(uri string) bool {
-		return !c.server.backend.Serves(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
+		return !c.server.backend.CanRead(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
 	})
 	w.tasks.list = slices.DeleteFunc(w.tasks.list, func(id string) bool {
 		_, e := c.server.tasks.Task(ctx, caller, id)
@@ -143,13 +144,13 @@ func (w *filter) agree(ctx context.Context, c *request, f *feed, caller identity
 		if e != nil || !changes.subscribe(f, t) {
 			return true
 		}
-		changes.update(f, t)
+		changes.notifyTopic(f, t)
 		return false
 	})
 }
 
-// object returns the filter as the client wrote it.
-func (w *filter) object() []byte {
+// object returns the filter in the form that clients send.
+func (w *subscriptionFilter) object() []byte {
 	b := []byte{'{'}
 	for _, list := range listFilters() {
 		if w.lists&list.kinds != 0 {
@@ -161,13 +162,13 @@ func (w *filter) object() []byte {
 }
 
 func (n *names) appendTo(dst []byte, name string) []byte {
-	if n.given && len(n.list) == 0 {
+	if n.present && len(n.list) == 0 {
 		return appendValue(dst, name, []byte("[]"))
 	}
 	return appendTexts(dst, name, n.list)
 }
 
-// maxSubscriptions bounds the topics that one listener wants to hear of.
+// maxSubscriptions bounds the topics of one listener.
 const maxSubscriptions = 256
 
 // kindSet is a set of kinds.
@@ -184,42 +185,43 @@ func setOf(all ...call.Kind) (s kindSet) {
 	return s
 }
 
-// feed is one listener: a legacy session, or a subscription. What there is to
-// tell it stays with it until it is taken.
+// feed holds the pending notifications of one listener: a legacy session or a
+// subscription.
 type feed struct {
-	// wake is called when there is something to take. It must not block.
+	// wake is called when notifications are pending. It must not block.
 	wake func()
 
 	// guarded by changes.mu
 
 	caller identity.Caller
-	// lists are the kinds whose lists it wants to hear of, topics what else.
+	// lists are the kinds of subscribed lists; topics are the other
+	// subscriptions.
 	lists  kindSet
 	topics map[topic]struct{}
-	// hashes are those of the lists told of last; empty where none is known.
+	// hashes are the hashes of the last notified lists; empty if unknown.
 	hashes [kinds]string
-	// listening counts for how many streams lists are compared.
+	// listening is the number of streams for which lists are compared.
 	listening int
 	ended     bool
-	news      news
+	pending   notices
 }
 
-// topic is a resource, by its URI, or a task, by its id.
+// topic is a resource, by URI, or a task, by id.
 type topic struct {
 	isTask bool
 	name   string
 }
 
-// news is what a listener is to be told.
-type news struct {
+// notices are the pending notifications of a listener.
+type notices struct {
 	lists  kindSet
 	topics []topic
 }
 
-// frames returns the notifications that tell the news. meta is the member
-// _meta of their params; empty for none. task makes the frame of a task; zero
-// when there is nothing to tell of it.
-func (n news) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
+// frames returns the notifications as frames. meta is the member _meta of their
+// params; empty for none. task returns the frame of a task; a zero frame is
+// skipped.
+func (n notices) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 	for _, list := range [...]struct {
 		of     kindSet
 		method string
@@ -243,25 +245,25 @@ func (n news) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 	return frames
 }
 
-// legacyFrames returns the notifications to a session, which hears of no tasks.
-func (n news) legacyFrames() []Frame { return n.frames(nil, nil) }
+// legacyFrames returns the notifications for a session, which has no tasks.
+func (n notices) legacyFrames() []Frame { return n.frames(nil, nil) }
 
-// bell wakes one goroutine, once for any number of rings.
-type bell chan struct{}
+// signal wakes one goroutine, once for any number of calls of notify.
+type signal chan struct{}
 
-func newBell() bell { return make(bell, 1) }
+func newSignal() signal { return make(signal, 1) }
 
-func (b bell) ring() {
+func (b signal) notify() {
 	select {
 	case b <- struct{}{}:
 	default:
 	}
 }
 
-// subscribeResource has a legacy session hear of a resource (2025-11-25
+// subscribeResource subscribes a legacy session to a resource (2025-11-25
 // server/resources, Subscriptions).
 func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
-	uri, f := c.subscribed()
+	uri, f := c.subscribedURI()
 	if f != nil {
 		return nil, f
 	}
@@ -270,27 +272,27 @@ func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
 	if r.Caller, err = c.caller(); err != nil {
 		return nil, c.claimFault(r.Caller, err)
 	}
-	if !c.server.backend.Serves(ctx, r.Caller, uri) {
+	if !c.server.backend.CanRead(ctx, r.Caller, uri) {
 		return nil, c.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
 	}
 	session := c.origin.session
-	c.server.changes.identify(&session.feed, r.Caller)
-	if !c.server.changes.subscribe(&session.feed, topic{name: uri}) {
+	c.server.notifier.setCaller(&session.feed, r.Caller)
+	if !c.server.notifier.subscribe(&session.feed, topic{name: uri}) {
 		return nil, invalidParams("the session is subscribed to too many resources")
 	}
 	return &result{}, nil
 }
 
 func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
-	uri, f := c.subscribed()
+	uri, f := c.subscribedURI()
 	if f != nil {
 		return nil, f
 	}
-	c.server.changes.unsubscribe(&c.origin.session.feed, topic{name: uri})
+	c.server.notifier.unsubscribe(&c.origin.session.feed, topic{name: uri})
 	return &result{}, nil
 }
 
-func (c *request) subscribed() (string, *fault) {
+func (c *request) subscribedURI() (string, *fault) {
 	uri, ok := jsontext.Text(jsontext.Get(c.params, "uri"))
 	if !ok || uri == "" {
 		return "", invalidParams("params.uri must be a string that is not empty")

@@ -11,49 +11,48 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// TaskBackend is a [Backend] that may answer the call of a tool with a [Task].
-// For one that does, the server declares the extension
+// TaskBackend is a [Backend] that may answer a tool call with a [Task]. With
+// such a backend the server declares the extension
 // io.modelcontextprotocol/tasks (SEP-2663).
 //
-// All methods act on tasks of the caller alone: the error for one that is
-// another's, or that there is not, has the code [ToolNotFound].
+// All methods access tasks of the caller alone. For an unknown task, or one of
+// another caller, the error has the code [call.ToolNotFound].
 type TaskBackend interface {
 	Backend
-	// Task returns a task as it is now.
+	// Task returns the current state of a task.
 	Task(ctx context.Context, c identity.Caller, id string) (*Task, *call.Error)
-	// UpdateTask passes on what the client answered. Answers that nobody asked
-	// for, or asks for any more, are ignored.
+	// UpdateTask passes input responses to a task. It ignores responses to
+	// requests that are unknown or already answered.
 	UpdateTask(ctx context.Context, c identity.Caller, id string, responses map[string]json.RawMessage) *call.Error
-	// CancelTask asks a task to end, which may have ended by then.
+	// CancelTask asks a task to end; it may have ended already.
 	CancelTask(ctx context.Context, c identity.Caller, id string) *call.Error
-	// WatchTasks calls fn with the id of each task that has changed, until
-	// stop is called. fn must not block.
+	// WatchTasks calls fn with the id of each changed task, until stop is called.
+	// fn must not block.
 	WatchTasks(fn func(id string)) (stop func())
 }
 
-// Task is the state of a call that goes on while its client does not wait. It
-// is working until it asks, was cancelled or has a response.
+// Task is the state of a call that continues while its client does not wait. It
+// is working until it asks for input, is cancelled or has a response.
 type Task struct {
-	// ID cannot be guessed. Once a client knows it, the task can be asked for.
+	// ID cannot be guessed. Once a client has it, it may request the task.
 	ID string
-	// Message says how it is, for people; it may be empty.
+	// Message describes the state for people; it may be empty.
 	Message          string
 	Created, Updated time.Time
-	// TTL is how long the task is kept from its creation on; 0 for ever.
+	// TTL is how long the task is stored after its creation; 0 means forever.
 	TTL time.Duration
-	// Poll is how long clients should wait between questions; 0 when it does
-	// not matter.
+	// Poll is the suggested interval between polls; 0 means none.
 	Poll time.Duration
-	// Requests are what the client is asked; no key is ever used twice in a task.
+	// Requests are the open input requests; a task never reuses a key.
 	Requests []call.AskRequest
-	// Cancelled says that the task ended without a response.
+	// Cancelled is true if the task ended without a response.
 	Cancelled bool
-	// Response is how the call ended; nil before.
+	// Response is the outcome of the call; nil until it ends.
 	Response *call.Result
 }
 
-// status returns the task's status (SEP-2663, Task Status) and the members
-// that go with it.
+// status returns the task's status (SEP-2663, Task Status) and the members for
+// it.
 func (t *Task) status(c *request, caller identity.Caller) (status string, members []byte) {
 	switch {
 	case t.Response != nil:
@@ -66,7 +65,7 @@ func (t *Task) status(c *request, caller identity.Caller) (status string, member
 	return "working", nil
 }
 
-// outcome returns what the call would have answered: a result, or an error.
+// outcome returns what the call would have returned: a result or an error.
 func (t *Task) outcome(c *request, caller identity.Caller) (status string, members []byte) {
 	r := &call.Request{Kind: call.Tools, Caller: caller}
 	var made *result
@@ -85,8 +84,8 @@ func (t *Task) outcome(c *request, caller identity.Caller) (status string, membe
 	return "completed", append(b, '}')
 }
 
-// appendTo appends the members of the task object; detailed adds what belongs
-// to its status.
+// appendTo appends the members of the task object; detailed adds the members
+// for its status.
 func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed bool) []byte {
 	status, members := t.status(c, caller)
 	dst = appendText(appendText(dst, "taskId", t.ID), "status", status)
@@ -108,19 +107,19 @@ func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed
 	return dst
 }
 
-// keyTasks names the extension.
+// keyTasks is the name of the extension.
 const keyTasks = "io.modelcontextprotocol/tasks"
 
-// mayUseTasks makes sure that the client has declared the extension.
+// mayUseTasks rejects a client that has not declared the extension.
 func (c *request) mayUseTasks() *fault {
 	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
-		return lacking("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
+		return missingCapability("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
 	}
 	return nil
 }
 
-// taskOf returns who asks, and the task that is meant.
-func (c *request) taskOf() (caller identity.Caller, id string, f *fault) {
+// taskParams returns the caller and the task id of a request.
+func (c *request) taskParams() (caller identity.Caller, id string, f *fault) {
 	if f = c.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
@@ -145,7 +144,7 @@ func taskFault(caller identity.Caller, e *call.Error) *fault {
 }
 
 func getTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -157,7 +156,7 @@ func getTask(ctx context.Context, c *request) (*result, *fault) {
 }
 
 func updateTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -176,7 +175,7 @@ func updateTask(ctx context.Context, c *request) (*result, *fault) {
 }
 
 func cancelTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskOf()
+	caller, id, f := c.taskParams()
 	if f != nil {
 		return nil, f
 	}
@@ -186,7 +185,7 @@ func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-func (c *request) becameTask(r *call.Request, task *Task, revision string) (*result, *fault) {
+func (c *request) taskResult(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &call.Error{
 			Code: call.ExecutionError, Message: "the call goes on as a task, which its client does not know",

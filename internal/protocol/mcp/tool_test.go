@@ -10,14 +10,14 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestACapabilityHasAllMembersOfTheRFC(t *testing.T) {
+func TestEntry_capability(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		info mcp.ToolInfo
 		want string
 	}{
 		{
-			"with everything",
+			"all fields",
 			mcp.ToolInfo{
 				Name: "t", Title: "T", Description: "Does <it> & \"more\".", HasDescription: true,
 				InputSchema:  json.RawMessage("{\n  \"type\": \"object\"\n}"),
@@ -27,7 +27,7 @@ func TestACapabilityHasAllMembersOfTheRFC(t *testing.T) {
 				`"output_schema":{"type":"string"},"timeout_ms":1500,"idempotent":true}`,
 		},
 		{
-			"with nothing",
+			"no fields",
 			mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)},
 			`{"name":"t","description":null,"input_schema":{"type":"object"},"output_schema":{},"timeout_ms":0,"idempotent":false}`,
 		},
@@ -44,7 +44,7 @@ func TestACapabilityHasAllMembersOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestAToolThatCannotBeListedIsAnError(t *testing.T) {
+func TestNewTool_invalid(t *testing.T) {
 	object := json.RawMessage(`{"type":"object"}`)
 	for _, test := range []struct {
 		name string
@@ -53,18 +53,18 @@ func TestAToolThatCannotBeListedIsAnError(t *testing.T) {
 	}{
 		{"no name", mcp.ToolInfo{InputSchema: object}, "needs a name"},
 		{"no schema", mcp.ToolInfo{Name: "t"}, "input schema: "},
-		{"a schema that is no object", mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`true`)}, "input schema: it must be an object"},
-		{"a schema of another type", mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"string"}`)}, `must be "object"`},
-		{"an output schema that is broken", mcp.ToolInfo{Name: "t", InputSchema: object, OutputSchema: json.RawMessage(`{`)}, "output schema: "},
+		{"schema not an object", mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`true`)}, "input schema: it must be an object"},
+		{"schema of another type", mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"string"}`)}, `must be "object"`},
+		{"invalid output schema", mcp.ToolInfo{Name: "t", InputSchema: object, OutputSchema: json.RawMessage(`{`)}, "output schema: "},
 		{
-			"an annotation in the wrong place",
+			"misplaced annotation",
 			mcp.ToolInfo{Name: "t", InputSchema: json.RawMessage(`{"type":"object","x-mcp-header":"A"}`)}, "x-mcp-header",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := mcp.NewTool(test.info)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, want one with %q", err, test.want)
+				t.Errorf("got error %v, want one with %q", err, test.want)
 			}
 		})
 	}

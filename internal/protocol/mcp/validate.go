@@ -7,8 +7,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// admit settles the era of a request and holds it to the rules that are the
-// same for all methods.
+// admit determines the era of a request and checks the rules that all methods
+// share.
 func (c *request) admit() *fault {
 	if c.meta.bad != nil {
 		return c.meta.bad
@@ -31,9 +31,9 @@ func (c *request) headers() http.Header {
 	return nil
 }
 
-// isModern reads the era from the header and from _meta (2026-07-28
-// basic/versioning, Backward Compatibility): what names a revision that is no
-// legacy one, or a method that legacy revisions do not have, is modern.
+// isModern determines the era from the header and from _meta (2026-07-28
+// basic/versioning, Backward Compatibility). A request is modern if it names a
+// revision that is not legacy, or a method that legacy revisions lack.
 func (c *request) isModern() bool {
 	inBody := c.meta.version
 	if inBody != "" && !isLegacy(inBody) {
@@ -45,8 +45,8 @@ func (c *request) isModern() bool {
 	return inBody == "" && c.origin.session == nil && c.handler.eras == modern
 }
 
-// admitModern checks the metadata of a request that carries all it needs to
-// know (2026-07-28 basic/index, Per-request protocol fields; and
+// admitModern validates the metadata of a modern request (2026-07-28
+// basic/index, Per-request protocol fields; and
 // basic/transports/streamable-http, Server Validation).
 func (c *request) admitModern() *fault {
 	if f := c.checkVersion(); f != nil {
@@ -100,7 +100,7 @@ func (c *request) checkVersion() *fault {
 	return nil
 }
 
-// admitLegacy holds a request to the lifecycle (2025-11-25 basic/lifecycle).
+// admitLegacy enforces the lifecycle (2025-11-25 basic/lifecycle).
 func (c *request) admitLegacy() *fault {
 	if c.origin.lost() {
 		return unknownSession()
@@ -110,7 +110,7 @@ func (c *request) admitLegacy() *fault {
 		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
 	if !(known && c.handler.early) && !c.origin.session.ready.Load() && !c.server.backend.Info().LenientLifecycle {
-		return newFault(codeInvalidRequest, Served, handshakeOpen)
+		return newFault(codeInvalidRequest, Served, errHandshakeOpen)
 	}
 	if !known {
 		return c.unknownMethod()
@@ -118,19 +118,19 @@ func (c *request) admitLegacy() *fault {
 	return nil
 }
 
-// handshakeOpen is the error of a request that comes between initialize and
-// notifications/initialized. It is a request in good order otherwise: HTTP
-// carries the error with a success, so that clients show its message.
-const handshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
+// errHandshakeOpen is the error of a request between initialize and
+// notifications/initialized. The request is otherwise valid: HTTP sends the
+// error with a success status, so that clients show its message.
+const errHandshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
 
 func (c *request) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
 }
 
-// RefuseVersion returns the reply to a text whose header names a revision that
-// is not served; ok is true when it names one that is, or none (2025-11-25
+// CheckVersion returns an error reply if the header names an unsupported
+// revision; ok is true if it names a supported one, or none (2025-11-25
 // basic/transports, Protocol Version Header).
-func RefuseVersion(h http.Header) (r Reply, ok bool) {
+func CheckVersion(h http.Header) (r Reply, ok bool) {
 	asked := h.Get(headerVersion)
 	if asked == "" || slices.Contains(versions[:], asked) {
 		return Reply{}, true
@@ -138,7 +138,7 @@ func RefuseVersion(h http.Header) (r Reply, ok bool) {
 	return refuse(nil, unsupportedVersion(asked)), false
 }
 
-// unsupportedVersion tells which revisions there are (2026-07-28
+// unsupportedVersion returns a fault with the supported revisions (2026-07-28
 // basic/versioning, Protocol Version Negotiation).
 func unsupportedVersion(asked string) *fault {
 	data := appendValue([]byte{'{'}, "supported", supported())
@@ -155,7 +155,7 @@ const (
 	version20260728 = "2026-07-28"
 )
 
-// versions are the revisions that are served, newest first.
+// versions are the supported revisions, newest first.
 var versions = [...]string{version20260728, version20251125, version20250618, version20250326, version20241105}
 
 const (
@@ -163,12 +163,12 @@ const (
 	newestModern = version20260728
 )
 
-// era tells the two shapes of the protocol apart (2026-07-28 basic/versioning,
+// era is one of the two shapes of the protocol (2026-07-28 basic/versioning,
 // Terminology).
 type era uint8
 
 const (
-	// legacy revisions begin with an initialize handshake and have sessions.
+	// legacy revisions start with an initialize handshake and have sessions.
 	legacy era = 1 << iota
 	// modern revisions carry everything in each request.
 	modern
@@ -180,8 +180,8 @@ func isLegacy(version string) bool {
 	return version != newestModern && slices.Contains(versions[:], version)
 }
 
-// revisionOf returns the revision that a JSON string names; empty when the
-// value is no string.
+// revisionOf returns the revision that a JSON string names; empty if the value
+// is not a string.
 func revisionOf(value []byte) string {
 	name := jsontext.Unquote(value)
 	for _, known := range versions {

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// taskBackend is a backend with two more tools, which go on as tasks: "task" works until it is
-// finished, "task_asks" asks for a name first. The ids are "task-1", "task-2" and so on,
-// which is no example to follow.
+// taskBackend is a backend with two more tools that run as tasks: "task" works
+// until finish, "task_asks" first asks for a name. The ids are "task-1",
+// "task-2" and so on; real ids must not be guessable.
 type taskBackend struct {
 	*mcptest.Backend
 	// ask is the tool that asks for a name.
@@ -27,7 +27,7 @@ type taskBackend struct {
 	watcher func(id string)
 }
 
-// task is a task and whose it is.
+// task is a task with its caller.
 type task struct {
 	mcp.Task
 	owner string
@@ -37,7 +37,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newTaskBackend(b *mcptest.Backend) *taskBackend {
 	b.Publish(append(mcptest.Tools(), tool("task", taskOnly), tool("task_asks", taskOnly))...)
-	return &taskBackend{Backend: b, ask: mcptest.Asking()[0].Run, watcher: func(string) {}}
+	return &taskBackend{Backend: b, ask: mcptest.InputTools()[0].Run, watcher: func(string) {}}
 }
 
 // tool returns a tool without arguments.
@@ -47,7 +47,7 @@ func tool(name string, run mcptest.Run) mcptest.Tool {
 	return mcptest.Tool{ToolInfo: info, Run: run}
 }
 
-// taskOnly refuses a client that takes no tasks.
+// taskOnly rejects a client without task support.
 func taskOnly(context.Context, call.Request) call.Result {
 	return call.Result{Err: &call.Error{
 		Code: call.ExecutionError, Message: "the tool runs as a task", Required: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`),
@@ -77,7 +77,7 @@ func (b *taskBackend) finish(id string, r call.Result) {
 	b.change(id, func(t *task) { t.Requests, t.Response = nil, &r })
 }
 
-// change changes a task and tells the watcher.
+// change changes a task and notifies the watcher.
 func (b *taskBackend) change(id string, how func(*task)) {
 	b.mu.Lock()
 	for _, t := range b.tasks {
@@ -137,7 +137,7 @@ func (b *taskBackend) WatchTasks(fn func(id string)) (stop func()) {
 	}
 }
 
-// One block of each type, and the two that older revisions lack.
+// One block of each type, and the two types that older revisions lack.
 const (
 	soundBlock = `{"type":"audio","data":"UklGRg==","mimeType":"audio/wav","annotations":{"priority":1}}`
 	linkBlock  = `{"type":"resource_link","uri":"file:///a.csv","name":"a.csv","description":"All rows."}`
@@ -145,7 +145,8 @@ const (
 		`{"type":"resource","resource":{"uri":"test://readme","text":"Hello."}},` + soundBlock + `,` + linkBlock + `]`
 )
 
-// blockTools returns tools that return a block of each type, and that have a sound described.
+// blockTools returns tools that return a block of each type, and one that asks
+// to describe a sound.
 func blockTools() []mcptest.Tool {
 	sound := call.AskRequest{Key: "sound", Method: "sampling/createMessage", Params: json.RawMessage(
 		`{"messages":[{"role":"user","content":` + soundBlock + `},{"role":"user","content":{"type":"text","text":"What is it?"}}],"maxTokens":100}`)}
@@ -155,7 +156,7 @@ func blockTools() []mcptest.Tool {
 	return []mcptest.Tool{tool("blocks", all), tool("listen", mcptest.Asks(sound))}
 }
 
-// blockPrompt returns a prompt that holds a sound and a link.
+// blockPrompt returns a prompt with a sound and a link.
 func blockPrompt(t *testing.T) mcptest.Item {
 	entry, err := mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "blocks"})
 	if err != nil {

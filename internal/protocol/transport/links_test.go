@@ -21,8 +21,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
-// httpLink is a client over HTTP that sends the headers it should, unless the
-// transcript says which.
+// httpLink is an HTTP client. It sends the correct headers, unless the
+// transcript sets them.
 type httpLink struct {
 	t       *testing.T
 	web     *httptest.Server
@@ -71,7 +71,7 @@ func (l *httpLink) listen() {
 	l.receive(r)
 }
 
-// receive returns when the response is there, or has become a stream.
+// receive returns when the response has ended, or is a stream.
 func (l *httpLink) receive(r *http.Request) {
 	response, err := l.web.Client().Do(r)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *httpLink) Close() {
 	l.web.Close()
 }
 
-// mirror returns the headers that a client sends with a modern message.
+// mirror returns the headers that mirror a modern message.
 func mirror(text string) http.Header {
 	var m struct {
 		Method string
@@ -166,7 +166,7 @@ func dialStdio(t *testing.T, s *mcp.Server) link {
 }
 
 func (l *stdioLink) Send(_ http.Header, text string) {
-	// A server that has ended takes nothing, which the transcript shows.
+	// A server that has ended accepts nothing, as the transcript shows.
 	_, _ = io.WriteString(l.in, text+"\n")
 }
 
@@ -196,7 +196,7 @@ func dialWebSocket(t *testing.T, s *mcp.Server) link {
 }
 
 func (l *socketLink) Send(_ http.Header, text string) {
-	// A server that has ended takes nothing, which the transcript shows.
+	// A server that has ended accepts nothing, as the transcript shows.
 	_ = l.socket.WriteMessage(gorilla.TextMessage, []byte(text))
 }
 
@@ -224,13 +224,13 @@ func (l *socketLink) Close() {
 	farewell := gorilla.FormatCloseMessage(gorilla.CloseNormalClosure, "")
 	_ = l.socket.WriteControl(gorilla.CloseMessage, farewell, time.Now().Add(time.Second))
 	for range l.lines {
-		// What comes late is not part of the transcript.
+		// Later messages are not part of the transcript.
 	}
 	l.socket.Close()
 	l.web.Close()
 }
 
-// sseLink is a client that holds a stream open.
+// sseLink is a client with an open stream.
 type sseLink struct {
 	t        *testing.T
 	web      *httptest.Server
@@ -251,11 +251,11 @@ func dialSSE(t *testing.T, s *mcp.Server) link {
 	for l.endpoint == "" && lines.Scan() {
 		l.endpoint, _ = strings.CutPrefix(lines.Text(), "data: ")
 		if !strings.HasPrefix(l.endpoint, "/") {
-			l.endpoint = "" // the name of the event
+			l.endpoint = "" // event name
 		}
 	}
 	if l.endpoint == "" {
-		t.Fatal("the stream names no endpoint")
+		t.Fatal("the stream sent no endpoint")
 	}
 	go func() {
 		defer close(l.lines)
@@ -281,8 +281,7 @@ func (l *sseLink) do(method, path, body string) *http.Response {
 	return response
 }
 
-// Send shows what is refused in the response to the message as if the stream
-// had carried it.
+// Send reports a rejected message as if the response had arrived on the stream.
 func (l *sseLink) Send(_ http.Header, text string) {
 	response := l.do(http.MethodPost, l.endpoint, text)
 	defer response.Body.Close()
@@ -300,7 +299,7 @@ func (l *sseLink) Lines() <-chan string { return l.lines }
 func (l *sseLink) Close() {
 	l.stream.Body.Close()
 	for range l.lines {
-		// What comes late is not part of the transcript.
+		// Later messages are not part of the transcript.
 	}
 	l.web.CloseClientConnections()
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-var update = flag.Bool("update", false, "write what the server says into the transcripts")
+var update = flag.Bool("update", false, "write the server's messages into the transcripts")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -42,31 +42,32 @@ func TestTranscripts(t *testing.T) {
 type link interface {
 	// Send sends one text. Transports without headers ignore them.
 	Send(header http.Header, text string)
-	// Lines carries what the server sends, a message each; before the answer
-	// to a request that HTTP refused, the line "HTTP" and the status.
+	// Lines returns the messages of the server. Before the response to a request
+	// that HTTP rejected, it returns the line "HTTP" and the status.
 	Lines() <-chan string
 	// Close ends the link and closes Lines.
 	Close()
 }
 
 const (
-	// patience is how long a player waits for a line that does not come.
+	// patience is the timeout for a line of the server.
 	patience = 10 * time.Second
-	// silence is how long nothing comes before an update takes it that the
-	// server has said all.
+	// silence is the idle time after which an update considers the server's
+	// messages complete.
 	silence = 300 * time.Millisecond
 )
 
-// play plays all transcripts that are for the kind of transport, "http" or "stream", each
-// against a server of its own. With -update, what the server says is written into the files
-// instead of being compared: by the transport of kind "http" if a transcript is for both.
+// play plays all transcripts for the kind of transport, "http" or "stream",
+// each against a new server. With -update it writes the server's messages into
+// the files instead of comparing them: for a transcript of both kinds, with
+// kind "http".
 func play(t *testing.T, kind string, dial func(*testing.T, *mcp.Server) link) {
 	for _, script := range load(t, "../../../testdata/wire", kind) {
 		name := strings.TrimSuffix(filepath.Base(script.path), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			p := player{t: t, kind: kind, backend: mcptest.New(mcptest.Tools()...)}
 			p.backend.SetItems(mcptest.Items()...)
-			p.server = mcp.New(p.serve(script), mcp.Options{Quiet: time.Millisecond, PageSize: 5})
+			p.server = mcp.New(p.serve(script), mcp.Options{Debounce: time.Millisecond, PageSize: 5})
 			p.link = dial(t, p.server)
 			p.update = *update && (kind == "http" || script.over == kind)
 			got := p.play(script)
@@ -86,14 +87,14 @@ type player struct {
 	t       *testing.T
 	kind    string
 	backend *mcptest.Backend
-	tasks   *taskBackend // nil when the transcript is about none
+	tasks   *taskBackend // nil without tasks
 	server  *mcp.Server
 	link    link
 	update  bool
 	ids     ids
 }
 
-// serve returns what the transcript is played against.
+// serve returns the backend for the transcript.
 func (p *player) serve(script transcript) mcp.Backend {
 	if !strings.Contains(script.prose, "\nWith: tasks\n") {
 		return p.backend
@@ -102,7 +103,7 @@ func (p *player) serve(script transcript) mcp.Backend {
 	return p.tasks
 }
 
-// play returns the transcript as it went.
+// play returns the played transcript.
 func (p *player) play(script transcript) transcript {
 	got := script
 	got.turns = slices.Clone(script.turns)
@@ -112,7 +113,7 @@ func (p *player) play(script transcript) transcript {
 		case verb == "publish":
 			p.publish(name)
 		case verb == "touch":
-			p.backend.Touch(name)
+			p.backend.ChangeResources(name)
 		case verb == "finish":
 			p.tasks.finish(name, mcptest.Text("done"))
 		case verb == "break":
@@ -136,12 +137,12 @@ func (p *player) play(script transcript) transcript {
 	}
 	p.link.Close()
 	for line := range p.link.Lines() {
-		p.t.Errorf("the server also said\n%s", line)
+		p.t.Errorf("unexpected message\n%s", line)
 	}
 	return got
 }
 
-// hear returns what the server says until it is silent.
+// hear returns the server's messages until it is idle.
 func (p *player) hear() (lines []string) {
 	for {
 		select {
@@ -156,7 +157,7 @@ func (p *player) hear() (lines []string) {
 	}
 }
 
-// expect compares what the server says with the lines of the transcript.
+// expect compares the server's messages with the lines of the transcript.
 func (p *player) expect(want []string) {
 	for _, line := range want {
 		if strings.HasPrefix(line, "HTTP ") && p.kind != "http" {
@@ -168,23 +169,24 @@ func (p *player) expect(want []string) {
 				p.t.Fatalf("the link was closed; want\n%s", line)
 			}
 			if said = p.ids.named(said); said != line {
-				p.t.Errorf("the server said\n%s\nwant\n%s", said, line)
+				p.t.Errorf("got\n%s\nwant\n%s", said, line)
 			}
 		case <-time.After(patience):
-			p.t.Fatalf("the server is silent; want\n%s", line)
+			p.t.Fatalf("timeout; want\n%s", line)
 		}
 	}
 }
 
-// publish publishes what has a name: "fewer" tools, those that are "asking", "blocks",
-// "same", which changes nothing, or "no resources", "no templates" and "no prompts".
+// publish publishes a named set: "fewer" tools, tools that are "asking",
+// "blocks", "same" without a change, or "no resources", "no templates" and "no
+// prompts".
 func (p *player) publish(name string) {
 	switch name {
 	case "fewer":
 		p.backend.Publish(mcptest.Tools()[:2]...)
 	case "asking":
-		p.backend.Publish(append(mcptest.Tools(), mcptest.Asking()...)...)
-		p.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
+		p.backend.Publish(append(mcptest.Tools(), mcptest.InputTools()...)...)
+		p.backend.PublishItems(append(mcptest.Items(), mcptest.InputItems()...)...)
 	case "blocks":
 		p.backend.Publish(append(mcptest.Tools(), blockTools()...)...)
 		p.backend.PublishItems(append(mcptest.Items(), blockPrompt(p.t))...)
@@ -197,28 +199,28 @@ func (p *player) publish(name string) {
 	case "no prompts":
 		p.backend.PublishItems(without(call.Prompts)...)
 	default:
-		p.t.Fatalf("nothing is called %q", name)
+		p.t.Fatalf("unknown set %q", name)
 	}
 }
 
-// without returns the items that are not of the kind.
+// without returns the items of the other kinds.
 func without(k call.Kind) []mcptest.Item {
 	return slices.DeleteFunc(mcptest.Items(), func(i mcptest.Item) bool { return i.Kind == k })
 }
 
-// transcript is one file of testdata/wire: prose, and then what the client and
-// the server say to each other in turn.
+// transcript is one file of testdata/wire: prose, followed by the messages of
+// client and server in turn.
 //
-// A line of a "client" section is a message, or "Name: value", which is a
-// header of the next message where the transport has headers. $META stands for
-// the _meta members of a modern request, $ABLE for those of a client that can
-// be asked everything, $TASKS for those of one that knows tasks. $ASK1, $ASK2
-// stand for the ids that the server makes up, in the order in which they came.
+// A line of a "client" section is a message, or "Name: value", a header of the
+// next message on transports with headers. $META is replaced by the _meta
+// members of a modern request, $ABLE by those of a client with all input
+// capabilities, $TASKS by those of a client with tasks. $ASK1, $ASK2 are the
+// generated ids of the server's requests, in order.
 //
 // "publish NAME" sections publish other tools and items, "touch URI" sections
 // change a resource, "finish ID", "break ID" and "lose ID" end a task. The
-// prose may name the transports that the transcript is for, as "Over: http" or
-// "Over: stream"; without, it is for all of them. Tasks need "With: tasks".
+// prose may restrict the transports, as "Over: http" or "Over: stream". Tasks
+// need "With: tasks".
 type transcript struct {
 	path  string
 	prose string
@@ -226,9 +228,9 @@ type transcript struct {
 	turns []turn
 }
 
-// turn is what one side says.
+// turn holds the consecutive messages of one side.
 type turn struct {
-	who   string // "client", "server", "drain", or what happens, such as "publish NAME"
+	who   string // "client", "server", "drain", or an event such as "publish NAME"
 	lines []string
 }
 
@@ -246,7 +248,7 @@ var (
 	headerLine = regexp.MustCompile(`^([A-Za-z-]+): (.*)$`)
 )
 
-// load reads the transcripts that are for the kind of transport: "http" or "stream".
+// load reads the transcripts for the kind of transport: "http" or "stream".
 func load(t *testing.T, dir, kind string) []transcript {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -303,7 +305,7 @@ func (s transcript) String() string {
 	return b.String()
 }
 
-// messages returns what a client says, each message with the headers before it.
+// messages returns the client's messages, each with the headers before it.
 func (t turn) messages() (texts []string, headers []http.Header) {
 	header := http.Header{}
 	for _, line := range t.lines {
@@ -318,16 +320,16 @@ func (t turn) messages() (texts []string, headers []http.Header) {
 	return texts, headers
 }
 
-// ids are the ids that a server made up, in the order in which it told them.
+// ids are the generated ids of a server, in order.
 type ids struct{ told []string }
 
 var (
 	madeUp = regexp.MustCompile(`"(id|requestId|elicitationId)":"([A-Z2-7]{26})"`)
-	// ofRequest is the request_id of a request that claims none.
+	// ofRequest matches the generated request_id of a request without one.
 	ofRequest = regexp.MustCompile(`"request_id":"[0-9a-v]{16,26}"`)
 )
 
-// named returns a line of the server with names in place of made-up ids.
+// named returns a line of the server with generated ids replaced by names.
 func (i *ids) named(line string) string {
 	line = ofRequest.ReplaceAllLiteralString(line, `"request_id":"$REQUEST"`)
 	return madeUp.ReplaceAllStringFunc(line, func(member string) string {
@@ -341,7 +343,7 @@ func (i *ids) named(line string) string {
 	})
 }
 
-// real returns a line of the client with ids in place of their names.
+// real returns a line of the client with names replaced by ids.
 func (i *ids) real(line string) string {
 	for at, id := range i.told {
 		line = strings.ReplaceAll(line, fmt.Sprintf(`"$ASK%d"`, at+1), `"`+id+`"`)

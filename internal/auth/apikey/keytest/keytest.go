@@ -1,4 +1,4 @@
-// Package keytest makes API keys for tests, which prove nothing.
+// Package keytest creates API keys for tests.
 package keytest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// Revoked returns a key of the principal "ci" that was revoked, and the path of the file
-// of keys that says so.
+// Revoked returns a revoked key of the principal "ci", and the path of its key
+// file.
 func Revoked(t testing.TB) (key, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "keys.json")
@@ -21,13 +21,13 @@ func Revoked(t testing.TB) (key, path string) {
 	if _, err = apikey.Revoke(path, k.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	return k.Text(), path
+	return k.Plaintext(), path
 }
 
-// Unknown returns a key that is well formed and in no file.
-func Unknown() string { return apikey.New().Text() }
+// Unknown returns a valid key that is in no file.
+func Unknown() string { return apikey.New().Plaintext() }
 
-// Valid returns a key of each principal, and the path of the file of keys that says so.
+// Valid returns a key of each principal, and the path of their key file.
 func Valid(t testing.TB, principals ...string) (keys map[string]string, path string) {
 	t.Helper()
 	path, keys = filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
@@ -36,7 +36,7 @@ func Valid(t testing.TB, principals ...string) (keys map[string]string, path str
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys[p] = k.Text()
+		keys[p] = k.Plaintext()
 	}
 	return keys, path
 }

@@ -1,7 +1,8 @@
-// Package certtest makes certificates for tests.
+// Package certtest creates certificates for tests.
 //
-// An [Authority] issues them, to servers and to clients alike. [Write] and [WritePair] put
-// what was made where a server reads it. Nothing is valid for longer than a day.
+// An [Authority] issues certificates for servers and clients. [Write] and
+// [WritePair] write them to files for a server. No certificate is valid for
+// longer than a day.
 package certtest
 
 import (
@@ -21,12 +22,12 @@ import (
 
 // Authority signs certificates.
 type Authority struct {
-	// Cert is its own, which it has signed itself.
+	// Cert is its self-signed certificate.
 	Cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// New makes an authority that nothing trusts yet.
+// New creates an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -37,14 +38,14 @@ func New(t testing.TB) *Authority {
 	return &Authority{Cert: signed(t, template, template, key, key), key: key}
 }
 
-// Issue makes a certificate for an hour, of a server or a client. Its common name is name,
-// and its other names are the URIs, or name where there are none.
+// Issue issues a certificate for an hour, for a server or a client. Its common
+// name is name. Its other names are the URIs, or name if there are none.
 func (a *Authority) Issue(t testing.TB, name string, uris ...string) tls.Certificate {
 	t.Helper()
 	return a.issue(t, time.Now().Add(time.Hour), name, uris...)
 }
 
-// IssueExpired is Issue of a certificate whose time is over.
+// IssueExpired is Issue for an expired certificate.
 func (a *Authority) IssueExpired(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	return a.issue(t, time.Now().Add(-time.Minute), name)
@@ -93,7 +94,7 @@ func signed(t testing.TB, template, parent *x509.Certificate, key, signer *ecdsa
 	return cert
 }
 
-// Write writes certificates as a PEM file, in the place of what is there.
+// Write writes certificates to a PEM file, and replaces an existing one.
 func Write(t testing.TB, path string, certs ...*x509.Certificate) {
 	t.Helper()
 	var text []byte

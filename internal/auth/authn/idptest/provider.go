@@ -1,10 +1,10 @@
 // Package idptest is a small identity provider for tests: an OpenID Connect
-// provider on loopback that signs whatever it is asked to, wrongly too.
+// provider on loopback that signs any token, including invalid ones.
 //
-// A [Provider] publishes the keys that it has now. [Provider.Rotate] replaces
-// them; [Provider.Answer] has it be down, slow, or answer garbage. [Sign] makes a
-// token of any header, claims and [Key], with nothing but the standard library, so
-// that no mistake of the library under test is repeated here.
+// A [Provider] publishes its present keys. [Provider.Rotate] replaces them;
+// [Provider.SetHandler] makes it fail, delay, or send garbage. [Sign] creates a
+// token from any header, claims and [Key], with only the standard library, so
+// that it repeats no mistake of the library under test.
 package idptest
 
 import (
@@ -26,26 +26,26 @@ import (
 	"testing"
 )
 
-// Provider is an identity provider on loopback. It may be used together.
+// Provider is an identity provider on loopback. It is safe for concurrent use.
 type Provider struct {
 	server *httptest.Server // fixed at creation
 
 	// Guarded by mu.
-	mu     sync.Mutex
-	keys   []*Key
-	answer http.HandlerFunc
-	asked  map[string]int
+	mu       sync.Mutex
+	keys     []*Key
+	handler  http.HandlerFunc
+	requests map[string]int
 }
 
-// The paths that a provider answers.
+// The paths that a provider serves.
 const (
 	ConfigurationPath = "/.well-known/openid-configuration"
 	KeysPath          = "/keys"
 )
 
-// New returns a provider that publishes some keys until the test ends.
+// New returns a provider that publishes the keys until the test ends.
 func New(t testing.TB, keys ...*Key) *Provider {
-	p := &Provider{keys: keys, asked: map[string]int{}}
+	p := &Provider{keys: keys, requests: map[string]int{}}
 	p.server = httptest.NewServer(p)
 	t.Cleanup(p.server.Close)
 	return p
@@ -54,43 +54,43 @@ func New(t testing.TB, keys ...*Key) *Provider {
 // Issuer returns the URL of the provider.
 func (p *Provider) Issuer() string { return p.server.URL }
 
-// Client returns a client that leaves no connection behind the test.
+// Client returns a client whose connections end with the test.
 func (p *Provider) Client() *http.Client { return p.server.Client() }
 
-// Rotate replaces the keys that are published.
+// Rotate replaces the published keys.
 func (p *Provider) Rotate(keys ...*Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keys = keys
 }
 
-// Answer has the provider answer otherwise; nil has it answer as it should.
-func (p *Provider) Answer(otherwise http.HandlerFunc) {
+// SetHandler makes h answer all requests; nil restores the default.
+func (p *Provider) SetHandler(otherwise http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer = otherwise
+	p.handler = otherwise
 }
 
-// Down answers like a provider that is down, behind something that is not.
+// Down answers as a proxy in front of a provider that is down.
 func Down(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 
-// Says returns what answers every request with a text.
-func Says(text string) http.HandlerFunc {
+// RespondWith returns a handler that answers every request with a text.
+func RespondWith(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
 }
 
-// Asked returns how often a path was asked for.
-func (p *Provider) Asked(path string) int {
+// Requests returns the number of requests for a path.
+func (p *Provider) Requests(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked[path]
+	return p.requests[path]
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	p.asked[r.URL.Path]++
-	answer, keys := p.answer, p.keys
+	p.requests[r.URL.Path]++
+	answer, keys := p.handler, p.keys
 	p.mu.Unlock()
 	switch {
 	case answer != nil:
@@ -108,14 +108,15 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Key signs tokens under an id.
+// Key signs tokens with a key id.
 type Key struct {
 	ID, Algorithm string
 	signer        crypto.Signer
 	secret        []byte
 }
 
-// NewKey returns a new key for RS256, PS256, ES256 or EdDSA. RSA keys have 2048 bits.
+// NewKey returns a new key for RS256, PS256, ES256 or EdDSA. RSA keys have 2048
+// bits.
 func NewKey(id, algorithm string) *Key {
 	k := &Key{ID: id, Algorithm: algorithm}
 	var err error
@@ -128,30 +129,30 @@ func NewKey(id, algorithm string) *Key {
 		k.signer, err = rsa.GenerateKey(rand.Reader, 2048)
 	}
 	if err != nil {
-		panic(err) // the source of random numbers is broken
+		panic(err) // the random number generator is broken
 	}
 	return k
 }
 
-// Confused returns a key for HS256 whose secret is the public key of k, as it is
-// published: what a verifier takes for a secret that lets tokens choose their algorithm.
+// Confused returns a key for HS256 with the public key of k as its secret: an
+// attack on verifiers that let tokens choose their algorithm.
 func (k *Key) Confused() *Key {
 	published := k.public()
 	return &Key{ID: k.ID, Algorithm: "HS256", secret: []byte(cmp.Or(published["n"], published["x"]))}
 }
 
-// None returns a key for the algorithm none: it signs with nothing.
+// None returns a key for the algorithm "none", which does not sign.
 func (k *Key) None() *Key { return &Key{ID: k.ID, Algorithm: "none"} }
 
-// As returns a key of the same id that says to be of another algorithm.
-func (k *Key) As(algorithm string) *Key {
+// WithAlgorithm returns the key with another algorithm in its header.
+func (k *Key) WithAlgorithm(algorithm string) *Key {
 	other := *k
 	other.Algorithm = algorithm
 	return &other
 }
 
-// Named returns the same key under another id.
-func (k *Key) Named(id string) *Key {
+// WithID returns the key with another id.
+func (k *Key) WithID(id string) *Key {
 	other := *k
 	other.ID = id
 	return &other
@@ -166,7 +167,7 @@ func (k *Key) public() map[string]string {
 	case *ecdsa.PublicKey:
 		point, err := key.Bytes()
 		if err != nil {
-			panic(err) // the curve is one that has points
+			panic(err) // the curve has points
 		}
 		return map[string]string{"kty": "EC", "crv": "P-256", "x": encode(point[1:33]), "y": encode(point[33:])}
 	case ed25519.PublicKey:
@@ -175,16 +176,15 @@ func (k *Key) public() map[string]string {
 	return nil
 }
 
-// JWK returns the key as a provider publishes it.
+// JWK returns the published form of the key.
 func (k *Key) JWK() map[string]string {
 	published := k.public()
 	published["use"], published["kid"], published["alg"] = "sig", k.ID, k.Algorithm
 	return published
 }
 
-// Sign returns a token of the claims, signed by a key. Members of header come
-// before those that the key says: "alg", "kid", and "typ" which is "at+jwt"; nil
-// takes one out.
+// Sign returns a token of the claims, signed by a key. header overrides the
+// members "alg", "kid", and "typ" (default "at+jwt"); nil removes one.
 func Sign(k *Key, header, claims map[string]any) string {
 	h := map[string]any{"alg": k.Algorithm, "kid": k.ID, "typ": "at+jwt"}
 	for name, value := range header {
@@ -195,7 +195,7 @@ func Sign(k *Key, header, claims map[string]any) string {
 	return SignText(k, text(h), text(claims))
 }
 
-// SignText is Sign for a header and claims that may be no JSON.
+// SignText is Sign for a header and claims that may not be JSON.
 func SignText(k *Key, header, claims string) string {
 	signed := encode([]byte(header)) + "." + encode([]byte(claims))
 	return signed + "." + encode(k.sign([]byte(signed)))
@@ -237,7 +237,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the test has written what is no JSON
+		panic(err) // the test passed a value that is not JSON
 	}
 	return string(b)
 }

@@ -117,7 +117,7 @@ func (s *session) do(ctx context.Context, text string) error {
 // query sends the statement with its values in the extended protocol, which allows only one,
 // and reads the rows. If there are too many it calls cancel, which cancels the statement.
 func (s *session) query(ctx context.Context, cancel func(), r *sqldb.Query, a *sqldb.Rows) error {
-	rows := s.ExecParams(ctx, r.Statement.Numbered(), encodeParams(r.Values), nil, nil, nil)
+	rows := s.ExecParams(ctx, r.Statement.Positional(), encodeParams(r.Values), nil, nil, nil)
 	err := s.read(rows, r, a)
 	if err != nil {
 		cancel()

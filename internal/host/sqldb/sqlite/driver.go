@@ -30,10 +30,10 @@ func (d *Driver) Close() error { return d.vfs.close() }
 
 // Connect opens the file of a grant, if it is where it was when the grant was loaded.
 func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, string) (string, error)) (sqldb.Conn, error) {
-	if g.Real == "" {
+	if g.ResolvedPath == "" {
 		return nil, sqldb.NewHostError(scripting.NotFound, "", "the file of the grant does not exist")
 	}
-	info, err := os.Lstat(g.Real)
+	info, err := os.Lstat(g.ResolvedPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, sqldb.NewHostError(scripting.NotFound, "", "the file of the grant does not exist")
@@ -42,10 +42,10 @@ func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, s
 	case !info.Mode().IsRegular():
 		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is a link, or no regular file")
 	}
-	if real, err := filepath.EvalSymlinks(g.Real); err != nil || real != g.Real {
+	if real, err := filepath.EvalSymlinks(g.ResolvedPath); err != nil || real != g.ResolvedPath {
 		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
 	}
-	c, err := Open(Options{Path: g.Real, Write: g.Write, MaxValue: sqldb.MaxText})
+	c, err := Open(Options{Path: g.ResolvedPath, Write: g.Write, MaxValue: sqldb.MaxText})
 	if err != nil {
 		return nil, err
 	}

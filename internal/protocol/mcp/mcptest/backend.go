@@ -1,5 +1,5 @@
-// Package mcptest helps to test what stands on package mcp: a [Backend] whose
-// tools are functions. It is imported by tests alone.
+// Package mcptest helps tests of packages that use package mcp. It provides a
+// [Backend] with functions as tools. Only tests import it.
 package mcptest
 
 import (
@@ -15,24 +15,26 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// Run is what a tool, or an item of another kind, does when it is called.
+// Run implements a tool, or an item of another kind.
 type Run func(ctx context.Context, r call.Request) call.Result
 
-// Tool is a tool that is a function.
+// Tool is a tool implemented by a function.
 type Tool struct {
 	mcp.ToolInfo
 	Run Run
-	// Visible says who may see the tool; nil for everyone.
+	// Visible reports whether the caller may see the tool; nil means everyone
+	// may.
 	Visible func(identity.Caller) bool
 }
 
-// Item is a resource, a template or a prompt that is a function, which answers
-// its completions too.
+// Item is a resource, a template or a prompt implemented by a function, which
+// also answers its completions.
 type Item struct {
 	Kind  call.Kind
 	Entry *mcp.Entry
 	Run   Run
-	// Visible says who may see the item; nil for everyone.
+	// Visible reports whether the caller may see the item; nil means everyone
+	// may.
 	Visible func(identity.Caller) bool
 }
 
@@ -53,8 +55,8 @@ type published struct {
 	entry *mcp.Entry
 }
 
-// New returns a backend with the tools, in this order. It panics when a tool
-// cannot be put on the wire.
+// New returns a backend with the tools, in this order. It panics if a tool
+// cannot be encoded.
 func New(tools ...Tool) *Backend {
 	b := &Backend{
 		info:     mcp.Info{Name: "fake", Title: "A fake", Version: "1.0.0", Instructions: "Be brief."},
@@ -64,7 +66,7 @@ func New(tools ...Tool) *Backend {
 	return b
 }
 
-// Publish replaces all tools and tells the watchers.
+// Publish replaces all tools and notifies the watchers.
 func (b *Backend) Publish(tools ...Tool) {
 	b.mu.Lock()
 	b.tools = nil
@@ -76,25 +78,25 @@ func (b *Backend) Publish(tools ...Tool) {
 		b.tools = append(b.tools, published{t, entry})
 	}
 	b.mu.Unlock()
-	b.Touch()
+	b.ChangeResources()
 }
 
-// PublishItems replaces all items of other kinds and tells the watchers.
+// PublishItems replaces all items of other kinds and notifies the watchers.
 func (b *Backend) PublishItems(items ...Item) {
 	b.SetItems(items...)
-	b.Touch()
+	b.ChangeResources()
 }
 
-// SetItems replaces all items of other kinds in the present revision.
+// SetItems replaces all items of other kinds without a new revision.
 func (b *Backend) SetItems(items ...Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.items = items
 }
 
-// Touch begins a revision in which the contents of the resources have changed,
-// and tells the watchers.
-func (b *Backend) Touch(uris ...string) {
+// ChangeResources starts a new revision, in which the resources with the URIs
+// have new contents, and notifies the watchers.
+func (b *Backend) ChangeResources(uris ...string) {
 	b.mu.Lock()
 	b.revision++
 	var watchers []func([]string)
@@ -107,7 +109,7 @@ func (b *Backend) Touch(uris ...string) {
 	}
 }
 
-// Watchers returns how many watch the backend.
+// Watchers returns the number of watchers.
 func (b *Backend) Watchers() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,8 +157,8 @@ func (b *Backend) Find(ctx context.Context, c identity.Caller, name string) *mcp
 	return nil
 }
 
-// sees reports whether the caller sees an entry; one that not all see makes
-// the list private.
+// sees reports whether the caller sees an entry. An entry with a visibility
+// function makes the list private.
 func sees(list *mcp.List, c identity.Caller, visible func(identity.Caller) bool) bool {
 	if visible == nil {
 		return true
@@ -200,8 +202,8 @@ func (b *Backend) find(r call.Request) (run Run, revision string) {
 	return nil, revision
 }
 
-// answers reports whether the item is what a request calls. A template stands
-// for all URIs that begin as it does.
+// answers reports whether a request calls the item. A template matches all URIs
+// with the same prefix.
 func (i *Item) answers(r call.Request) bool {
 	if i.Kind == call.Templates && r.Kind == call.Resources {
 		before, _, _ := strings.Cut(i.Entry.Name(), "{")
@@ -210,8 +212,8 @@ func (i *Item) answers(r call.Request) bool {
 	return i.Kind == r.Kind && i.Entry.Name() == r.Name
 }
 
-// Serves implements [mcp.Backend].
-func (b *Backend) Serves(_ context.Context, c identity.Caller, uri string) bool {
+// CanRead implements [mcp.Backend].
+func (b *Backend) CanRead(_ context.Context, c identity.Caller, uri string) bool {
 	run, _ := b.find(call.Request{Kind: call.Resources, Name: uri, Caller: c})
 	return run != nil
 }
@@ -230,7 +232,7 @@ func (b *Backend) Watch(fn func(changed []string)) (stop func()) {
 	}
 }
 
-// Follow implements [mcp.Backend]: nobody else keeps the resources.
-func (b *Backend) Follow(string) (leave func()) { return func() {} }
+// WatchResource implements [mcp.Backend]: no upstream server has resources.
+func (b *Backend) WatchResource(string) (leave func()) { return func() {} }
 
 func revisionName(n int) string { return "rev-" + strconv.Itoa(n) }

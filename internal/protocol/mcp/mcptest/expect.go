@@ -6,28 +6,29 @@ import (
 	"strings"
 )
 
-// Expected is the reply that a text deserves, by the reading of encoding/json:
-// what the gate and the server make of a text is held to it.
+// Expected describes the correct reply to a text, as computed with
+// encoding/json. Tests compare the results of the JSON guard and the server
+// with it.
 type Expected struct {
-	// Reply says whether there is one.
+	// Reply is true if there is a reply.
 	Reply bool
-	// ID is the JSON of its id; empty when it has none.
+	// ID is the JSON of its id; empty if it has none.
 	ID string
-	// Error says that it is an error, and Ping that it is none; otherwise it
-	// may be one or not.
+	// Error means that the reply is an error, and Ping that it is not. With
+	// neither, it may be either.
 	Error, Ping bool
-	// Odd says that there is one only where each text is answered for itself,
-	// since nobody waits for it.
-	Odd bool
+	// BadParams is true if only transports that answer each text send the reply,
+	// because the text is a notification or a response.
+	BadParams bool
 }
 
 var goodID = regexp.MustCompile(`^("|-?[0-9]+$)`)
 
-// maxID is how long an id may be in bytes.
+// maxID is the maximum length of an id in bytes.
 const maxID = 1 << 10
 
-// Expect returns the reply to a text of a client that has no session. passes
-// says that the text passes the JSON gate.
+// Expect returns the correct reply to a text of a client without a session.
+// passes is true if the text passes the JSON guard.
 func Expect(text []byte, passes bool) Expected {
 	var m map[string]json.RawMessage
 	if !passes || json.Unmarshal(text, &m) != nil || m == nil {
@@ -44,16 +45,16 @@ func Expect(text []byte, passes bool) Expected {
 	case stringOf(m["jsonrpc"]) != "2.0", badID && !isResponse:
 		return Expected{Reply: true, ID: id, Error: true}
 	case isResponse:
-		return Expected{Reply: true, Error: true, Odd: true}
+		return Expected{Reply: true, Error: true, BadParams: true}
 	case stringOf(m["method"]) == "", !isParams(m["params"]):
-		return Expected{Reply: true, ID: id, Error: true, Odd: id == "" && stringOf(m["method"]) != ""}
+		return Expected{Reply: true, ID: id, Error: true, BadParams: id == "" && stringOf(m["method"]) != ""}
 	}
 	params := string(m["params"])
 	isPing := stringOf(m["method"]) == "ping" && (params == "" || params == "null" || params == "{}")
 	return Expected{Reply: id != "", ID: id, Ping: id != "" && isPing}
 }
 
-// stringOf returns the string that a JSON value is; empty when it is none.
+// stringOf returns the value of a JSON string; empty for any other value.
 func stringOf(value json.RawMessage) string {
 	var s string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
@@ -67,8 +68,8 @@ func isParams(value json.RawMessage) bool {
 	return len(value) == 0 || string(value) == "null" || value[0] == '{'
 }
 
-// Replies returns the replies among messages of a server: what has an id, or is
-// an error.
+// Replies returns the replies among the messages of a server: the messages with
+// an id and the errors.
 func Replies(texts []string) (replies []Reply, ok bool) {
 	for _, text := range texts {
 		var m struct {
@@ -87,20 +88,20 @@ func Replies(texts []string) (replies []Reply, ok bool) {
 	return replies, true
 }
 
-// Reply is one reply of a server, as far as its kind goes.
+// Reply is the id and the kind of a server's reply.
 type Reply struct {
 	ID    string
 	Error bool
 }
 
-// Fits reports whether a reply is the one that was expected.
+// Fits reports whether r is an expected reply.
 func (e Expected) Fits(r Reply) bool {
 	return e.Reply && e.ID == r.ID && (r.Error || !e.Error) && (!r.Error || !e.Ping)
 }
 
-// Hostile are texts to begin fuzzing with: those of every kind, torn, doubled,
-// and with what readers disagree on.
-func Hostile() []string {
+// FuzzSeeds returns seed texts for fuzzing: messages of every kind, truncated
+// and doubled texts, and texts that parsers read differently.
+func FuzzSeeds() []string {
 	return []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, ` { "jsonrpc" : "2.0" , "id" : "a\u0062" , "m\u0065thod" : "ping" , "params" : null } `,
 		`{"jsonrpc":"2\u002e0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
@@ -114,22 +115,22 @@ func Hostile() []string {
 	}
 }
 
-// Request is a request of one method, as a client in good order sends it.
+// Request is a valid request of one method.
 type Request struct {
 	Method string
-	// Legacy and Modern say which revisions have the method.
+	// Legacy and Modern are true if these revisions have the method.
 	Legacy, Modern bool
-	// Early says that legacy clients send it before they have a session.
+	// Early is true if legacy clients send it before they have a session.
 	Early bool
-	// Name is what the header Mcp-Name of a modern request says; empty for none.
+	// Name is the header Mcp-Name of a modern request; empty for none.
 	Name string
-	// Params are the members of its params but _meta, without the braces.
+	// Params are the members of params without _meta, without the braces.
 	Params string
 }
 
-// Requests returns one request of every method that there is, so that what must hold
-// for all methods is tested for each. They name a tool "open", a resource
-// "test://open", a prompt "open" with an argument "a", and a task "none".
+// Requests returns one request of each method, so that tests of all methods
+// cover each. They name a tool "open", a resource "test://open", a prompt
+// "open" with an argument "a", and a task "none".
 func Requests() []Request {
 	const uri, task = `"uri":"test://open"`, `"taskId":"none"`
 	return []Request{

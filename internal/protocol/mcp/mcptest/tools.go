@@ -15,9 +15,9 @@ import (
 
 const noInput = `{"type":"object","additionalProperties":false}`
 
-// Tools returns one tool for each thing that a tool may do: give text,
-// structure or rich content, report progress, log, fail in every way, wait for
-// ever. They are what the transcripts in testdata/wire call.
+// Tools returns one tool per behavior: return text, structured or rich content,
+// report progress, log, fail in every way, never end. The transcripts in
+// testdata/wire call them.
 func Tools() []Tool {
 	return []Tool{
 		{ToolInfo: describe("hello", noInput), Run: hello},
@@ -49,7 +49,7 @@ func addInfo() mcp.ToolInfo {
 	return info
 }
 
-// Text returns the response of a tool that returns a text.
+// Text returns the result of a tool that returns a text.
 func Text(s string) call.Result {
 	value, err := json.Marshal(s)
 	if err != nil {
@@ -145,9 +145,8 @@ func fail(_ context.Context, r call.Request) call.Result {
 	return call.Result{Err: e}
 }
 
-// Items returns what the transcripts read, get and complete: resources that
-// are text, binary, hidden or broken, a template, and prompts with and without
-// arguments.
+// Items returns the items that the transcripts use: text, binary, hidden and
+// broken resources, a template, and prompts with and without arguments.
 func Items() []Item {
 	return []Item{
 		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources,
@@ -172,7 +171,7 @@ func Items() []Item {
 	}
 }
 
-// insider reports whether the caller may see what is hidden.
+// insider reports whether the caller may see hidden entries.
 func insider(c identity.Caller) bool { return c.Agent.AgentID == "insider" }
 
 func must(e *mcp.Entry, err error) *mcp.Entry {
@@ -182,7 +181,7 @@ func must(e *mcp.Entry, err error) *mcp.Entry {
 	return e
 }
 
-// contents returns a resource with one content, whose members are given.
+// contents returns a resource with one content, which has the members.
 func contents(members string) Run {
 	return func(_ context.Context, r call.Request) call.Result {
 		uri, err := json.Marshal(r.Name)
@@ -206,7 +205,7 @@ func user(_ context.Context, r call.Request) call.Result {
 
 func plain(context.Context, call.Request) call.Result { return messages("Hello.") }
 
-// greet suggests what is told to it, and refuses to greet nobody.
+// greet completes with the argument itself, and fails without a name.
 func greet(_ context.Context, r call.Request) call.Result {
 	if r.Argument != "" {
 		values, err := json.Marshal([]string{r.Argument + ":" + string(r.Arguments)})
@@ -234,17 +233,17 @@ func messages(text string) call.Result {
 		`{"messages":[{"role":"user","content":{"type":"text","text":` + string(quoted) + `}}]}`)}
 }
 
-// What the asking tools and items ask.
+// The requests of the tools and items that need input.
 const (
 	nameForm = `{"message":"What is your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`
 	capital  = `{"messages":[{"role":"user","content":{"type":"text","text":"What is the capital of France?"}}],"maxTokens":100}`
 	door     = `{"mode":"url","message":"Sign in","url":"https://example.com/in","elicitationId":"e-1"}`
 )
 
-// Asking returns tools that ask their client: for a name; for a name, a text
-// and its roots at once; twice, one after the other; to go elsewhere; and for
-// what it cannot be asked. The state of each is "state of " and its name.
-func Asking() []Tool {
+// InputTools returns tools that need client input: a name; a name, a text and
+// the roots at once; a name and then a text; a visit to a URL; and something
+// that no client supports. The state of each is "state of " and its name.
+func InputTools() []Tool {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	sample := call.AskRequest{Key: "capital", Method: "sampling/createMessage", Params: json.RawMessage(capital)}
 	roots := call.AskRequest{Key: "roots", Method: "roots/list", Params: json.RawMessage("{}")}
@@ -259,8 +258,8 @@ func Asking() []Tool {
 	}
 }
 
-// AskingItems returns a resource and a prompt that ask for a name.
-func AskingItems() []Item {
+// InputItems returns a resource and a prompt that need a name.
+func InputItems() []Item {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
 	tell := func(before, after string) Run {
 		return func(ctx context.Context, r call.Request) call.Result {
@@ -277,7 +276,7 @@ func AskingItems() []Item {
 	}
 }
 
-// Asks returns a tool that asks until everything is answered, and tells the answers.
+// Asks returns a tool that asks until it has all responses, and returns them.
 func Asks(requests ...call.AskRequest) Run {
 	return func(_ context.Context, r call.Request) call.Result {
 		state := "state of " + r.Name
@@ -293,7 +292,7 @@ func Asks(requests ...call.AskRequest) Run {
 	}
 }
 
-// askTwice asks the second question once the first is answered.
+// askTwice makes the second request after the response to the first.
 func askTwice(first, second call.AskRequest) Run {
 	return func(_ context.Context, r call.Request) call.Result {
 		switch {

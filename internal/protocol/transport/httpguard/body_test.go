@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// TestLinger_clientThatWritesFirst sends a body that is refused, all of it before it reads:
-// it gets the answer, and not a reset connection.
+// TestLinger_clientThatWritesFirst sends a rejected body and reads only
+// afterwards: the client gets the response, not a connection reset.
 func TestLinger_clientThatWritesFirst(t *testing.T) {
-	s := serve(t, Options{}, Caps{})
+	s := serve(t, Options{}, ConnLimits{})
 	body := strings.Repeat(" ", 5_000_000)
 	const chunk = 100_000
 	for name, sent := range map[string]struct {
 		headers, body string
 		want          int
 	}{
-		"too long":            {fmt.Sprintf("Content-Length: %d\r\n", len(body)), body, http.StatusRequestEntityTooLarge},
-		"too long, in chunks": {"Transfer-Encoding: chunked\r\n", strings.Repeat(fmt.Sprintf("%x\r\n%s\r\n", chunk, body[:chunk]), len(body)/chunk) + "0\r\n\r\n", http.StatusRequestEntityTooLarge},
-		"another site":        {fmt.Sprintf("Origin: http://evil.com\r\nContent-Length: %d\r\n", len(body)), body, http.StatusForbidden},
+		"too long":          {fmt.Sprintf("Content-Length: %d\r\n", len(body)), body, http.StatusRequestEntityTooLarge},
+		"too long, chunked": {"Transfer-Encoding: chunked\r\n", strings.Repeat(fmt.Sprintf("%x\r\n%s\r\n", chunk, body[:chunk]), len(body)/chunk) + "0\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"other site":        {fmt.Sprintf("Origin: http://evil.com\r\nContent-Length: %d\r\n", len(body)), body, http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, s)
@@ -41,14 +41,15 @@ func TestLinger_clientThatWritesFirst(t *testing.T) {
 			}
 			defer answer.Body.Close()
 			if answer.StatusCode != sent.want || !answer.Close {
-				t.Errorf("the status is %d, want %d, and the connection closes: %v", answer.StatusCode, sent.want, answer.Close)
+				t.Errorf("status %d, want %d; connection closes: %v", answer.StatusCode, sent.want, answer.Close)
 			}
 		})
 	}
 }
 
-// pipeBody opens a connection within the bubble of the test and sends the head of a request
-// with a body of so many bytes. The answer is the status, and 0 for none.
+// pipeBody opens an in-memory connection in the bubble of the test and sends
+// the header of a request with a body of length bytes. answer receives the
+// status, or 0 for none.
 func pipeBody(t *testing.T, length int) (body net.Conn, answer chan int, ended func()) {
 	t.Helper()
 	client, ended := onPipe(t, newGate(t, Options{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,13 +74,13 @@ func pipeBody(t *testing.T, length int) (body net.Conn, answer chan int, ended f
 	return client, answer, ended
 }
 
-// TestBodies_minimumRate sends bodies of 100 KiB at a steady rate, and one that begins fast
-// and then drips.
+// TestBodies_minimumRate sends bodies of 100 KiB at a steady rate, and one that
+// starts fast and then slows down.
 func TestBodies_minimumRate(t *testing.T) {
 	const length = 100 << 10
 	for _, row := range []struct {
 		name        string
-		first, each int // bytes at once, and then each second
+		first, each int // bytes at once, and then per second
 		want        int
 	}{
 		{"8 KiB/s", 0, 8 << 10, passed},
@@ -103,10 +104,10 @@ func TestBodies_minimumRate(t *testing.T) {
 					}
 				}()
 				if got := <-answer; got != row.want {
-					t.Errorf("the status is %d, want %d", got, row.want)
+					t.Errorf("status %d, want %d", got, row.want)
 				}
 				if took := time.Since(began); row.want != passed && took > 12*time.Second {
-					t.Errorf("it was held for %s", took)
+					t.Errorf("it took %s", took)
 				}
 				_ = body.Close()
 				<-sent
@@ -133,8 +134,8 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return l.addr }
 
-// onPipe serves one connection within the bubble of the test. ended waits for
-// the server, once nobody uses the connection any more.
+// onPipe serves one connection in the bubble of the test. ended waits for the
+// server, after the connection is no longer used.
 func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnState)) (client net.Conn, ended func()) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -144,7 +145,7 @@ func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnSt
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(Limit(l, Caps{}))
+		_ = s.Serve(LimitListener(l, ConnLimits{}))
 	}()
 	return client, func() {
 		close(l.conns)
@@ -152,9 +153,9 @@ func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnSt
 	}
 }
 
-// TestAClientThatNeverReadsItsAnswerIsDropped sends a request and reads
-// nothing: the answer has no deadline of its own.
-func TestAClientThatNeverReadsItsAnswerIsDropped(t *testing.T) {
+// TestLimitListener_writeTimeout sends a request and never reads: the response
+// has no deadline.
+func TestLimitListener_writeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan time.Duration, 1)
 		began := time.Now()
@@ -168,7 +169,7 @@ func TestAClientThatNeverReadsItsAnswerIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := <-closed; took != 30*time.Second {
-			t.Errorf("it was dropped after %s, want %s", took, 30*time.Second)
+			t.Errorf("disconnected after %s, want %s", took, 30*time.Second)
 		}
 		ended()
 		client.Close()

@@ -14,96 +14,96 @@ import (
 const (
 	// DefaultBudget is the default size of a [Budget] of bytes.
 	DefaultBudget = 256 << 20
-	// smallHold is how many bytes a client may hold from the whole budget, whatever
-	// the others hold.
-	smallHold = 64 << 10
-	// progressBytes is what counts as progress: a hold of which fewer bytes have
-	// moved since its last progress is as slow as if none had. With slowTime, that
-	// is a rate of 4 KiB/s.
+	// smallHoldBytes is the number of bytes that a client may hold regardless of
+	// what others hold.
+	smallHoldBytes = 64 << 10
+	// progressBytes is the number of bytes that counts as progress. With
+	// progressTimeout it requires a rate of 4 KiB/s.
 	progressBytes = 32 << 10
-	// slowTime is how long a body may make no progress.
-	slowTime = 8 * time.Second
+	// progressTimeout is how long a body may go without progress.
+	progressTimeout = 8 * time.Second
 )
 
-// ErrCrowded says that the budget has no room for a message. Another try may succeed.
-var ErrCrowded = errors.New("the messages under way are too large together")
+// ErrOverBudget reports that the budget has no room for a message. A retry may
+// succeed.
+var ErrOverBudget = errors.New("the messages under way are too large together")
 
-// Budget bounds what all clients hold together, in bytes or in connections, and
-// divides it among them. A client may hold as much as stays free beside it. Parts of
-// the budget are reserved:
+// Budget bounds the bytes or connections of all clients together, and divides
+// them among the clients. A client may hold as much as remains free beside it.
+// Parts of the budget are reserved:
 //
-//   - a quarter is for the first hold of each client and for small ones,
-//   - a quarter of that for small ones alone,
-//   - an eighth for clients that have proved who they are.
+//   - a quarter for the first hold of each client and for small holds,
+//   - a quarter of that for small holds only,
+//   - an eighth for authenticated clients.
 //
-// A client that finds no room takes it from the largest holder, provided that this one
-// still holds more afterwards than the client asks for: the hold that has made no
-// progress for longest is cut. It is safe for concurrent use.
+// If there is no room, a client takes it from the largest holder, provided that
+// this holder then still holds more than the client: the Budget revokes its
+// hold with the oldest progress. A Budget is safe for concurrent use.
 type Budget struct {
 	// fixed at creation
-	size, small int64
-	trims       bool // return memory to the system after a flood
+	size, small   int64
+	returnsMemory bool // return memory to the system after a peak
 
 	mu       sync.Mutex
 	used     int64
-	dying    int64 // held by holds that were cut, until their owners give them back
+	revoked  int64 // held by revoked holds until their owners release them
 	accounts map[workqueue.Client]*account
-	spare    *account // for the next client, so that lone calls allocate nothing
-	peak     int64    // of used, since memory was last returned
+	spare    *account // reused for the next client, so that single calls do not allocate
+	peak     int64    // maximum of used since memory was last returned
 	trimming bool     // a timer will return memory
 	trimmed  time.Time
 }
 
-// account is what one client holds.
+// account is the share of one client.
 type account struct {
 	client workqueue.Client
 	held   int64
 	holds  *Hold // the first of a list
 }
 
-// NewBudget returns a budget of so many bytes; 0 stands for [DefaultBudget].
+// NewBudget returns a budget of size bytes; 0 means [DefaultBudget].
 func NewBudget(size int64) *Budget {
 	if size <= 0 {
 		size = DefaultBudget
 	}
-	return &Budget{size: size, small: min(smallHold, size/16), trims: true, accounts: map[workqueue.Client]*account{}}
+	return &Budget{size: size, small: min(smallHoldBytes, size/16), returnsMemory: true, accounts: map[workqueue.Client]*account{}}
 }
 
-// Owner is who has a hold.
+// Owner is notified when its hold is revoked.
 type Owner interface {
-	// Cut makes the owner give up soon, as its hold was cut in favour of another client.
-	// It must not block, nor use the budget. It is not called any more once Give or Pin
-	// has returned.
-	Cut()
+	// Abort makes the owner stop soon, because its hold was revoked in favor of
+	// another client. It must not block or use the budget. It is not called after
+	// ReleaseAll or Pin returns.
+	Abort()
 }
 
-// Hold returns the hold of a client, which holds nothing yet. One with a nil owner is
-// never cut. The hold of a nil budget is bound by nothing.
+// Hold returns an empty hold for a client. A hold with a nil owner is never
+// revoked. The hold of a nil budget is unlimited.
 func (b *Budget) Hold(c workqueue.Client, o Owner) *Hold {
 	return &Hold{budget: b, client: c, owner: o}
 }
 
-// Hold is what one message, answer or connection holds of a budget. Take, Release,
-// Give and Pin may be called from many goroutines. The zero Hold and the nil Hold are
-// bound by nothing.
+// Hold is the share of a budget that one message, response or connection holds.
+// Take, Release, ReleaseAll and Pin are safe for concurrent use. The zero Hold
+// and the nil Hold are unlimited.
 type Hold struct {
 	// fixed before the first Take
 	budget *Budget
 	client workqueue.Client
 
-	mark  atomic.Int64 // when it has made progress last, in nanoseconds; 0 before it began
-	moved atomic.Int64 // bytes since then
-	lost  atomic.Bool  // it was cut
+	lastProgress atomic.Int64 // time of the last progress, in nanoseconds; 0 before the start
+	moved        atomic.Int64 // bytes since then
+	lost         atomic.Bool  // it was revoked
 
 	// guarded by budget.mu
-	owner      Owner // nil when the hold cannot be cut
+	owner      Owner // nil if the hold cannot be revoked
 	n          int64
-	account    *account // nil while nothing is held
+	account    *account // nil while the hold is empty
 	prev, next *Hold
 }
 
-// Take asks for n more; false means that there is no room for them, or that the hold
-// was cut.
+// Take reserves n more. It returns false if there is no room, or if the hold
+// was revoked.
 func (h *Hold) Take(n int) bool {
 	if h == nil || h.budget == nil {
 		return true
@@ -114,7 +114,7 @@ func (h *Hold) Take(n int) bool {
 	if n == 0 || h.lost.Load() {
 		return !h.lost.Load()
 	}
-	held, first := b.holding(h)
+	held, first := b.heldBy(h)
 	for !b.fits(h, held, int64(n), first) {
 		if !b.reclaim(held + int64(n)) {
 			return false
@@ -124,9 +124,9 @@ func (h *Hold) Take(n int) bool {
 	return true
 }
 
-// holding returns what the client of a hold holds, and whether that is this hold alone.
-// mu is held.
-func (b *Budget) holding(h *Hold) (held int64, first bool) {
+// heldBy returns how much the client of a hold holds, and whether h is its only
+// hold. The caller holds mu.
+func (b *Budget) heldBy(h *Hold) (held int64, first bool) {
 	a := b.accounts[h.client]
 	if a == nil {
 		return 0, true
@@ -134,7 +134,8 @@ func (b *Budget) holding(h *Hold) (held int64, first bool) {
 	return a.held, a.holds == h && h.next == nil
 }
 
-// fits reports whether a client that holds so much may hold n more. mu is held.
+// fits reports whether a client that holds held may hold n more. The caller
+// holds mu.
 func (b *Budget) fits(h *Hold, held, n int64, first bool) bool {
 	room := b.size - b.used - n
 	if !h.client.Proved() {
@@ -150,11 +151,11 @@ func (b *Budget) fits(h *Hold, held, n int64, first bool) bool {
 	return held+n <= room
 }
 
-// reclaim cuts a hold of the largest holder, of those who hold more than above. False
-// means that there is none, or that too much was cut already which is not given back
-// yet. mu is held.
+// reclaim revokes a hold of the largest holder that holds more than above. It
+// returns false if there is none, or if too many revoked bytes are not released
+// yet. The caller holds mu.
 func (b *Budget) reclaim(above int64) bool {
-	if b.dying > b.size/8 {
+	if b.revoked > b.size/8 {
 		return false
 	}
 	var slowest *Hold
@@ -172,24 +173,24 @@ func (b *Budget) reclaim(above int64) bool {
 	n, owner := slowest.n, slowest.owner
 	b.drop(slowest)
 	slowest.n, slowest.owner = n, nil
-	b.dying += n
+	b.revoked += n
 	slowest.lost.Store(true)
-	owner.Cut()
+	owner.Abort()
 	return true
 }
 
-// slowest returns the hold that can be cut and has made no progress for longest; nil
-// when none can be.
+// slowest returns the revocable hold with the oldest progress; nil if there is
+// none.
 func (a *account) slowest() (slowest *Hold) {
 	for h := a.holds; h != nil; h = h.next {
-		if h.owner != nil && (slowest == nil || h.mark.Load() < slowest.mark.Load()) {
+		if h.owner != nil && (slowest == nil || h.lastProgress.Load() < slowest.lastProgress.Load()) {
 			slowest = h
 		}
 	}
 	return slowest
 }
 
-// add lets a hold have n more. mu is held.
+// add adds n to a hold. The caller holds mu.
 func (b *Budget) add(h *Hold, n int64) {
 	if h.account == nil {
 		a := b.accounts[h.client]
@@ -206,7 +207,7 @@ func (b *Budget) add(h *Hold, n int64) {
 		}
 		a.holds = h
 		h.moved.Store(0)
-		h.mark.Store(time.Now().UnixNano())
+		h.lastProgress.Store(time.Now().UnixNano())
 	}
 	h.n += n
 	h.account.held += n
@@ -214,7 +215,7 @@ func (b *Budget) add(h *Hold, n int64) {
 	b.peak = max(b.peak, b.used)
 }
 
-// drop takes everything from a hold. mu is held.
+// drop empties a hold. The caller holds mu.
 func (b *Budget) drop(h *Hold) {
 	a := h.account
 	if a == nil {
@@ -237,7 +238,7 @@ func (b *Budget) drop(h *Hold) {
 	h.n, h.account, h.prev, h.next = 0, nil, nil, nil
 }
 
-// Release gives n back.
+// Release returns n.
 func (h *Hold) Release(n int) {
 	if h == nil || h.budget == nil {
 		return
@@ -247,7 +248,7 @@ func (h *Hold) Release(n int) {
 	defer b.mu.Unlock()
 	switch give := min(int64(n), h.n); {
 	case h.lost.Load():
-		b.dying -= give
+		b.revoked -= give
 		h.n -= give
 	case give == h.n:
 		b.drop(h)
@@ -256,11 +257,11 @@ func (h *Hold) Release(n int) {
 		h.account.held -= give
 		b.used -= give
 	}
-	b.trim()
+	b.scheduleTrim()
 }
 
-// Give gives everything back. The hold is not cut any more.
-func (h *Hold) Give() {
+// ReleaseAll returns everything. The hold is not revoked after it.
+func (h *Hold) ReleaseAll() {
 	if h == nil || h.budget == nil {
 		return
 	}
@@ -268,16 +269,16 @@ func (h *Hold) Give() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h.owner = nil; h.lost.Load() {
-		b.dying -= h.n
+		b.revoked -= h.n
 		h.n = 0
 	} else {
 		b.drop(h)
 	}
-	b.trim()
+	b.scheduleTrim()
 }
 
-// Pin keeps the hold from being cut from now on, until it is given back. False means
-// that it was cut before.
+// Pin protects the hold from being revoked until it is released. It returns
+// false if the hold was revoked before.
 func (h *Hold) Pin() bool {
 	if h == nil || h.budget == nil {
 		return true
@@ -288,45 +289,44 @@ func (h *Hold) Pin() bool {
 	return !h.lost.Load()
 }
 
-// Lost reports whether the hold was cut.
+// Lost reports whether the hold was revoked.
 func (h *Hold) Lost() bool { return h != nil && h.lost.Load() }
 
-// begin starts the time in which the hold must make progress, unless it has begun.
-func (h *Hold) begin() {
-	if h.mark.Load() == 0 {
-		h.mark.CompareAndSwap(0, time.Now().UnixNano())
+// start starts the time in which the hold must make progress, once.
+func (h *Hold) start() {
+	if h.lastProgress.Load() == 0 {
+		h.lastProgress.CompareAndSwap(0, time.Now().UnixNano())
 	}
 }
 
-// Move notes that n bytes were received or sent, and reports whether that makes
-// progress.
-func (h *Hold) Move(n int) bool {
+// Progress records that n bytes were received or sent, and reports whether they
+// count as progress.
+func (h *Hold) Progress(n int) bool {
 	if h == nil || h.moved.Add(int64(n)) < progressBytes {
 		return false
 	}
 	h.moved.Store(0)
-	h.mark.Store(time.Now().UnixNano())
+	h.lastProgress.Store(time.Now().UnixNano())
 	return true
 }
 
-// Due returns until when the hold of what is being received must make progress again, or
-// the sender is too slow.
-func (h *Hold) Due() time.Time {
-	h.begin()
-	return time.Unix(0, h.mark.Load()).Add(slowTime)
+// Deadline returns the time until which an inbound message must make progress.
+func (h *Hold) Deadline() time.Time {
+	h.start()
+	return time.Unix(0, h.lastProgress.Load()).Add(progressTimeout)
 }
 
-// stalled returns for how long the hold has made no progress; 0 before it began.
+// stalled returns the time since the last progress; 0 before the start.
 func (h *Hold) stalled(now time.Time) time.Duration {
-	mark := h.mark.Load()
+	mark := h.lastProgress.Load()
 	if mark == 0 {
 		return 0
 	}
 	return time.Duration(now.UnixNano() - mark)
 }
 
-// Reader returns a reader of r that takes room for what is read, and ends with
-// [ErrCrowded] when there is none, or when the hold was cut.
+// Reader returns a reader of r that reserves budget for what it reads. It fails
+// with [ErrOverBudget] if there is no room, or if the hold was revoked.
 func (h *Hold) Reader(r io.Reader) io.Reader { return &heldReader{r, h} }
 
 type heldReader struct {
@@ -337,28 +337,30 @@ type heldReader struct {
 func (r *heldReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if !r.hold.Take(n) || r.hold.Lost() {
-		return 0, ErrCrowded
+		return 0, ErrOverBudget
 	}
-	r.hold.Move(n)
+	r.hold.Progress(n)
 	return n, err
 }
 
 const (
-	// trimDelay is how long after a flood memory is returned to the system, so that
-	// the goroutines of the flood have ended by then.
+	// trimDelay is how long after a peak memory is returned to the system, so
+	// that the goroutines of the peak have ended.
 	trimDelay = 5 * time.Second
-	// trimPause is how often that is done at most: it collects garbage.
-	trimPause = 30 * time.Second
+	// trimInterval is the minimum time between two returns, which collect
+	// garbage.
+	trimInterval = 30 * time.Second
 )
 
-// trim arranges for memory to be returned to the system once a flood is over. The runtime
-// would keep it for long, as without calls nothing collects garbage. mu is held.
-func (b *Budget) trim() {
-	if !b.trims || b.trimming || b.peak < b.size/4 || b.used+b.dying > b.size/16 {
+// scheduleTrim schedules the return of memory to the system after a peak.
+// Without calls the runtime collects no garbage, and would keep the memory for
+// long. The caller holds mu.
+func (b *Budget) scheduleTrim() {
+	if !b.returnsMemory || b.trimming || b.peak < b.size/4 || b.used+b.revoked > b.size/16 {
 		return
 	}
 	b.trimming = true
-	time.AfterFunc(max(trimDelay, time.Until(b.trimmed.Add(trimPause))), func() {
+	time.AfterFunc(max(trimDelay, time.Until(b.trimmed.Add(trimInterval))), func() {
 		debug.FreeOSMemory()
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -21,25 +21,25 @@ import (
 
 const mib = 1 << 20
 
-// at returns the client at an address.
+// at returns the client with an address.
 func at(address string) workqueue.Client {
 	return workqueue.ClientOf(nil, netip.MustParseAddr(address), "")
 }
 
-// principal returns the client that has proved to be the holder of a key.
+// principal returns the authenticated holder of a key.
 func principal(id string) workqueue.Client {
 	return workqueue.ClientOf(&identity.Principal{Kind: identity.KindKey, ID: id}, netip.Addr{}, "")
 }
 
-// owner counts how often its hold is cut.
+// owner counts how often its hold is revoked.
 type owner struct {
-	hold *Hold
-	cuts int
+	hold   *Hold
+	aborts int
 }
 
-func (o *owner) Cut() { o.cuts++ }
+func (o *owner) Abort() { o.aborts++ }
 
-// holdOf returns a hold that can be cut, of n bytes; nil when there is no room for them.
+// holdOf returns a revocable hold of n bytes; nil if there is no room.
 func holdOf(b *Budget, c workqueue.Client, n int) *owner {
 	o := &owner{}
 	o.hold = b.Hold(c, o)
@@ -49,7 +49,8 @@ func holdOf(b *Budget, c workqueue.Client, n int) *owner {
 	return o
 }
 
-// fill has a client take holds of n bytes until there is no room, and returns them.
+// fill takes holds of n bytes for a client until there is no room, and returns
+// them.
 func fill(b *Budget, c workqueue.Client, n int) (holds []*owner) {
 	for o := holdOf(b, c, n); o != nil; o = holdOf(b, c, n) {
 		holds = append(holds, o)
@@ -57,37 +58,37 @@ func fill(b *Budget, c workqueue.Client, n int) (holds []*owner) {
 	return holds
 }
 
-// pin keeps holds from being cut.
+// pin makes holds irrevocable.
 func pin(holds []*owner) {
 	for _, o := range holds {
 		o.hold.Pin()
 	}
 }
 
-func TestBudget_oneClientLeavesAsMuchFree(t *testing.T) {
+func TestBudget_oneClient(t *testing.T) {
 	for name, c := range map[string]workqueue.Client{"address": at("10.0.0.1"), "principal": principal("ann")} {
 		b := NewBudget(0)
 		n := len(fill(b, c, 4*mib)) * 4
 		if left := 256 - n; n < 64 || left < n+64 {
-			t.Errorf("%s: it holds %d MiB, and %d are left", name, n, left)
+			t.Errorf("%s: it holds %d MiB, %d remain", name, n, left)
 		}
 	}
 }
 
-// TestBudget_newClientFindsRoom has other clients take all that they get, in holds that
-// nothing can cut.
-func TestBudget_newClientFindsRoom(t *testing.T) {
+// TestBudget_newClient has other clients take all that they get, in irrevocable
+// holds.
+func TestBudget_newClient(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		clients int
-		first   int // what the next client can have as its first hold
+		first   int // possible size of the next client's first hold
 		proved  bool
 	}{
 		{"one", 1, 4 * mib, false},
 		{"three", 3, 4 * mib, false},
 		{"eight", 8, 4 * mib, false},
-		{"a thousand", 1000, 0, false},
-		{"a thousand, and a principal", 1000, 64 << 10, true},
+		{"1000 clients", 1000, 0, false},
+		{"1000 clients and a principal", 1000, 64 << 10, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := NewBudget(0)
@@ -100,21 +101,21 @@ func TestBudget_newClientFindsRoom(t *testing.T) {
 				next = principal("ann")
 			}
 			if row.first > 0 && holdOf(b, next, row.first) == nil {
-				t.Errorf("%d bytes find no room beside %d", row.first, b.used)
+				t.Errorf("no room for %d bytes beside %d", row.first, b.used)
 			}
 			next = principal("bob")
 			for i := range 16 {
 				if holdOf(b, next, 4<<10) == nil {
-					t.Errorf("small hold %d finds no room beside %d bytes", i, b.used)
+					t.Errorf("no room for small hold %d beside %d bytes", i, b.used)
 				}
 			}
 		})
 	}
 }
 
-// TestBudget_cutsTheSlowestOfTheLargest has clients fill the budget with holds that can be
-// cut, one of them most of it.
-func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
+// TestBudget_revokesSlowestOfLargest has clients fill the budget with revocable
+// holds, one client most of it.
+func TestBudget_revokesSlowestOfLargest(t *testing.T) {
 	b := NewBudget(0)
 	var all []*owner
 	for i := range 8 {
@@ -128,36 +129,37 @@ func TestBudget_cutsTheSlowestOfTheLargest(t *testing.T) {
 	}
 	slow := largest.holds.next
 	for h := largest.holds; h != nil; h = h.next {
-		h.mark.Store(2)
+		h.lastProgress.Store(2)
 	}
-	slow.mark.Store(1)
+	slow.lastProgress.Store(1)
 	for !slow.Lost() {
 		for _, o := range all {
 			if o.hold.Lost() && o.hold != slow {
-				o.hold.Give()
+				o.hold.ReleaseAll()
 			}
 		}
 		ann := holdOf(b, principal("ann"), 4*mib)
 		if ann == nil {
-			t.Fatalf("4 MiB find no room beside %d, and the slowest hold of the largest holder was not cut", b.used)
+			t.Fatalf("no room for 4 MiB beside %d, and the slowest hold of the largest holder was not revoked", b.used)
 		}
 		all = append(all, ann)
 	}
 	if slow.Take(1) || slow.Pin() {
-		t.Error("a hold that was cut takes more")
+		t.Error("a revoked hold took more")
 	}
 	cuts := 0
 	for _, o := range all {
-		cuts += o.cuts
-		o.hold.Give()
+		cuts += o.aborts
+		o.hold.ReleaseAll()
 	}
-	if cuts == 0 || b.dying != 0 || b.used != 0 {
-		t.Errorf("%d cuts, and %d bytes are held, %d are dying", cuts, b.used, b.dying)
+	if cuts == 0 || b.revoked != 0 || b.used != 0 {
+		t.Errorf("%d holds revoked, %d bytes held, %d revoked", cuts, b.used, b.revoked)
 	}
 }
 
-// TestBudget_equalsAreNotCut: a client gets no more than others hold by cutting them.
-func TestBudget_equalsAreNotCut(t *testing.T) {
+// TestBudget_keepsEqualHolders: a client gets no more than others hold by
+// revoking.
+func TestBudget_keepsEqualHolders(t *testing.T) {
 	b := NewBudget(0)
 	ann := fill(b, principal("ann"), mib)
 	for range 10 {
@@ -165,17 +167,17 @@ func TestBudget_equalsAreNotCut(t *testing.T) {
 	}
 	bob := b.accounts[principal("bob")].held
 	if held := b.accounts[principal("ann")].held; held < bob {
-		t.Errorf("ann holds %d bytes and bob %d", held, bob)
+		t.Errorf("ann holds %d bytes, bob %d", held, bob)
 	}
 	for _, o := range ann {
-		if o.cuts > 1 {
-			t.Errorf("a hold was cut %d times", o.cuts)
+		if o.aborts > 1 {
+			t.Errorf("a hold was revoked %d times", o.aborts)
 		}
 	}
 }
 
-// TestBudget_boundsHold has clients take, release and give at random.
-func TestBudget_boundsHold(t *testing.T) {
+// TestBudget_limits has clients take and release at random.
+func TestBudget_limits(t *testing.T) {
 	b := NewBudget(16 * mib)
 	random := rand.New(rand.NewPCG(1, 2))
 	var holds []*owner
@@ -186,7 +188,7 @@ func TestBudget_boundsHold(t *testing.T) {
 				holds[i].hold.Release(random.IntN(64 << 10))
 				continue
 			}
-			holds[i].hold.Give()
+			holds[i].hold.ReleaseAll()
 			holds[i] = holds[len(holds)-1]
 			holds = holds[:len(holds)-1]
 			continue
@@ -198,30 +200,30 @@ func TestBudget_boundsHold(t *testing.T) {
 		if o := holdOf(b, c, 1+random.IntN(mib)); o != nil {
 			holds = append(holds, o)
 		}
-		if b.used > b.size || b.dying > b.size/8+mib || b.used < 0 || b.dying < 0 {
-			t.Fatalf("%d bytes are held, %d are dying", b.used, b.dying)
+		if b.used > b.size || b.revoked > b.size/8+mib || b.used < 0 || b.revoked < 0 {
+			t.Fatalf("%d bytes held, %d revoked", b.used, b.revoked)
 		}
 	}
 	for _, o := range holds {
-		o.hold.Give()
+		o.hold.ReleaseAll()
 	}
-	if b.used != 0 || b.dying != 0 || len(b.accounts) != 0 {
-		t.Errorf("%d bytes are held in the end, %d are dying, of %d clients", b.used, b.dying, len(b.accounts))
+	if b.used != 0 || b.revoked != 0 || len(b.accounts) != 0 {
+		t.Errorf("at the end %d bytes held, %d revoked, by %d clients", b.used, b.revoked, len(b.accounts))
 	}
 }
 
-func TestBudget_aLoneCallAllocatesNothing(t *testing.T) {
+func TestBudget_allocations(t *testing.T) {
 	b := NewBudget(0)
 	h := b.Hold(principal("ann"), nil)
 	if n := testing.AllocsPerRun(100, func() {
 		h.Take(100)
-		h.Give()
+		h.ReleaseAll()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-func TestClients_areAddressesOrNetworks(t *testing.T) {
+func TestClientOf(t *testing.T) {
 	for _, row := range []struct {
 		a, b string
 		same bool
@@ -239,22 +241,22 @@ func TestClients_areAddressesOrNetworks(t *testing.T) {
 		if got := ClientOf(a, &nobody) == ClientOf(b, &nobody); got != row.same {
 			t.Errorf("%s and %s are the same client: %v", row.a, row.b, got)
 		}
-		if row.b != "@" && clientOn(from(t, row.a)) != ClientOf(a, &nobody) {
-			t.Errorf("%s is another client as a connection", row.a)
+		if row.b != "@" && clientOfConn(from(t, row.a)) != ClientOf(a, &nobody) {
+			t.Errorf("%s is a different client as a connection", row.a)
 		}
 	}
 	key, token := identity.Principal{ID: "ann", Kind: identity.KindKey}, identity.Principal{ID: "ann", Kind: identity.KindToken, Issuer: "https://a"}
 	r := &http.Request{RemoteAddr: "10.0.0.1:1"}
 	if ClientOf(r, &key) == ClientOf(r, &token) || ClientOf(r, &key) != ClientOf(&http.Request{RemoteAddr: "10.0.0.2:1"}, &key) {
-		t.Error("a principal is not a client of its own")
+		t.Error("a principal is not a separate client")
 	}
 }
 
-// TestBodies_shareOneBudget keeps one body under way while others come: what is over the
-// bound gets no room until the first is done.
-func TestBodies_shareOneBudget(t *testing.T) {
+// TestBodies_budget keeps one body open while others arrive: a body over the
+// budget gets no room until the first is done.
+func TestBodies_budget(t *testing.T) {
 	h := newGate(t, Options{Bodies: 16}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrCrowded) {
+		if _, err := io.ReadAll(r.Body); errors.Is(err, ErrOverBudget) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -271,7 +273,7 @@ func TestBodies_shareOneBudget(t *testing.T) {
 	body, slow := io.Pipe()
 	first := make(chan int)
 	go func() { first <- send("10.0.0.1:1", body) }()
-	for _, piece := range []string{"1234567", "8"} { // when the second is read, the first has its room
+	for _, piece := range []string{"1234567", "8"} { // when the second piece is read, the first has its room
 		if _, err := io.WriteString(slow, piece); err != nil {
 			t.Fatal(err)
 		}
@@ -286,16 +288,16 @@ func TestBodies_shareOneBudget(t *testing.T) {
 	}
 	slow.Close()
 	if got := <-first; got != passed {
-		t.Errorf("the first body: status %d", got)
+		t.Errorf("first body: status %d", got)
 	}
 	if got := send("10.0.0.1:2", strings.NewReader("1234567890")); got != passed {
-		t.Errorf("room was not given back: status %d", got)
+		t.Errorf("the room was not released: status %d", got)
 	}
 }
 
-// TestBudget_returnsMemoryAfterAFlood holds 128 MiB, and looks a while later for what the
-// process keeps of them.
-func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
+// TestBudget_returnsMemory holds 128 MiB, and later checks the memory of the
+// process.
+func TestBudget_returnsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(0)
 		var holds []*Hold
@@ -309,7 +311,7 @@ func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
 		}
 		runtime.KeepAlive(flood)
 		for _, h := range holds {
-			h.Give()
+			h.ReleaseAll()
 		}
 		holds, flood = nil, nil
 		time.Sleep(2 * trimDelay)
@@ -317,7 +319,7 @@ func TestBudget_returnsMemoryAfterAFlood(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		if kept := m.HeapIdle - m.HeapReleased; kept > 32*mib || m.HeapInuse > 64*mib {
-			t.Errorf("%d MiB are kept, and %d in use", kept/mib, m.HeapInuse/mib)
+			t.Errorf("%d MiB retained, %d in use", kept/mib, m.HeapInuse/mib)
 		}
 	})
 }

@@ -16,65 +16,67 @@ import (
 	"github.com/mcpd/mcpd/internal/base/workqueue"
 )
 
-// The defaults of [Caps].
+// The defaults of [ConnLimits].
 const (
-	DefaultTotal         = 4096
-	DefaultIdlePerClient = 1024
+	DefaultMaxConns         = 4096
+	DefaultMaxIdlePerClient = 1024
 )
 
-// Caps bound the connections that are open at once. 0 means the default.
-type Caps struct {
-	// Total bounds all connections. A sixteenth is for those that are not in use.
+// ConnLimits bound the open connections. 0 means the default.
+type ConnLimits struct {
+	// Total bounds all connections. A sixteenth is for connections not in use.
 	Total int
-	// IdlePerClient bounds the connections of one client that are not in use. A client is
-	// an address, or the principal of the last request on a connection.
+	// IdlePerClient bounds the connections of one client that are not in use. A
+	// client is an address, or the principal of the last request on the
+	// connection.
 	IdlePerClient int
 }
 
-// smallUse is how many connections a client may have in use whatever the others use.
-const smallUse = 16
+// smallShare is the number of connections that a client may use regardless of
+// what others use.
+const smallShare = 16
 
-// writeTime is how long a write may take where nobody has set a deadline.
-const writeTime = 30 * time.Second
+// defaultWriteTimeout bounds a write without a deadline.
+const defaultWriteTimeout = 30 * time.Second
 
-// Limit returns a listener that bounds its connections, and on whose connections no
-// write takes for ever: what has no deadline of its own gets 30 s. They have a NetConn
+// LimitListener returns a listener that bounds its connections. A write without
+// a deadline on its connections ends after 30 s. The connections have a NetConn
 // method like [crypto/tls.Conn].
 //
-// A connection is in use while a request is served on it that has passed [Enter], or
-// once it was hijacked. A new connection always gets in as long as there is one that is
-// not in use: where there are too many, that of the largest holder is closed which has
-// been idle for longest. How many a client may use at once, a [Budget] says. The server
-// must have been prepared by [Guard].
-func Limit(l net.Listener, c Caps) net.Listener {
+// A connection is in use while it serves a request that has passed [Admit], or
+// after it was hijacked. A new connection is always accepted while another is
+// not in use: at the limit, LimitListener closes the longest idle connection of
+// the client with most idle ones. A [Budget] bounds how many a client may use
+// at once. [ConfigureServer] must have prepared the server.
+func LimitListener(l net.Listener, c ConnLimits) net.Listener {
 	if c.Total <= 0 {
-		c.Total = DefaultTotal
+		c.Total = DefaultMaxConns
 	}
 	if c.IdlePerClient <= 0 {
-		c.IdlePerClient = DefaultIdlePerClient
+		c.IdlePerClient = DefaultMaxIdlePerClient
 	}
 	used := max(int64(c.Total-c.Total/16), 1)
-	return &limited{
-		Listener: l, caps: c, waiting: map[workqueue.Client]*list.List{},
-		inUse: &Budget{size: used, small: min(smallUse, max(used/16, 1)), accounts: map[workqueue.Client]*account{}},
+	return &limitListener{
+		Listener: l, limits: c, idle: map[workqueue.Client]*list.List{},
+		inUse: &Budget{size: used, small: min(smallShare, max(used/16, 1)), accounts: map[workqueue.Client]*account{}},
 	}
 }
 
-type limited struct {
+type limitListener struct {
 	net.Listener
-	caps  Caps
-	inUse *Budget
+	limits ConnLimits
+	inUse  *Budget
 
 	mu    sync.Mutex
 	total int
-	// waiting holds the connections that are not in use, those that have waited for
-	// longest first.
-	waiting map[workqueue.Client]*list.List
+	// idle holds the connections that are not in use, longest idle first.
+	idle map[workqueue.Client]*list.List
 }
 
-// Accept returns the next connection. Where the system has no file descriptor for it, one
-// that is not in use is closed, so that the next try may succeed.
-func (l *limited) Accept() (net.Conn, error) {
+// Accept returns the next connection. If the system has no file descriptor for
+// it, Accept closes a connection that is not in use, so that the next try may
+// succeed.
+func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
@@ -86,188 +88,189 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if conn := l.enter(c); conn != nil {
+		if conn := l.admit(c); conn != nil {
 			return conn, nil
 		}
 		_ = c.Close()
 	}
 }
 
-// enter counts a connection. It returns nil when all others are in use.
-func (l *limited) enter(c net.Conn) *counted {
-	conn := &counted{Conn: c, listener: l, client: clientOn(c), using: Hold{budget: l.inUse}}
+// admit counts a connection. It returns nil if all others are in use.
+func (l *limitListener) admit(c net.Conn) *limitedConn {
+	conn := &limitedConn{Conn: c, listener: l, client: clientOfConn(c), hold: Hold{budget: l.inUse}}
 	l.mu.Lock()
-	var evicted []*counted
-	if l.total >= l.caps.Total {
+	var evicted []*limitedConn
+	if l.total >= l.limits.Total {
 		evicted = l.evict()
 	}
-	if l.total >= l.caps.Total {
+	if l.total >= l.limits.Total {
 		l.mu.Unlock()
 		return nil
 	}
 	l.total++
-	evicted = append(evicted, l.wait(conn)...)
+	evicted = append(evicted, l.addIdle(conn)...)
 	l.mu.Unlock()
 	closeAll(evicted)
 	return conn
 }
 
-// evict takes out the connection of the largest holder that has waited for longest, which
-// is to be closed; none where all are in use. mu is held.
-func (l *limited) evict() []*counted {
-	var longest *counted
+// evict removes the longest idle connection of the client with most idle ones,
+// for the caller to close; none if all are in use. The caller holds mu.
+func (l *limitListener) evict() []*limitedConn {
+	var longest *limitedConn
 	most := 0
-	for _, of := range l.waiting {
-		first := of.Front().Value.(*counted)
-		if of.Len() > most || of.Len() == most && first.since.Before(longest.since) {
+	for _, of := range l.idle {
+		first := of.Front().Value.(*limitedConn)
+		if of.Len() > most || of.Len() == most && first.idleSince.Before(longest.idleSince) {
 			longest, most = first, of.Len()
 		}
 	}
 	if longest == nil {
 		return nil
 	}
-	l.forget(longest)
-	return []*counted{longest}
+	l.uncount(longest)
+	return []*limitedConn{longest}
 }
 
-// wait notes that a connection is not in use from now on. It returns those that are to
-// be closed, as their client has too many. mu is held.
-func (l *limited) wait(c *counted) (evicted []*counted) {
-	of := l.waiting[c.client]
+// addIdle marks a connection as not in use. It returns the connections to
+// close, because their client has too many. The caller holds mu.
+func (l *limitListener) addIdle(c *limitedConn) (evicted []*limitedConn) {
+	of := l.idle[c.client]
 	if of == nil {
 		of = list.New()
-		l.waiting[c.client] = of
+		l.idle[c.client] = of
 	}
-	c.since = time.Now()
-	c.place = of.PushBack(c)
-	if of.Len() > l.caps.IdlePerClient {
-		first := of.Front().Value.(*counted)
-		l.forget(first)
+	c.idleSince = time.Now()
+	c.idleElement = of.PushBack(c)
+	if of.Len() > l.limits.IdlePerClient {
+		first := of.Front().Value.(*limitedConn)
+		l.uncount(first)
 		evicted = append(evicted, first)
 	}
 	return evicted
 }
 
-// unwait takes a connection off those that are not in use. mu is held.
-func (l *limited) unwait(c *counted) {
-	if c.place == nil {
+// removeIdle marks a connection as in use. The caller holds mu.
+func (l *limitListener) removeIdle(c *limitedConn) {
+	if c.idleElement == nil {
 		return
 	}
-	of := l.waiting[c.client]
-	if of.Remove(c.place); of.Len() == 0 {
-		delete(l.waiting, c.client)
+	of := l.idle[c.client]
+	if of.Remove(c.idleElement); of.Len() == 0 {
+		delete(l.idle, c.client)
 	}
-	c.place = nil
+	c.idleElement = nil
 }
 
-// forget does not count a connection any more. mu is held.
-func (l *limited) forget(c *counted) {
-	if !c.gone {
-		c.gone = true
+// uncount stops counting a connection. The caller holds mu.
+func (l *limitListener) uncount(c *limitedConn) {
+	if !c.uncounted {
+		c.uncounted = true
 		l.total--
 	}
-	l.unwait(c)
+	l.removeIdle(c)
 }
 
-func closeAll(conns []*counted) {
+func closeAll(conns []*limitedConn) {
 	for _, c := range conns {
-		// Not the connection of TLS above it, which would say goodbye first.
+		// Not the TLS connection above it, which would first send a close
+		// notification.
 		_ = c.Conn.Close()
 	}
 }
 
-// counted is a connection that counts until it is closed.
-type counted struct {
+// limitedConn is a connection that counts until it is closed.
+type limitedConn struct {
 	net.Conn
-	listener *limited
-	// timed says that whoever writes has set a deadline.
-	timed atomic.Bool
+	listener *limitListener
+	// hasDeadline is true if a write deadline is set.
+	hasDeadline atomic.Bool
 
 	// guarded by listener.mu
-	client workqueue.Client
-	place  *list.Element // among those not in use; nil for one in use or gone
-	since  time.Time     // when it was last not in use any more
-	gone   bool
+	client      workqueue.Client
+	idleElement *list.Element // in the list of idle connections; nil if in use or uncounted
+	idleSince   time.Time     // start of the idle time
+	uncounted   bool
 
-	using Hold // of the client that uses it
+	hold Hold // of the client that uses it
 }
 
-// use notes that the connection is in use for a client from now on. False means that the
+// startUse marks the connection as in use by a client. It returns false if the
 // client uses too many.
-func (c *counted) use(by workqueue.Client) bool {
+func (c *limitedConn) startUse(by workqueue.Client) bool {
 	l := c.listener
-	c.using.Give()
-	c.using.client = by
-	if !c.using.Take(1) {
+	c.hold.ReleaseAll()
+	c.hold.client = by
+	if !c.hold.Take(1) {
 		return false
 	}
 	l.mu.Lock()
-	l.unwait(c)
+	l.removeIdle(c)
 	c.client = by
-	gone := c.gone
+	gone := c.uncounted
 	l.mu.Unlock()
 	if gone {
-		c.using.Give()
+		c.hold.ReleaseAll()
 	}
 	return true
 }
 
-// rest notes that the connection is not in use any more.
-func (c *counted) rest() {
-	c.using.Give()
+// endUse marks the connection as not in use.
+func (c *limitedConn) endUse() {
+	c.hold.ReleaseAll()
 	l := c.listener
 	l.mu.Lock()
-	var evicted []*counted
-	if l.unwait(c); !c.gone {
-		evicted = l.wait(c)
+	var evicted []*limitedConn
+	if l.removeIdle(c); !c.uncounted {
+		evicted = l.addIdle(c)
 	}
 	l.mu.Unlock()
 	closeAll(evicted)
 }
 
-// leave does not count the connection any more.
-func (c *counted) leave() {
+// uncount stops counting the connection.
+func (c *limitedConn) uncount() {
 	l := c.listener
 	l.mu.Lock()
-	l.forget(c)
+	l.uncount(c)
 	l.mu.Unlock()
-	c.using.Give()
+	c.hold.ReleaseAll()
 }
 
-// Write writes within the deadline that is set, or within writeTime.
-func (c *counted) Write(p []byte) (int, error) {
-	if !c.timed.Load() {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+// Write writes within the deadline, or within defaultWriteTimeout.
+func (c *limitedConn) Write(p []byte) (int, error) {
+	if !c.hasDeadline.Load() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(defaultWriteTimeout)); err != nil {
 			return 0, err
 		}
 	}
 	return c.Conn.Write(p)
 }
 
-// SetWriteDeadline sets the deadline for writes; the zero time gives each its
-// writeTime again.
-func (c *counted) SetWriteDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+// SetWriteDeadline sets the deadline for writes; the zero time restores
+// defaultWriteTimeout for each write.
+func (c *limitedConn) SetWriteDeadline(t time.Time) error {
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetWriteDeadline(t)
 }
 
 // SetDeadline sets the deadlines for reads and writes.
-func (c *counted) SetDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+func (c *limitedConn) SetDeadline(t time.Time) error {
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetDeadline(t)
 }
 
 // Close closes the connection.
-func (c *counted) Close() error {
-	defer c.leave()
+func (c *limitedConn) Close() error {
+	defer c.uncount()
 	return c.Conn.Close()
 }
 
-// NetConn returns the connection itself.
-func (c *counted) NetConn() net.Conn { return c.Conn }
+// NetConn returns the underlying connection.
+func (c *limitedConn) NetConn() net.Conn { return c.Conn }
 
-// Abort closes a connection at once, and all that is below it, without waiting for a
-// write on it.
+// Abort closes a connection and all connections below it at once, without
+// waiting for a write.
 func Abort(c net.Conn) {
 	for {
 		inner, ok := c.(interface{ NetConn() net.Conn })
@@ -279,14 +282,14 @@ func Abort(c net.Conn) {
 	}
 }
 
-// connKey is that of the connection of a request, in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// countedOf returns the connection of a listener of ours below another one; nil for none.
-func countedOf(c net.Conn) *counted {
+// limitedConnOf returns the limitedConn below a connection; nil for none.
+func limitedConnOf(c net.Conn) *limitedConn {
 	for {
 		switch inner := c.(type) {
-		case *counted:
+		case *limitedConn:
 			return inner
 		case interface{ NetConn() net.Conn }:
 			c = inner.NetConn()
@@ -296,11 +299,12 @@ func countedOf(c net.Conn) *counted {
 	}
 }
 
-// follow has a server tell when its connections are in use, and its requests carry them.
-func follow(s *http.Server) {
+// trackConns makes a server track the use of its connections, and add them to
+// the contexts of requests.
+func trackConns(s *http.Server) {
 	outer, changed := s.ConnContext, s.ConnState
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if conn := countedOf(c); conn != nil {
+		if conn := limitedConnOf(c); conn != nil {
 			ctx = context.WithValue(ctx, connKey{}, conn)
 		}
 		if outer == nil {
@@ -309,8 +313,8 @@ func follow(s *http.Server) {
 		return outer(ctx, c)
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if conn := countedOf(c); conn != nil && state == http.StateIdle {
-			conn.rest()
+		if conn := limitedConnOf(c); conn != nil && state == http.StateIdle {
+			conn.endUse()
 		}
 		if changed != nil {
 			changed(c, state)
@@ -318,15 +322,16 @@ func follow(s *http.Server) {
 	}
 }
 
-// ClientOf returns the client that has sent a request as the principal, or without one
-// where p is nil. Peers of a Unix socket without a credential are one client.
+// ClientOf returns the client that sent a request as the principal, or without
+// one if p is nil. All peers of a Unix socket without a credential are one
+// client.
 func ClientOf(r *http.Request, p *identity.Principal) workqueue.Client {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return workqueue.ClientOf(p, peer.Addr(), "")
 }
 
-// clientOn returns the client of a connection of which nothing is proved yet.
-func clientOn(c net.Conn) workqueue.Client {
+// clientOfConn returns the client of a connection before authentication.
+func clientOfConn(c net.Conn) workqueue.Client {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return workqueue.Client{}
@@ -334,18 +339,20 @@ func clientOn(c net.Conn) workqueue.Client {
 	return workqueue.ClientOf(nil, tcp.AddrPort().Addr(), "")
 }
 
-// TooManyInUse is what to answer when [Enter] refuses a request, with the status 503.
+// TooManyInUse is the message for a request that [Admit] rejects, with the
+// status 503.
 const TooManyInUse = "this client has too many requests and streams open; try again in a second"
 
-// Enter counts a request, and its connection, for the client that has sent it as the
-// principal, from now until it has been served. False means that the client has too many
-// requests and streams open. It must be called before the body is read.
-func Enter(r *http.Request, p *identity.Principal) (workqueue.Client, bool) {
+// Admit counts a request and its connection for the client that sent it as the
+// principal, until the request has been served. It returns false if the client
+// has too many open requests and streams. It must be called before the body is
+// read.
+func Admit(r *http.Request, p *identity.Principal) (workqueue.Client, bool) {
 	c := ClientOf(r, p)
-	if body, ok := r.Body.(*boundBody); ok {
+	if body, ok := r.Body.(*limitedBody); ok {
 		body.hold.client = c
 	}
-	if conn, ok := r.Context().Value(connKey{}).(*counted); ok && !conn.use(c) {
+	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok && !conn.startUse(c) {
 		return c, false
 	}
 	return c, true

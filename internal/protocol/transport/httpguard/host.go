@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// listener is the end of a connection that is ours.
-type listener struct {
-	port int        // 0 where there are no ports, as on a Unix socket
-	ip   netip.Addr // invalid where there is none
+// localEndpoint is the local end of a connection.
+type localEndpoint struct {
+	port int        // 0 without ports, as on a Unix socket
+	ip   netip.Addr // invalid if there is none
 	tls  bool
 }
 
-func listenerOf(r *http.Request) listener {
-	l := listener{tls: r.TLS != nil}
+func localEndpointOf(r *http.Request) localEndpoint {
+	l := localEndpoint{tls: r.TLS != nil}
 	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		l.port = tcp.Port
 		l.ip = tcp.AddrPort().Addr().Unmap()
@@ -27,7 +27,7 @@ func listenerOf(r *http.Request) listener {
 }
 
 // ownPort reports whether a port, or "" for the default one, is the listener's.
-func (l listener) ownPort(port string) bool {
+func (l localEndpoint) ownPort(port string) bool {
 	switch {
 	case l.port == 0:
 		return true
@@ -40,8 +40,8 @@ func (l listener) ownPort(port string) bool {
 	return l.port == 80
 }
 
-// isLoopback reports whether a name means this machine to every resolver.
-func (l listener) isLoopback(name string) bool {
+// isLoopback reports whether every resolver resolves the name to this machine.
+func (l localEndpoint) isLoopback(name string) bool {
 	switch name {
 	case "localhost", "127.0.0.1", "::1":
 		return true
@@ -49,7 +49,7 @@ func (l listener) isLoopback(name string) bool {
 	return l.ip.IsLoopback() && name == l.ip.String()
 }
 
-// hosts are the configured names. The zero value holds none.
+// hosts holds the configured names. The zero value is empty.
 type hosts struct {
 	names map[string]struct{} // on the listener's own port, or none
 	exact map[string]struct{} // with their port, as in a Host header
@@ -68,7 +68,7 @@ func (h *hosts) allow(entry string) error {
 	case port == "":
 		h.names[name] = struct{}{}
 	case port == "80" || port == "443":
-		h.exact[entry[:len(entry)-len(port)-1]] = struct{}{} // clients leave the default port out
+		h.exact[entry[:len(entry)-len(port)-1]] = struct{}{} // clients omit the default port
 		fallthrough
 	default:
 		h.exact[entry] = struct{}{}
@@ -76,8 +76,8 @@ func (h *hosts) allow(entry string) error {
 	return nil
 }
 
-// cover reports whether a request may carry this Host (RFC 9110 section 7.2).
-func (h hosts) cover(host string, here listener) bool {
+// matches reports whether a request may carry this Host (RFC 9110 section 7.2).
+func (h hosts) matches(host string, here localEndpoint) bool {
 	host = strings.ToLower(host)
 	if _, ok := h.exact[host]; ok {
 		return true
@@ -93,9 +93,9 @@ func (h hosts) cover(host string, here listener) bool {
 	return ok && (port == "" || here.ownPort(port))
 }
 
-// splitHost splits "name", "name:port" and "[address]:port". It knows no
-// other forms: a name is in lower-case ASCII and has no final dot, a port has
-// no leading zero.
+// splitHost splits "name", "name:port" and "[address]:port". It rejects other
+// forms: a name is in lower-case ASCII without a final dot, a port has no
+// leading zero.
 func splitHost(s string) (name, port string, ok bool) {
 	name, rest := s, ""
 	if address, bracketed := strings.CutPrefix(s, "["); bracketed {
@@ -132,8 +132,8 @@ func isName(s string) bool {
 }
 
 // isOrigin reports whether a serialized origin (RFC 6454 section 6.2) is the
-// listener's own, by a loopback name.
-func (l listener) isOrigin(origin string) bool {
+// listener's own, with a loopback name.
+func (l localEndpoint) isOrigin(origin string) bool {
 	scheme := "http://"
 	if l.tls {
 		scheme = "https://"
@@ -146,8 +146,8 @@ func (l listener) isOrigin(origin string) bool {
 	return ok && l.isLoopback(name) && l.ownPort(port)
 }
 
-// parseOrigin reads an origin of the configuration, and returns it as a
-// browser serializes it.
+// parseOrigin parses a configured origin, and returns it in the form of
+// browsers.
 func parseOrigin(s string) (string, error) {
 	malformed := fmt.Errorf("origin %q: want a scheme and a host, like https://app.example.com", s)
 	u, err := url.Parse(strings.ToLower(s))

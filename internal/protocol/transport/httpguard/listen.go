@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// The bounds that [Guard] sets.
+// The limits that [ConfigureServer] sets.
 const (
-	headerTime     = 10 * time.Second
-	idleTime       = 2 * time.Minute
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 )
 
-// CheckListen returns why a server without authentication and TLS may not
-// listen on address, "host:port" or "unix:PATH": whoever reaches it there can
-// use all of it. On loopback and on a socket it may; anywhere else only if
-// insecure is set.
+// CheckListen returns an error if a server without authentication and TLS may
+// not listen on address, "host:port" or "unix:PATH", because any client that
+// reaches it could call every tool. Loopback addresses and sockets are allowed,
+// others only with insecure.
 func CheckListen(address string, insecure bool) error {
 	if _, ok := SocketPath(address); ok {
 		return nil
@@ -41,46 +41,47 @@ func CheckListen(address string, insecure bool) error {
 		"anyone who reaches it could call every tool; listen on 127.0.0.1, or override with --insecure-listen", address)
 }
 
-// Guard gives a server the bounds that its own fields are for: how long
-// headers and idle connections may take, and how long headers may be. It also
-// has the server pass "OPTIONS *" to its handler, and so to the gate, instead
-// of answering by itself, and tell a listener that [Limit] has made which of its
+// ConfigureServer sets the timeouts for headers and idle connections, and the
+// maximum size of headers. It also makes the server pass "OPTIONS *" to its
+// handler, and so to the guard, and tell a listener of [LimitListener] which
 // connections are in use.
-func Guard(s *http.Server) {
-	follow(s)
-	s.ReadHeaderTimeout = headerTime
-	s.IdleTimeout = idleTime
+func ConfigureServer(s *http.Server) {
+	trackConns(s)
+	s.ReadHeaderTimeout = headerTimeout
+	s.IdleTimeout = idleTimeout
 	s.MaxHeaderBytes = maxHeaderBytes
 	s.DisableGeneralOptionsHandler = true
 }
 
 const (
-	// socketScheme begins an address that is the path of a socket.
+	// socketScheme is the prefix of a socket address.
 	socketScheme = "unix:"
-	// longestSocket is how long the path of a socket may be in bytes, on
-	// every system: it is made in a folder beside its place.
-	longestSocket = 80
-	// answerTime is how long a server that has the socket may take to answer.
-	answerTime = time.Second
+	// maxSocketPath is the maximum length of a socket path in bytes, on every
+	// system: the socket is created in a directory beside its path.
+	maxSocketPath = 80
+	// probeTimeout bounds the probe for a server that already uses the socket.
+	probeTimeout = time.Second
 )
 
-// SocketPath returns the path in an address "unix:PATH"; false when the address
-// is another.
+// SocketPath returns the path in an address "unix:PATH"; false for any other
+// address.
 func SocketPath(address string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(address, socketScheme)
 	return path, ok && path != ""
 }
 
-// The modes of a socket: who may connect.
+// The modes of a socket, which control who may connect.
 const (
-	// OwnSocket is for the user alone who runs the server.
-	OwnSocket fs.FileMode = 0o600
-	// SharedSocket is for all users of the machine, whom somebody else must tell apart.
-	SharedSocket fs.FileMode = 0o666
+	// SocketModeOwner allows only the user who runs the server.
+	SocketModeOwner fs.FileMode = 0o600
+	// SocketModeShared allows all users of the machine; something else must
+	// authenticate them.
+	SocketModeShared fs.FileMode = 0o666
 )
 
-// Listen listens at "host:port" or "unix:PATH", on a socket of the mode. One on which nobody answers is replaced, and ours
-// is removed when the listener is closed.
+// Listen listens at "host:port" or "unix:PATH", on a socket with the mode. It
+// replaces a socket that no server uses. Closing the listener removes its
+// socket.
 func Listen(address string, mode fs.FileMode) (net.Listener, error) {
 	path, ok := SocketPath(address)
 	if !ok {
@@ -93,18 +94,18 @@ func Listen(address string, mode fs.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// ListenSocket listens on a socket at a path, as [Listen] does. The error of one
-// on which somebody answers is [syscall.EADDRINUSE].
+// ListenSocket listens on a socket at a path, as [Listen] does. The error is
+// [syscall.EADDRINUSE] if a server uses the socket.
 func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
-	path = onDisk(path)
-	if len(path) > longestSocket {
-		return nil, fmt.Errorf("the path of a socket has at most %d bytes", longestSocket)
+	path = filesystemPath(path)
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of a socket has at most %d bytes", maxSocketPath)
 	}
-	if err := checkVacant(path); err != nil {
+	if err := checkSocketFree(path); err != nil {
 		return nil, err
 	}
-	// It takes its place once nobody else can use it any more: whoever looks
-	// into the folder meanwhile cannot enter the one in which it is made.
+	// The socket moves to its path after its mode is set. Until then, other users
+	// cannot enter the directory in which it is created.
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".mcpd-")
 	if err != nil {
 		return nil, err
@@ -130,17 +131,17 @@ func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
 	return s, nil
 }
 
-// onDisk returns a path that is none of a socket without a file.
-func onDisk(path string) string {
+// filesystemPath returns a path that is not an abstract socket name.
+func filesystemPath(path string) string {
 	if strings.HasPrefix(path, "@") {
 		return "./" + path
 	}
 	return path
 }
 
-// CheckVacant returns why [Listen] would not have an address now. The error of one that
-// somebody has is [syscall.EADDRINUSE].
-func CheckVacant(address string) error {
+// CheckAddressFree returns an error if [Listen] would fail for the address now.
+// The error is [syscall.EADDRINUSE] if the address is in use.
+func CheckAddressFree(address string) error {
 	path, ok := SocketPath(address)
 	if !ok {
 		l, err := net.Listen("tcp", address)
@@ -149,15 +150,15 @@ func CheckVacant(address string) error {
 		}
 		return l.Close()
 	}
-	if err := checkVacant(onDisk(path)); err != nil {
+	if err := checkSocketFree(filesystemPath(path)); err != nil {
 		return fmt.Errorf("listen on %q: %w", address, err)
 	}
 	return nil
 }
 
-// checkVacant returns why no socket can be made at a path: because something
-// else is there, or somebody answers.
-func checkVacant(path string) error {
+// checkSocketFree returns an error if no socket can be created at a path:
+// because of another file, or because a server answers.
+func checkSocketFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -165,19 +166,19 @@ func checkVacant(path string) error {
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSocket == 0:
-		return errors.New("there is something that is no socket")
+		return errors.New("there is a file that is not a socket")
 	}
-	conn, err := net.DialTimeout("unix", path, answerTime)
+	conn, err := net.DialTimeout("unix", path, probeTimeout)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("find out whether a server uses the socket: %w", err)
+		return fmt.Errorf("probe the socket: %w", err)
 	}
 	return errors.Join(fmt.Errorf("another server answers there: %w", syscall.EADDRINUSE), conn.Close())
 }
 
-// socket is a listener on a path of ours.
+// socket is a listener on a socket that it created.
 type socket struct {
 	*net.UnixListener
 	path    string
@@ -188,11 +189,12 @@ type socket struct {
 // Addr returns the address with the path.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
 
-// Close removes the socket, unless another has taken its place, and closes it.
+// Close removes the socket, unless another one replaced it, and closes the
+// listener.
 func (s *socket) Close() error {
 	s.closing.Do(func() {
 		if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.file) {
-			_ = os.Remove(s.path) // one that stays is replaced at the next start
+			_ = os.Remove(s.path) // a remaining socket is replaced at the next start
 		}
 	})
 	return s.UnixListener.Close()

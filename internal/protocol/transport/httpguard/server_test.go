@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// serve runs the gate in a real server that answers 418, or what reading the
-// body makes of it.
-func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
+// serve runs the guard in a real server that answers 418, or the error of
+// reading the body.
+func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
@@ -35,16 +35,16 @@ func serve(t *testing.T, o Options, caps Caps) *httptest.Server {
 			w.WriteHeader(passed)
 		}
 	})))
-	Guard(s.Config)
+	ConfigureServer(s.Config)
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	s.Listener = Limit(s.Listener, caps)
+	s.Listener = LimitListener(s.Listener, caps)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// raw sends text, in which PORT stands for the port of the server, and
-// returns the status of the answer.
+// raw sends text, with PORT replaced by the port of the server, and returns the
+// status of the response.
 func raw(t *testing.T, s *httptest.Server, text string) int {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -64,32 +64,32 @@ func raw(t *testing.T, s *httptest.Server, text string) int {
 	return resp.StatusCode
 }
 
-func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
+func TestGuard_rawRequests(t *testing.T) {
 	const post = "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\n"
 	rows := []struct {
 		name string
 		text string
 		want int
 	}{
-		{"a good one", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"a rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
+		{"valid", "GET / HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"rebound name", "GET / HTTP/1.1\nHost: evil.com:PORT\n\n", 403},
 		{"no host", "GET / HTTP/1.0\n\n", 403},
 		{"two hosts", "GET / HTTP/1.1\nHost: localhost:PORT\nHost: evil.com\n\n", 400},
-		{"two hosts, the good one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
-		{"the target names our host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"the target names another host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
-		{"everything of the server", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
-		{"everything of another server", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
-		{"a tunnel", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
-		{"a preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
+		{"two hosts, valid one last", "GET / HTTP/1.1\nHost: evil.com\nHost: localhost:PORT\n\n", 400},
+		{"target with own host", "GET http://localhost:PORT/ HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"target with other host", "GET http://evil.com/ HTTP/1.1\nHost: localhost:PORT\n\n", 403},
+		{"OPTIONS *", "OPTIONS * HTTP/1.1\nHost: localhost:PORT\n\n", passed},
+		{"OPTIONS * of other host", "OPTIONS * HTTP/1.1\nHost: evil.com\n\n", 403},
+		{"CONNECT", "CONNECT evil.com:443 HTTP/1.1\nHost: evil.com:443\n\n", 403},
+		{"preflight", "OPTIONS / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://evil.com\nAccess-Control-Request-Method: POST\n\n", 403},
 		{"two origins", "GET / HTTP/1.1\nHost: localhost:PORT\nOrigin: http://localhost:PORT\nOrigin: http://evil.com\n\n", 403},
-		{"an upgrade from another site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
-		{"a body", post + "Content-Length: 2\n\n{}", passed},
-		{"a body that is announced too large", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
-		{"a body in chunks that grows too large", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
-		{"headers without end", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
+		{"upgrade from other site", "GET /ws HTTP/1.1\nHost: localhost:PORT\nConnection: upgrade\nUpgrade: websocket\nOrigin: http://evil.com\n\n", 403},
+		{"body", post + "Content-Length: 2\n\n{}", passed},
+		{"too large Content-Length", post + "Content-Length: 101\n\n" + strings.Repeat("x", 101), 413},
+		{"too large chunked body", post + "Transfer-Encoding: chunked\n\n66\n" + strings.Repeat("x", 102) + "\n0\n\n", 413},
+		{"headers too large", "GET / HTTP/1.1\nHost: localhost:PORT\nA: " + strings.Repeat("x", 2*maxHeaderBytes) + "\n\n", 431},
 	}
-	s := serve(t, Options{MaxBody: 100}, Caps{})
+	s := serve(t, Options{MaxBody: 100}, ConnLimits{})
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			if got := raw(t, s, r.text); got != r.want {
@@ -99,10 +99,10 @@ func TestRequestsAsTheyAreOnTheWire(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadBehindABodyInChunks: what a proxy would take for a part of
-// the body, by its Content-Length, must not be a request of its own.
-func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
-	s := serve(t, Options{}, Caps{})
+// TestGuard_chunkedBodyWithLength: what a proxy would take for a part of the
+// body, because of its Content-Length, must not be a separate request.
+func TestGuard_chunkedBodyWithLength(t *testing.T) {
+	s := serve(t, Options{}, ConnLimits{})
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -114,30 +114,30 @@ func TestNothingIsReadBehindABodyInChunks(t *testing.T) {
 		"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"+smuggled); err != nil {
 		t.Fatal(err)
 	}
-	answers, _ := io.ReadAll(c) // a reset by what was not read is an end as well
+	answers, _ := io.ReadAll(c) // a reset because of unread data is an end too
 	if n := strings.Count(string(answers), "HTTP/1.1 "); n != 1 {
-		t.Errorf("%d requests were answered:\n%s", n, answers)
+		t.Errorf("%d responses:\n%s", n, answers)
 	}
 }
 
-func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
-	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+func TestBodies_timeout(t *testing.T) {
+	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: localhost:PORT\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusRequestTimeout {
 		t.Errorf("status %d", got)
 	}
 }
 
-func TestARefusedBodyIsNotWaitedForEither(t *testing.T) {
-	s := serve(t, Options{BodyTime: 10 * time.Millisecond}, Caps{})
+func TestBodies_rejectedTimeout(t *testing.T) {
+	s := serve(t, Options{BodyTimeout: 10 * time.Millisecond}, ConnLimits{})
 	got := raw(t, s, "POST / HTTP/1.1\nHost: evil.com\nContent-Type: application/json\nContent-Length: 2\n\n{")
 	if got != http.StatusForbidden {
 		t.Errorf("status %d", got)
 	}
 }
 
-// The deadline of a body must not cut off an answer that takes longer.
-func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
+// The deadline of a body must not abort a longer response.
+func TestBodies_slowResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan bool, 1)
 		client, ended := onPipe(t, newGate(t, Options{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				gone <- true
-			case <-time.After(5 * DefaultBodyTime):
+			case <-time.After(5 * DefaultBodyTimeout):
 				gone <- false
 			}
 		})), nil)
@@ -155,22 +155,22 @@ func TestAnAnswerMayTakeLongerThanTheBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if <-gone {
-			t.Error("the request ended with the deadline of its body")
+			t.Error("the request ended at the deadline of its body")
 		}
 		_ = client.Close()
 		ended()
 	})
 }
 
-// TestConnections_newOnesGetIn has idle connections fill the caps: a new one gets in, and
-// that which has been idle for longest is closed.
-func TestConnections_newOnesGetIn(t *testing.T) {
+// TestLimitListener_closesLongestIdle fills the limits with idle connections: a
+// new connection is accepted, and the longest idle one is closed.
+func TestLimitListener_closesLongestIdle(t *testing.T) {
 	rows := []struct {
 		name string
-		caps Caps
+		caps ConnLimits
 	}{
-		{"in total", Caps{Total: 3, IdlePerClient: 100}},
-		{"per client", Caps{Total: 100, IdlePerClient: 3}},
+		{"total", ConnLimits{Total: 3, IdlePerClient: 100}},
+		{"per client", ConnLimits{Total: 100, IdlePerClient: 3}},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 			}
 			for i, c := range open {
 				if i < 3 && answers(c) {
-					t.Errorf("connection %d is open beyond the cap", i)
+					t.Errorf("connection %d is open over the limit", i)
 				}
 				_ = c.Close()
 			}
@@ -192,60 +192,60 @@ func TestConnections_newOnesGetIn(t *testing.T) {
 	}
 }
 
-// TestConnections_largestHolderYields has one address hold most connections, and another
-// a few older ones.
-func TestConnections_largestHolderYields(t *testing.T) {
-	l := Limit(nil, Caps{Total: 64, IdlePerClient: 60}).(*limited)
-	var few, many []*counted
+// TestLimitListener_largestHolder has one address hold most connections, and
+// another some older ones.
+func TestLimitListener_largestHolder(t *testing.T) {
+	l := LimitListener(nil, ConnLimits{Total: 64, IdlePerClient: 60}).(*limitListener)
+	var few, many []*limitedConn
 	for range 4 {
-		few = append(few, l.enter(from(t, "10.0.0.1:1")))
+		few = append(few, l.admit(from(t, "10.0.0.1:1")))
 	}
 	for range 100 {
-		many = append(many, l.enter(from(t, "10.0.0.2:1")))
+		many = append(many, l.admit(from(t, "10.0.0.2:1")))
 	}
 	for i, c := range few {
-		if c.gone {
+		if c.uncounted {
 			t.Errorf("connection %d of the other address was closed", i)
 		}
 	}
-	if !many[0].gone || many[99].gone || l.total != 64 {
+	if !many[0].uncounted || many[99].uncounted || l.total != 64 {
 		t.Errorf("%d connections are open", l.total)
 	}
 }
 
-// exhausted is a listener of a process that has no file descriptor left.
+// exhausted is a listener of a process without free file descriptors.
 type exhausted struct{ net.Listener }
 
 func (exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestConnections_withoutDescriptors has the system refuse a connection: an idle one is
-// closed, and none that is in use.
-func TestConnections_withoutDescriptors(t *testing.T) {
-	l := Limit(exhausted{}, Caps{}).(*limited)
-	used, idle := l.enter(from(t, "10.0.0.1:1")), l.enter(from(t, "10.0.0.2:1"))
-	used.use(at("10.0.0.1"))
+// TestLimitListener_noDescriptors makes Accept fail: an idle connection is
+// closed, and none in use.
+func TestLimitListener_noDescriptors(t *testing.T) {
+	l := LimitListener(exhausted{}, ConnLimits{}).(*limitListener)
+	used, idle := l.admit(from(t, "10.0.0.1:1")), l.admit(from(t, "10.0.0.2:1"))
+	used.startUse(at("10.0.0.1"))
 	for range 2 {
 		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
 			t.Fatal(err)
 		}
 	}
-	if !idle.gone || used.gone {
-		t.Errorf("the idle one is closed: %v, and that in use: %v", idle.gone, used.gone)
+	if !idle.uncounted || used.uncounted {
+		t.Errorf("idle connection closed: %v, used one: %v", idle.uncounted, used.uncounted)
 	}
 }
 
-// TestConnections_inUseHaveAShare has one client use all connections that it gets.
-func TestConnections_inUseHaveAShare(t *testing.T) {
-	l := Limit(nil, Caps{}).(*limited)
-	var used []*counted
+// TestLimitListener_inUse has one client use all connections that it gets.
+func TestLimitListener_inUse(t *testing.T) {
+	l := LimitListener(nil, ConnLimits{}).(*limitListener)
+	var used []*limitedConn
 	for range 2000 {
-		c := l.enter(from(t, "10.0.0.1:1"))
+		c := l.admit(from(t, "10.0.0.1:1"))
 		if c == nil {
-			t.Fatal("a connection did not get in")
+			t.Fatal("a connection was rejected")
 		}
-		if c.use(at("10.0.0.1")) {
+		if c.startUse(at("10.0.0.1")) {
 			used = append(used, c)
 		}
 	}
@@ -253,40 +253,39 @@ func TestConnections_inUseHaveAShare(t *testing.T) {
 		t.Errorf("one address uses %d connections", n)
 	}
 	for i := range 100 {
-		c := l.enter(from(t, "10.0.0.1:1"))
-		if c == nil || !c.use(principal("ann")) {
+		c := l.admit(from(t, "10.0.0.1:1"))
+		if c == nil || !c.startUse(principal("ann")) {
 			t.Fatalf("connection %d of a principal behind that address is not served", i)
 		}
 	}
 	for i := range 100 {
-		c := l.enter(from(t, "10.0.0.2:1"))
-		if c == nil || !c.use(at("10.0.0.2")) {
+		c := l.admit(from(t, "10.0.0.2:1"))
+		if c == nil || !c.startUse(at("10.0.0.2")) {
 			t.Fatalf("connection %d of another address is not served", i)
 		}
 	}
 	for _, c := range used[:300] {
-		c.rest()
+		c.endUse()
 	}
-	if c := l.enter(from(t, "10.0.0.1:1")); !used[0].use(at("10.0.0.1")) || c == nil {
-		t.Error("a connection that was given back is not served")
+	if c := l.admit(from(t, "10.0.0.1:1")); !used[0].startUse(at("10.0.0.1")) || c == nil {
+		t.Error("a connection is not served after the release of another")
 	}
 }
 
-// TestConnections_manyAddressesLeaveSomeForPrincipals has 4,000 addresses use two
-// connections each.
-func TestConnections_manyAddressesLeaveSomeForPrincipals(t *testing.T) {
-	l := Limit(nil, Caps{}).(*limited)
+// TestLimitListener_principals has 4,000 addresses use two connections each.
+func TestLimitListener_principals(t *testing.T) {
+	l := LimitListener(nil, ConnLimits{}).(*limitListener)
 	for i := range 4000 {
 		address := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
 		for range 2 {
-			if c := l.enter(from(t, address+":1")); c != nil {
-				c.use(at(address))
+			if c := l.admit(from(t, address+":1")); c != nil {
+				c.startUse(at(address))
 			}
 		}
 	}
 	for i := range 10 {
-		c := l.enter(from(t, "10.1.0.1:1"))
-		if c == nil || !c.use(principal("ann")) {
+		c := l.admit(from(t, "10.1.0.1:1"))
+		if c == nil || !c.startUse(principal("ann")) {
 			t.Fatalf("connection %d of a principal is not served", i)
 		}
 	}
@@ -301,7 +300,7 @@ func dial(t *testing.T, s *httptest.Server) net.Conn {
 	return c
 }
 
-// answers reports whether a request on a connection is answered.
+// answers reports whether a request on a connection gets a response.
 func answers(c net.Conn) bool {
 	if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", c.RemoteAddr()); err != nil {
 		return false
@@ -314,22 +313,22 @@ func answers(c net.Conn) bool {
 	return resp.StatusCode == passed
 }
 
-func TestConnections_countOnce(t *testing.T) {
-	l := Limit(nil, Caps{Total: 1}).(*limited)
+func TestLimitListener_countsOnce(t *testing.T) {
+	l := LimitListener(nil, ConnLimits{Total: 1}).(*limitListener)
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	c := l.enter(here)
-	if !c.use(principal("ann")) || c.NetConn() != here || l.enter(here) != nil {
-		t.Error("the cap does not hold")
+	c := l.admit(here)
+	if !c.startUse(principal("ann")) || c.NetConn() != here || l.admit(here) != nil {
+		t.Error("a connection over the limit was accepted")
 	}
 	_ = c.Close()
 	_ = c.Close()
-	if l.enter(here) == nil || l.total != 1 || l.inUse.used != 0 {
-		t.Errorf("the count is %d after the end, and %d are in use", l.total, l.inUse.used)
+	if l.admit(here) == nil || l.total != 1 || l.inUse.used != 0 {
+		t.Errorf("at the end the count is %d, and %d are in use", l.total, l.inUse.used)
 	}
 }
 
-// from is a connection from an address.
+// from returns a connection from an address.
 func from(t *testing.T, address string) net.Conn {
 	t.Helper()
 	if address == "" {
@@ -350,7 +349,7 @@ type fakeConn struct {
 func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
 func (c fakeConn) Close() error         { return nil }
 
-func TestWhereAnOpenServerMayListen(t *testing.T) {
+func TestCheckListen(t *testing.T) {
 	rows := map[string]bool{
 		"127.0.0.1:8080": true, "127.5.6.7:0": true, "localhost:8080": true, "LOCALHOST:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:80": true,
 		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.168.1.5:8080": false, "10.0.0.1:80": false, "mcp.internal:8080": false,
@@ -368,7 +367,7 @@ func TestWhereAnOpenServerMayListen(t *testing.T) {
 	}
 	for _, address := range []string{"", "8080", "127.0.0.1", "::1"} {
 		if CheckListen(address, true) == nil {
-			t.Errorf("%q is accepted", address)
+			t.Errorf("%q was accepted", address)
 		}
 	}
 }

@@ -14,29 +14,29 @@ import (
 	"testing"
 )
 
-// newSocket returns an address with a path in a folder of its own, which is
-// short enough on every machine.
+// newSocket returns an address with a path in a new directory, which is short
+// enough on every machine.
 func newSocket(t *testing.T) (address, path string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	return "unix:mcpd.sock", "mcpd.sock"
 }
 
-func TestASocketIsForItsUserAlone(t *testing.T) {
+func TestListen_socketMode(t *testing.T) {
 	address, path := newSocket(t)
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket is %v, %v", info, err)
+		t.Errorf("socket: %v, %v", info, err)
 	}
 	if got := l.Addr(); got.Network() != "unix" || got.String() != path {
-		t.Errorf("the address is %s %s", got.Network(), got)
+		t.Errorf("address: %s %s", got.Network(), got)
 	}
 	if left, err := filepath.Glob(".mcpd-*"); err != nil || len(left) > 0 {
-		t.Errorf("there are left %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 	for range 2 {
 		_ = l.Close()
@@ -46,7 +46,7 @@ func TestASocketIsForItsUserAlone(t *testing.T) {
 	}
 }
 
-func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
+func TestListen_replacesDeadSocket(t *testing.T) {
 	address, path := newSocket(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,21 +66,21 @@ func TestASocketThatADeadProcessLeftIsReplaced(t *testing.T) {
 	conn.Close()
 }
 
-func TestNothingElseIsReplacedByASocket(t *testing.T) {
+func TestListen_keepsOtherFiles(t *testing.T) {
 	address, path := newSocket(t)
-	first, err := Listen(address, OwnSocket)
+	first, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(address, OwnSocket); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("beside a server that answers: %v", err)
+	if _, err := Listen(address, SocketModeOwner); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("beside a running server: %v", err)
 	}
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatalf("the first server lost its socket: %v", err)
 	}
 	conn.Close()
-	// A socket that another has put in the place of ours is not ours to remove.
+	// A socket that replaced the listener's own must not be removed.
 	if err := os.Rename(path, "aside"); err != nil {
 		t.Fatal(err)
 	}
@@ -88,30 +88,30 @@ func TestNothingElseIsReplacedByASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	if _, err := Listen(address, OwnSocket); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("beside a file: %v", err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "precious" {
-		t.Errorf("the file is %q, %v", content, err)
+		t.Errorf("file: %q, %v", content, err)
 	}
 }
 
-func TestPathsThatCannotBeListenedOnAreTold(t *testing.T) {
+func TestListen_invalidPath(t *testing.T) {
 	newSocket(t)
 	for address, want := range map[string]string{
 		"unix:nowhere/mcpd.sock":                 "no such file",
 		"unix:/" + strings.Repeat("x", 100):      "at most 80 bytes",
 		"unix:" + strings.Repeat("y/", 40) + "s": "at most 80 bytes",
 	} {
-		if _, err := Listen(address, OwnSocket); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
+		if _, err := Listen(address, SocketModeOwner); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 }
 
-func TestOnASocketAnyLocalHostIsOurs(t *testing.T) {
+func TestGuard_socketHosts(t *testing.T) {
 	address, path := newSocket(t)
-	l, err := Listen(address, OwnSocket)
+	l, err := Listen(address, SocketModeOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOnASocketAnyLocalHostIsOurs(t *testing.T) {
 		w.WriteHeader(passed)
 	}))}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(Limit(l, Caps{})) }()
+	go func() { ended <- server.Serve(LimitListener(l, ConnLimits{})) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", path)
 	}}}

@@ -15,22 +15,22 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Judge reports whether the body of a request is plain JSON by its headers.
-// False means that the answer was written.
-func Judge(w http.ResponseWriter, r *http.Request) bool {
+// CheckContentType reports whether the headers of a request declare a plain
+// JSON body. If it returns false, it has written the response.
+func CheckContentType(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Header.Get("Content-Encoding") != "":
-		Refuse(w, http.StatusUnsupportedMediaType, "the body must not be encoded")
+		WriteError(w, http.StatusUnsupportedMediaType, "the body must not be encoded")
 	case !httpguard.IsJSON(r.Header):
-		Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type must be application/json")
+		WriteError(w, http.StatusUnsupportedMediaType, "the Content-Type must be application/json")
 	default:
 		return true
 	}
 	return false
 }
 
-// Read reads the body of a request, of at most limit bytes; the gate bounds its
-// time. False means that the answer was written, and says what is wrong.
+// Read reads the body of a request, of at most limit bytes; the guard bounds
+// its time. If it returns false, it has written the response.
 func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	text, status, reason := ReadText(r, limit)
 	if status == 0 {
@@ -40,18 +40,18 @@ func Read(w http.ResponseWriter, r *http.Request, limit int) ([]byte, bool) {
 	if status == http.StatusServiceUnavailable {
 		unavailable(w, reason)
 	} else {
-		Refuse(w, status, reason)
+		WriteError(w, status, reason)
 	}
 	return nil, false
 }
 
 func unavailable(w http.ResponseWriter, reason string) {
 	w.Header().Set("Retry-After", "1")
-	Refuse(w, http.StatusServiceUnavailable, reason)
+	WriteError(w, http.StatusServiceUnavailable, reason)
 }
 
-// ReadText reads the body of a request as [Read] does, and returns the status and the
-// reason of a failure; the status is 0 if there is none.
+// ReadText reads the body of a request as [Read] does. It returns the status
+// and the reason of a failure; the status is 0 if there is none.
 func ReadText(r *http.Request, limit int) (text []byte, status int, reason string) {
 	err := errTooLong
 	if r.ContentLength <= int64(limit) {
@@ -63,7 +63,7 @@ func ReadText(r *http.Request, limit int) (text []byte, status int, reason strin
 		return text, 0, ""
 	case errors.Is(err, errTooLong), errors.As(err, &over):
 		return nil, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", limit)
-	case errors.Is(err, httpguard.ErrCrowded):
+	case errors.Is(err, httpguard.ErrOverBudget):
 		return nil, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, http.StatusRequestTimeout, "the body did not arrive in time"
@@ -74,21 +74,21 @@ func ReadText(r *http.Request, limit int) (text []byte, status int, reason strin
 }
 
 const (
-	// firstRead is how much memory a body gets before any of it has come.
-	firstRead = 16 << 10
-	// unannounced is how much one gets that does not say how long it is.
-	unannounced = 512
+	// initialBuffer is the buffer size before the first byte arrives.
+	initialBuffer = 16 << 10
+	// unknownLengthBuffer is the buffer size for a body without a length.
+	unknownLengthBuffer = 512
 )
 
 var errTooLong = errors.New("the body is too long")
 
-// readAll reads a body of which a length was announced, or less than 0.
+// readAll reads a body with the announced length; negative if unknown.
 func readAll(body io.Reader, announced int64, limit int) ([]byte, error) {
 	if announced < 0 {
-		announced = unannounced
+		announced = unknownLengthBuffer
 	}
-	// There is room for one byte more, so that the end is seen without growing.
-	text := make([]byte, 0, min(announced, firstRead)+1)
+	// One extra byte, so that the end is detected without growing the buffer.
+	text := make([]byte, 0, min(announced, initialBuffer)+1)
 	for {
 		n, err := body.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
@@ -105,24 +105,24 @@ func readAll(body io.Reader, announced int64, limit int) ([]byte, error) {
 	}
 }
 
-// Accepted is which of the two forms of an answer a client takes.
-type Accepted struct{ JSON, Events bool }
+// AcceptTypes are the response types that a client accepts.
+type AcceptTypes struct{ JSON, Events bool }
 
-// AcceptOf reads the Accept header (RFC 9110 section 12.5.1). A client that
-// sends none takes anything.
-func AcceptOf(r *http.Request) Accepted {
+// ParseAccept parses the Accept header (RFC 9110 section 12.5.1). Without one,
+// the client accepts anything.
+func ParseAccept(r *http.Request) AcceptTypes {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
-		return Accepted{JSON: true, Events: true}
+		return AcceptTypes{JSON: true, Events: true}
 	}
 	if len(values) == 1 && values[0] == "application/json, text/event-stream" {
-		return Accepted{JSON: true, Events: true} // without the work of parsing
+		return AcceptTypes{JSON: true, Events: true} // without parsing
 	}
-	var a Accepted
+	var a AcceptTypes
 	for _, value := range values {
 		for kind := range strings.SplitSeq(value, ",") {
 			kind, parameters, _ := strings.Cut(kind, ";")
-			if refused(parameters) {
+			if hasZeroWeight(parameters) {
 				continue
 			}
 			switch strings.ToLower(strings.TrimSpace(kind)) {
@@ -138,30 +138,31 @@ func AcceptOf(r *http.Request) Accepted {
 	return a
 }
 
-// refused reports whether the parameters of a media type give it the weight 0.
-func refused(parameters string) bool {
+// hasZeroWeight reports whether the parameters of a media type set the weight
+// 0.
+func hasZeroWeight(parameters string) bool {
 	weight, ok := strings.CutPrefix(strings.TrimSpace(parameters), "q=")
 	return ok && strings.Trim(weight, "0.") == "" && strings.HasPrefix(weight, "0")
 }
 
-// Caller is who sent a request, once it was let in.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	Peer mcp.Peer
-	// Pass is what the caller goes by from then on.
-	Pass *authn.Pass
-	// Client is whom the request and its answer count for.
+	// Access is the access that the caller authenticated with.
+	Access *authn.Access
+	// Client is the client that the request and its response count for.
 	Client workqueue.Client
 }
 
-// Enter returns who sent the request; false means that the answer was written, and that
-// there is nobody.
-func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (*Caller, bool) {
-	principal, source, pass, err := door.Enter(r)
+// Authenticate returns the sender of the request. If it returns false, it has
+// written the response.
+func Authenticate(w http.ResponseWriter, r *http.Request, door authn.Middleware) (*Caller, bool) {
+	principal, source, pass, err := door.Authenticate(r)
 	if err != nil {
-		turnAway(w, r, door, err)
+		writeAuthError(w, r, door, err)
 		return nil, false
 	}
-	client, ok := httpguard.Enter(r, &principal)
+	client, ok := httpguard.Admit(r, &principal)
 	if !ok {
 		unavailable(w, httpguard.TooManyInUse)
 		return nil, false
@@ -169,27 +170,27 @@ func Enter(w http.ResponseWriter, r *http.Request, door authn.Door) (*Caller, bo
 	return &Caller{mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, client}, true
 }
 
-// Holds reports whether who sent the request may still enter, after a body that may
-// have taken long; false means that the answer was written.
-func Holds(w http.ResponseWriter, r *http.Request, door authn.Door, pass *authn.Pass) bool {
-	err := pass.Holds()
+// CheckAccess reports whether the sender still has access, after a body that
+// may have taken long. If it returns false, it has written the response.
+func CheckAccess(w http.ResponseWriter, r *http.Request, door authn.Middleware, pass *authn.Access) bool {
+	err := pass.Check()
 	if err != nil {
-		turnAway(w, r, door, err)
+		writeAuthError(w, r, door, err)
 	}
 	return err == nil
 }
 
-func turnAway(w http.ResponseWriter, r *http.Request, door authn.Door, err error) {
-	status, message := door.Refuse(w.Header(), r, err)
-	Refuse(w, status, message)
+func writeAuthError(w http.ResponseWriter, r *http.Request, door authn.Middleware, err error) {
+	status, message := door.Reject(w.Header(), r, err)
+	WriteError(w, status, message)
 }
 
-// Refuse answers a request that does not reach the protocol.
-func Refuse(w http.ResponseWriter, status int, reason string) {
+// WriteError answers a request that does not reach the protocol.
+func WriteError(w http.ResponseWriter, status int, reason string) {
 	_ = writeJSON(w, status, mcp.Refuse(mcp.Malformed, reason).Frame, false)
 }
 
-// typeJSON is shared by all answers, and never written to.
+// typeJSON is shared by all responses and never modified.
 var typeJSON = []string{"application/json"}
 
 func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) error {
@@ -198,8 +199,9 @@ func writeJSON(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) err
 	return err
 }
 
-// writeHead writes the head of a response. The server tells the length of one that it
-// keeps back until the handler returns; one that is flushed tells it here.
+// writeHead writes the header of a response. net/http sets the length of a
+// response that it buffers until the handler returns; a flushed response needs
+// it here.
 func writeHead(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
@@ -209,10 +211,10 @@ func writeHead(w http.ResponseWriter, status int, f mcp.Frame, flushed bool) {
 	w.WriteHeader(status)
 }
 
-// statusOf maps a refusal to HTTP (2026-07-28 basic/transports/streamable-http,
-// Protocol Version Header and Server Validation; 2025-11-25 basic/transports,
-// Session Management).
-func statusOf(r mcp.Refusal) int {
+// httpStatus maps a refusal to an HTTP status (2026-07-28
+// basic/transports/streamable-http, Protocol Version Header and Server
+// Validation; 2025-11-25 basic/transports, Session Management).
+func httpStatus(r mcp.Refusal) int {
 	switch r {
 	case mcp.Malformed:
 		return http.StatusBadRequest

@@ -15,73 +15,73 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestTheDoorSaysHowToRefuse(t *testing.T) {
-	door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
-		return identity.Principal{}, &authn.Refusal{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
+func TestAuthenticate_rejected(t *testing.T) {
+	door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.AuthError{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
 	}}
 	w := httptest.NewRecorder()
-	_, in := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+	_, in := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
-		t.Errorf("let in: %v, status %d, challenge %q", in, w.Code, challenge)
+		t.Errorf("accepted: %v, status %d, challenge %q", in, w.Code, challenge)
 	}
 }
 
-func TestWhoMayNotEnterAnyMoreIsRefusedBehindTheBody(t *testing.T) {
+func TestCheckAccess_revoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		caller, _ := Enter(w, r, door)
+		caller, _ := Authenticate(w, r, door)
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
-		if Holds(w, r, door, caller.Pass) || w.Code != http.StatusUnauthorized {
-			t.Errorf("the status is %d", w.Code)
+		if CheckAccess(w, r, door, caller.Access) || w.Code != http.StatusUnauthorized {
+			t.Errorf("status %d", w.Code)
 		}
 	})
 }
 
-// TestAStreamEndsWithThePassOfItsClient: what would be told next is not, and no
-// comment is.
-func TestAStreamEndsWithThePassOfItsClient(t *testing.T) {
+// TestResponse_streamAccessRevoked: the stream sends no further message and no
+// comment.
+func TestResponse_streamAccessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if revoked.Load() {
 				return identity.Principal{}, errors.New("the key was revoked")
 			}
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
 		var ended atomic.Int64
-		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Pass: caller.Pass}
-		a := New(w, o, func() { ended.Add(1) })
-		a.Begin()
+		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Access: caller.Access}
+		a := NewResponse(w, o, func() { ended.Add(1) })
+		a.Start()
 		revoked.Store(true)
 		time.Sleep(16 * time.Second)
 		a.Finish(mcp.Reply{})
 		if ended.Load() != 1 || w.Body.Len() != 0 {
-			t.Errorf("the request was ended %d times, and %q was sent", ended.Load(), w.Body)
+			t.Errorf("the request was cancelled %d times, and %q was sent", ended.Load(), w.Body)
 		}
 	})
 }
 
-func TestWhoMayNotEnterAnyMoreGetsNoAnswerOfALongCall(t *testing.T) {
+func TestFinish_accessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Enter(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
-		a := New(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Pass: caller.Pass}, func() {})
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		a := NewResponse(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Access: caller.Access}, func() {})
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
 		a.Finish(mcp.Refuse(mcp.Unavailable, "the answer"))
 		if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "the answer") {
-			t.Errorf("the answer is %d %s", w.Code, w.Body)
+			t.Errorf("response: %d %s", w.Code, w.Body)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-func TestAnEmptyListIsAList(t *testing.T) {
+func TestCapabilities_emptyList(t *testing.T) {
 	f := &fake{info: mcp.Info{Name: `a "name"`}, list: func(identity.Caller) mcp.List { return mcp.List{} }}
 	w := f.send("GET", CapabilitiesPath, nil, "")
 	if want := `{"server":"a \"name\"","version":"","tools":[]}`; w.Code != 200 || w.Body.String() != want {
@@ -20,7 +20,7 @@ func TestAnEmptyListIsAList(t *testing.T) {
 	}
 }
 
-func TestConditionalRequests(t *testing.T) {
+func TestCapabilities_conditional(t *testing.T) {
 	f := customers(t)
 	etag := f.send("GET", CapabilitiesPath, nil, "").Header().Get("ETag")
 	rows := []struct {
@@ -47,7 +47,7 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-func TestTheETagFollowsWhatIsAnswered(t *testing.T) {
+func TestCapabilities_etag(t *testing.T) {
 	f := customers(t)
 	seen := map[string]string{}
 	note := func(what string) {
@@ -57,16 +57,16 @@ func TestTheETagFollowsWhatIsAnswered(t *testing.T) {
 		}
 		seen[etag] = what
 	}
-	note("the first list")
+	note("first list")
 	f.info.Version = "1.0.1"
-	note("another version")
+	note("other version")
 	f.info.Name = "other"
-	note("another name")
+	note("other name")
 	f.list = func(identity.Caller) mcp.List { return mcp.List{Hash: "h2"} }
-	note("another list")
+	note("other list")
 }
 
-func TestAPrivateListIsNotForCaches(t *testing.T) {
+func TestCapabilities_privateList(t *testing.T) {
 	f := customers(t)
 	list := f.list
 	f.list = func(c identity.Caller) mcp.List {
@@ -75,37 +75,37 @@ func TestAPrivateListIsNotForCaches(t *testing.T) {
 		return l
 	}
 	if got := f.send("GET", CapabilitiesPath, nil, "").Header().Get("Cache-Control"); got != "private, no-cache" {
-		t.Errorf("Cache-Control is %q", got)
+		t.Errorf("Cache-Control = %q", got)
 	}
 }
 
-func TestTheListIsThatOfTheCaller(t *testing.T) {
+func TestCapabilities_caller(t *testing.T) {
 	f := customers(t)
 	list := f.list
 	var asked identity.Caller
 	f.list = func(c identity.Caller) mcp.List { asked = c; return list(c) }
 	f.send("GET", CapabilitiesPath, http.Header{"X-Agent-Id": {"bot"}}, "")
 	if asked.Agent.AgentID != "bot" || asked.Principal.ID != "anonymous" || asked.Agent.RequestID != "req-1" {
-		t.Errorf("the backend was asked for %+v", asked)
+		t.Errorf("backend call: %+v", asked)
 	}
 }
 
-func TestFewPagesAreKept(t *testing.T) {
-	var j joined
+func TestPageCache(t *testing.T) {
+	var j pageCache
 	info := mcp.Info{Name: "s"}
 	for i := range 10 * maxPages {
 		hash := fmt.Sprint(i)
 		first := j.page(info, mcp.List{Hash: hash})
 		if again := j.page(info, mcp.List{Hash: hash}); &again.body[0] != &first.body[0] {
-			t.Error("a page was joined twice")
+			t.Error("a page was encoded twice")
 		}
 		if len(j.pages) > maxPages {
-			t.Fatalf("%d pages are kept, at most %d may be", len(j.pages), maxPages)
+			t.Fatalf("%d pages are cached, want at most %d", len(j.pages), maxPages)
 		}
 	}
 }
 
-// manyTools is a list of n tools.
+// manyTools returns a list of n tools.
 func manyTools(tb testing.TB, n int) mcp.List {
 	tb.Helper()
 	list := mcp.List{Hash: fmt.Sprint(n)}
@@ -119,7 +119,7 @@ func manyTools(tb testing.TB, n int) mcp.List {
 	return list
 }
 
-func TestAListCostsTheSameHoweverLongItIs(t *testing.T) {
+func TestCapabilities_allocations(t *testing.T) {
 	cost := func(n int) float64 {
 		list := manyTools(t, n)
 		f := &fake{list: func(identity.Caller) mcp.List { return list }}
@@ -133,7 +133,7 @@ func TestAListCostsTheSameHoweverLongItIs(t *testing.T) {
 	}
 }
 
-// discard is a response that nobody reads.
+// discard is a response writer that discards everything.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
@@ -142,7 +142,7 @@ func (d discard) WriteHeader(int)             {}
 
 func (discard) SetWriteDeadline(time.Time) error { return nil }
 
-func BenchmarkCapabilitiesOf1000Tools(b *testing.B) {
+func BenchmarkCapabilities_1000Tools(b *testing.B) {
 	list := manyTools(b, 1000)
 	h := New(&fake{list: func(identity.Caller) mcp.List { return list }}, Options{})
 	r := httptest.NewRequest("GET", CapabilitiesPath, nil)

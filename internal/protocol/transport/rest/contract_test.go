@@ -20,10 +20,10 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// contracts holds the exchanges that no version 1 may change.
+// contracts holds the exchanges that version 1 must not change.
 const contracts = "../../../../testdata/contract"
 
-// exchange is one file: a request, and the whole of its answer.
+// exchange is one file: a request, and its complete response.
 type exchange struct {
 	About   string `json:"about"`
 	Request struct {
@@ -42,8 +42,8 @@ type answer struct {
 	Body    json.RawMessage   `json:"body"`
 }
 
-// prepare says what the backend answers in each file; a file without an entry
-// does not get that far.
+// prepare sets the backend's response for each file. Files without an entry do
+// not reach the backend.
 func prepare(f *fake, name string) {
 	switch name {
 	case "execute_result.json":
@@ -76,9 +76,9 @@ func prepare(f *fake, name string) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the answers into testdata/contract")
+var update = flag.Bool("update", false, "write the responses into testdata/contract")
 
-func TestTheWireIsAsTheContractSays(t *testing.T) {
+func TestContract(t *testing.T) {
 	files, err := filepath.Glob(contracts + "/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no contracts: %v", err)
@@ -101,13 +101,13 @@ func TestTheWireIsAsTheContractSays(t *testing.T) {
 			}
 			x.Response.Body = compact(t, x.Response.Body)
 			if diff := cmp.Diff(x.Response, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s\n%s", diff, got.Body)
+				t.Errorf("response (-want +got):\n%s\n%s", diff, got.Body)
 			}
 		})
 	}
 }
 
-// play sends the request of an exchange and returns the answer.
+// play sends the request of an exchange and returns the response.
 func play(t *testing.T, x exchange, name string) answer {
 	t.Helper()
 	f := customers(t)
@@ -160,8 +160,8 @@ func save(t *testing.T, file string, x exchange) {
 	}
 }
 
-// fake is a backend that answers every call with respond, and remembers the
-// last one.
+// fake is a backend that answers every call with respond, and records the last
+// one.
 type fake struct {
 	info    mcp.Info
 	list    func(identity.Caller) mcp.List
@@ -174,8 +174,8 @@ func (f *fake) Info() mcp.Info                                                  
 func (f *fake) List(_ context.Context, _ call.Kind, c identity.Caller) mcp.List { return f.list(c) }
 func (f *fake) Watch(func([]string)) (stop func())                              { return func() {} }
 func (f *fake) Find(context.Context, identity.Caller, string) *mcp.Entry        { return nil }
-func (f *fake) Follow(string) (leave func())                                    { return func() {} }
-func (f *fake) Serves(context.Context, identity.Caller, string) bool            { return true }
+func (f *fake) WatchResource(string) (leave func())                             { return func() {} }
+func (f *fake) CanRead(context.Context, identity.Caller, string) bool           { return true }
 func (f *fake) Call(_ context.Context, r call.Request) (call.Result, *mcp.Task) {
 	f.got = r
 	if r.Declined != nil {
@@ -194,7 +194,7 @@ func (f *fake) fails(code call.Code, message string) (e *call.Error) {
 	return e
 }
 
-// customers is the RFC's own example.
+// customers is the example of the RFC.
 func customers(t testing.TB) *fake {
 	t.Helper()
 	tool := func(info mcp.ToolInfo) *mcp.Entry {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
+func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" || !httpguard.IsJSON(r.Header) {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
@@ -40,8 +40,8 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 		refuse(w, status, err.Error())
 		return
 	}
-	if err := pass.Holds(); err != nil {
-		h.turnAway(w, r, err)
+	if err := pass.Check(); err != nil {
+		h.writeAuthError(w, r, err)
 		return
 	}
 	sent, err := decode(text)
@@ -49,13 +49,13 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 		writeError(w, err)
 		return
 	}
-	can, resume, err := sent.asked()
+	can, resume, err := sent.inputs()
 	if err != nil {
 		writeError(w, err)
 		return
 	}
 	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
-	claim := headers.AgentClaim // nothing when it is refused
+	claim := headers.AgentClaim // empty if it is invalid
 	if request.Declined = headers.refused; request.Declined == nil && sent.agent != nil {
 		claim, request.Declined = mcp.ClaimOf(sent.agent, claim)
 	}
@@ -66,10 +66,10 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 	request.Caller = caller
 	response, _ := h.backend.Call(r.Context(), request)
 	if response.Err == nil && response.Ask != nil {
-		response.Err = mcp.MayAsk(&request, response.Ask)
+		response.Err = mcp.CheckAsk(&request, response.Ask)
 	}
-	if err := pass.Holds(); err != nil {
-		h.turnAway(w, r, err)
+	if err := pass.Check(); err != nil {
+		h.writeAuthError(w, r, err)
 		return
 	}
 	switch {
@@ -85,20 +85,20 @@ func (h *handler) execute(w *responder, r *http.Request, headers *headers) {
 // body is the decoded body of a request.
 type body struct {
 	tool      string
-	arguments json.RawMessage // nil when there are none
-	agent     json.RawMessage // nil when it claims none
-	// can is what its client may be asked, and state and answers are of what it was asked;
-	// each is nil when the body does not say.
+	arguments json.RawMessage // nil for none
+	agent     json.RawMessage // nil for no claim
+	// can lists the input that the client supports; state and answers respond to
+	// an earlier ask. Each is nil if absent.
 	can, state, answers json.RawMessage
 }
 
-// decode reads {"tool","arguments","agent"} of a body that has passed the JSON
-// gate, and {"can","state","answers"} of one whose client may be asked. Names are
-// matched exactly, as no two decoders agree on more.
+// decode reads {"tool","arguments","agent"} from a body that has passed the
+// JSON guard, and {"can","state","answers"} of a client that supports input.
+// Names are case-sensitive, because decoders differ in other matching.
 func decode(raw []byte) (body, *call.Error) {
 	object, ok := jsontext.Members(raw)
 	if !ok {
-		return body{}, bad("body", "must be an object")
+		return body{}, invalidInput("body", "must be an object")
 	}
 	var c body
 	hasTool := false
@@ -110,58 +110,58 @@ func decode(raw []byte) (body, *call.Error) {
 		switch string(name) {
 		case "tool":
 			if c.tool, hasTool = jsontext.Text(value); !hasTool {
-				return body{}, bad("tool", "must be a string")
+				return body{}, invalidInput("tool", "must be a string")
 			}
 		case "arguments":
-			c.arguments = orNil(value)
+			c.arguments = nonNull(value)
 		case "agent":
-			c.agent = orNil(value)
+			c.agent = nonNull(value)
 		case "can":
-			c.can = orNil(value)
+			c.can = nonNull(value)
 		case "state":
-			c.state = orNil(value)
+			c.state = nonNull(value)
 		case "answers":
-			c.answers = orNil(value)
+			c.answers = nonNull(value)
 		default:
-			return body{}, bad("body", "has an unknown member; it takes tool, arguments and agent")
+			return body{}, invalidInput("body", "has an unknown member; it takes tool, arguments and agent")
 		}
 	}
 	if !hasTool {
-		return body{}, bad("tool", "is required")
+		return body{}, invalidInput("tool", "is required")
 	}
 	return c, nil
 }
 
-func orNil(value []byte) json.RawMessage {
+func nonNull(value []byte) json.RawMessage {
 	if jsontext.IsNull(value) {
 		return nil
 	}
 	return value
 }
 
-func bad(path, rule string) *call.Error {
+func invalidInput(path, rule string) *call.Error {
 	return &call.Error{Code: call.InvalidInput, Message: path + " " + rule, Violations: []call.Violation{{Path: path, Message: rule}}}
 }
 
-// asked reads what the client says that it can be asked, and what it has answered; nil when
-// that is nothing.
-func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Error) {
+// inputs reads the client's capabilities and its responses to an ask; resume is
+// nil for none.
+func (c *body) inputs() (can call.Capabilities, resume *call.Resume, err *call.Error) {
 	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
 		return can, nil, err
 	}
 	resume = &call.Resume{}
 	if resume.State, _ = jsontext.Text(c.state); resume.State == "" {
-		return can, nil, bad("state", "must be a string that is not empty")
+		return can, nil, invalidInput("state", "must be a string that is not empty")
 	}
 	if c.answers == nil {
 		return can, resume, nil
 	}
 	if json.Unmarshal(c.answers, &resume.Responses) != nil {
-		return can, nil, bad("answers", "must be an object")
+		return can, nil, invalidInput("answers", "must be an object")
 	}
 	for _, answer := range resume.Responses {
 		if answer[0] != '{' {
-			return can, nil, bad("answers", "must hold objects")
+			return can, nil, invalidInput("answers", "must hold objects")
 		}
 	}
 	return can, resume, nil
@@ -170,7 +170,7 @@ func (c *body) asked() (can call.Capabilities, resume *call.Resume, err *call.Er
 func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error) {
 	var kinds []string
 	if list != nil && json.Unmarshal(list, &kinds) != nil {
-		return can, bad("can", "must be a list of strings")
+		return can, invalidInput("can", "must be a list of strings")
 	}
 	can.NoApproval = len(kinds) > 0
 	for _, kind := range kinds {
@@ -186,28 +186,28 @@ func capabilities(list json.RawMessage) (can call.Capabilities, err *call.Error)
 		case "roots":
 			can.Roots = true
 		default:
-			return can, bad("can", "holds an unknown word; it takes approval, form, url, sample and roots")
+			return can, invalidInput("can", "holds an unknown word; it takes approval, form, url, sample and roots")
 		}
 	}
 	return can, nil
 }
 
-// askJSON is a call that waits for its client.
+// askJSON is the response for a call that waits for client input.
 type askJSON struct {
 	Requests []requestJSON `json:"requests"`
 	State    string        `json:"state"`
 	WaitMS   int64         `json:"wait_ms,omitempty"`
 }
 
-// requestJSON is one thing that the client is asked, as MCP has it.
+// requestJSON is one input request, in the form of MCP.
 type requestJSON struct {
 	Key    string          `json:"key"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// writeAsk answers with what the call wants to know. The client calls again, with the same
-// arguments, the state and its answers.
+// writeAsk writes the input requests of the call. The client repeats the call
+// with the same arguments, the state and its answers.
 func writeAsk(w *responder, a *call.Ask) {
 	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
 	for i, r := range a.Requests {
@@ -215,7 +215,7 @@ func writeAsk(w *responder, a *call.Ask) {
 	}
 	body, err := json.Marshal(map[string]any{"ask": made})
 	if err != nil {
-		writeError(w, &call.Error{Code: call.ExecutionError, Message: "what the call asks cannot be encoded"})
+		writeError(w, &call.Error{Code: call.ExecutionError, Message: "the input requests cannot be encoded"})
 		return
 	}
 	write(w, http.StatusOK, body)

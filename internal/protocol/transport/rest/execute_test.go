@@ -18,7 +18,7 @@ import (
 
 const typical = `{"tool":"get_customer","arguments":{"customer_id":"C-1042","limit":10}}`
 
-func TestTheCostOfACall(t *testing.T) {
+func TestExecute_allocations(t *testing.T) {
 	f := customers(t).answers(`{"customer_id":"C-1042","status":"active"}`)
 	h := New(f, Options{})
 	body := strings.NewReader("")
@@ -33,12 +33,12 @@ func TestTheCostOfACall(t *testing.T) {
 		r.Body = reader
 		h.ServeHTTP(discard{http.Header{}}, r)
 	}); n > budget {
-		t.Errorf("%v allocations, the budget is %d", n, budget)
+		t.Errorf("%v allocations, want at most %d", n, budget)
 	} else {
 		t.Logf("%v allocations", n)
 	}
 	if f.got.Name != "get_customer" {
-		t.Errorf("the backend was asked for %+v", f.got)
+		t.Errorf("backend call: %+v", f.got)
 	}
 }
 
@@ -57,8 +57,8 @@ func BenchmarkExecute(b *testing.B) {
 	}
 }
 
-// FuzzDecode: what passes the gate is decoded as encoding/json decodes it, but
-// for names, which must match exactly.
+// FuzzDecode compares decode with encoding/json for texts that pass the JSON
+// guard, except for the case of names.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		typical, `{"tool":"a"}`, ` { "agent" : {"agent_id":"x"} , "tool" : "\u0061" } `, `{"tool":"a","arguments":null}`,
@@ -76,12 +76,12 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q: error %v, want success %v", body, err, ok)
 		}
 		if err == nil && (got.tool != want.tool || !bytes.Equal(got.arguments, want.arguments) || !bytes.Equal(got.agent, want.agent)) {
-			t.Errorf("%q is decoded as %q, want %q", body, got, want)
+			t.Errorf("decode(%q) = %q, want %q", body, got, want)
 		}
 	})
 }
 
-// decodeSlowly is decode by means of encoding/json.
+// decodeSlowly is decode with encoding/json.
 func decodeSlowly(raw []byte) (c body, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
@@ -112,7 +112,7 @@ func decodeSlowly(raw []byte) (c body, ok bool) {
 	return c, hasTool
 }
 
-func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
+func TestExecute_ask(t *testing.T) {
 	f := customers(t)
 	f.respond = call.Result{Ask: &call.Ask{
 		Requests: []call.AskRequest{{Key: "approval", Method: "elicitation/create", Params: []byte(`{"message":"Sure?"}`)}}, State: "sealed", Wait: time.Minute,
@@ -123,7 +123,7 @@ func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	if !f.got.Can.Form || !f.got.Can.Roots || f.got.Can.URL || f.got.Can.Sample || !f.got.Can.NoApproval {
-		t.Errorf("the client can be asked %+v", f.got.Can)
+		t.Errorf("capabilities: %+v", f.got.Can)
 	}
 	for _, body := range []string{`{"tool":"get_customer"}`, `{"tool":"get_customer","can":["sample"]}`} {
 		if got := f.send(http.MethodPost, ExecutePath, http.Header{}, body); got.Code != http.StatusInternalServerError {
@@ -132,7 +132,7 @@ func TestExecute_asksClientsThatCanBeAsked(t *testing.T) {
 	}
 }
 
-func TestExecute_takesAnswersWithTheirState(t *testing.T) {
+func TestExecute_resume(t *testing.T) {
 	f := customers(t).answers(`1`)
 	f.send(http.MethodPost, ExecutePath, http.Header{}, `{"tool":"get_customer","can":["form"],"state":"sealed","answers":{"approval":{"action":"accept"}}}`)
 	want := &call.Resume{State: "sealed", Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}}
@@ -149,6 +149,6 @@ func TestExecute_takesAnswersWithTheirState(t *testing.T) {
 		}
 	}
 	if f.calls != calls {
-		t.Error("a call was made")
+		t.Error("an invalid call reached the backend")
 	}
 }

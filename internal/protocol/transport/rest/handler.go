@@ -1,14 +1,13 @@
-// Package rest serves the RFC's own wire (section 13): GET /mcp/capabilities
-// lists the tools, POST /mcp/execute calls one.
+// Package rest serves the REST API of the RFC (section 13): GET
+// /mcp/capabilities lists the tools, POST /mcp/execute calls one.
 //
-// A [New] handler turns a request into what an [mcp.Backend] takes and its
-// answer back into JSON. Every answer carries its X-Request-Id. The shapes and
-// the five error codes are a stable contract, which the files in
-// testdata/contract pin.
+// A [New] handler translates between JSON and an [mcp.Backend]. Every response
+// carries its X-Request-Id. The formats and the five error codes are a stable
+// contract, pinned by the files in testdata/contract.
 //
-// The package decides nothing about a call, tells nothing of one before its
-// result, and does not check where a request comes from: the gate in front of
-// it does.
+// The package makes no decision about a call, sends nothing before its result,
+// and does not check the origin of a request: package httpguard must wrap the
+// handler.
 package rest
 
 import (
@@ -35,30 +34,30 @@ const (
 	ExecutePath      = "/mcp/execute"
 )
 
-// Options adjust the handler. The zero value serves everyone as anonymous.
+// Options configure the handler. The zero value serves all callers as
+// anonymous.
 type Options struct {
-	authn.Door
-	// Limits bound the body of a request. Zero fields stand for those of
+	authn.Middleware
+	// Limits bound the body of a request. Zero fields take the values of
 	// [jsonguard.Client].
 	Limits jsonguard.Limits
-	// Contradicted is told who claims to be another agent than its credential is bound
-	// to. Nil is nobody.
-	Contradicted func(mcp.Contradiction)
-	// Answers bounds the answers that wait for their clients to read them; nil stands
-	// for no bound.
-	Answers *httpguard.Budget
+	// OnAgentMismatch is called for each request whose claimed agent is not the
+	// agent that its credential is bound to. It may be nil.
+	OnAgentMismatch func(mcp.AgentMismatch)
+	// Unread bounds the responses that clients have not read; nil means no limit.
+	Unread *httpguard.Budget
 }
 
-// methods are those of MCP that the paths stand for.
+// methods are the MCP methods that the paths correspond to.
 var methods = map[string]string{CapabilitiesPath: "tools/list", ExecutePath: "tools/call"}
 
 type handler struct {
 	backend mcp.Backend
 	options Options
-	joined  joined
+	pages   pageCache
 }
 
-// New returns a handler for both paths, to which it must be mounted.
+// New returns a handler for both paths, on which it must be mounted.
 func New(b mcp.Backend, o Options) http.Handler {
 	if o.Limits.Bytes <= 0 {
 		o.Limits.Bytes = jsonguard.Client().Bytes
@@ -68,12 +67,12 @@ func New(b mcp.Backend, o Options) http.Handler {
 
 // ServeHTTP serves one request.
 func (h *handler) ServeHTTP(to http.ResponseWriter, r *http.Request) {
-	w := &responder{ResponseWriter: to, held: h.options.Answers}
+	w := &responder{ResponseWriter: to, budget: h.options.Unread}
 	claim, err := mcp.AgentFromHeaders(r.Header)
 	if err != nil {
-		claim = mcp.AgentClaim{} // an id that is no id is not repeated
+		claim = mcp.AgentClaim{} // an invalid id is not repeated
 	}
-	headers := headers{AgentClaim: claim, id: claim.Agent().RequestID, refused: err}
+	headers := claimHeaders{AgentClaim: claim, id: claim.Agent().RequestID, refused: err}
 	setHeader(w, headerRequestID, headers.id)
 	switch r.URL.Path {
 	case CapabilitiesPath:
@@ -89,15 +88,16 @@ func (h *handler) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// headers are what those of a request claim of its agent.
-type headers struct {
+// claimHeaders is the agent claim in the headers of a request.
+type claimHeaders struct {
 	mcp.AgentClaim
-	id string // of the request, which they claim or was made for it
-	// refused is why they claim nothing, as what they say is no claim; nil otherwise.
+	id string // request id, claimed or generated
+	// refused is the error of an invalid claim; nil if it is valid.
 	refused *call.Error
 }
 
-// allow reports whether the method is one of those; if not, it has answered.
+// allow reports whether the request has one of the methods. If not, it has
+// written the response.
 func allow(w *responder, r *http.Request, methods ...string) bool {
 	list := ""
 	for i, m := range methods {
@@ -114,15 +114,15 @@ func allow(w *responder, r *http.Request, methods ...string) bool {
 	return false
 }
 
-// caller returns who sent a request with the headers; false means that the answer was
-// written.
-func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ identity.Caller, _ *authn.Pass, ok bool) {
-	principal, source, pass, err := h.options.Enter(r)
+// caller returns the caller of a request. If ok is false, it has written the
+// response.
+func (h *handler) caller(w *responder, r *http.Request, headers *claimHeaders) (_ identity.Caller, _ *authn.Access, ok bool) {
+	principal, source, pass, err := h.options.Authenticate(r)
 	if err != nil {
-		h.turnAway(w, r, err)
+		h.writeAuthError(w, r, err)
 		return identity.Caller{}, nil, false
 	}
-	if w.client, ok = httpguard.Enter(r, &principal); !ok {
+	if w.client, ok = httpguard.Admit(r, &principal); !ok {
 		writeError(w, &call.Error{Code: call.ExecutionError, Message: httpguard.TooManyInUse, Overloaded: true, RetryAfter: time.Second})
 		return identity.Caller{}, nil, false
 	}
@@ -131,20 +131,20 @@ func (h *handler) caller(w *responder, r *http.Request, headers *headers) (_ ide
 	return caller, pass, bound
 }
 
-func (h *handler) turnAway(w *responder, r *http.Request, err error) {
-	status, message := h.options.Refuse(w.Header(), r, err)
+func (h *handler) writeAuthError(w *responder, r *http.Request, err error) {
+	status, message := h.options.Reject(w.Header(), r, err)
 	write(w, status, encodeError(call.PolicyDenied, message, nil, ""))
 }
 
-// bind sets the agent of a caller, which claims to be one; false means that the answer
-// was written: its credential is bound to another. The tool is the one that is called,
-// once that is known.
+// bind sets the agent of a caller from its claim. If it returns false, it has
+// written the response, because the credential is bound to another agent. tool
+// is the called tool, or empty before it is known.
 func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, claim mcp.AgentClaim, id, tool string) bool {
 	claim.RequestID = cmp.Or(claim.RequestID, id)
 	var err error
 	if caller.Agent, err = claim.Of(&caller.Principal, ""); err != nil {
-		if h.options.Contradicted != nil {
-			h.options.Contradicted(mcp.Contradiction{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
+		if h.options.OnAgentMismatch != nil {
+			h.options.OnAgentMismatch(mcp.AgentMismatch{Caller: *caller, Method: methods[r.URL.Path], Name: tool, Trace: mcp.TraceOf(r.Header)})
 		}
 		writeError(w, &call.Error{Code: call.PolicyDenied, Message: err.Error()})
 		return false
@@ -152,7 +152,7 @@ func (h *handler) bind(w *responder, r *http.Request, caller *identity.Caller, c
 	return true
 }
 
-func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) {
+func (h *handler) capabilities(w *responder, r *http.Request, headers *claimHeaders) {
 	caller, _, ok := h.caller(w, r, headers)
 	if !ok {
 		return
@@ -162,9 +162,9 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 		return
 	}
 	list := h.backend.List(r.Context(), call.Tools, caller)
-	page := h.joined.page(h.backend.Info(), list)
+	page := h.pages.page(h.backend.Info(), list)
 	setHeader(w, "Etag", page.etag)
-	// Anyone may keep a copy, and must ask each time whether it still holds.
+	// Any cache may store a copy, and must revalidate it each time.
 	cache := "no-cache"
 	if list.Private {
 		cache = "private, no-cache"
@@ -177,8 +177,8 @@ func (h *handler) capabilities(w *responder, r *http.Request, headers *headers) 
 	write(w, http.StatusOK, page.body)
 }
 
-// notModified reports whether the client has the current copy (RFC 9110
-// section 13.1.2).
+// notModified reports whether the client has the current copy (RFC 9110 section
+// 13.1.2).
 func notModified(values []string, etag string) bool {
 	for _, value := range values {
 		for tag := range strings.SplitSeq(value, ",") {
@@ -191,26 +191,26 @@ func notModified(values []string, etag string) bool {
 	return false
 }
 
-// page is an encoded answer.
+// page is an encoded response.
 type page struct {
 	body []byte
 	etag string
 }
 
-// pageKey is all that a page is made of.
+// pageKey identifies the content of a page.
 type pageKey struct{ server, version, hash string }
 
-// maxPages bounds how many pages are kept: one for each list that callers see.
+// maxPages bounds the cached pages: one for each list that callers see.
 const maxPages = 16
 
-// joined caches pages. The zero value is empty.
-type joined struct {
+// pageCache caches pages. The zero value is empty.
+type pageCache struct {
 	mu    sync.Mutex
 	pages map[pageKey]page
 }
 
-// page returns the page of a list, joined of its entries once per hash.
-func (j *joined) page(info mcp.Info, list mcp.List) page {
+// page returns the page of a list, encoded once per hash.
+func (j *pageCache) page(info mcp.Info, list mcp.List) page {
 	key := pageKey{info.Name, info.Version, list.Hash}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,7 +221,7 @@ func (j *joined) page(info mcp.Info, list mcp.List) page {
 		j.pages = map[pageKey]page{}
 	}
 	if len(j.pages) == maxPages {
-		clear(j.pages) // most are of lists that are not served any more
+		clear(j.pages) // most are of lists that are no longer served
 	}
 	p := newPage(info, list.Entries)
 	j.pages[key] = p

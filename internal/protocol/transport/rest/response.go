@@ -15,17 +15,17 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// headerRequestID names the request in its answer, as logs do.
+// headerRequestID identifies the request in its response and in logs.
 const headerRequestID = "X-Request-Id"
 
-// writeTime is how long a client may take to receive 64 KiB of an answer.
-const writeTime = 30 * time.Second
+// writeTimeout is the time for a client to read 64 KiB of a response.
+const writeTimeout = 30 * time.Second
 
 // responder writes the response to one request.
 type responder struct {
 	http.ResponseWriter
-	held   *httpguard.Budget // answers that their clients have yet to read; nil for no bound
-	client workqueue.Client  // whom it counts for, once that is known
+	budget *httpguard.Budget // for unread responses; nil for no limit
+	client workqueue.Client  // the client that the response counts for, once it is known
 }
 
 func writeResult(w *responder, r call.Result) {
@@ -40,8 +40,8 @@ func writeResult(w *responder, r call.Result) {
 	write(w, http.StatusOK, []byte(`{"result":`), value, []byte("}"))
 }
 
-// writeError answers with the error of a call. It is the only place that
-// knows which status an error has on this wire.
+// writeError writes the error of a call. It is the only place that maps errors
+// to HTTP statuses for REST.
 func writeError(w *responder, e *call.Error) {
 	status := http.StatusInternalServerError
 	var details json.RawMessage
@@ -65,13 +65,13 @@ func writeError(w *responder, e *call.Error) {
 	write(w, status, encodeError(e.Code, e.Message, details, e.Trace))
 }
 
-// refuse answers a request that is none for a tool.
+// refuse rejects an invalid request before any call.
 func refuse(w *responder, status int, message string) {
 	write(w, status, encodeError(call.InvalidInput, message, nil, ""))
 }
 
-// encodeError returns the RFC's error JSON (section 14): two members, and
-// details and a trace where there are some.
+// encodeError returns the error JSON of the RFC (section 14): two members, and
+// the optional details and trace.
 func encodeError(code call.Code, message string, details json.RawMessage, trace string) []byte {
 	var b bytes.Buffer
 	text := func(member, value string) {
@@ -92,17 +92,17 @@ func encodeError(code call.Code, message string, details json.RawMessage, trace 
 	return b.Bytes()
 }
 
-// setHeader sets a header whose name is in canonical form.
+// setHeader sets a header; the name must be in canonical form.
 func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = []string{value} }
 
-// lost is what a client is told whose answer finds no room.
-var lost = call.Error{
+// errNoRoom replaces a response that has no room.
+var errNoRoom = call.Error{
 	Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Second,
 	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
 }
 
-// write sends a whole answer, made of pieces. A long one is held until the client has
-// taken it, who has a time for each part of it.
+// write writes a whole response from pieces. A long response holds budget until
+// the client has read it, and has a timeout for each part.
 func write(w *responder, status int, pieces ...[]byte) {
 	size := 0
 	for _, p := range pieces {
@@ -110,15 +110,15 @@ func write(w *responder, status int, pieces ...[]byte) {
 	}
 	var to io.Writer = w
 	if size > httpguard.Buffered {
-		outlet := httpguard.NewOutlet(w.ResponseWriter, w.held, w.client, writeTime)
-		defer outlet.End()
+		outlet := httpguard.NewOutlet(w.ResponseWriter, w.budget, w.client, writeTimeout)
+		defer outlet.Close()
 		if !outlet.Take(size) {
 			delete(w.Header(), "Etag")
 			delete(w.Header(), "Cache-Control")
-			writeError(w, &lost)
+			writeError(w, &errNoRoom)
 			return
 		}
-		outlet.Renew()
+		outlet.RenewDeadline()
 		to = outlet
 	}
 	setHeader(w, "Content-Type", "application/json")
@@ -130,7 +130,7 @@ func write(w *responder, status int, pieces ...[]byte) {
 	w.WriteHeader(status)
 	for _, p := range pieces {
 		if _, err := to.Write(p); err != nil {
-			return // a client that is gone needs no answer
+			return // a client that is gone needs no response
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-func TestWhatTheBackendIsAsked(t *testing.T) {
+func TestExecute_request(t *testing.T) {
 	anonymous := identity.Agent{AgentID: "anonymous", RequestID: "req-1"}
 	rows := []struct {
 		name   string
@@ -33,17 +33,17 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 		header http.Header
 		want   call.Request
 	}{
-		{"a tool alone", `{"tool":"a"}`, nil, call.Request{Name: "a"}},
-		{"arguments as they are written", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, call.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
+		{"tool only", `{"tool":"a"}`, nil, call.Request{Name: "a"}},
+		{"arguments unchanged", ` { "arguments" : { "x" : [1, {"y":"}\""}] } , "tool":"a"}`, nil, call.Request{Name: "a", Arguments: json.RawMessage(`{ "x" : [1, {"y":"}\""}] }`)}},
 		{"no arguments", `{"tool":"a","arguments":null,"agent":null}`, nil, call.Request{Name: "a"}},
 		{"escapes", `{"to\u006fl":"\u0061\n"}`, nil, call.Request{Name: "a\n"}},
-		{"an agent in the body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, call.Request{
+		{"agent in body", `{"tool":"a","agent":{"agent_id":"bot","model":"m","metadata":{"k":"v"}}}`, nil, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"k": "v"}}},
 		}},
-		{"an agent in the headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, call.Request{
+		{"agent in headers", `{"tool":"a"}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}, "X-Agent-Meta-Team": {"crm"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1", Metadata: map[string]string{"team": "crm"}}},
 		}},
-		{"an agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, call.Request{
+		{"agent in both", `{"tool":"a","agent":{"agent_id":"bot"}}`, http.Header{"X-Agent-Id": {"bot"}, "X-Agent-Model": {"m"}}, call.Request{
 			Name: "a", Caller: identity.Caller{Agent: identity.Agent{AgentID: "bot", Model: "m", RequestID: "req-1"}},
 		}},
 	}
@@ -66,7 +66,7 @@ func TestWhatTheBackendIsAsked(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAskForNothing(t *testing.T) {
+func TestExecute_invalidBody(t *testing.T) {
 	rows := []struct {
 		body   string
 		status int
@@ -106,9 +106,9 @@ func TestBodiesThatAskForNothing(t *testing.T) {
 	}
 }
 
-// Nesting and repetition of every size end in an answer, and soon: the gate is
-// linear, and so is what comes after it.
-func TestBodiesOfEverySize(t *testing.T) {
+// Texts of every nesting and size get a response soon: the JSON guard and the
+// later code take linear time.
+func TestExecute_bodySizes(t *testing.T) {
 	for n := 10; n <= 1_000_000; n *= 10 {
 		for _, body := range []string{
 			strings.Repeat("[", n),
@@ -129,7 +129,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 	}
 }
 
-func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
+func TestRequestID(t *testing.T) {
 	f := customers(t).answers("1")
 	for _, r := range []struct{ method, path, body, want string }{
 		{"GET", CapabilitiesPath, "", "req-1"},
@@ -147,13 +147,13 @@ func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
 	for range 3 {
 		id := f.send("POST", ExecutePath, http.Header{"X-Request-Id": nil}, `{"tool":"a"}`).Header().Get("X-Request-Id")
 		if id == "" || id != f.got.Caller.Agent.RequestID || made[id] {
-			t.Errorf("the made id is %q, the backend got %q", id, f.got.Caller.Agent.RequestID)
+			t.Errorf("generated id %q, the backend got %q", id, f.got.Caller.Agent.RequestID)
 		}
 		made[id] = true
 	}
 	w := f.send("POST", ExecutePath, http.Header{"X-Request-Id": nil}, `{"tool":"a","agent":{"request_id":"mine"}}`)
 	if got := w.Header().Get("X-Request-Id"); got != "mine" || f.got.Caller.Agent.RequestID != "mine" {
-		t.Errorf("the id of the body becomes %q", got)
+		t.Errorf("id of the body: %q", got)
 	}
 	for _, bad := range [][]string{{"a", "b"}, {"é"}, {"a b"}, {strings.Repeat("a", 300)}} {
 		w := f.send("POST", ExecutePath, http.Header{"X-Request-Id": bad}, `{"tool":"a"}`)
@@ -163,7 +163,7 @@ func TestTheRequestIDIsAlwaysInTheAnswer(t *testing.T) {
 	}
 }
 
-func TestErrorsAndTheirStatus(t *testing.T) {
+func TestWriteError_status(t *testing.T) {
 	rows := []struct {
 		err    call.Error
 		status int
@@ -194,9 +194,9 @@ func TestErrorsAndTheirStatus(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownIsRefusedUnread(t *testing.T) {
+func TestUnauthenticated_bodyNotRead(t *testing.T) {
 	f := customers(t).answers("1")
-	h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+	h := New(f, Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, errors.New("the key of canary has expired")
 	}}})
 	for _, r := range []*http.Request{
@@ -220,11 +220,11 @@ func (s slowly) Read(b []byte) (int, error) {
 	return s.Reader.Read(b)
 }
 
-func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
+func TestExecute_accessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := customers(t).answers("1")
 		asked := 0
-		h := New(f, Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
+		h := New(f, Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if asked++; asked > 1 {
 				return identity.Principal{}, errors.New("the key was revoked")
 			}
@@ -240,24 +240,24 @@ func TestNobodyGetsInByABodyThatOutlivesTheKey(t *testing.T) {
 	})
 }
 
-func TestTheDoorSaysHowToRefuse(t *testing.T) {
-	h := New(customers(t), Options{Door: authn.Door{Authenticate: func(*http.Request) (identity.Principal, error) {
-		return identity.Principal{}, &authn.Refusal{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
+func TestUnauthenticated_response(t *testing.T) {
+	h := New(customers(t), Options{Middleware: authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		return identity.Principal{}, &authn.AuthError{Status: 503, Challenge: "Bearer", RetryAfter: 2 * time.Second}
 	}}})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", CapabilitiesPath, nil))
 	want := `503 Bearer 2 {"error":"POLICY_DENIED","message":"the credential cannot be checked now; try again later"}`
 	if got := fmt.Sprint(w.Code, " ", w.Header().Get("WWW-Authenticate"), " ", w.Header().Get("Retry-After"), " ", w.Body); got != want {
-		t.Errorf("the answer is %s, want %s", got, want)
+		t.Errorf("response: %s, want %s", got, want)
 	}
 }
 
-func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
+func TestExecute_principalAndSource(t *testing.T) {
 	f := customers(t).answers("1")
 	p, s := identity.Principal{ID: "ci", Kind: "key"}, identity.Source{IP: "::1", Listener: "127.0.0.1:8080"}
-	h := New(f, Options{Door: authn.Door{
-		Authenticate: func(*http.Request) (identity.Principal, error) { return p, nil },
-		Source:       func(*http.Request) identity.Source { return s },
+	h := New(f, Options{Middleware: authn.Middleware{
+		Authenticator: func(*http.Request) (identity.Principal, error) { return p, nil },
+		Source:        func(*http.Request) identity.Source { return s },
 	}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a","agent":{"agent_id":"root"}}`))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
@@ -267,7 +267,7 @@ func TestPrincipalAndSourceComeFromTheOptions(t *testing.T) {
 	}
 }
 
-func TestBodiesThatDoNotArrive(t *testing.T) {
+func TestExecute_incompleteBody(t *testing.T) {
 	rows := []struct {
 		err    error
 		status int
@@ -276,7 +276,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		{errors.New("connection reset"), 400},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), 400},
 		{timeout{}, 408},
-		{httpguard.ErrCrowded, 503},
+		{httpguard.ErrOverBudget, 503},
 	}
 	for _, row := range rows {
 		r := httptest.NewRequest("POST", ExecutePath, io.MultiReader(strings.NewReader(`{"tool"`), iotest.ErrReader(row.err)))
@@ -289,7 +289,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-func TestACallEndsWhenItsClientIsGone(t *testing.T) {
+func TestExecute_clientDisconnects(t *testing.T) {
 	ended := make(chan error, 1)
 	b := blocking{customers(t), ended}
 	s := httptest.NewServer(New(b, Options{}))
@@ -303,7 +303,7 @@ func TestACallEndsWhenItsClientIsGone(t *testing.T) {
 	go func() { <-ended; cancel() }()
 	if resp, err := http.DefaultClient.Do(r); err == nil {
 		_ = resp.Body.Close()
-		t.Error("the request was answered")
+		t.Error("the request got a response")
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
@@ -311,7 +311,7 @@ func TestACallEndsWhenItsClientIsGone(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// blocking sends nil when a call begins and the reason when it ends.
+// blocking sends nil when a call starts and the cause when it ends.
 type blocking struct {
 	*fake
 	ended chan error
@@ -329,7 +329,7 @@ type timeout struct{}
 func (timeout) Error() string        { return "i/o timeout" }
 func (timeout) Is(target error) bool { return target.Error() == "i/o timeout" }
 
-func TestLimitsAreOptions(t *testing.T) {
+func TestOptions_limits(t *testing.T) {
 	h := New(customers(t).answers("1"), Options{Limits: jsonguard.Limits{Bytes: 20}})
 	r := httptest.NewRequest("POST", ExecutePath, strings.NewReader(`{"tool":"a"}           `))
 	r.Header.Set("Content-Type", "application/json")

@@ -34,7 +34,7 @@ func serve(t *testing.T, s *mcp.Server, o sse.Options) *httptest.Server {
 	return web
 }
 
-// link is a client that holds a stream open.
+// link is a client with an open stream.
 type link struct {
 	t        *testing.T
 	web      *httptest.Server
@@ -50,7 +50,7 @@ func open(t *testing.T, web *httptest.Server, header ...string) *link {
 	l.stream = do(t, web, http.MethodGet, "/sse", "", header...)
 	events := bufio.NewReader(l.stream.Body)
 	if name, data := event(t, events); name != "endpoint" {
-		t.Fatalf("the first event is %q: %q", name, data)
+		t.Fatalf("first event: %q: %q", name, data)
 	} else {
 		l.endpoint = data
 	}
@@ -126,11 +126,11 @@ func (l *link) post(text string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// FuzzMessages posts a body, and then a ping. The body gets the reply that
-// encoding/json says it deserves, in the response or on the stream, and the
-// ping is answered whatever it was.
+// FuzzMessages posts a body, and then a ping. The body gets the reply computed
+// with encoding/json, in the response or on the stream, and the ping always
+// gets its response.
 func FuzzMessages(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 	}
 	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
@@ -153,24 +153,24 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("status %d with %q", status, refusal)
 		}
 		if status, body := post([]byte(last)); status != http.StatusAccepted {
-			t.Fatalf("the ping behind it: status %d, %s", status, body)
+			t.Fatalf("ping: status %d, %s", status, body)
 		}
 		for _, line := event(t, events); line != answered; _, line = event(t, events) {
 			said = append(said, line)
 		}
 		replies, ok := mcptest.Replies(said)
 		if !ok {
-			t.Fatalf("the server said %q", said)
+			t.Fatalf("got %q", said)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
-		if want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
-			t.Fatalf("the server said %q, want %+v", said, want)
+		if want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
+			t.Fatalf("got %q, want %+v", said, want)
 		}
 	})
 }
 
-// held opens a stream that ends with the test, on no connection, and returns
-// what follows its first event.
+// held opens a stream without a connection that ends with the test, and returns
+// the events after the first.
 func held(t *testing.T, streams http.Handler) (events *bufio.Reader, endpoint string) {
 	ctx, leave := context.WithCancel(t.Context())
 	r, w := io.Pipe()

@@ -20,8 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/sse"
 )
 
-// pipes is a network without buffers: what one end writes waits until the
-// other end reads it.
+// pipes is a network without buffers: a write blocks until the other end reads.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -34,8 +33,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-// ask sends a request on a connection of its own. The rest of the response is
-// not read.
+// ask sends a request on a new connection. It does not read the body of the
+// response.
 func (p pipes) ask(t *testing.T, method, path, body string) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -76,7 +75,7 @@ func onPipes(t *testing.T, tool mcptest.Tool, log slog.Handler) pipes {
 	return network
 }
 
-// records passes on the messages of log records.
+// records sends the messages of log records.
 type records chan string
 
 func (r records) Enabled(context.Context, slog.Level) bool { return true }
@@ -87,7 +86,7 @@ func (r records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-func TestAMessageIsTakenThoughItsClientDoesNotReadYet(t *testing.T) {
+func TestMessage_unreadStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := onPipes(t, mcptest.Tools()[0], slog.DiscardHandler)
 		_, stream := network.ask(t, "GET", "/sse", "")
@@ -95,21 +94,21 @@ func TestAMessageIsTakenThoughItsClientDoesNotReadYet(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusAccepted {
-				t.Errorf("the message got %s", response.Status)
+				t.Errorf("message: %s", response.Status)
 			}
 		}
 		if waited := time.Since(began); waited != 0 {
-			t.Errorf("the messages waited %s", waited)
+			t.Errorf("the messages took %s", waited)
 		}
 		for range 3 {
 			if _, got := event(t, stream); got != pong {
-				t.Errorf("the stream carried %s", got)
+				t.Errorf("stream: %s", got)
 			}
 		}
 	})
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestStream_slowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, log := make(chan error, 1), make(records, 10)
 		tool := mcptest.Tools()[0]
@@ -133,36 +132,36 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 			t.Errorf("the call ended with %v", err)
 		}
 		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("the client was dropped after %s", took)
+			t.Errorf("the client was disconnected after %s", took)
 		}
-		if got := <-log; !strings.Contains(got, "it is dropped") {
-			t.Errorf("the log says %q", got)
+		if got := <-log; !strings.Contains(got, "disconnect slow client") {
+			t.Errorf("log: %q", got)
 		}
 		if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusNotFound {
-			t.Errorf("a message after the end got %s", response.Status)
+			t.Errorf("message after the end: %s", response.Status)
 		}
 		_, other := network.ask(t, "GET", "/sse", "")
 		_, endpoint = event(t, other)
 		network.ask(t, "POST", endpoint, ping)
 		if _, got := event(t, other); got != pong {
-			t.Errorf("another client got %s", got)
+			t.Errorf("other client: %s", got)
 		}
 	})
 }
 
-// TestAnswers_withoutRoom has a client ask for a result that there is no room for: its
-// stream brings an error with the id of its request, and goes on.
-func TestAnswers_withoutRoom(t *testing.T) {
+// TestStream_withoutRoom has a client call for a result that has no room: its
+// stream gets an error with the id of the request, and continues.
+func TestStream_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
-	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Answers: httpguard.NewBudget(100_000)}}, tool)
+	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	l := open(t, web)
 	l.post(callText)
 	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`) {
-		t.Errorf("the stream carried %.200s", got)
+		t.Errorf("stream: %.200s", got)
 	}
 	l.post(ping)
 	if got := <-l.lines; got != pong {
-		t.Errorf("the stream carried %s", got)
+		t.Errorf("stream: %s", got)
 	}
 }

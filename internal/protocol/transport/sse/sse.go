@@ -1,14 +1,14 @@
 // Package sse carries MCP over the HTTP+SSE transport of the revision
-// 2024-11-05, which later ones have deprecated and old clients still speak.
+// 2024-11-05, which later revisions deprecate and old clients still use.
 //
-// A GET opens a stream of server-sent events. Its first event says where the
-// client is to POST its messages; everything that the server says, answers too,
-// comes on the stream. The stream is the connection: when it ends, so does the
-// session, with all that is under way.
+// A GET opens a stream of server-sent events. Its first event is the URI to
+// which the client POSTs its messages. All messages of the server, including
+// responses, arrive on the stream. The stream is the connection: when it ends,
+// the session and its running calls end too.
 //
-// A client that does not take what is sent to it is dropped. The package
-// decides nothing about a message, and judges neither Host nor Origin: a gate
-// must stand before the handlers.
+// A client that does not read is disconnected. The package makes no decision
+// about a message, and checks neither Host nor Origin: package httpguard must
+// wrap the handlers.
 package sse
 
 import (
@@ -26,11 +26,12 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// Options adjust the handlers. The zero value serves everyone as anonymous.
+// Options configure the handlers. The zero value serves all callers as
+// anonymous.
 type Options struct {
-	authn.Door
-	// Messages is the path that clients send their messages to, below the one
-	// that the handlers are mounted on; empty stands for "/messages".
+	authn.Middleware
+	// Messages is the path for client messages, relative to the path of the
+	// handlers; empty means "/messages".
 	Messages string
 	httpstream.Bounds
 }
@@ -38,11 +39,11 @@ type Options struct {
 type handler struct {
 	server  *mcp.Server
 	options Options
-	clients sync.Map // *client by the id of its session
+	clients sync.Map // *client by session id
 }
 
-// New returns the handler that streams are opened on, and the one that takes
-// the messages of their clients.
+// New returns the handler that opens streams, and the handler for the messages
+// of their clients.
 func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 	if o.Messages == "" {
 		o.Messages = "/messages"
@@ -55,42 +56,42 @@ func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "a stream is opened by GET")
 		return
 	}
-	if !httpstream.AcceptOf(r).Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.ParseAccept(r).Events {
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	if _, err := mcp.AgentFromHeaders(r.Header); err != nil {
-		httpstream.Refuse(w, http.StatusBadRequest, err.Error())
+		httpstream.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	caller.Peer.Transport = "sse"
 	h.serve(w, r, caller)
 }
 
-// message hands a text to the client whose stream it belongs to.
+// message passes a text to the client of its stream.
 func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "messages are sent by POST")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "messages are sent by POST")
 		return
 	}
-	if !httpstream.Judge(w, r) {
+	if !httpstream.CheckContentType(w, r) {
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	ids := r.URL.Query()[sessionParameter]
 	if len(ids) != 1 {
-		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
 		return
 	}
 	found, _ := h.clients.Load(ids[0])
@@ -100,12 +101,12 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
-	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+	if !ok || !httpstream.CheckAccess(w, r, h.options.Middleware, caller.Access) {
 		return
 	}
-	served := httpguard.Keep(r)
-	if reply, ok := c.deliver(r.Context(), delivery{sender: caller.Peer, text: text, served: served}); ok {
-		httpstream.New(w, h.bounds(r, caller), func() {}).Finish(reply)
+	served := httpguard.RetainBody(r)
+	if reply, ok := c.deliver(r.Context(), inboundMessage{sender: caller.Peer, text: text, served: served}); ok {
+		httpstream.NewResponse(w, h.bounds(r, caller), func() {}).Finish(reply)
 		return
 	}
 	served()
@@ -113,65 +114,65 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 }
 
 func unknownSession(w http.ResponseWriter) {
-	httpstream.Refuse(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
+	httpstream.WriteError(w, http.StatusNotFound, "unknown session: it ended with its stream; open another")
 }
 
-// bounds returns the options of a response. The outbox of the stream, not the response,
-// takes room for what waits.
+// bounds returns the options of a response. The send queue of the stream, not
+// the response, reserves budget for unread messages.
 func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Options {
 	b := h.options.Bounds
-	b.Answers = nil
-	return b.For("sse", r, c)
+	b.Unread = nil
+	return b.Options("sse", r, c)
 }
 
-// sessionParameter is what a client repeats in the URL of each message.
+// sessionParameter is the URL parameter that identifies the session.
 const sessionParameter = "sessionId"
 
-// client is one that holds a stream open.
+// client is a client with an open stream.
 type client struct {
 	// fixed at creation
 	conn  *mcp.Conn
-	texts chan delivery
-	gone  chan struct{} // closed when no text is taken any more
+	inbox chan inboundMessage
+	gone  chan struct{} // closed when no more texts are accepted
 }
 
-// delivery is a text that a request has brought.
-type delivery struct {
+// inboundMessage is a text from a request.
+type inboundMessage struct {
 	sender mcp.Peer
 	text   []byte
-	// served is called once the text is not used any more.
+	// served is called when the text is no longer used.
 	served func()
-	reply  chan<- mcp.Reply // has room for one
+	reply  chan<- mcp.Reply // has capacity for one
 }
 
-// serve serves a client until it goes, asks for shutdown, is dropped, or the
-// server drains.
+// serve serves a client until it disconnects, asks for shutdown, reads too
+// slowly, or the server drains.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := httpstream.New(w, h.bounds(r, caller), cancel)
-	waiting := newOutbox(h.options.Answers.Hold(caller.Client, answer), func() {
-		answer.Cut()
+	answer := httpstream.NewResponse(w, h.bounds(r, caller), cancel)
+	waiting := newSendQueue(h.options.Unread.Hold(caller.Client, answer), func() {
+		answer.Abort()
 		cancel()
 	})
-	defer waiting.hold.Give()
+	defer waiting.hold.ReleaseAll()
 	conn := h.server.Connect(caller.Peer, waiting.put)
 	if conn == nil {
 		answer.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
 		return
 	}
-	c := &client{conn: conn, texts: make(chan delivery), gone: make(chan struct{})}
+	c := &client{conn: conn, inbox: make(chan inboundMessage), gone: make(chan struct{})}
 	id := rand.Text()
 	h.clients.Store(id, c)
 	var writer sync.WaitGroup
-	if answer.Endpoint(h.endpoint(r, id)) == nil {
+	if answer.SendEndpoint(h.endpoint(r, id)) == nil {
 		writer.Go(func() { h.write(answer, waiting) })
 		c.receive(ctx)
 	}
 	h.clients.Delete(id)
 	close(c.gone)
 	if ctx.Err() != nil {
-		waiting.abandon()
+		waiting.discard()
 	}
 	conn.Close()
 	waiting.end()
@@ -179,8 +180,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstre
 	answer.Finish(mcp.Reply{})
 }
 
-// endpoint returns where the client is to send its messages: below the path
-// that whoever mounted the handlers has taken off.
+// endpoint returns the URI for client messages. It restores the path prefix
+// that a mux stripped from the request.
 func (h *handler) endpoint(r *http.Request, id string) string {
 	base := ""
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
@@ -189,16 +190,16 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 	return base + h.options.Messages + "?" + sessionParameter + "=" + id
 }
 
-// write writes what waits until there will be no more. A client that does not
-// take it is dropped.
-func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
+// write sends queued messages until the queue ends. It discards the queue if
+// the client does not read.
+func (h *handler) write(answer *httpstream.Response, waiting *sendQueue) {
 	for {
 		f, ok := waiting.next()
 		if !ok {
 			return
 		}
 		if err := answer.Send(f); err != nil {
-			waiting.abandon()
+			waiting.discard()
 			return
 		}
 	}
@@ -207,7 +208,7 @@ func (h *handler) write(answer *httpstream.Answer, waiting *outbox) {
 func (c *client) receive(ctx context.Context) {
 	for {
 		select {
-		case d := <-c.texts:
+		case d := <-c.inbox:
 			d.reply <- c.conn.Deliver(ctx, d.sender, d.text, d.served)
 		case <-c.conn.Done():
 			return
@@ -217,13 +218,13 @@ func (c *client) receive(ctx context.Context) {
 	}
 }
 
-// deliver has a text taken in, and returns why it was not; false when the
-// client is gone. ctx is that of the request which has brought the text.
-func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
+// deliver passes a text to the client and returns the reply for the sender;
+// false if the client is gone. ctx is the context of the request with the text.
+func (c *client) deliver(ctx context.Context, d inboundMessage) (mcp.Reply, bool) {
 	reply := make(chan mcp.Reply, 1)
 	d.reply = reply
 	select {
-	case c.texts <- d:
+	case c.inbox <- d:
 		return <-reply, true
 	case <-c.gone:
 	case <-ctx.Done():
@@ -231,50 +232,50 @@ func (c *client) deliver(ctx context.Context, d delivery) (mcp.Reply, bool) {
 	return mcp.Reply{}, false
 }
 
-// maxBehind is how many bytes may wait for a client before what else there is
-// to send waits for it too.
-const maxBehind = 256 << 10
+// maxUnsentBytes is the number of queued bytes above which put blocks.
+const maxUnsentBytes = 256 << 10
 
-// outbox holds what is to be sent, so that a request which brings a message
-// need not wait until its answer has gone out on the stream.
-type outbox struct {
-	hold *httpguard.Hold // of what waits, and of what waits to be put in
-	drop func()          // ends the connection
+// sendQueue holds messages to send, so that a request with a message need not
+// wait until its response is sent on the stream.
+type sendQueue struct {
+	hold  *httpguard.Hold // for queued messages and for those that wait to be queued
+	abort func()          // ends the connection
 
 	mu      sync.Mutex
 	changed sync.Cond
 	frames  []mcp.Frame
-	bytes   int // of frames, and of the one that is being sent
-	sending int // the bytes of that one
+	bytes   int // of frames and of the frame being sent
+	sending int // bytes of that frame
 	ended   bool
 }
 
-var errGone = errors.New("the client is gone")
+var errClientGone = errors.New("the client is gone")
 
-func newOutbox(h *httpguard.Hold, drop func()) *outbox {
-	o := &outbox{hold: h, drop: drop}
+func newSendQueue(h *httpguard.Hold, drop func()) *sendQueue {
+	o := &sendQueue{hold: h, abort: drop}
 	o.changed.L = &o.mu
 	return o
 }
 
-// put adds a frame. It waits for a client that is far behind. A frame that there is no
-// room for is refused, but where a short one finds none either, the client is dropped.
-func (o *outbox) put(f mcp.Frame) error {
+// put queues a frame. It blocks while too many bytes are queued. A frame
+// without room is rejected; if even a short frame has no room, put ends the
+// connection.
+func (o *sendQueue) put(f mcp.Frame) error {
 	if !o.hold.Take(f.Len()) {
 		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
-			return mcp.ErrCrowded
+			return mcp.ErrQueueFull
 		}
-		o.drop()
-		return errGone
+		o.abort()
+		return errClientGone
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.bytes > maxBehind && !o.ended {
+	for o.bytes > maxUnsentBytes && !o.ended {
 		o.changed.Wait()
 	}
 	if o.ended {
 		o.hold.Release(f.Len())
-		return errGone
+		return errClientGone
 	}
 	o.frames = append(o.frames, f)
 	o.bytes += f.Len()
@@ -282,9 +283,9 @@ func (o *outbox) put(f mcp.Frame) error {
 	return nil
 }
 
-// next returns the frame to send once the one before it was sent. False means
-// that there will be no more.
-func (o *outbox) next() (mcp.Frame, bool) {
+// next returns the next frame after the previous one was sent. It returns false
+// when the queue has ended.
+func (o *sendQueue) next() (mcp.Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes -= o.sending
@@ -303,16 +304,16 @@ func (o *outbox) next() (mcp.Frame, bool) {
 	return f, true
 }
 
-// end takes no more frames; what waits is still sent.
-func (o *outbox) end() {
+// end accepts no more frames; queued frames are still sent.
+func (o *sendQueue) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
 	o.changed.Broadcast()
 }
 
-// abandon takes no more frames, and forgets what waits.
-func (o *outbox) abandon() {
+// discard accepts no more frames, and discards the queued ones.
+func (o *sendQueue) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended, o.frames = true, nil

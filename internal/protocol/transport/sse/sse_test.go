@@ -45,7 +45,7 @@ func newSite(t *testing.T, o sse.Options, tools ...mcptest.Tool) (*httptest.Serv
 	return web, s
 }
 
-func TestRequestsAreJudged(t *testing.T) {
+func TestRequests(t *testing.T) {
 	web, _ := newSite(t, sse.Options{})
 	l := open(t, web)
 	for _, test := range []struct {
@@ -53,45 +53,45 @@ func TestRequestsAreJudged(t *testing.T) {
 		header                   []string
 		want                     int
 	}{
-		{"a ping", "POST", l.endpoint, ping, []string{jsonType}, 202},
-		{"a charset", "POST", l.endpoint, ping, []string{"Content-Type: application/json; charset=utf-8"}, 202},
+		{"ping", "POST", l.endpoint, ping, []string{jsonType}, 202},
+		{"charset", "POST", l.endpoint, ping, []string{"Content-Type: application/json; charset=utf-8"}, 202},
 		{"a response nobody asked for", "POST", l.endpoint, `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
 		{"no content type", "POST", l.endpoint, ping, nil, 415},
-		{"another content type", "POST", l.endpoint, ping, []string{"Content-Type: text/plain"}, 415},
-		{"an encoded body", "POST", l.endpoint, ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
+		{"other content type", "POST", l.endpoint, ping, []string{"Content-Type: text/plain"}, 415},
+		{"encoded body", "POST", l.endpoint, ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
 		{"no session", "POST", "/messages", ping, []string{jsonType}, 400},
 		{"two sessions", "POST", l.endpoint + "&sessionId=x", ping, []string{jsonType}, 400},
-		{"an unknown session", "POST", "/messages?sessionId=x", ping, []string{jsonType}, 404},
-		{"an empty body", "POST", l.endpoint, "", []string{jsonType}, 400},
+		{"unknown session", "POST", "/messages?sessionId=x", ping, []string{jsonType}, 404},
+		{"empty body", "POST", l.endpoint, "", []string{jsonType}, 400},
 		{"half a message", "POST", l.endpoint, `{"jsonrpc":`, []string{jsonType}, 400},
-		{"bytes that are no text", "POST", l.endpoint, "\"\xff\"", []string{jsonType}, 400},
-		{"a batch before initialize", "POST", l.endpoint, "[" + ping + "]", []string{jsonType}, 400},
-		{"a body that is too long", "POST", l.endpoint, strings.Repeat(" ", 1001), []string{jsonType}, 413},
-		{"messages by another method", "GET", l.endpoint, "", nil, 405},
-		{"a stream by another method", "POST", "/sse", ping, []string{jsonType}, 405},
-		{"a stream that is none", "GET", "/sse", "", []string{"Accept: application/json"}, 406},
-		{"a claim that contradicts itself", "GET", "/sse", "", []string{"X-Agent-Id: a", "X-Agent-Id: b"}, 400},
+		{"invalid UTF-8", "POST", l.endpoint, "\"\xff\"", []string{jsonType}, 400},
+		{"batch before initialize", "POST", l.endpoint, "[" + ping + "]", []string{jsonType}, 400},
+		{"body too long", "POST", l.endpoint, strings.Repeat(" ", 1001), []string{jsonType}, 413},
+		{"message with other method", "GET", l.endpoint, "", nil, 405},
+		{"stream with other method", "POST", "/sse", ping, []string{jsonType}, 405},
+		{"stream without event-stream", "GET", "/sse", "", []string{"Accept: application/json"}, 406},
+		{"conflicting claim", "GET", "/sse", "", []string{"X-Agent-Id: a", "X-Agent-Id: b"}, 400},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			response := do(t, web, test.method, test.path, test.body, test.header...)
 			text, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != test.want {
-				t.Errorf("the status is %s, want %d: %s, %v", response.Status, test.want, text, err)
+				t.Errorf("status %s, want %d: %s, %v", response.Status, test.want, text, err)
 			}
 			if test.want >= 400 && !strings.HasPrefix(string(text), `{"jsonrpc":"2.0","error":{"code":-32`) {
-				t.Errorf("the body is %s", text)
+				t.Errorf("body: %s", text)
 			}
 			if test.want == 405 && response.Header.Get("Allow") == "" {
-				t.Error("the method that there is is not told")
+				t.Error("the Allow header is missing")
 			}
 		})
 	}
 	if got := <-l.lines; got != pong {
-		t.Errorf("the stream carried %s", got)
+		t.Errorf("stream: %s", got)
 	}
 }
 
-func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
+func TestStream_endpoint(t *testing.T) {
 	s := mcp.New(mcptest.New(), mcp.Options{})
 	streams, _ := sse.New(s, sse.Options{})
 	mux := http.NewServeMux()
@@ -114,12 +114,12 @@ func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
 			"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
 		} {
 			if got := response.Header.Get(name); got != value {
-				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
+				t.Errorf("%s: %s = %q, want %q", path, name, got, value)
 			}
 		}
 		name, data := event(t, bufio.NewReader(response.Body))
 		if name != "endpoint" || !strings.HasPrefix(data, want) || len(data) < len(want)+20 {
-			t.Errorf("%s: the first event is %s: %s", path, name, data)
+			t.Errorf("%s: first event: %s: %s", path, name, data)
 		}
 		response.Body.Close()
 	}
@@ -128,8 +128,8 @@ func TestAStreamBeginsWithItsEndpoint(t *testing.T) {
 	}
 }
 
-func TestASessionBelongsToItsPrincipal(t *testing.T) {
-	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+func TestMessage_principal(t *testing.T) {
+	web, _ := newSite(t, sse.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
 			return p, errors.New("who is it?")
@@ -137,7 +137,7 @@ func TestASessionBelongsToItsPrincipal(t *testing.T) {
 		return p, nil
 	}}})
 	if r := do(t, web, "GET", "/sse", ""); r.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a stream without a credential got %s", r.Status)
+		t.Errorf("stream without a credential: %s", r.Status)
 	}
 	l := open(t, web, "X-User: alice")
 	for _, test := range []struct {
@@ -149,22 +149,22 @@ func TestASessionBelongsToItsPrincipal(t *testing.T) {
 			header = append(header, "X-User: "+test.user)
 		}
 		if r := do(t, web, "POST", l.endpoint, ping, header...); r.StatusCode != test.want {
-			t.Errorf("a message of %q got %s, want %d", test.user, r.Status, test.want)
+			t.Errorf("message of %q: %s, want %d", test.user, r.Status, test.want)
 		}
 	}
 	if got := <-l.lines; got != pong {
-		t.Errorf("the stream carried %s", got)
+		t.Errorf("stream: %s", got)
 	}
 }
 
-// TestAMessageIsOfWhoSendsIt: two credentials of one principal share a stream, and
-// neither does what only the other may.
-func TestAMessageIsOfWhoSendsIt(t *testing.T) {
+// TestMessage_senderScopes: two credentials of one principal share a stream,
+// and each has only its own scopes.
+func TestMessage_senderScopes(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		return mcptest.Text("scopes: " + strings.Join(r.Caller.Principal.Scopes, " "))
 	}
-	web, _ := newSite(t, sse.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+	web, _ := newSite(t, sse.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		p.ID, p.Scopes = "alice", strings.Fields(r.Header.Get("X-Scopes"))
 		return p, nil
@@ -172,15 +172,15 @@ func TestAMessageIsOfWhoSendsIt(t *testing.T) {
 	l := open(t, web, "X-Scopes: admin")
 	for _, scopes := range []string{"admin", "read", ""} {
 		if r := do(t, web, "POST", l.endpoint, callText, jsonType, "X-Scopes: "+scopes); r.StatusCode != http.StatusAccepted {
-			t.Fatalf("the call with %q got %s", scopes, r.Status)
+			t.Fatalf("call with %q: %s", scopes, r.Status)
 		}
 		if got := <-l.lines; !strings.Contains(got, `"text":"scopes: `+scopes+`"`) {
-			t.Errorf("a call with the scopes %q is answered with %s", scopes, got)
+			t.Errorf("call with the scopes %q: response %s", scopes, got)
 		}
 	}
 }
 
-func TestASessionEndsWithItsStream(t *testing.T) {
+func TestStream_endsSession(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
@@ -192,7 +192,7 @@ func TestASessionEndsWithItsStream(t *testing.T) {
 	web, s := newSite(t, sse.Options{}, tool)
 	l := open(t, web)
 	if status, body := l.post(callText); status != http.StatusAccepted {
-		t.Fatalf("the call got %d: %s", status, body)
+		t.Fatalf("call: %d: %s", status, body)
 	}
 	<-running
 	l.stream.Body.Close()
@@ -203,11 +203,11 @@ func TestASessionEndsWithItsStream(t *testing.T) {
 		t.Error(err)
 	}
 	if status, body := l.post(ping); status != http.StatusNotFound {
-		t.Errorf("a message after the end got %d: %s", status, body)
+		t.Errorf("message after the end: %d: %s", status, body)
 	}
 }
 
-func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
+func TestDrain(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
@@ -223,7 +223,7 @@ func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 	go func() { drained <- s.Drain(context.WithoutCancel(t.Context())) }()
 	<-s.Draining()
 	for {
-		// The connection hears of the drain a moment after the server.
+		// The connection learns of the drain a moment after the server.
 		status, _ := l.post(ping)
 		if status == http.StatusServiceUnavailable {
 			break
@@ -232,22 +232,22 @@ func TestDrainLetsCallsFinishAndEndsTheStream(t *testing.T) {
 	}
 	close(finish)
 	if got := <-l.lines; !strings.Contains(got, "finished") {
-		t.Errorf("the stream carried %s", got)
+		t.Errorf("stream: %s", got)
 	}
 	if got, more := <-l.lines; more {
-		t.Errorf("the stream also carried %s", got)
+		t.Errorf("unexpected message: %s", got)
 	}
 	if err := <-drained; err != nil {
 		t.Error(err)
 	}
 	if r := do(t, web, "GET", "/sse", ""); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-		t.Errorf("a stream after the drain got %s", r.Status)
+		t.Errorf("stream after the drain: %s", r.Status)
 	}
 }
 
-// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service, beside
-// which another finds no room until it has been served.
-func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+// TestMessage_budget keeps a message in service; another one has no room until
+// it has been served.
+func TestMessage_budget(t *testing.T) {
 	running, finish := make(chan struct{}), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
@@ -265,19 +265,19 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	l.post(callText)
 	<-running
 	if status, body := l.post(ping); status != http.StatusServiceUnavailable {
-		t.Errorf("a message without room got %d: %s", status, body)
+		t.Errorf("message without room: %d: %s", status, body)
 	}
 	close(finish)
 	<-l.lines
-	// The room is given back once the answer is out.
+	// The room is released after the response is sent.
 	for status := 0; status != http.StatusAccepted; status, _ = l.post(ping) {
 	}
 	if got := <-l.lines; got != pong {
-		t.Errorf("the stream carried %s", got)
+		t.Errorf("stream: %s", got)
 	}
 }
 
-func TestASilentStreamIsKeptAlive(t *testing.T) {
+func TestStream_keepAlive(t *testing.T) {
 	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}})
 	stream := do(t, web, "GET", "/sse", "")
 	lines := bufio.NewScanner(stream.Body)
@@ -292,13 +292,13 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	stream.Body.Close()
 }
 
-// TestTheOfficialClientIsServed connects the client of the go-sdk, in every
-// revision that has a handshake.
-func TestTheOfficialClientIsServed(t *testing.T) {
+// TestGoSDK connects the client of the go-sdk, in every revision with a
+// handshake.
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)
-			server := mcp.New(b, mcp.Options{Quiet: time.Millisecond})
+			server := mcp.New(b, mcp.Options{Debounce: time.Millisecond})
 			web := serve(t, server, sse.Options{})
 			changed, steps := make(chan struct{}, 10), make(chan float64, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
@@ -315,10 +315,10 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := session.InitializeResult().ProtocolVersion; got != version {
-				t.Errorf("the revision is %s", got)
+				t.Errorf("revision = %s", got)
 			}
 			if list, err := session.ListTools(ctx, nil); err != nil || len(list.Tools) != 8 {
-				t.Errorf("the list is %v, %v", list, err)
+				t.Errorf("list = %v, %v", list, err)
 			}
 			params := &sdk.CallToolParams{Name: "steps"}
 			params.SetProgressToken("token")
@@ -327,7 +327,7 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 			}
 			for _, want := range []float64{0, 50, 100} {
 				if got := <-steps; got != want {
-					t.Errorf("the progress is %v, want %v", got, want)
+					t.Errorf("progress = %v, want %v", got, want)
 				}
 			}
 			b.Publish(mcptest.Tools()[:2]...)

@@ -19,19 +19,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// FuzzLines sends one line and then a ping. Whatever the line is, it gets the
-// reply that encoding/json says it deserves, and the ping gets its own.
+// FuzzLines sends one line and then a ping. The line gets the reply computed
+// with encoding/json, and the ping gets its response.
 func FuzzLines(f *testing.F) {
 	const limit = 4 << 10
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 		f.Add([]byte(text + "\r"))
 	}
 	f.Add(bytes.Repeat([]byte(" "), limit+1))
-	f.Add(bytes.Repeat([]byte("x"), 70<<10)) // more than is read at once
+	f.Add(bytes.Repeat([]byte("x"), 70<<10)) // more than one read
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if bytes.IndexByte(line, '\n') >= 0 {
-			return // these are several lines
+			return // several lines
 		}
 		s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{Limits: jsonguard.Limits{Bytes: limit}})
 		defer func() { _ = s.Drain(context.Background()) }()
@@ -48,7 +48,7 @@ func FuzzLines(f *testing.F) {
 		var want []mcptest.Expected
 		if len(line) > limit || len(bytes.TrimSpace(line)) > 0 {
 			passes := jsonguard.Check(line, jsonguard.Limits{Bytes: limit}) == nil
-			if e := mcptest.Expect(line, passes); e.Reply && !e.Odd {
+			if e := mcptest.Expect(line, passes); e.Reply && !e.BadParams {
 				want = append(want, e)
 			}
 		}
@@ -59,23 +59,23 @@ func FuzzLines(f *testing.F) {
 				i++
 			}
 			if i == len(replies) {
-				t.Fatalf("nothing fits %+v in %q", e, out.String())
+				t.Fatalf("no reply matches %+v in %q", e, out.String())
 			}
 			replies = append(replies[:i], replies[i+1:]...)
 		}
 		if len(replies) > 0 {
-			t.Fatalf("the server also said %+v", replies)
+			t.Fatalf("unexpected replies %+v", replies)
 		}
 	})
 }
 
-// TestTheOfficialClientIsServed connects the client of the go-sdk over a pair
-// of pipes, in every revision that it speaks.
-func TestTheOfficialClientIsServed(t *testing.T) {
+// TestGoSDK connects the client of the go-sdk over a pair of pipes, in every
+// revision that it supports.
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			b := mcptest.New(mcptest.Tools()...)
-			server := mcp.New(b, mcp.Options{Quiet: time.Millisecond})
+			server := mcp.New(b, mcp.Options{Debounce: time.Millisecond})
 			clientIn, serverOut := io.Pipe()
 			serverIn, clientOut := io.Pipe()
 			served := make(chan error, 1)
@@ -93,14 +93,14 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if list, err := session.ListTools(ctx, nil); err != nil || len(list.Tools) != 8 {
-				t.Errorf("the list is %v, %v", list, err)
+				t.Errorf("list = %v, %v", list, err)
 			}
 			result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "add", Arguments: map[string]any{"a": 1, "b": 2}})
 			if err != nil || result.IsError {
 				t.Errorf("add returned %+v, %v", result, err)
 			}
 			if !heardOfChange(ctx, b, changed) {
-				t.Error("the client did not hear of the change")
+				t.Error("the client received no notification")
 			}
 			if err := session.Close(); err != nil {
 				t.Error(err)
@@ -116,8 +116,8 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 	}
 }
 
-// tell tells who listens, unless as much is still to be heard: a client that waited
-// for that here would read nothing else.
+// tell sends to the listener unless its buffer is full: a client that blocked
+// here would read nothing else.
 func tell[T any](listener chan<- T, what T) {
 	select {
 	case listener <- what:
@@ -125,8 +125,8 @@ func tell[T any](listener chan<- T, what T) {
 	}
 }
 
-// heardOfChange publishes other tools until the client hears of it: a client of
-// the modern era subscribes on its own time after it has connected.
+// heardOfChange publishes other tools until the client is notified: a modern
+// client subscribes at some time after it has connected.
 func heardOfChange(ctx context.Context, b *mcptest.Backend, changed <-chan struct{}) bool {
 	for i := 1; ; i++ {
 		b.Publish(mcptest.Tools()[:1+i%2]...)

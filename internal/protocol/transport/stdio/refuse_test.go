@@ -16,13 +16,13 @@ func TestRefuse_answersUntilInitialize(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n",
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no \"log\""}}` + "\n",
 		},
-		"a modern client that falls back": {
+		"modern client with fallback": {
 			`{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{}}` + "\n" +
 				`{"jsonrpc":"2.0","method":"notifications/cancelled"}` + "\n\n" + `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}` + "\n",
 			`{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"no \"log\""}}` + "\n" +
 				`{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no \"log\""}}` + "\n",
 		},
-		"a batch": {
+		"batch": {
 			`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"ping"}]` + "\n",
 			`[{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no \"log\""}},{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no \"log\""}}]` + "\n",
 		},
@@ -55,12 +55,12 @@ func TestRefuse_hostileText(t *testing.T) {
 	}
 }
 
-func TestRefuse_waitsForABoundedTime(t *testing.T) {
+func TestRefuse_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, other := io.Pipe()
 		defer other.Close()
 		began := time.Now()
-		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(began) != firstRequest {
+		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(began) != firstRequestTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		_ = in.Close()

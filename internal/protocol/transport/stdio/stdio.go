@@ -1,13 +1,13 @@
-// Package stdio carries MCP over a pair of byte streams: one message a line,
-// as the stdio transport of all revisions has it.
+// Package stdio carries MCP over a pair of byte streams: one message per line,
+// as the stdio transport of all revisions defines.
 //
 // [Serve] reads lines until the input ends, the client asks for shutdown or the
-// server drains; then the calls under way come to their end. A line that cannot
-// be read gets an error, and the stream goes on. Nothing but protocol is
-// written to the output.
+// server drains; then it waits for running calls. A line that cannot be read
+// gets an error, and the stream continues. The output carries only protocol
+// messages.
 //
-// The package decides nothing about a message, and does not touch the
-// process's own standard streams: they are handed to it.
+// The package makes no decision about a message, and does not use the standard
+// streams of the process: the caller passes streams.
 package stdio
 
 import (
@@ -24,26 +24,27 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// ErrDraining is returned when the server takes no new clients any more.
+// ErrDraining reports that the server accepts no new clients.
 var ErrDraining = errors.New("the server is shutting down")
 
-// errCut is returned when calls were cancelled that outlived the input for too long.
-var errCut = errors.New("calls did not end in time and were cut off")
+// errCancelled reports that calls were cancelled after the grace period.
+var errCancelled = errors.New("calls did not end in time and were cancelled")
 
-// errStuck is returned when the client stopped reading and everything had to end.
-var errStuck = errors.New("the client does not take what is written to it")
+// errClientStalled reports that the client stopped reading, so that the
+// connection was abandoned.
+var errClientStalled = errors.New("the client does not read the output")
 
-// patience is how long calls that were cancelled may take to end.
-const patience = 5 * time.Second
+// cancelTimeout is the time for cancelled calls to end.
+const cancelTimeout = 5 * time.Second
 
 // Serve serves one client until in ends, the client asks for shutdown, or the
-// server drains; what is under way then comes to its end before Serve returns.
-// Calls that outlive this by more than grace are cancelled. When ctx ends, what is under way is cancelled: to let it finish,
-// call [mcp.Server.Drain] first. The error is that of in or out, or says that
-// calls were cut off; an end of in is none.
+// server drains; then it waits for running calls. After grace, it cancels them.
+// When ctx ends, running calls are cancelled: to let them finish, call
+// [mcp.Server.Drain] first. The error is an error of in or out, or reports
+// cancelled calls; the end of in is not an error.
 //
-// When Serve returns while in is still open, in is closed if it is an
-// [io.Closer], which gives up the read that is under way.
+// If Serve returns while in is open, it closes in if it is an [io.Closer],
+// which ends a pending read.
 func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer, grace time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -53,7 +54,7 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 		return ErrDraining
 	}
 	read := make(chan error, 1)
-	go receive(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
+	go readLoop(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
 
 	var err error
 	select {
@@ -62,10 +63,10 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	case <-ctx.Done():
 	}
 	conn.End()
-	err = errors.Join(err, outlast(ctx, conn, grace))
+	err = errors.Join(err, drain(ctx, conn, grace))
 	cancel()
-	if !settled(ctx, conn) {
-		return errors.Join(err, w.failure(), errStuck)
+	if !waitIdle(ctx, conn) {
+		return errors.Join(err, w.failure(), errClientStalled)
 	}
 	conn.Close()
 	w.close()
@@ -75,8 +76,8 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	return errors.Join(err, w.failure())
 }
 
-// outlast waits until nothing is under way, as long as ctx and grace allow.
-func outlast(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
+// drain waits until no call is running, for at most grace, or until ctx ends.
+func drain(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
 	overdue := time.NewTimer(grace)
 	defer overdue.Stop()
 	select {
@@ -85,12 +86,13 @@ func outlast(ctx context.Context, conn *mcp.Conn, grace time.Duration) error {
 	case <-ctx.Done():
 		return nil
 	case <-overdue.C:
-		return errCut
+		return errCancelled
 	}
 }
 
-// settled waits until nothing is under way; once ctx has ended, not for ever.
-func settled(ctx context.Context, conn *mcp.Conn) bool {
+// waitIdle waits until no call is running. After ctx ends, it waits for at most
+// cancelTimeout.
+func waitIdle(ctx context.Context, conn *mcp.Conn) bool {
 	select {
 	case <-conn.Done():
 		return true
@@ -99,17 +101,17 @@ func settled(ctx context.Context, conn *mcp.Conn) bool {
 	select {
 	case <-conn.Done():
 		return true
-	case <-time.After(patience):
+	case <-time.After(cancelTimeout):
 		return false
 	}
 }
 
-// receive hands the lines of in, up to the limit in bytes, to the connection,
-// and calls ended at their end. That of in is no error, and neither is one that
-// comes once everything is over.
-func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
+// readLoop passes the lines of in, up to limit bytes each, to the connection,
+// and calls ended at the end. The end of in is not an error, nor is an error
+// after ctx ended.
+func readLoop(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
 	lines := bufio.NewReaderSize(in, 64<<10)
-	var err error // that came with the last line
+	var err error // of the last line
 	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
 		for err == nil {
 			var tooLong bool
@@ -130,9 +132,9 @@ func receive(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended
 	})
 }
 
-// readLine returns the next line, without its end, in memory of its own. A line
-// over the limit is skipped, at the cost of no memory. The last line may come
-// with the error.
+// readLine returns the next line, without its end, in newly allocated memory.
+// It skips a line over the limit without allocating. The last line may come
+// with an error.
 func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')
@@ -153,11 +155,11 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 
 // writer writes frames as lines, one whole line at a time.
 type writer struct {
-	cancel func() // ends everything when the output fails
+	cancel func() // ends the connection when the output fails
 
 	mu     sync.Mutex
 	out    *bufio.Writer
-	err    error // of the first write that failed
+	err    error // the first write error
 	closed bool
 }
 
@@ -190,14 +192,14 @@ func (w *writer) send(f mcp.Frame) error {
 	return w.err
 }
 
-// close makes what comes too late fail.
+// close makes later writes fail.
 func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 }
 
-// failure returns the error that ended the output, unless a write is stuck.
+// failure returns the error that ended the output, unless a write is blocked.
 func (w *writer) failure() error {
 	if !w.mu.TryLock() {
 		return nil
@@ -207,16 +209,16 @@ func (w *writer) failure() error {
 }
 
 const (
-	// firstRequest is how long a client may take to send its first request.
-	firstRequest = 10 * time.Second
-	// nextRequest is how long it may take to send another one, such as the initialize
-	// of a client that has tried server/discover before.
-	nextRequest = 2 * time.Second
+	// firstRequestTimeout is the time for a client to send its first request.
+	firstRequestTimeout = 10 * time.Second
+	// nextRequestTimeout is the time for a further request, such as initialize
+	// after server/discover.
+	nextRequestTimeout = 2 * time.Second
 )
 
-// Refuse answers the first requests of a client for a server that could not start: each
-// of them gets an error with the message why. It returns once the client has been
-// answered its initialize, when in ends, or when no request comes in time.
+// Refuse answers the first requests of a client for a server that could not
+// start: each gets an error with the message why. It returns after it answered
+// initialize, when in ends, or when no request arrives in time.
 func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -238,7 +240,7 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			}
 		}
 	}()
-	patience := time.NewTimer(firstRequest)
+	patience := time.NewTimer(firstRequestTimeout)
 	defer patience.Stop()
 	for {
 		select {
@@ -256,9 +258,9 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			if initialized {
 				return nil
 			}
-			patience.Reset(nextRequest)
+			patience.Reset(nextRequestTimeout)
 		case <-patience.C:
-			return errors.New("the client sends no request")
+			return errors.New("no request from the client")
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
-// grace is how long calls may outlive the input.
+// grace is the time for calls after the input ends.
 const grace = 10 * time.Second
 
 const (
@@ -44,21 +44,21 @@ func newServer(t *testing.T, tools ...mcptest.Tool) *mcp.Server {
 
 func peer() mcp.Peer { return mcp.Peer{Principal: identity.Anonymous()} }
 
-func TestLinesAreMessages(t *testing.T) {
+func TestServe_lines(t *testing.T) {
 	limit := 4 << 20
 	for _, test := range []struct{ name, in, want string }{
 		{"one", ping, pong},
 		{"two", ping + ping, pong + pong},
-		{"the last line has no end", strings.TrimSuffix(ping, "\n"), pong},
-		{"lines end as on Windows", strings.ReplaceAll(ping, "\n", "\r\n"), pong},
+		{"no line end at the end", strings.TrimSuffix(ping, "\n"), pong},
+		{"CRLF", strings.ReplaceAll(ping, "\n", "\r\n"), pong},
 		{"empty lines", "\n  \n\r\n" + ping, pong},
 		{"nothing", "", ""},
 		{
-			"a line that is too long", strings.Repeat("x", limit+1) + "\n" + ping,
+			"line too long", strings.Repeat("x", limit+1) + "\n" + ping,
 			`{"jsonrpc":"2.0","error":{"code":-32600,"message":"the line is longer than 4194304 bytes"}}` + "\n" + pong,
 		},
-		{"a line as long as may be", strings.Repeat(" ", limit-len(ping)+1) + ping, pong},
-		{"a bad line", "oops\n" + ping, "-32700\n" + pong},
+		{"longest line", strings.Repeat(" ", limit-len(ping)+1) + ping, pong},
+		{"invalid line", "oops\n" + ping, "-32700\n" + pong},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -69,7 +69,7 @@ func TestLinesAreMessages(t *testing.T) {
 			if code, rest, ok := strings.Cut(want, "\n"); ok && strings.HasPrefix(code, "-") {
 				first, others, _ := strings.Cut(got, "\n")
 				if !strings.Contains(first, code) {
-					t.Errorf("the answer is %s, want the code %s", first, code)
+					t.Errorf("response: %s, want the code %s", first, code)
 				}
 				got, want = others, rest
 			}
@@ -80,7 +80,7 @@ func TestLinesAreMessages(t *testing.T) {
 	}
 }
 
-func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
+func TestServe_inputEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		tool := mcptest.Tools()[0]
@@ -97,7 +97,7 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-served:
-			t.Errorf("Serve returned %v though a call is under way", err)
+			t.Errorf("Serve returned %v while a call is running", err)
 		default:
 		}
 		close(finish)
@@ -107,12 +107,12 @@ func TestCallsFinishAfterTheEndOfTheInput(t *testing.T) {
 	})
 }
 
-// TestCallsDoNotOutliveTheInputForEver, nor the client's goodbye: whoever called
-// is gone, and a call may run for a day.
-func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
+// TestServe_gracePeriod: after the end of the input or a shutdown the client is
+// gone, and a call could run for a day.
+func TestServe_gracePeriod(t *testing.T) {
 	for name, leave := range map[string]func(client io.WriteCloser){
-		"the input ends":        func(client io.WriteCloser) { client.Close() },
-		"the client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
+		"input ends":        func(client io.WriteCloser) { client.Close() },
+		"client shuts down": func(client io.WriteCloser) { io.WriteString(client, shutdown) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,16 +127,17 @@ func TestCallsDoNotOutliveTheInputForEver(t *testing.T) {
 				if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
 					t.Errorf("Serve returned %v", err)
 				}
-				// The end may be seen once reading goes on beside the call, after a millisecond.
+				// The end may be detected only when reading continues, after a
+				// millisecond.
 				if took := time.Since(began); took < grace || took > grace+time.Millisecond {
-					t.Errorf("the call went on for %v, not for %v", took, grace)
+					t.Errorf("the call ran for %v, want %v", took, grace)
 				}
 			})
 		})
 	}
 }
 
-func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
+func TestServe_contextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, client := io.Pipe()
 		var out bytes.Buffer
@@ -151,12 +152,12 @@ func TestTheEndOfTheContextCancelsCalls(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := io.WriteString(client, ping); err == nil {
-			t.Error("the input is still read")
+			t.Error("the input is still being read")
 		}
 	})
 }
 
-func TestDrainAndShutdownEndTheServing(t *testing.T) {
+func TestServe_drainAndShutdown(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, s *mcp.Server, client io.Writer)
@@ -199,19 +200,19 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error)  { return 0, b.err }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-func TestFailuresOfTheStreamsAreTold(t *testing.T) {
+func TestServe_streamErrors(t *testing.T) {
 	failure := errors.New("the disk is on fire")
 	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, grace); !errors.Is(err, failure) {
-		t.Errorf("a failure to read was told as %v", err)
+		t.Errorf("read error: %v", err)
 	}
 	in, client := io.Pipe()
 	go io.WriteString(client, ping)
 	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}, grace); !errors.Is(err, failure) {
-		t.Errorf("a failure to write was told as %v", err)
+		t.Errorf("write error: %v", err)
 	}
 }
 
-func TestAClientThatDoesNotReadIsLeftInTheEnd(t *testing.T) {
+func TestServe_stalledClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, client := io.Pipe()
 		clientIn, out := io.Pipe()
@@ -222,7 +223,7 @@ func TestAClientThatDoesNotReadIsLeftInTheEnd(t *testing.T) {
 		io.WriteString(client, ping)
 		synctest.Wait()
 		cancel()
-		if err := <-served; err == nil || !strings.Contains(err.Error(), "does not take") {
+		if err := <-served; err == nil || !strings.Contains(err.Error(), "does not read") {
 			t.Errorf("Serve returned %v", err)
 		}
 		if line, err := bufio.NewReader(clientIn).ReadString('\n'); err != nil || line != pong {

@@ -15,14 +15,14 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// instant is a backend that answers without work of its own.
+// instant is a backend that answers without any work.
 type instant struct{}
 
 func (instant) Info() mcp.Info                                            { return mcp.Info{Name: "instant", Version: "1"} }
 func (instant) List(context.Context, call.Kind, identity.Caller) mcp.List { return mcp.List{} }
 func (instant) Watch(func([]string)) func()                               { return func() {} }
-func (instant) Follow(string) (leave func())                              { return func() {} }
-func (instant) Serves(context.Context, identity.Caller, string) bool      { return true }
+func (instant) WatchResource(string) (leave func())                       { return func() {} }
+func (instant) CanRead(context.Context, identity.Caller, string) bool     { return true }
 func (instant) Find(context.Context, identity.Caller, string) *mcp.Entry  { return nil }
 func (instant) Call(context.Context, call.Request) (call.Result, *mcp.Task) {
 	return call.Result{Content: json.RawMessage(`[{"type":"text","text":"3"}]`), Structured: json.RawMessage(`{"sum":3}`)}, nil
@@ -31,13 +31,13 @@ func (instant) Call(context.Context, call.Request) (call.Result, *mcp.Task) {
 const benchCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-func BenchmarkCallOverHTTP(b *testing.B) {
+func BenchmarkCall(b *testing.B) {
 	s := mcp.New(instant{}, mcp.Options{})
 	defer func() { _ = s.Drain(b.Context()) }()
 	benchmark(b, streamable.New(s, streamable.Options{}))
 }
 
-// BenchmarkBareHandler is the yardstick: net/http and encoding/json, and nothing else.
+// BenchmarkBareHandler is the baseline: only net/http and encoding/json.
 func BenchmarkBareHandler(b *testing.B) {
 	benchmark(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct {

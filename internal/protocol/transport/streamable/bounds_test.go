@@ -20,9 +20,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestAnswers_withoutRoom has clients ask for a result that there is no room for, alone and
-// behind an event.
-func TestAnswers_withoutRoom(t *testing.T) {
+// TestResponse_withoutRoom calls for a result that has no room, alone and after
+// an event.
+func TestResponse_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		if r.Emit != nil {
@@ -30,22 +30,21 @@ func TestAnswers_withoutRoom(t *testing.T) {
 		}
 		return mcptest.Text(strings.Repeat("x", 100_000))
 	}
-	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Answers: httpguard.NewBudget(100_000)}}, tool)
+	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	session := s.begin("2025-11-25")
 	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`
 	r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`, jsonType, session)
 	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(text), lost) {
-		t.Errorf("alone the answer is %s %.200s: %v", r.Status, text, err)
+		t.Errorf("alone: %s %.200s: %v", r.Status, text, err)
 	}
 	r = s.do(t.Context(), "POST", progressing, jsonType, session)
 	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK || !strings.Contains(string(text), "data: "+lost) {
-		t.Errorf("behind an event the answer is %s %.1000s: %v", r.Status, text, err)
+		t.Errorf("after an event: %s %.1000s: %v", r.Status, text, err)
 	}
 }
 
-// TestACallThatOutlivesItsConnectionKeepsItsRoom has a client leave a call that
-// goes on without it.
-func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
+// TestCall_keepsBodyBudget disconnects a client while its call continues.
+func TestCall_keepsBodyBudget(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -63,21 +62,21 @@ func TestACallThatOutlivesItsConnectionKeepsItsRoom(t *testing.T) {
 	lose()
 	<-served
 	if r := s.do(t.Context(), "POST", ping, jsonType, session); r.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a message beside the call got %s", r.Status)
+		t.Errorf("message beside the call: %s", r.Status)
 	}
 	<-served
 	close(goOn)
 	events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+first.id))
 	<-served
 	if r := s.do(t.Context(), "POST", ping, jsonType, session); r.StatusCode != http.StatusOK {
-		t.Errorf("a message after the call got %s", r.Status)
+		t.Errorf("message after the call: %s", r.Status)
 	}
 }
 
-// TestStreamsOfASessionKeepTheirMessagesApart: the stream of the session
-// carries no answer and nothing that belongs to a call, a stream that is resumed
-// replays its own events alone, and no two events have one id.
-func TestStreamsOfASessionKeepTheirMessagesApart(t *testing.T) {
+// TestSession_separateStreams: the stream of the session carries no response
+// and no notification of a call, a resumed stream replays only its own events,
+// and all event ids are distinct.
+func TestSession_separateStreams(t *testing.T) {
 	tool, goOn := halting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -98,7 +97,7 @@ func TestStreamsOfASessionKeepTheirMessagesApart(t *testing.T) {
 	s.backend.Publish(mcptest.Tools()[:2]...)
 	told, _ := own()
 	if !strings.Contains(told.data, "tools/list_changed") {
-		t.Fatalf("the stream of the session began with %q", told)
+		t.Fatalf("first event of the session's stream: %q", told)
 	}
 	lose()
 	close(goOn)
@@ -107,27 +106,27 @@ func TestStreamsOfASessionKeepTheirMessagesApart(t *testing.T) {
 		rest := events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+last.id))
 		rest = withData(rest)
 		if len(rest) != 2 || !strings.Contains(rest[0].data, `"progress":2`) || !strings.Contains(rest[1].data, `"id":`+string(rune('2'+i))) {
-			t.Errorf("the rest of call %d is %q", i, rest)
+			t.Errorf("rest of call %d: %q", i, rest)
 		}
 		all = append(all, rest...)
 	}
 	s.backend.Publish(mcptest.Tools()[:3]...)
 	if e, _ := own(); !strings.Contains(e.data, "tools/list_changed") {
-		t.Errorf("the stream of the session carries %q", e)
+		t.Errorf("event of the session's stream: %q", e)
 	}
 	known := map[string]bool{}
 	for _, e := range append(all, primed, told) {
 		if e.id == "" || known[e.id] {
-			t.Errorf("the id %q is there twice, or empty", e.id)
+			t.Errorf("the id %q is a duplicate or empty", e.id)
 		}
 		known[e.id] = true
 	}
 	if r := s.do(t.Context(), http.MethodDelete, "", session); r.StatusCode != http.StatusNoContent {
-		t.Errorf("the end of the session: %s", r.Status)
+		t.Errorf("end of the session: %s", r.Status)
 	}
 }
 
-// withData leaves out the events that only tell how to come back.
+// withData omits the events without data.
 func withData(all []event) (some []event) {
 	for _, e := range all {
 		if e.data != "" {
@@ -137,8 +136,8 @@ func withData(all []event) (some []event) {
 	return some
 }
 
-// BenchmarkIdleStreams reports what a legacy session costs with the stream
-// that it listens on and all that net/http holds for the connection.
+// BenchmarkIdleStreams reports the memory of a legacy session with its open
+// stream and the connection in net/http.
 func BenchmarkIdleStreams(b *testing.B) {
 	const many = 1000
 	for b.Loop() {
@@ -170,7 +169,7 @@ func listenOn(b *testing.B, conn net.Conn) {
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(initialize), initialize)
 	id := sessionHeader.FindSubmatch(readSome(b, conn))
 	if id == nil {
-		b.Fatal("there is no session")
+		b.Fatal("no session id")
 	}
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\n\r\n", id[1])
 	readSome(b, conn)
@@ -186,7 +185,7 @@ func readSome(b *testing.B, conn net.Conn) []byte {
 	return buffer[:n]
 }
 
-// inUse returns the bytes of heap and stacks that are in use.
+// inUse returns the bytes of heap and stacks in use.
 func inUse() int64 {
 	var m runtime.MemStats
 	for range 2 {

@@ -11,37 +11,37 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// carrier is one connection that carries a stream.
-type carrier struct {
+// streamConn is one connection that carries a stream.
+type streamConn struct {
 	// fixed at creation
 	stream *stream
-	answer *httpstream.Answer
-	hold   *httpguard.Hold // of the events that it has yet to carry
-	retry  time.Duration   // how long the client is to wait before it comes back
+	answer *httpstream.Response
+	hold   *httpguard.Hold // for the events that it has not sent yet
+	retry  time.Duration   // delay before the client reconnects
 	gone   <-chan struct{} // closed when the client is gone
 	cancel func()
-	news   chan struct{} // holds a value when there is something to look at
-	left   chan struct{} // closed when the connection is to be closed
-	// draining is closed when what may take forever is to end.
+	wakeup chan struct{} // has a value when there may be something to send
+	closed chan struct{} // closed to close the connection
+	// draining is closed when streams without an end must end.
 	draining <-chan struct{}
 
-	leaving sync.Once
+	closeOnce sync.Once
 
-	// at is the number of the last event that the connection has carried;
-	// only its own goroutine touches it.
-	at int
+	// lastSent is the number of the last sent event; only the connection's own
+	// goroutine accesses it.
+	lastSent int
 }
 
-// newCarrier returns the response as a connection that carries a stream, from
-// the event after the one with the number on; nil when events from there on
-// are not kept any more. [carrier.carry] must be called.
-func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, s *stream, after int) *carrier {
+// newStreamConn returns the response as a connection that carries a stream,
+// from the event after the number. It returns nil if those events are no longer
+// stored. The caller must call [streamConn.serve].
+func (h *handler) newStreamConn(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, s *stream, after int) *streamConn {
 	ctx, cancel := context.WithCancel(r.Context())
-	c := &carrier{
-		at: after, stream: s, answer: httpstream.New(w, h.options.For("http", r, caller), cancel), retry: h.options.Retry, gone: ctx.Done(), cancel: cancel,
-		news: make(chan struct{}, 1), left: make(chan struct{}), draining: h.server.Draining(),
+	c := &streamConn{
+		lastSent: after, stream: s, answer: httpstream.NewResponse(w, h.options.Options("http", r, caller), cancel), retry: h.options.RetryDelay, gone: ctx.Done(), cancel: cancel,
+		wakeup: make(chan struct{}, 1), closed: make(chan struct{}), draining: h.server.Draining(),
 	}
-	c.hold = h.options.Answers.Hold(caller.Client, c.answer)
+	c.hold = h.options.Unread.Hold(caller.Client, c.answer)
 	if !s.attach(c, after) {
 		cancel()
 		return nil
@@ -49,23 +49,23 @@ func (h *handler) newCarrier(w http.ResponseWriter, r *http.Request, caller *htt
 	return c
 }
 
-// carry carries the stream until it or the connection ends. source gives the
-// stream what it is to tell; nil for the answer to a POST.
-func (c *carrier) carry(source *mcp.Stream) {
+// serve carries the stream until it or the connection ends. source supplies the
+// messages of a listening stream; it is nil for the response to a POST.
+func (c *streamConn) serve(source *mcp.Stream) {
 	defer c.cancel()
-	defer c.hold.Give()
+	defer c.hold.ReleaseAll()
 	defer c.stream.detach(c)
 	var reply mcp.Reply
 	defer func() { c.answer.Finish(reply) }()
 	reply = c.run(source)
 }
 
-// run carries events until there are no more, the client is gone, or the
-// connection is to be closed. The reply is what was answered before any event
-// came, which needs no stream.
-func (c *carrier) run(source *mcp.Stream) (reply mcp.Reply) {
+// run sends events until the stream ends, the client is gone, or the connection
+// must close. The reply is set if there was no event before it, so that it
+// needs no stream.
+func (c *streamConn) run(source *mcp.Stream) (reply mcp.Reply) {
 	for {
-		if source != nil && !c.draw(source) {
+		if source != nil && !c.pull(source) {
 			return reply
 		}
 		frames, done, ok := c.stream.next(c)
@@ -73,33 +73,33 @@ func (c *carrier) run(source *mcp.Stream) (reply mcp.Reply) {
 		case !ok || !c.write(frames):
 			return reply
 		case done:
-			return c.stream.plain()
+			return c.stream.soleReply()
 		case !c.wait(source):
 			return reply
 		}
 	}
 }
 
-// draw puts what the source has to tell on the stream; false means that its
+// pull puts the messages of the source on the stream. It returns false if its
 // client is gone.
-func (c *carrier) draw(source *mcp.Stream) bool {
+func (c *streamConn) pull(source *mcp.Stream) bool {
 	frames, ok := source.Take()
 	for _, f := range frames {
-		// A stream that is carried on behalf of a source has no end.
+		// A stream with a source never ends by itself.
 		_ = c.stream.put(f)
 	}
 	return ok
 }
 
-// wait waits until there is something to look at; false means that there is
-// nothing to wait for.
-func (c *carrier) wait(source *mcp.Stream) bool {
+// wait waits until there may be something to send. It returns false when the
+// connection must end.
+func (c *streamConn) wait(source *mcp.Stream) bool {
 	var woken, ended, draining <-chan struct{}
 	if source != nil {
 		woken, ended, draining = source.Wake(), source.Ended(), c.draining
 	}
 	select {
-	case <-c.news:
+	case <-c.wakeup:
 	case <-woken:
 	case <-ended:
 		return false
@@ -107,47 +107,47 @@ func (c *carrier) wait(source *mcp.Stream) bool {
 		return false
 	case <-c.gone:
 		return false
-	case <-c.left:
+	case <-c.closed:
 		c.open()
 		return false
 	}
 	return true
 }
 
-// open opens the stream, and tells the client how to come back to it.
-func (c *carrier) open() {
-	if c.stream.primes {
-		c.answer.Prime(c.stream.eventID(c.at), c.retry)
+// open starts the stream, and tells the client how to resume it.
+func (c *streamConn) open() {
+	if c.stream.sendsRetry {
+		c.answer.SendRetry(c.stream.eventID(c.lastSent), c.retry)
 	} else {
-		c.answer.Begin()
+		c.answer.Start()
 	}
 }
 
-func (c *carrier) write(frames []mcp.Frame) bool {
+func (c *streamConn) write(frames []mcp.Frame) bool {
 	for _, f := range frames {
-		if c.at == 0 && !c.answer.Streams() {
+		if c.lastSent == 0 && !c.answer.IsStream() {
 			c.open()
 		}
-		if c.at++; c.answer.Numbered(c.stream.eventID(c.at), f) != nil {
+		if c.lastSent++; c.answer.SendEvent(c.stream.eventID(c.lastSent), f) != nil {
 			return false
 		}
-		c.stream.carry(c, f)
+		c.stream.markSent(c, f)
 	}
 	return true
 }
 
-func (c *carrier) wake() {
+func (c *streamConn) wake() {
 	select {
-	case c.news <- struct{}{}:
+	case c.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// drop ends the connection, for which there is no room. Its client may come back for what
-// it has missed.
-func (c *carrier) drop() {
-	c.answer.Cut()
+// drop ends the connection because there is no room for its events. The client
+// may reconnect for them.
+func (c *streamConn) drop() {
+	c.answer.Abort()
 	c.wake()
 }
 
-func (c *carrier) leave() { c.leaving.Do(func() { close(c.left) }) }
+func (c *streamConn) close() { c.closeOnce.Do(func() { close(c.closed) }) }

@@ -9,61 +9,61 @@ import (
 )
 
 const (
-	// maxKept bounds the events that are kept, in bytes, over all streams, and
-	// maxKeptBySession those of one session. What a connection is about to
-	// carry comes on top of it. A stream that a connection carries forgets what
-	// the connection has carried while there are more.
-	maxKept          = 64 << 20
-	maxKeptBySession = 4 << 20
-	// eventCost is what an event costs beside its own bytes.
+	// maxStoredBytes bounds the stored events of all streams, in bytes, and
+	// maxSessionBytes those of one session. Events that a connection has yet to
+	// send are not included. Over a limit, an attached stream drops the events
+	// that its connection has sent.
+	maxStoredBytes  = 64 << 20
+	maxSessionBytes = 4 << 20
+	// eventCost is the cost of an event in addition to its bytes.
 	eventCost = 128
 )
 
-// events keeps the streams of legacy sessions with what was sent on them, so
-// that a client which lost its connection can go on from where it was
-// (2025-11-25 basic/transports, Resumability and Redelivery). It forgets the
-// streams first on which nothing has happened for the longest time.
-type events struct {
+// eventStore stores the streams of legacy sessions with their events, so that a
+// client that lost its connection can resume them (2025-11-25 basic/transports,
+// Resumability and Redelivery). It evicts the least recently used streams
+// first.
+type eventStore struct {
 	// fixed at creation
-	age time.Duration // how long a stream is kept on which nothing happens
+	retention time.Duration // how long an unused stream is stored
 
 	mu   sync.Mutex
 	byID map[string]*list.Element
-	// order holds streams, the one on which something happened last in front.
+	// order holds streams, most recently used first.
 	order     list.List
 	bytes     int
 	bySession map[string]int // bytes
 	sweeping  bool           // a timer will call sweep
 }
 
-// kept is a stream in the order of events.
-type kept struct {
+// storedStream is a stream in the order of the store.
+type storedStream struct {
 	stream *stream
 	used   time.Time
 	bytes  int
 }
 
-func newEvents(age time.Duration) *events {
-	return &events{age: age, byID: map[string]*list.Element{}, bySession: map[string]int{}}
+func newEventStore(age time.Duration) *eventStore {
+	return &eventStore{retention: age, byID: map[string]*list.Element{}, bySession: map[string]int{}}
 }
 
-// use notes that something happened on a stream, which keeps so many bytes
-// now, and forgets others when there are too many.
-func (e *events) use(s *stream, bytes int) {
+// touch marks a stream as used, with its present size, and evicts others if
+// there are too many bytes.
+func (e *eventStore) touch(s *stream, bytes int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := e.byID[s.id]
 	if at == nil {
-		at = e.order.PushFront(&kept{stream: s})
+		at = e.order.PushFront(&storedStream{stream: s})
 		e.byID[s.id] = at
 	}
-	k := at.Value.(*kept)
+	k := at.Value.(*storedStream)
 	k.used = time.Now()
 	e.order.MoveToFront(at)
 	e.count(k, bytes-k.bytes)
-	for last := e.order.Back(); last != at && (e.bytes > maxKept || e.bySession[s.session] > maxKeptBySession); {
+	for last := e.order.Back(); last != at && (e.bytes > maxStoredBytes || e.bySession[s.session] > maxSessionBytes); {
 		before := last.Prev()
-		if e.bytes > maxKept || last.Value.(*kept).stream.session == s.session {
+		if e.bytes > maxStoredBytes || last.Value.(*storedStream).stream.session == s.session {
 			e.evict(last)
 		}
 		last = before
@@ -71,15 +71,16 @@ func (e *events) use(s *stream, bytes int) {
 	e.arm()
 }
 
-// isFull reports whether more is kept than may be, of all streams or of a session.
-func (e *events) isFull(session string) bool {
+// isFull reports whether the store, or the part of a session, is over its
+// limit.
+func (e *eventStore) isFull(session string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.bytes > maxKept || e.bySession[session] > maxKeptBySession
+	return e.bytes > maxStoredBytes || e.bySession[session] > maxSessionBytes
 }
 
-// count adds to the bytes of a stream; mu is held.
-func (e *events) count(k *kept, more int) {
+// count adds to the bytes of a stream. The caller holds mu.
+func (e *eventStore) count(k *storedStream, more int) {
 	k.bytes += more
 	e.bytes += more
 	if e.bySession[k.stream.session] += more; e.bySession[k.stream.session] == 0 {
@@ -87,10 +88,10 @@ func (e *events) count(k *kept, more int) {
 	}
 }
 
-// evict forgets a stream, unless a connection carries it; mu is held.
-func (e *events) evict(at *list.Element) {
-	k := at.Value.(*kept)
-	if k.stream.carried.Load() {
+// evict removes a stream, unless it is attached. The caller holds mu.
+func (e *eventStore) evict(at *list.Element) {
+	k := at.Value.(*storedStream)
+	if k.stream.attached.Load() {
 		return
 	}
 	e.order.Remove(at)
@@ -98,9 +99,9 @@ func (e *events) evict(at *list.Element) {
 	e.count(k, -k.bytes)
 }
 
-// find returns the stream of the session that the id of an event names, and
-// the number of the event.
-func (e *events) find(session, id string) (*stream, int) {
+// find returns the session's stream that an event id names, and the number of
+// the event.
+func (e *eventStore) find(session, id string) (*stream, int) {
 	name, number, ok := strings.Cut(id, "_")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n < 0 {
@@ -109,39 +110,39 @@ func (e *events) find(session, id string) (*stream, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := e.byID[name]
-	if at == nil || at.Value.(*kept).stream.session != session {
+	if at == nil || at.Value.(*storedStream).stream.session != session {
 		return nil, 0
 	}
-	return at.Value.(*kept).stream, n
+	return at.Value.(*storedStream).stream, n
 }
 
-func (e *events) drop(session string) {
+func (e *eventStore) drop(session string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for at := e.order.Back(); at != nil; {
 		last := at
 		at = at.Prev()
-		if last.Value.(*kept).stream.session == session {
+		if last.Value.(*storedStream).stream.session == session {
 			e.evict(last)
 		}
 	}
 }
 
-// arm has sweep called when the next stream is old; mu is held.
-func (e *events) arm() {
+// arm schedules sweep for the next expiry. The caller holds mu.
+func (e *eventStore) arm() {
 	if last := e.order.Back(); last != nil && !e.sweeping {
 		e.sweeping = true
-		time.AfterFunc(e.age-time.Since(last.Value.(*kept).used), e.sweep)
+		time.AfterFunc(e.retention-time.Since(last.Value.(*storedStream).used), e.sweep)
 	}
 }
 
-func (e *events) sweep() {
+func (e *eventStore) sweep() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sweeping = false
-	limit := time.Now().Add(-e.age)
-	for at := e.order.Back(); at != nil && !at.Value.(*kept).used.After(limit); at = e.order.Back() {
-		if k := at.Value.(*kept); k.stream.carried.Load() {
+	limit := time.Now().Add(-e.retention)
+	for at := e.order.Back(); at != nil && !at.Value.(*storedStream).used.After(limit); at = e.order.Back() {
+		if k := at.Value.(*storedStream); k.stream.attached.Load() {
 			k.used = time.Now()
 			e.order.MoveToFront(at)
 			continue

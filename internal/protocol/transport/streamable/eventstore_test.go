@@ -10,31 +10,31 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// frame returns a message of about so many bytes.
+// frame returns a message of about size bytes.
 func frame(size int) mcp.Frame { return mcp.Refuse(mcp.Malformed, strings.Repeat("x", size)).Frame }
 
-func newTestStream(e *events, id, session string) *stream {
-	s := &stream{id: id, session: session, events: e, first: 1, abandon: func() {}, within: time.Minute}
+func newTestStream(e *eventStore, id, session string) *stream {
+	s := &stream{id: id, session: session, events: e, first: 1, onAbandoned: func() {}, resumeTimeout: time.Minute}
 	s.caughtUp.L = &s.mu
 	return s
 }
 
-func newTestCarrier() *carrier {
-	return &carrier{news: make(chan struct{}, 1), left: make(chan struct{})}
+func newTestCarrier() *streamConn {
+	return &streamConn{wakeup: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-func (e *events) has(s *stream) bool {
+func (e *eventStore) has(s *stream) bool {
 	found, _ := e.find(s.session, s.id+"_0")
 	return found == s
 }
 
-func TestTheOldestStreamsOfASessionMakeRoom(t *testing.T) {
-	e := newEvents(time.Hour)
+func TestEventStore_evictsOldest(t *testing.T) {
+	e := newEventStore(time.Hour)
 	var all []*stream
 	for i := range 6 {
 		s := newTestStream(e, "p"+string(rune('a'+i)), "one")
 		if i == 1 {
-			s.carried.Store(true)
+			s.attached.Store(true)
 		}
 		for range 10 {
 			s.add(frame(100 << 10))
@@ -45,40 +45,40 @@ func TestTheOldestStreamsOfASessionMakeRoom(t *testing.T) {
 	other.add(frame(1))
 	for i, want := range []bool{false, true, false, true, true, true} {
 		if e.has(all[i]) != want {
-			t.Errorf("stream %d is kept: %v", i, !want)
+			t.Errorf("stream %d is stored: %v", i, !want)
 		}
 	}
-	if !e.has(other) || e.bySession["one"] > maxKeptBySession {
-		t.Errorf("one session keeps %d bytes", e.bySession["one"])
+	if !e.has(other) || e.bySession["one"] > maxSessionBytes {
+		t.Errorf("one session stores %d bytes", e.bySession["one"])
 	}
-	all[1].carried.Store(false)
+	all[1].attached.Store(false)
 	if e.drop("one"); e.bySession["one"] != 0 || e.bytes != e.bySession["other"] || len(e.byID) != 1 {
-		t.Errorf("after the session %d bytes are kept in %d streams", e.bytes, len(e.byID))
+		t.Errorf("after the session %d bytes are stored in %d streams", e.bytes, len(e.byID))
 	}
 }
 
-func TestAllStreamsTogetherAreBounded(t *testing.T) {
-	e := newEvents(time.Hour)
+func TestEventStore_maxStoredBytes(t *testing.T) {
+	e := newEventStore(time.Hour)
 	for i := range 100 {
 		s := newTestStream(e, "p"+string(rune('0'+i)), string(rune('0'+i)))
 		s.add(frame(1 << 20))
 	}
-	if e.bytes > maxKept {
-		t.Errorf("%d bytes are kept", e.bytes)
+	if e.bytes > maxStoredBytes {
+		t.Errorf("%d bytes are stored", e.bytes)
 	}
 }
 
-// TestEvents_carriedStreamsAreBounded has connections carry streams that stay open: what
-// they have carried is kept within the bounds of all streams and of a session.
-func TestEvents_carriedStreamsAreBounded(t *testing.T) {
+// TestEventStore_attachedStreams has connections carry streams that stay open:
+// sent events stay within the limits of the store and of a session.
+func TestEventStore_attachedStreams(t *testing.T) {
 	for _, sessions := range []int{1, 100} {
-		e := newEvents(time.Hour)
+		e := newEventStore(time.Hour)
 		var last *stream
 		for i := range 100 {
 			s, c := newTestStream(e, "p"+strconv.Itoa(i), strconv.Itoa(i%sessions)), newTestCarrier()
 			s.add(frame(1))
 			if !s.attach(c, 0) {
-				t.Fatal("the stream is not carried")
+				t.Fatal("the stream was not attached")
 			}
 			for range 20 {
 				if err := s.send(frame(50 << 10)); err != nil {
@@ -86,61 +86,61 @@ func TestEvents_carriedStreamsAreBounded(t *testing.T) {
 				}
 				frames, _, _ := s.next(c)
 				for _, f := range frames {
-					s.carry(c, f)
+					s.markSent(c, f)
 				}
 			}
 			last = s
 		}
-		if most := min(maxKept, sessions*maxKeptBySession); e.bytes > most {
-			t.Errorf("%d sessions: %d bytes are kept of %d", sessions, e.bytes, most)
+		if most := min(maxStoredBytes, sessions*maxSessionBytes); e.bytes > most {
+			t.Errorf("%d sessions: %d bytes are stored of %d", sessions, e.bytes, most)
 		}
 		if again := newTestCarrier(); !last.attach(again, last.sent) {
-			t.Error("a client that has all events cannot come back")
+			t.Error("a client with all events cannot resume")
 		} else if frames, _, ok := last.next(again); len(frames) > 0 || !ok {
-			t.Errorf("it gets %d events again", len(frames))
+			t.Errorf("got %d events again", len(frames))
 		}
 	}
 }
 
-func TestStreamsAreForgottenWhenTheyAreOld(t *testing.T) {
+func TestEventStore_retention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEvents(time.Minute)
+		e := newEventStore(time.Minute)
 		old, carried := newTestStream(e, "pa", "one"), newTestStream(e, "pb", "one")
 		old.add(frame(1))
 		carried.add(frame(1))
-		carried.carried.Store(true)
+		carried.attached.Store(true)
 		time.Sleep(50 * time.Second)
 		young := newTestStream(e, "pc", "one")
 		young.add(frame(1))
 		time.Sleep(20 * time.Second)
 		if synctest.Wait(); e.has(old) || !e.has(carried) || !e.has(young) {
-			t.Error("another stream was forgotten than the old one")
+			t.Error("the evicted stream is not the old one")
 		}
-		carried.carried.Store(false)
+		carried.attached.Store(false)
 		time.Sleep(3 * time.Minute)
 		if synctest.Wait(); len(e.byID) > 0 || e.bytes != 0 || e.sweeping {
-			t.Errorf("%d streams of %d bytes are kept", len(e.byID), e.bytes)
+			t.Errorf("%d streams of %d bytes are stored", len(e.byID), e.bytes)
 		}
 	})
 }
 
-func TestAStreamForgetsItsOldestEvents(t *testing.T) {
-	s := newTestStream(newEvents(time.Hour), "pa", "one")
+func TestStream_dropsOldestEvents(t *testing.T) {
+	s := newTestStream(newEventStore(time.Hour), "pa", "one")
 	for range 20 {
 		s.add(frame(100 << 10))
 	}
 	c := newTestCarrier()
 	if s.attach(c, 1) {
-		t.Error("the stream goes on after an event that was followed by one it has forgotten")
+		t.Error("the stream was resumed before a dropped event")
 	}
-	if s.bytes > maxStream || !s.attach(c, s.first-1) || !s.attach(newTestCarrier(), 20) || s.attach(c, 21) {
-		t.Errorf("%d bytes are kept from event %d on", s.bytes, s.first)
+	if s.bytes > maxStreamBytes || !s.attach(c, s.first-1) || !s.attach(newTestCarrier(), 20) || s.attach(c, 21) {
+		t.Errorf("%d bytes are stored from event %d on", s.bytes, s.first)
 	}
 }
 
-func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
+func TestStream_sendBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestStream(newEvents(time.Hour), "pa", "one")
+		s := newTestStream(newEventStore(time.Hour), "pa", "one")
 		c := newTestCarrier()
 		s.attach(c, 0)
 		sent := 0
@@ -151,15 +151,15 @@ func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
 			}
 		}()
 		if synctest.Wait(); sent != 2 {
-			t.Errorf("%d events were sent ahead", sent)
+			t.Errorf("%d events were sent without blocking", sent)
 		}
-		s.carry(c, frame(200<<10))
+		s.markSent(c, frame(200<<10))
 		if synctest.Wait(); sent != 3 {
-			t.Errorf("%d events were sent after one was carried", sent)
+			t.Errorf("%d events were sent after one was delivered", sent)
 		}
 		s.detach(c)
-		if synctest.Wait(); sent != 10 || s.bytes > maxStream {
-			t.Errorf("%d events were sent, and %d bytes are kept", sent, s.bytes)
+		if synctest.Wait(); sent != 10 || s.bytes > maxStreamBytes {
+			t.Errorf("%d events were sent, and %d bytes are stored", sent, s.bytes)
 		}
 		s.finish(mcp.Reply{})
 		if s.send(frame(1)) == nil {
@@ -168,8 +168,8 @@ func TestWhatIsSentWaitsForAConnectionThatIsBehind(t *testing.T) {
 	})
 }
 
-func TestALongAnswerDoesNotDriveOutWhatIsStillToBeCarried(t *testing.T) {
-	s := newTestStream(newEvents(time.Hour), "pa", "one")
+func TestStream_keepsUnsentEvents(t *testing.T) {
+	s := newTestStream(newEventStore(time.Hour), "pa", "one")
 	c := newTestCarrier()
 	s.attach(c, 0)
 	for range 2 {
@@ -179,6 +179,6 @@ func TestALongAnswerDoesNotDriveOutWhatIsStillToBeCarried(t *testing.T) {
 	}
 	s.finish(mcp.Reply{Frame: frame(2 << 20)})
 	if frames, done, ok := s.next(c); len(frames) != 3 || !done || !ok {
-		t.Errorf("%d events are to be carried: %v, %v", len(frames), done, ok)
+		t.Errorf("%d events to send: %v, %v", len(frames), done, ok)
 	}
 }

@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// FuzzPost posts a body with headers. The status and the reply are those that
-// encoding/json and mime say the request deserves.
+// FuzzPost posts a body with headers. The status and the reply match those
+// computed with encoding/json and mime.
 func FuzzPost(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text), "application/json", "application/json, text/event-stream", "", "")
 		f.Add([]byte(text), "application/json; charset=utf-8", "*/*", "2026-07-28", "x")
 		f.Add([]byte(text), "text/plain", "text/html;q=0", "newest", "y")
@@ -31,7 +31,7 @@ func FuzzPost(f *testing.F) {
 	f.Cleanup(func() { _ = s.Drain(context.Background()) })
 	handler := streamable.New(s, streamable.Options{})
 	f.Fuzz(func(t *testing.T, body []byte, kind, accept, version, session string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // what listens for changes has no other end
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a subscription has no other end
 		defer cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(body))
 		r.Header = http.Header{"Content-Type": {kind}, "Accept": {accept}}
@@ -45,13 +45,13 @@ func FuzzPost(f *testing.F) {
 		handler.ServeHTTP(w, r)
 		answer := w.Body.String()
 		if w.Header().Get("Content-Type") == "text/event-stream" {
-			return // nothing is told before the result by the tools that there are
+			return // these tools send nothing before the result
 		}
 		var replies []mcptest.Reply
 		if answer != "" {
 			var ok bool
 			if replies, ok = mcptest.Replies([]string{answer}); !ok || len(replies) != 1 {
-				t.Fatalf("the answer is %q", answer)
+				t.Fatalf("body: %q", answer)
 			}
 		}
 		if refused := w.Code >= 300; refused && (len(replies) == 0 || !replies[0].Error) {
@@ -62,11 +62,11 @@ func FuzzPost(f *testing.F) {
 }
 
 func isServed(version string) bool {
-	_, ok := mcp.RefuseVersion(http.Header{"Mcp-Protocol-Version": {version}})
+	_, ok := mcp.CheckVersion(http.Header{"Mcp-Protocol-Version": {version}})
 	return ok
 }
 
-// judge holds the answer to a request to what the request deserves.
+// judge compares the response to a request with the expected one.
 func judge(t *testing.T, h http.Header, body []byte, status int, replies []mcptest.Reply) {
 	t.Helper()
 	version, session := h.Get("MCP-Protocol-Version"), h.Get("Mcp-Session-Id")
@@ -79,7 +79,7 @@ func judge(t *testing.T, h http.Header, body []byte, status int, replies []mcpte
 	case status == http.StatusNotAcceptable:
 	case err != nil || media != "application/json":
 		if status != http.StatusUnsupportedMediaType {
-			t.Fatalf("status %d for another content type", status)
+			t.Fatalf("status %d for an invalid content type", status)
 		}
 	case len(replies) == 0:
 		if status != http.StatusAccepted || e.Reply {

@@ -1,17 +1,17 @@
 // Package streamable carries MCP over HTTP: the Streamable HTTP transport of
 // the revisions 2025-03-26 to 2026-07-28, on one endpoint.
 //
-// A POST brings one message. Its answer is JSON, unless something is to be
-// sent before the result: then the response becomes a stream of server-sent
-// events that ends with the result. A GET opens the stream on which a legacy
-// session is told what changes, a DELETE ends that session.
+// A POST carries one message. Its response is JSON, unless something precedes
+// the result: then it becomes a stream of server-sent events that ends with the
+// result. A GET opens the stream of a legacy session's notifications, a DELETE
+// ends that session.
 //
-// A modern client that goes away cancels what it asked for. The streams of a
-// legacy session outlive their connections: a GET with the id of
-// the last event goes on where the client was, as long as the events are kept.
+// A modern client that disconnects cancels its request. The streams of a legacy
+// session outlive their connections: a GET with the id of the last event
+// resumes the stream while its events are stored.
 //
-// The package decides nothing about a message, and judges neither Host nor
-// Origin: a gate must stand before the handler.
+// The package makes no decision about a message, and checks neither Host nor
+// Origin: package httpguard must wrap the handler.
 package streamable
 
 import (
@@ -27,31 +27,32 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// Options adjust the handler. The zero value serves everyone as anonymous.
+// Options configure the handler. The zero value serves all callers as
+// anonymous.
 type Options struct {
-	authn.Door
+	authn.Middleware
 	httpstream.Bounds
-	// Resume is how long a call waits for a client that has lost the stream
-	// of its answer to come back; 0 stands for 1 minute.
-	Resume time.Duration
-	// Retry is how long clients are told to wait before they come back; 0
-	// stands for 1 s.
-	Retry time.Duration
-	// Keep is how long the events of a stream are kept on which nothing
-	// happens; 0 stands for 5 minutes.
-	Keep time.Duration
+	// ResumeTimeout is how long a call waits for a client that lost its response
+	// stream to reconnect; 0 means 1 minute.
+	ResumeTimeout time.Duration
+	// RetryDelay is the delay that clients are asked to wait before they
+	// reconnect; 0 means 1 s.
+	RetryDelay time.Duration
+	// EventRetention is how long the events of an unused stream are stored; 0
+	// means 5 minutes.
+	EventRetention time.Duration
 }
 
 func (o Options) withDefaults() Options {
 	o.Bounds = o.Bounds.WithDefaults()
-	if o.Resume <= 0 {
-		o.Resume = time.Minute
+	if o.ResumeTimeout <= 0 {
+		o.ResumeTimeout = time.Minute
 	}
-	if o.Retry <= 0 {
-		o.Retry = time.Second
+	if o.RetryDelay <= 0 {
+		o.RetryDelay = time.Second
 	}
-	if o.Keep <= 0 {
-		o.Keep = 5 * time.Minute
+	if o.EventRetention <= 0 {
+		o.EventRetention = 5 * time.Minute
 	}
 	return o
 }
@@ -65,20 +66,20 @@ const (
 type handler struct {
 	server  *mcp.Server
 	options Options
-	events  *events
+	events  *eventStore
 }
 
-// New returns the handler of the MCP endpoint. It belongs behind a gate, which
-// bounds the time that a body takes to arrive.
+// New returns the handler of the MCP endpoint. Package httpguard must wrap it,
+// which bounds the time for a body to arrive.
 func New(s *mcp.Server, o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{server: s, options: o, events: newEvents(o.Keep)}
+	return &handler{server: s, options: o, events: newEventStore(o.EventRetention)}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, name := range [...]string{headerSession, headerVersion} {
 		if len(r.Header[name]) > 1 {
-			httpstream.Refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+			httpstream.WriteError(w, http.StatusBadRequest, "the header "+name+" is there more than once")
 			return
 		}
 	}
@@ -91,32 +92,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.delete(w, r)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "the endpoint takes POST, GET and DELETE")
 	}
 }
 
-// post serves one message (2026-07-28 basic/transports/streamable-http,
-// Sending Messages).
+// post serves one message (2026-07-28 basic/transports/streamable-http, Sending
+// Messages).
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
-	accepts := httpstream.AcceptOf(r)
+	accepts := httpstream.ParseAccept(r)
 	if !accepts.JSON && !accepts.Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list application/json and text/event-stream")
 		return
 	}
-	if !httpstream.Judge(w, r) {
+	if !httpstream.CheckContentType(w, r) {
 		return
 	}
-	caller, ok := httpstream.Enter(w, r, h.options.Door)
+	caller, ok := httpstream.Authenticate(w, r, h.options.Middleware)
 	if !ok {
 		return
 	}
 	text, ok := httpstream.Read(w, r, h.server.MaxMessage())
-	if !ok || !httpstream.Holds(w, r, h.options.Door, caller.Pass) {
+	if !ok || !httpstream.CheckAccess(w, r, h.options.Middleware, caller.Access) {
 		return
 	}
 	id := r.Header.Get(headerSession)
 	if r.Header.Get(headerVersion) == modernVersion {
-		id = "" // that revision has no sessions, and ignores what names one
+		id = "" // this revision has no sessions, and ignores session ids
 	}
 	if id != "" && accepts.Events {
 		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
@@ -124,18 +125,18 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// The context ends with the connection, and with what its client has entered by.
+	// The context ends with the connection, and with the client's access.
 	ctx := lazyctx.WithCancel(r.Context())
 	defer ctx.Cancel(nil)
-	a := httpstream.New(w, h.options.For("http", r, caller), func() { ctx.Cancel(nil) })
-	x := mcp.Exchange{Peer: caller.Peer, Session: id, Late: a.LateFor(r)}
+	a := httpstream.NewResponse(w, h.options.Options("http", r, caller), func() { ctx.Cancel(nil) })
+	x := mcp.Exchange{Peer: caller.Peer, Session: id, Detached: a.Detached(r)}
 	if accepts.Events {
 		x.Emit = a.Send
 	}
 	a.Finish(h.server.Exchange(ctx, text, x))
 }
 
-// modernVersion is the revision from which on there are no sessions.
+// modernVersion is the first revision without sessions.
 const modernVersion = "2026-07-28"
 
 // delete ends a legacy session (2025-11-25 basic/transports, Session Management).
@@ -145,68 +146,67 @@ func (h *handler) delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.server.EndSession(caller.Peer, id) {
-		httpstream.Refuse(w, http.StatusNotFound, "unknown session")
+		httpstream.WriteError(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	h.events.drop(id)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// sessionOf returns the session that a request without a body names; false
-// means that the answer was written. To a modern client, the endpoint takes
-// POST alone.
+// sessionOf returns the session that a request without a body names. If it
+// returns false, it has written the response. Modern clients may only use POST.
 func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *httpstream.Caller, id string, ok bool) {
-	if no, ok := mcp.RefuseVersion(r.Header); !ok {
-		httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(no)
+	if no, ok := mcp.CheckVersion(r.Header); !ok {
+		httpstream.NewResponse(w, h.options.Options("http", r, &httpstream.Caller{}), func() {}).Finish(no)
 		return caller, "", false
 	}
 	if r.Header.Get(headerVersion) >= modernVersion {
 		w.Header().Set("Allow", http.MethodPost)
-		httpstream.Refuse(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
+		httpstream.WriteError(w, http.StatusMethodNotAllowed, "the protocol revision has no sessions")
 		return caller, "", false
 	}
-	if caller, ok = httpstream.Enter(w, r, h.options.Door); !ok {
+	if caller, ok = httpstream.Authenticate(w, r, h.options.Middleware); !ok {
 		return caller, "", false
 	}
 	if id = r.Header.Get(headerSession); id == "" {
-		httpstream.Refuse(w, http.StatusBadRequest, "the request needs the header "+headerSession)
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the header "+headerSession)
 		return caller, "", false
 	}
 	return caller, id, true
 }
 
-// primingVersion is the revision from which on a stream begins with an event
-// that has no data; clients of older ones would take it for a broken message.
-const primingVersion = "2025-11-25"
+// retryEventVersion is the first revision in which a stream starts with an
+// event without data; older clients would reject it as a broken message.
+const retryEventVersion = "2025-11-25"
 
 const headerLastEvent = "Last-Event-Id"
 
-// postOnSession serves a text of a legacy session. Once something was sent
-// before the answer, the client may lose the connection and come back for the
-// rest; before that, what it asked for ends with the connection.
+// postOnSession serves a text of a legacy session. After something was sent
+// before the response, the client may lose the connection and resume. Before
+// that, the request ends with the connection.
 func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, version string, x mcp.Exchange) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	s := h.newStream("p", x.Session, version, cancel)
 	x.Emit = s.send
-	if s.primes {
+	if s.sendsRetry {
 		x.CloseStream = s.close
 	}
-	c := h.newCarrier(w, r, caller, s, 0)
-	give := httpguard.Keep(r)
+	c := h.newStreamConn(w, r, caller, s, 0)
+	give := httpguard.RetainBody(r)
 	go func() {
 		defer cancel()
 		reply := h.server.Exchange(ctx, text, x)
 		give()
 		s.finish(reply)
 	}()
-	c.carry(nil)
+	c.serve(nil)
 }
 
-// get opens the stream of a legacy session, or resumes one (2025-11-25
+// get opens or resumes a stream of a legacy session (2025-11-25
 // basic/transports, Listening for Messages from the Server).
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
-	if !httpstream.AcceptOf(r).Events {
-		httpstream.Refuse(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
+	if !httpstream.ParseAccept(r).Events {
+		httpstream.WriteError(w, http.StatusNotAcceptable, "the Accept header must list text/event-stream")
 		return
 	}
 	caller, id, ok := h.sessionOf(w, r)
@@ -215,49 +215,48 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	version, ok := h.server.SessionVersion(caller.Peer, id)
 	if !ok {
-		h.turnAway(w, r, mcp.UnknownSession)
+		h.writeRefusal(w, r, mcp.UnknownSession)
 		return
 	}
 	last := r.Header.Get(headerLastEvent)
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
-		c := h.newCarrier(w, r, caller, s, after)
+		c := h.newStreamConn(w, r, caller, s, after)
 		if c == nil {
-			httpstream.Refuse(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			httpstream.WriteError(w, http.StatusBadRequest, "the events after this one are not kept any more")
 			return
 		}
 		c.open()
-		c.carry(nil)
+		c.serve(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
-		httpstream.Refuse(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+		httpstream.WriteError(w, http.StatusBadRequest, "the stream of this event is not kept any more")
 	default:
 		h.listen(w, r, caller, id, version, s, after)
 	}
 }
 
-// listen carries what the server tells a session of its own accord: on the
-// stream that the client resumes, or on a new one when it resumes none, or one
-// that is not kept any more. What is missed then is told anew as far as it
-// still holds.
+// listen carries the notifications of a session on the resumed stream. Without
+// one, or if that is no longer stored, it opens a new stream, which repeats
+// missed notifications as far as they still apply.
 func (h *handler) listen(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, id, version string, s *stream, after int) {
 	source, refusal := h.server.OpenStream(r.Context(), caller.Peer, id)
 	if refusal != mcp.Served {
-		h.turnAway(w, r, refusal)
+		h.writeRefusal(w, r, refusal)
 		return
 	}
 	defer source.Close()
-	var c *carrier
+	var c *streamConn
 	if s != nil {
-		c = h.newCarrier(w, r, caller, s, after)
+		c = h.newStreamConn(w, r, caller, s, after)
 	}
 	if c == nil {
-		c = h.newCarrier(w, r, caller, h.newStream("g", id, version, func() {}), 0)
+		c = h.newStreamConn(w, r, caller, h.newStream("g", id, version, func() {}), 0)
 	}
 	c.open()
-	c.carry(source)
+	c.serve(source)
 }
 
-func (h *handler) turnAway(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
-	httpstream.New(w, h.options.For("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
+func (h *handler) writeRefusal(w http.ResponseWriter, r *http.Request, refusal mcp.Refusal) {
+	httpstream.NewResponse(w, h.options.Options("http", r, &httpstream.Caller{}), func() {}).Finish(mcp.Refuse(refusal, "there is no stream for this session"))
 }

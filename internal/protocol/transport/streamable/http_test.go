@@ -38,7 +38,7 @@ func newSite(t *testing.T, o streamable.Options, tools ...mcptest.Tool) *site {
 		tools = mcptest.Tools()
 	}
 	b := mcptest.New(tools...)
-	s := mcp.New(b, mcp.Options{Quiet: time.Millisecond, Limits: jsonguard.Limits{Bytes: 1000}})
+	s := mcp.New(b, mcp.Options{Debounce: time.Millisecond, Limits: jsonguard.Limits{Bytes: 1000}})
 	web := httptest.NewServer(streamable.New(s, o))
 	t.Cleanup(func() {
 		web.CloseClientConnections()
@@ -69,7 +69,7 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) *h
 	return response
 }
 
-// send posts a body and reads nothing of the answer, not even its head.
+// send posts a body and reads nothing of the response, not even its header.
 func (s *site) send(body string, header ...string) {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.web.Listener.Addr().String())
@@ -99,15 +99,16 @@ const (
 	jsonType   = "Content-Type: application/json"
 )
 
-// callText is a modern call of a tool, with the progress token 1, and its headers.
+// callText returns a modern tool call with the progress token 1, and its
+// headers.
 func callText(tool string) (text string, header []string) {
 	text = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{"progressToken":1,`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, tool)
 	return text, []string{jsonType, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
 }
 
-func TestSessionsBelongToTheirPrincipal(t *testing.T) {
-	s := newSite(t, streamable.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+func TestSession_principal(t *testing.T) {
+	s := newSite(t, streamable.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		p := identity.Anonymous()
 		if p.ID = r.Header.Get("X-User"); p.ID == "" {
 			return p, errors.New("who is it?")
@@ -115,7 +116,7 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 		return p, nil
 	}}})
 	if r := s.do(t.Context(), "POST", initialize, jsonType); r.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a client without a credential got %s", r.Status)
+		t.Errorf("client without a credential: %s", r.Status)
 	}
 	id := "Mcp-Session-Id: " + s.do(t.Context(), "POST", initialize, jsonType, "X-User: alice").Header.Get("Mcp-Session-Id")
 	for _, test := range []struct {
@@ -127,24 +128,24 @@ func TestSessionsBelongToTheirPrincipal(t *testing.T) {
 	} {
 		r := s.do(t.Context(), test.method, ping, jsonType, id, "X-User: "+test.user)
 		if r.StatusCode != test.want {
-			t.Errorf("%s by %s: the status is %s, want %d", test.method, test.user, r.Status, test.want)
+			t.Errorf("%s by %s: status %s, want %d", test.method, test.user, r.Status, test.want)
 		}
 	}
 }
 
-func TestAClientThatTakesNoStreamGetsTheResultAlone(t *testing.T) {
+func TestPost_jsonOnly(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, append(header, "Accept: application/json")...)
 	if got := response.Header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("the content type is %s", got)
+		t.Errorf("content type: %s", got)
 	}
 	if body := read(t, response); !strings.Contains(body, "Done.") {
-		t.Errorf("the body is %s", body)
+		t.Errorf("body: %s", body)
 	}
 }
 
-func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
+func TestPost_streamHeaders(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	text, header := callText("steps")
 	response := s.do(t.Context(), "POST", text, header...)
@@ -152,21 +153,21 @@ func TestAStreamSaysThatItIsNotToBeBuffered(t *testing.T) {
 		"Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
 	} {
 		if got := response.Header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
+			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
 	events := strings.Split(strings.TrimSuffix(read(t, response), "\n\n"), "\n\n")
 	if len(events) != 4 {
-		t.Fatalf("the events are %q", events)
+		t.Fatalf("events: %q", events)
 	}
 	for _, event := range events {
 		if !strings.HasPrefix(event, "event: message\ndata: {") || strings.Count(event, "\n") != 1 {
-			t.Errorf("the event is %q", event)
+			t.Errorf("event: %q", event)
 		}
 	}
 }
 
-// waiting returns a tool that tells when it runs and what ended it.
+// waiting returns a tool that reports when it runs and why it ended.
 func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 	running, ended = make(chan struct{}), make(chan error, 1)
 	tool = mcptest.Tools()[0]
@@ -182,7 +183,7 @@ func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 	return tool, running, ended
 }
 
-func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
+func TestPost_clientDisconnects(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	text, header := callText("hello")
@@ -195,16 +196,16 @@ func TestAClientThatGoesAwayCancelsItsCall(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
+func TestPost_cancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
 	for _, test := range []struct {
 		name   string
 		cancel func(s *site, session string) *http.Response
 	}{
-		{"by a notification", func(s *site, session string) *http.Response {
+		{"notification", func(s *site, session string) *http.Response {
 			return s.do(t.Context(), "POST", cancelled, jsonType, session)
 		}},
-		{"with its session", func(s *site, session string) *http.Response {
+		{"session ends", func(s *site, session string) *http.Response {
 			return s.do(t.Context(), "DELETE", "", session)
 		}},
 	} {
@@ -219,17 +220,17 @@ func TestACallThatIsCancelledHasNoAnswer(t *testing.T) {
 			}()
 			<-running
 			if r := test.cancel(s, session); r.StatusCode >= 300 {
-				t.Errorf("the cancellation is answered with %s", r.Status)
+				t.Errorf("response to the cancellation: %s", r.Status)
 			}
 			<-ended
 			if status := <-answered; status != http.StatusAccepted {
-				t.Errorf("the call is answered with %d", status)
+				t.Errorf("response to the call: status %d", status)
 			}
 		})
 	}
 }
 
-func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
+func TestPost_duplicateID(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -238,26 +239,26 @@ func TestAnIDIsNotTakenTwiceWhileItsCallRuns(t *testing.T) {
 	<-running
 	second := s.do(t.Context(), "POST", text, jsonType, session)
 	if body := read(t, second); second.StatusCode != http.StatusBadRequest || !strings.Contains(body, "a request with this id is under way") {
-		t.Errorf("the second call got %s: %s", second.Status, body)
+		t.Errorf("second call: %s: %s", second.Status, body)
 	}
 	s.do(t.Context(), "DELETE", "", session)
 	<-ended
 	if body := read(t, first); strings.Contains(body, "error") {
-		t.Errorf("the first call got %s", body)
+		t.Errorf("first call: %s", body)
 	}
 }
 
-func TestAStreamEndsWithItsSession(t *testing.T) {
+func TestGet_sessionEnds(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
 	s.do(t.Context(), "DELETE", "", session)
 	if got := events(t, stream); len(got) != 1 || got[0].data != "" {
-		t.Errorf("the stream said %q", got)
+		t.Errorf("stream: %q", got)
 	}
 }
 
-func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
+func TestGet_missedChanges(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
@@ -266,11 +267,11 @@ func TestAStreamThatComesLateTellsWhatWasMissed(t *testing.T) {
 	next := reader(t, stream)
 	next()
 	if e, ok := next(); !ok || !strings.Contains(e.data, "tools/list_changed") {
-		t.Errorf("the stream began with %q", e)
+		t.Errorf("first event: %q", e)
 	}
 }
 
-func TestASilentStreamIsKeptAlive(t *testing.T) {
+func TestGet_keepAlive(t *testing.T) {
 	tool, running, _ := waiting()
 	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}}, tool)
 	text, header := callText("hello")
@@ -288,7 +289,7 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	response.Body.Close()
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestGet_slowClient(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
@@ -305,14 +306,13 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if line := <-log; !strings.Contains(line, "it is dropped") {
-		t.Errorf("the log says %q", line)
+	if line := <-log; !strings.Contains(line, "disconnect slow client") {
+		t.Errorf("log: %q", line)
 	}
 }
 
-// TestWhoMayTryAgainIsToldWhenInTheHeadToo: whatever stands between a client and the
-// server knows that header alone.
-func TestWhoMayTryAgainIsToldWhenInTheHeadToo(t *testing.T) {
+// TestPost_retryAfter: proxies understand only the header.
+func TestPost_retryAfter(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	for how, want := range map[string]string{"limit": "2", "tool": ""} {
@@ -323,7 +323,7 @@ func TestWhoMayTryAgainIsToldWhenInTheHeadToo(t *testing.T) {
 	}
 }
 
-// lines passes on the lines of a log, which is written while its test runs.
+// lines sends the lines of a log that is written while its test runs.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {
@@ -331,9 +331,9 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestThereIsAnEndToTheStreamsOfASession opens as many as there may be: one more
-// is refused, and costs the others nothing.
-func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
+// TestGet_maxStreams opens the maximum number of streams: one more is rejected
+// and does not affect the others.
+func TestGet_maxStreams(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	var last *http.Response
@@ -342,25 +342,25 @@ func TestThereIsAnEndToTheStreamsOfASession(t *testing.T) {
 		r := s.do(t.Context(), "GET", "", "Accept: text/event-stream", session)
 		if r.StatusCode != http.StatusOK {
 			if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-				t.Errorf("stream %d got %s", streams, r.Status)
+				t.Errorf("stream %d: %s", streams, r.Status)
 			}
 			break
 		}
 		last = r
 	}
 	if streams != 8 {
-		t.Errorf("there were %d streams", streams)
+		t.Errorf("opened %d streams", streams)
 	}
 	s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, jsonType, session)
 	s.backend.Publish(mcptest.Tools()[:1]...)
 	next := reader(t, last)
 	next()
 	if e, ok := next(); !ok || !strings.Contains(e.data, "tools/list_changed") {
-		t.Errorf("the newest stream said %q", e)
+		t.Errorf("event of the newest stream: %q", e)
 	}
 }
 
-func TestDrainEndsStreamsCleanly(t *testing.T) {
+func TestDrain(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	id := s.begin("2025-11-25")
 	stream := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id)
@@ -368,7 +368,7 @@ func TestDrainEndsStreamsCleanly(t *testing.T) {
 	next := reader(t, stream)
 	next()
 	if e, ok := next(); !ok || !strings.Contains(e.data, "tools/list_changed") {
-		t.Fatalf("the event is %q", e)
+		t.Fatalf("event: %q", e)
 	}
 	if err := s.server.Drain(t.Context()); err != nil {
 		t.Fatal(err)
@@ -378,9 +378,9 @@ func TestDrainEndsStreamsCleanly(t *testing.T) {
 	}
 	refused := s.do(t.Context(), "POST", ping, jsonType)
 	if refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" {
-		t.Errorf("a request after the drain got %s", refused.Status)
+		t.Errorf("request after the drain: %s", refused.Status)
 	}
 	if r := s.do(t.Context(), "GET", "", "Accept: text/event-stream", id); r.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a stream after the drain got %s", r.Status)
+		t.Errorf("stream after the drain: %s", r.Status)
 	}
 }

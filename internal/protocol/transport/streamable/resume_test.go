@@ -18,12 +18,12 @@ import (
 // event is one server-sent event.
 type event struct{ id, retry, data string }
 
-// reader returns the events of a stream one by one, and false at its end. What
-// is no event is left out.
+// reader returns the events of a stream one by one, and false at its end. It
+// skips comments.
 func reader(t *testing.T, r *http.Response) func() (event, bool) {
 	t.Helper()
 	if kind := r.Header.Get("Content-Type"); kind != "text/event-stream" {
-		t.Fatalf("%s: the response is no stream but %s", r.Status, kind)
+		t.Fatalf("%s: the response is not a stream but %s", r.Status, kind)
 	}
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(nil, 4<<20)
@@ -61,7 +61,7 @@ func events(t *testing.T, r *http.Response) (all []event) {
 	}
 }
 
-// begin opens a session of a revision and returns the header that names it.
+// begin opens a session of a revision and returns its session header.
 func (s *site) begin(version string) string {
 	s.t.Helper()
 	text := strings.Replace(initialize, "2025-11-25", version, 1)
@@ -72,7 +72,7 @@ func (s *site) begin(version string) string {
 
 const progressing = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
 
-// halting returns a tool that tells its progress before and after go is closed.
+// halting returns a tool that reports progress before and after goOn is closed.
 func halting() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
@@ -85,7 +85,7 @@ func halting() (tool mcptest.Tool, goOn chan struct{}) {
 	return tool, goOn
 }
 
-func TestAStreamIsResumedAfterItsConnectionWasLost(t *testing.T) {
+func TestResume(t *testing.T) {
 	for _, version := range []string{"2025-03-26", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			tool, goOn := halting()
@@ -95,31 +95,31 @@ func TestAStreamIsResumedAfterItsConnectionWasLost(t *testing.T) {
 			next := reader(t, s.do(ctx, "POST", progressing, jsonType, session))
 			if version == "2025-11-25" {
 				if e, _ := next(); e.data != "" || e.retry != "1000" || !strings.HasSuffix(e.id, "_0") {
-					t.Errorf("the stream began with %q", e)
+					t.Errorf("first event: %q", e)
 				}
 			}
 			first, _ := next()
 			if !strings.Contains(first.data, `"progress":1`) || !strings.HasSuffix(first.id, "_1") {
-				t.Fatalf("the first event is %q", first)
+				t.Fatalf("first event: %q", first)
 			}
 			lose()
 			close(goOn)
 			got := events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+first.id))
 			got = slices.DeleteFunc(got, func(e event) bool { return e.data == "" })
 			if len(got) != 2 || !strings.Contains(got[0].data, `"progress":2`) || !strings.Contains(got[1].data, "done") {
-				t.Fatalf("the rest of the stream is %q", got)
+				t.Fatalf("rest of the stream: %q", got)
 			}
 			again := events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+got[0].id))
 			if len(again) == 0 || again[len(again)-1] != got[1] {
-				t.Errorf("the last event again is %q", again)
+				t.Errorf("repeated last event: %q", again)
 			}
 		})
 	}
 }
 
-func TestACallEndsWhenNobodyComesBackForIt(t *testing.T) {
+func TestResume_timeout(t *testing.T) {
 	tool, running, ended := waiting()
-	s := newSite(t, streamable.Options{Resume: time.Millisecond}, tool)
+	s := newSite(t, streamable.Options{ResumeTimeout: time.Millisecond}, tool)
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
 	next := reader(t, s.do(ctx, "POST", progressing, jsonType, session))
@@ -131,7 +131,7 @@ func TestACallEndsWhenNobodyComesBackForIt(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithAConnectionThatCannotBeResumed(t *testing.T) {
+func TestResume_unsupported(t *testing.T) {
 	tool, running, ended := waiting()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
@@ -148,14 +148,14 @@ func TestACallEndsWithAConnectionThatCannotBeResumed(t *testing.T) {
 	name, value, _ := strings.Cut(session, ": ")
 	r.Header.Set(name, value)
 	if _, err := s.web.Client().Do(r); err == nil {
-		t.Error("the call was answered")
+		t.Error("the call got a response")
 	}
 	if err := <-ended; err == nil {
 		t.Error("the call was not cancelled")
 	}
 }
 
-// closing returns a tool that closes its stream, and then goes on.
+// closing returns a tool that closes its stream, and then continues.
 func closing() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
@@ -169,21 +169,21 @@ func closing() (tool mcptest.Tool, goOn chan struct{}) {
 	return tool, goOn
 }
 
-func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
+func TestCloseStream(t *testing.T) {
 	tool, goOn := closing()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
 	got := events(t, s.do(t.Context(), "POST", text, jsonType, session))
 	if len(got) != 1 || got[0].data != "" || got[0].retry == "" {
-		t.Fatalf("the stream was %q", got)
+		t.Fatalf("stream: %q", got)
 	}
 	next := reader(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+got[0].id))
 	close(goOn)
 	for {
 		e, ok := next()
 		if !ok {
-			t.Fatal("the stream ended without the answer")
+			t.Fatal("the stream ended without the response")
 		}
 		if strings.Contains(e.data, "done") {
 			return
@@ -191,27 +191,27 @@ func TestAToolMayCloseItsStreamAndAnswerLater(t *testing.T) {
 	}
 }
 
-func TestAToolCannotCloseAStreamThatNobodyWouldResume(t *testing.T) {
+func TestCloseStream_unsupported(t *testing.T) {
 	text, header := callText("hello")
 	for _, test := range []struct {
 		name, text string
 		header     func(s *site) []string
 	}{
-		{"of a modern client", text, func(*site) []string { return header }},
-		{"of an older client", progressing, func(s *site) []string { return []string{jsonType, s.begin("2025-06-18")} }},
+		{"modern client", text, func(*site) []string { return header }},
+		{"older client", progressing, func(s *site) []string { return []string{jsonType, s.begin("2025-06-18")} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tool, goOn := closing()
 			close(goOn)
 			s := newSite(t, streamable.Options{}, tool)
 			if got := read(t, s.do(t.Context(), "POST", test.text, test.header(s)...)); !strings.Contains(got, "done") {
-				t.Errorf("the answer is %s", got)
+				t.Errorf("response: %s", got)
 			}
 		})
 	}
 }
 
-func TestEventsAreOfOneSession(t *testing.T) {
+func TestResume_otherSession(t *testing.T) {
 	tool, goOn := halting()
 	close(goOn)
 	s := newSite(t, streamable.Options{}, tool)
@@ -222,25 +222,25 @@ func TestEventsAreOfOneSession(t *testing.T) {
 		name, session, id string
 		want              int
 	}{
-		{"its own", mine, last, 200},
-		{"that of another session", other, last, 400},
-		{"one that never was", mine, strings.TrimSuffix(last, "1") + "99", 400},
-		{"a number below zero", mine, strings.TrimSuffix(last, "1") + "-1", 400},
-		{"one of a stream that never was", mine, "pAAAA_1", 400},
+		{"own event", mine, last, 200},
+		{"event of another session", other, last, 400},
+		{"unknown event", mine, strings.TrimSuffix(last, "1") + "99", 400},
+		{"negative number", mine, strings.TrimSuffix(last, "1") + "-1", 400},
+		{"unknown stream", mine, "pAAAA_1", 400},
 		{"nonsense", mine, "nonsense", 400},
 	} {
 		response := s.do(t.Context(), "GET", "", "Accept: text/event-stream", test.session, "Last-Event-ID: "+test.id)
 		if response.StatusCode != test.want {
-			t.Errorf("%s: the status is %s, want %d", test.name, response.Status, test.want)
+			t.Errorf("%s: status %s, want %d", test.name, response.Status, test.want)
 		}
 	}
 	s.do(t.Context(), "DELETE", "", mine)
 	if r := s.do(t.Context(), "GET", "", "Accept: text/event-stream", mine, "Last-Event-ID: "+last); r.StatusCode != 404 {
-		t.Errorf("after the session the status is %s", r.Status)
+		t.Errorf("after the session: status %s", r.Status)
 	}
 }
 
-func TestTheStreamOfASessionIsResumed(t *testing.T) {
+func TestResume_sessionStream(t *testing.T) {
 	s := newSite(t, streamable.Options{})
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
@@ -250,18 +250,18 @@ func TestTheStreamOfASessionIsResumed(t *testing.T) {
 	told, _ := next()
 	s.backend.PublishItems(mcptest.Items()[:1]...)
 	if e, _ := next(); !strings.Contains(e.data, "resources/list_changed") {
-		t.Fatalf("the event is %q", e)
+		t.Fatalf("event: %q", e)
 	}
 	lose()
 	for _, last := range []string{told.id, "gUNKNOWN_7"} {
 		ctx, lose := context.WithCancel(t.Context())
 		next := reader(t, s.do(ctx, "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+last))
 		if e, _ := next(); e.data != "" || e.retry == "" {
-			t.Errorf("after %s the stream began with %q", last, e)
+			t.Errorf("first event after %s: %q", last, e)
 		}
 		if last == told.id {
 			if e, _ := next(); !strings.Contains(e.data, "resources/list_changed") {
-				t.Errorf("the event missed is %q", e)
+				t.Errorf("missed event: %q", e)
 			}
 		}
 		s.backend.Publish(mcptest.Tools()[:len(last)%5+2]...)
@@ -272,7 +272,7 @@ func TestTheStreamOfASessionIsResumed(t *testing.T) {
 	}
 }
 
-func TestACallOnASessionMayBringALongAnswer(t *testing.T) {
+func TestResume_longResponse(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
 		for i := range 100 {

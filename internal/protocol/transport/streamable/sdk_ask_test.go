@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestTheOfficialClientIsAsked has the client of the go-sdk answer what tools,
-// resources and prompts ask, in every revision that it speaks.
-func TestTheOfficialClientIsAsked(t *testing.T) {
+// TestGoSDK_ask has the client of the go-sdk answer the input requests of
+// tools, resources and prompts, in every revision that it supports.
+func TestGoSDK_ask(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
 		t.Run(version, func(t *testing.T) {
-			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.Asking()...)...)
-			s.backend.PublishItems(append(mcptest.Items(), mcptest.AskingItems()...)...)
+			s := newSite(t, streamable.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
+			s.backend.PublishItems(append(mcptest.Items(), mcptest.InputItems()...)...)
 			updated := make(chan string, 10)
 			session := connect(t, s, version, updated)
 			defer session.Close()
@@ -31,7 +31,7 @@ func TestTheOfficialClientIsAsked(t *testing.T) {
 	}
 }
 
-// connect connects a client that answers everything.
+// connect connects a client that answers all input requests.
 func connect(t *testing.T, s *site, version string, updated chan<- string) *sdk.ClientSession {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
@@ -72,60 +72,59 @@ func readTour(t *testing.T, session *sdk.ClientSession) {
 	ctx := t.Context()
 	resources, err := session.ListResources(ctx, nil)
 	if err != nil || len(resources.Resources) != 4 || resources.Resources[0].Icons[0].Theme != "dark" {
-		t.Errorf("the resources are %+v, %v", resources, err)
+		t.Errorf("resources: %+v, %v", resources, err)
 	}
 	if templates, err := session.ListResourceTemplates(ctx, nil); err != nil || len(templates.ResourceTemplates) != 1 {
-		t.Errorf("the templates are %+v, %v", templates, err)
+		t.Errorf("templates: %+v, %v", templates, err)
 	}
 	if prompts, err := session.ListPrompts(ctx, nil); err != nil || len(prompts.Prompts) != 3 {
-		t.Errorf("the prompts are %+v, %v", prompts, err)
+		t.Errorf("prompts: %+v, %v", prompts, err)
 	}
 	if got, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "test://logo"}); err != nil || len(got.Contents[0].Blob) == 0 {
-		t.Errorf("the logo is %+v, %v", got, err)
+		t.Errorf("logo: %+v, %v", got, err)
 	}
 	if _, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "test://nowhere"}); err == nil {
-		t.Error("a resource was read that there is not")
+		t.Error("an unknown resource was read")
 	}
 	got, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "ada"}})
 	if err != nil || got.Messages[0].Content.(*sdk.TextContent).Text != "Hello, ADA." {
-		t.Errorf("the prompt is %+v, %v", got, err)
+		t.Errorf("prompt: %+v, %v", got, err)
 	}
 	completed, err := session.Complete(ctx, &sdk.CompleteParams{
 		Ref: &sdk.CompleteReference{Type: "ref/resource", URI: "test://users/{id}"}, Argument: sdk.CompleteParamsArgument{Name: "id", Value: "1"},
 	})
 	if err != nil || len(completed.Completion.Values) != 2 {
-		t.Errorf("the completion is %+v, %v", completed, err)
+		t.Errorf("completion: %+v, %v", completed, err)
 	}
 }
 
-// hearTour subscribes to a resource, and hears that it changes.
+// hearTour subscribes to a resource and waits for a notification of its change.
 func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan string) {
 	t.Helper()
 	if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "test://readme"}); err != nil {
 		t.Fatal(err)
 	}
-	// A client subscribes, and opens its stream, on its own time.
+	// A client subscribes and opens its stream at some later time.
 	for {
-		s.backend.Touch("test://readme")
+		s.backend.ChangeResources("test://readme")
 		select {
 		case uri := <-updated:
 			if uri != "test://readme" {
-				t.Errorf("%s was updated", uri)
+				t.Errorf("unexpected update of %s", uri)
 			}
 			return
 		case <-t.Context().Done():
-			t.Fatal("the client did not hear of the change")
+			t.Fatal("the client received no notification")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// TestTheOfficialClientComesBack has a tool close the connection that its
-// client waits on.
-func TestTheOfficialClientComesBack(t *testing.T) {
+// TestGoSDK_resume has a tool close the connection that its client waits on.
+func TestGoSDK_resume(t *testing.T) {
 	tool, goOn := closing()
 	close(goOn)
-	s := newSite(t, streamable.Options{Retry: time.Millisecond}, tool)
+	s := newSite(t, streamable.Options{RetryDelay: time.Millisecond}, tool)
 	session := connect(t, s, "2025-11-25", nil)
 	defer session.Close()
 	got, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "hello"})

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/streamable"
 )
 
-// TestTheOfficialClientIsServed takes the client of the go-sdk on a tour, in
-// every revision that it speaks.
-func TestTheOfficialClientIsServed(t *testing.T) {
+// TestGoSDK runs the client of the go-sdk through a tour, in every revision
+// that it supports.
+func TestGoSDK(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			s := newSite(t, streamable.Options{})
@@ -36,8 +36,8 @@ func TestTheOfficialClientIsServed(t *testing.T) {
 	}
 }
 
-// tell tells who listens, unless as much is still to be heard: a client that waited
-// for that here would read nothing else.
+// tell sends to the listener unless its buffer is full: a client that blocked
+// here would read nothing else.
 func tell[T any](listener chan<- T, what T) {
 	select {
 	case listener <- what:
@@ -45,13 +45,13 @@ func tell[T any](listener chan<- T, what T) {
 	}
 }
 
-// tour lists, calls, hears of progress, fails, and hears of a change.
+// tour lists, calls, receives progress, fails, and receives a change.
 func tour(t *testing.T, session *sdk.ClientSession, b *mcptest.Backend, changed <-chan struct{}, progress <-chan float64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	list, err := session.ListTools(ctx, nil)
 	if err != nil || len(list.Tools) != 8 {
-		t.Fatalf("the list is %v, %v", list, err)
+		t.Fatalf("list = %v, %v", list, err)
 	}
 	call := func(name string, arguments any) *sdk.CallToolResult {
 		t.Helper()
@@ -78,17 +78,17 @@ func tour(t *testing.T, session *sdk.ClientSession, b *mcptest.Backend, changed 
 		case step := <-progress:
 			steps = append(steps, step)
 		case <-ctx.Done():
-			t.Fatalf("the progress was %v", steps)
+			t.Fatalf("progress = %v", steps)
 		}
 	}
 	if diff := cmp.Diff([]float64{0, 50, 100}, steps); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "nope"}); err == nil {
-		t.Error("a tool was called that there is not")
+		t.Error("an unknown tool was called")
 	}
-	// A client of the modern era subscribes on its own time after it has
-	// connected, so the change is published until it hears of it.
+	// A modern client subscribes at some time after it has connected, so the
+	// change is published until it is notified.
 	for heard := false; !heard; {
 		b.Publish(mcptest.Tools()...)
 		b.Publish(mcptest.Tools()[:2]...)
@@ -96,13 +96,13 @@ func tour(t *testing.T, session *sdk.ClientSession, b *mcptest.Backend, changed 
 		case <-changed:
 			heard = true
 		case <-ctx.Done():
-			t.Fatal("the client did not hear of the change")
+			t.Fatal("the client received no notification")
 		case <-time.After(100 * time.Millisecond):
 			b.Publish(mcptest.Tools()[:1]...)
 		}
 	}
 	b.Publish(mcptest.Tools()[:2]...)
 	if list, err := session.ListTools(ctx, nil); err != nil || len(list.Tools) != 2 {
-		t.Errorf("the list is %v, %v", list, err)
+		t.Errorf("list = %v, %v", list, err)
 	}
 }

@@ -14,53 +14,50 @@ import (
 var errFinished = errors.New("the stream has ended")
 
 const (
-	// maxBehind is how many bytes a connection may be behind before what is
-	// sent waits for it.
-	maxBehind = 256 << 10
-	// maxStream bounds the events that one stream keeps, in bytes.
-	maxStream = 1 << 20
+	// maxUnsentBytes is the number of unsent bytes above which send blocks.
+	maxUnsentBytes = 256 << 10
+	// maxStreamBytes bounds the stored events of one stream, in bytes.
+	maxStreamBytes = 1 << 20
 )
 
-// stream is a stream of events of a legacy session. It outlives the
-// connections that carry it, one at a time: what comes while there is none
-// waits for the next. The events are numbered from 1; 0 is the event that
-// tells the client how to come back.
+// stream is an event stream of a legacy session. It outlives its connections;
+// at most one is attached at a time. Without one, events wait for the next.
+// Events are numbered from 1; event 0 tells the client how to resume.
 type stream struct {
 	// fixed at creation
 	id      string
 	session string
-	events  *events
-	// primes says that the client knows the event 0.
-	primes bool
-	// abandon ends what the stream is the answer to, once nobody comes back
-	// within the time.
-	abandon func()
-	within  time.Duration
+	events  *eventStore
+	// sendsRetry is true if the client supports event 0.
+	sendsRetry bool
+	// onAbandoned ends the request of the stream if no client reconnects within
+	// resumeTimeout.
+	onAbandoned   func()
+	resumeTimeout time.Duration
 
-	// carried says that a connection carries the stream.
-	carried atomic.Bool
+	// attached is true if a connection carries the stream.
+	attached atomic.Bool
 
-	mu       sync.Mutex
-	caughtUp sync.Cond // the connection is not behind any more, or gone
-	kept     []mcp.Frame
-	first    int  // the number of kept[0]
-	bytes    int  // of what is kept
-	sent     int  // the number of the last event that a connection has carried
-	behind   int  // the bytes of the events after it
-	opened   bool // there was an event, or the connection was closed for now
-	done     bool // no more events come
-	reply    mcp.Reply
-	carrier  *carrier
-	waiting  *time.Timer // of abandon; nil while a connection carries the stream
+	mu           sync.Mutex
+	caughtUp     sync.Cond // the connection has caught up or is gone
+	buffer       []mcp.Frame
+	first        int  // the number of buffer[0]
+	bytes        int  // of the buffer
+	sent         int  // the number of the last sent event
+	unsentBytes  int  // the bytes of later events
+	opened       bool // there was an event, or the connection was closed temporarily
+	done         bool // no more events will come
+	reply        mcp.Reply
+	conn         *streamConn
+	abandonTimer *time.Timer // calls onAbandoned; nil while a connection is attached
 }
 
-// newStream returns a stream that nothing was sent on: of kind "p" when it is
-// the answer to a POST, "g" when it carries what the server tells of its own
-// accord.
+// newStream returns an empty stream of kind "p" for the response to a POST, or
+// "g" for a session's notifications.
 func (h *handler) newStream(kind, session, version string, abandon func()) *stream {
 	s := &stream{
 		id: kind + rand.Text(), session: session, events: h.events, first: 1,
-		primes: version >= primingVersion, abandon: abandon, within: h.options.Resume,
+		sendsRetry: version >= retryEventVersion, onAbandoned: abandon, resumeTimeout: h.options.ResumeTimeout,
 	}
 	s.caughtUp.L = &s.mu
 	return s
@@ -70,11 +67,11 @@ func (h *handler) newStream(kind, session, version string, abandon func()) *stre
 // basic/transports, Resumability and Redelivery).
 func (s *stream) eventID(number int) string { return s.id + "_" + strconv.Itoa(number) }
 
-// send adds an event. It waits for a connection that is far behind, as long as
-// that is there.
+// send adds an event. It blocks while an attached connection has too many
+// unsent bytes.
 func (s *stream) send(f mcp.Frame) error {
 	s.mu.Lock()
-	for s.carrier != nil && s.behind > maxBehind {
+	for s.conn != nil && s.unsentBytes > maxUnsentBytes {
 		s.caughtUp.Wait()
 	}
 	s.mu.Unlock()
@@ -88,7 +85,7 @@ func (s *stream) put(f mcp.Frame) error {
 	if s.done {
 		return errFinished
 	}
-	if c := s.carrier; c != nil && !c.hold.Take(cost(f)) {
+	if c := s.conn; c != nil && !c.hold.Take(cost(f)) {
 		c.drop()
 	}
 	s.add(f)
@@ -96,125 +93,124 @@ func (s *stream) put(f mcp.Frame) error {
 	return nil
 }
 
-// add keeps an event, and forgets the oldest ones when there are too many,
-// except for those that a connection has yet to carry, which has taken room for them; mu
-// is held.
+// add stores an event, and drops the oldest ones over the limit, except for
+// unsent events of an attached connection, which has reserved budget for them.
+// The caller holds mu.
 func (s *stream) add(f mcp.Frame) {
 	s.opened = true
-	s.kept = append(s.kept, f)
-	s.behind += cost(f)
+	s.buffer = append(s.buffer, f)
+	s.unsentBytes += cost(f)
 	s.bytes += cost(f)
-	for s.bytes > maxStream && len(s.kept) > 1 && (s.carrier == nil || s.first <= s.sent) {
-		if s.bytes -= cost(s.kept[0]); s.first > s.sent {
-			s.behind -= cost(s.kept[0])
+	for s.bytes > maxStreamBytes && len(s.buffer) > 1 && (s.conn == nil || s.first <= s.sent) {
+		if s.bytes -= cost(s.buffer[0]); s.first > s.sent {
+			s.unsentBytes -= cost(s.buffer[0])
 		}
-		s.kept[0] = mcp.Frame{}
-		s.kept, s.first = s.kept[1:], s.first+1
+		s.buffer[0] = mcp.Frame{}
+		s.buffer, s.first = s.buffer[1:], s.first+1
 	}
-	s.events.use(s, s.bytes)
+	s.events.touch(s, s.bytes)
 }
 
 func cost(f mcp.Frame) int { return f.Len() + eventCost }
 
-// finish ends the stream with the reply to what it is the answer to.
+// finish ends the stream with the reply to its request.
 func (s *stream) finish(r mcp.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened && !r.Frame.IsZero() {
-		if c := s.carrier; c != nil && !c.hold.Take(cost(r.Frame)) && !c.hold.Lost() {
-			if r = r.Crowded(); !c.hold.Take(cost(r.Frame)) {
+		if c := s.conn; c != nil && !c.hold.Take(cost(r.Frame)) && !c.hold.Lost() {
+			if r = r.WithoutRoom(); !c.hold.Take(cost(r.Frame)) {
 				c.drop()
 			}
 		}
 		s.add(r.Frame)
 	}
 	s.done, s.reply = true, r
-	if s.waiting != nil {
-		s.waiting.Stop()
+	if s.abandonTimer != nil {
+		s.abandonTimer.Stop()
 	}
 	s.wake()
 }
 
-// close closes the connection that carries the stream, which goes on without
-// one until the client comes back.
+// close closes the attached connection. The stream continues until the client
+// reconnects.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.carrier != nil && !s.done {
+	if s.conn != nil && !s.done {
 		s.opened = true
-		s.carrier.leave()
+		s.conn.close()
 	}
 }
 
-// wake wakes the connection; mu is held.
+// wake wakes the connection. The caller holds mu.
 func (s *stream) wake() {
-	if s.carrier != nil {
-		s.carrier.wake()
+	if s.conn != nil {
+		s.conn.wake()
 	}
 }
 
-// attach has a connection carry the stream from an event on, in place of any
-// other. False means that events from there on are not kept any more.
-func (s *stream) attach(c *carrier, after int) bool {
+// attach attaches a connection from an event on, and replaces any other. It
+// returns false if those events are no longer stored.
+func (s *stream) attach(c *streamConn, after int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if after+1 < s.first || after >= s.first+len(s.kept) {
+	if after+1 < s.first || after >= s.first+len(s.buffer) {
 		return false
 	}
-	if s.carrier != nil {
-		s.carrier.leave()
+	if s.conn != nil {
+		s.conn.close()
 	}
-	if s.waiting != nil {
-		s.waiting.Stop()
-		s.waiting = nil
+	if s.abandonTimer != nil {
+		s.abandonTimer.Stop()
+		s.abandonTimer = nil
 	}
-	s.carrier, s.sent, s.behind = c, after, 0
-	for _, f := range s.kept[after+1-s.first:] {
-		s.behind += cost(f)
+	s.conn, s.sent, s.unsentBytes = c, after, 0
+	for _, f := range s.buffer[after+1-s.first:] {
+		s.unsentBytes += cost(f)
 	}
-	if !c.hold.Take(s.behind) {
+	if !c.hold.Take(s.unsentBytes) {
 		c.drop()
 	}
-	s.carried.Store(true)
+	s.attached.Store(true)
 	return true
 }
 
-// detach takes note that a connection is gone. What the stream is the answer
-// to ends when nobody comes back in time, and at once when nobody can.
-func (s *stream) detach(c *carrier) {
+// detach removes a connection. The request of the stream is abandoned if no
+// client reconnects in time, and at once if none can.
+func (s *stream) detach(c *streamConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.carrier != c {
+	if s.conn != c {
 		return
 	}
-	s.carrier = nil
-	s.carried.Store(false)
+	s.conn = nil
+	s.attached.Store(false)
 	s.caughtUp.Broadcast()
 	switch {
 	case s.done:
 	case s.opened:
-		s.events.use(s, s.bytes)
-		s.waiting = time.AfterFunc(s.within, s.abandon)
+		s.events.touch(s, s.bytes)
+		s.abandonTimer = time.AfterFunc(s.resumeTimeout, s.onAbandoned)
 	default:
-		s.abandon()
+		s.onAbandoned()
 	}
 }
 
-// next returns the events that the connection has to carry next, and whether
-// they are the last; ok is false when some are not kept any more, or another
-// connection carries the stream.
-func (s *stream) next(c *carrier) (frames []mcp.Frame, done, ok bool) {
+// next returns the events to send next, and whether they are the last. ok is
+// false if some are no longer stored, or if another connection is attached.
+func (s *stream) next(c *streamConn) (frames []mcp.Frame, done, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	skip := s.sent + 1 - s.first
-	if s.carrier != c || skip < 0 {
+	if s.conn != c || skip < 0 {
 		return nil, false, false
 	}
-	return append(frames, s.kept[skip:]...), s.done, true
+	return append(frames, s.buffer[skip:]...), s.done, true
 }
 
-// plain returns the reply, when there was no event before it that it followed.
-func (s *stream) plain() (r mcp.Reply) {
+// soleReply returns the reply if no event precedes it.
+func (s *stream) soleReply() (r mcp.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened {
@@ -223,34 +219,34 @@ func (s *stream) plain() (r mcp.Reply) {
 	return s.reply
 }
 
-// carry takes note that the connection has carried the next event.
-func (s *stream) carry(c *carrier, f mcp.Frame) {
+// markSent records that the connection has sent the next event.
+func (s *stream) markSent(c *streamConn, f mcp.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.carrier != c {
+	if s.conn != c {
 		return
 	}
 	c.hold.Release(cost(f))
 	if s.sent++; s.sent >= s.first {
-		s.behind -= cost(f)
+		s.unsentBytes -= cost(f)
 	}
-	if s.behind <= maxBehind {
+	if s.unsentBytes <= maxUnsentBytes {
 		s.caughtUp.Broadcast()
 	}
 	if s.events.isFull(s.session) {
-		s.forgetCarried()
+		s.dropSent()
 	}
 }
 
-// forgetCarried forgets the events that a connection has carried; mu is held.
-func (s *stream) forgetCarried() {
+// dropSent drops the events that a connection has sent. The caller holds mu.
+func (s *stream) dropSent() {
 	if s.first > s.sent {
 		return
 	}
-	for s.first <= s.sent && len(s.kept) > 0 {
-		s.bytes -= cost(s.kept[0])
-		s.kept[0] = mcp.Frame{}
-		s.kept, s.first = s.kept[1:], s.first+1
+	for s.first <= s.sent && len(s.buffer) > 0 {
+		s.bytes -= cost(s.buffer[0])
+		s.buffer[0] = mcp.Frame{}
+		s.buffer, s.first = s.buffer[1:], s.first+1
 	}
-	s.events.use(s, s.bytes)
+	s.events.touch(s, s.bytes)
 }

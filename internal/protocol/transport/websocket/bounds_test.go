@@ -32,7 +32,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// onPipes serves in memory. served has a value for each connection that has ended.
+// onPipes serves in memory. served receives a value for each ended connection.
 func onPipes(tb testing.TB, o websocket.Options) (dial func() net.Conn, served <-chan struct{}) {
 	s := mcp.New(mcptest.New(mcptest.Tools()[0]), mcp.Options{})
 	handler, done := websocket.New(s, o), make(chan struct{}, 1)
@@ -65,7 +65,7 @@ func dialPipe(t *testing.T, dial func() net.Conn) *client.Conn {
 	return socket
 }
 
-func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
+func TestPing_noPong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(records, 10)
 		dial, served := onPipes(t, websocket.Options{Logger: slog.New(log)})
@@ -73,20 +73,20 @@ func TestAClientThatDoesNotAnswerPingsIsGone(t *testing.T) {
 		mute.SetPingHandler(func(string) error { return nil })
 		began := time.Now()
 		if _, text, err := mute.ReadMessage(); err == nil {
-			t.Errorf("it was sent %s", text)
+			t.Errorf("received %s", text)
 		}
 		if took := time.Since(began); took != 50*time.Second {
-			t.Errorf("it was given up after %s", took)
+			t.Errorf("disconnected after %s", took)
 		}
-		if got := <-log; !strings.Contains(got, "no pings") {
-			t.Errorf("the log says %q", got)
+		if got := <-log; !strings.Contains(got, "without pong") {
+			t.Errorf("log: %q", got)
 		}
 		mute.Close()
 		<-served
 	})
 }
 
-func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
+func TestPing_pong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial, served := onPipes(t, websocket.Options{})
 		socket := dialPipe(t, dial)
@@ -100,19 +100,19 @@ func TestAClientThatAnswersPingsLivesOn(t *testing.T) {
 			return err
 		})
 		if _, text, err := socket.ReadMessage(); err != nil || pings < 5 {
-			t.Errorf("after %d pings it read %s, %v", pings, text, err)
+			t.Errorf("after %d pings: %s, %v", pings, text, err)
 		}
 		socket.Close()
 		<-served
 	})
 }
 
-// TestAnswers_withoutRoom has a client ask for a result that there is no room for: it gets
-// an error with the id of its request, and goes on.
-func TestAnswers_withoutRoom(t *testing.T) {
+// TestSend_withoutRoom has a client call for a result that has no room: it gets
+// an error with the id of the request, and the connection continues.
+func TestSend_withoutRoom(t *testing.T) {
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 100_000)) }
-	web, _ := newSite(t, websocket.Options{Answers: httpguard.NewBudget(100_000)}, tool)
+	web, _ := newSite(t, websocket.Options{Unread: httpguard.NewBudget(100_000)}, tool)
 	socket := connect(t, web)
 	defer socket.Close()
 	for _, step := range []struct{ send, want string }{
@@ -126,7 +126,7 @@ func TestAnswers_withoutRoom(t *testing.T) {
 		}
 		_, got, err := socket.ReadMessage()
 		if err != nil || !strings.HasPrefix(string(got), step.want) {
-			t.Errorf("the answer is %.200s: %v", got, err)
+			t.Errorf("response: %.200s: %v", got, err)
 		}
 	}
 }

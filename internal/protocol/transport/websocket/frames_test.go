@@ -32,7 +32,7 @@ const (
 	closeFrame   = 0x8
 )
 
-// frame is a frame as a client sends it, masked by zeros.
+// frame returns a client's frame, masked with zeros.
 func frame(first byte, payload string) string {
 	b := []byte{first, 0x80}
 	switch n := len(payload); {
@@ -48,7 +48,7 @@ func frame(first byte, payload string) string {
 	return string(b) + "\x00\x00\x00\x00" + payload
 }
 
-// raw opens a WebSocket whose frames the test writes byte by byte.
+// raw opens a WebSocket for frames that the test writes byte by byte.
 func raw(t *testing.T, web *httptest.Server, header string) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -61,18 +61,18 @@ func raw(t *testing.T, web *httptest.Server, header string) (net.Conn, *bufio.Re
 	r := bufio.NewReader(conn)
 	response, err := http.ReadResponse(r, nil)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("the handshake got %v, %v", response, err)
+		t.Fatalf("handshake: %v, %v", response, err)
 	}
 	return conn, r, response
 }
 
-// receive reads the next frame of the server that is no ping.
+// receive reads the server's next frame that is not a ping.
 func receive(t *testing.T, r *bufio.Reader) (first byte, payload string) {
 	t.Helper()
 	for {
 		first, payload, err := next(r)
 		if err != nil {
-			t.Fatalf("the connection ended without a farewell: %v", err)
+			t.Fatalf("the connection ended without a close frame: %v", err)
 		}
 		if first != whole|pingFrame {
 			return first, payload
@@ -85,28 +85,28 @@ func closed(t *testing.T, r *bufio.Reader) (code int, reason string) {
 	t.Helper()
 	first, payload := receive(t, r)
 	if first != whole|closeFrame || len(payload) < 2 {
-		t.Fatalf("the frame is %#x %q", first, payload)
+		t.Fatalf("frame: %#x %q", first, payload)
 	}
 	return int(binary.BigEndian.Uint16([]byte(payload))), payload[2:]
 }
 
-func TestBadFramesEndTheConnectionWithTheRightCode(t *testing.T) {
+func TestFrames_invalid(t *testing.T) {
 	for _, test := range []struct {
 		name, bytes string
 		want        int
 	}{
-		{"a frame without a mask", "\x81\x02{}", client.CloseProtocolError},
-		{"a reserved bit, as of compression", frame(whole|reserved|text, ping), client.CloseProtocolError},
-		{"an unknown opcode", frame(whole|0x3, ""), client.CloseProtocolError},
-		{"a control frame in pieces", frame(pingFrame, ""), client.CloseProtocolError},
-		{"a control frame that is too long", frame(whole|pingFrame, strings.Repeat("x", 126)), client.CloseProtocolError},
-		{"the rest of nothing", frame(whole|continuation, "{}"), client.CloseProtocolError},
-		{"a message in the middle of another", frame(text, "{") + frame(whole|text, ping), client.CloseProtocolError},
+		{"unmasked frame", "\x81\x02{}", client.CloseProtocolError},
+		{"reserved bit", frame(whole|reserved|text, ping), client.CloseProtocolError},
+		{"unknown opcode", frame(whole|0x3, ""), client.CloseProtocolError},
+		{"fragmented control frame", frame(pingFrame, ""), client.CloseProtocolError},
+		{"control frame too long", frame(whole|pingFrame, strings.Repeat("x", 126)), client.CloseProtocolError},
+		{"continuation without start", frame(whole|continuation, "{}"), client.CloseProtocolError},
+		{"message within a message", frame(text, "{") + frame(whole|text, ping), client.CloseProtocolError},
 		{"bytes", frame(whole|0x2, ping), client.CloseUnsupportedData},
-		{"text that is not UTF-8", frame(whole|text, "\"\xff\""), client.CloseInvalidFramePayloadData},
-		{"a character torn for good", frame(text, "\"\xc3") + frame(whole|continuation, "\""), client.CloseInvalidFramePayloadData},
-		{"a length without the bytes", "\x81\xff\x00\x00\x00\x00\x7f\xff\xff\xff\x00\x00\x00\x00", client.CloseMessageTooBig},
-		{"pieces that are too long together", frame(text, strings.Repeat(" ", 3<<20)) + frame(continuation, strings.Repeat(" ", 3<<20)), client.CloseMessageTooBig},
+		{"invalid UTF-8", frame(whole|text, "\"\xff\""), client.CloseInvalidFramePayloadData},
+		{"truncated character", frame(text, "\"\xc3") + frame(whole|continuation, "\""), client.CloseInvalidFramePayloadData},
+		{"length too large", "\x81\xff\x00\x00\x00\x00\x7f\xff\xff\xff\x00\x00\x00\x00", client.CloseMessageTooBig},
+		{"fragments too long", frame(text, strings.Repeat(" ", 3<<20)) + frame(continuation, strings.Repeat(" ", 3<<20)), client.CloseMessageTooBig},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			web, _ := newSite(t, websocket.Options{})
@@ -115,37 +115,36 @@ func TestBadFramesEndTheConnectionWithTheRightCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code, reason := closed(t, r); code != test.want {
-				t.Errorf("the code is %d (%s), want %d", code, reason, test.want)
+				t.Errorf("code %d (%s), want %d", code, reason, test.want)
 			}
 		})
 	}
 }
 
-func TestAMessageMayComeInPieces(t *testing.T) {
+func TestFrames_fragmented(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{})
 	conn, r, _ := raw(t, web, "")
 	request := `{"jsonrpc":"2.0","id":"ü","method":"ping"}`
-	cut := strings.Index(request, "ü") + 1 // inside of the character
+	cut := strings.Index(request, "ü") + 1 // within the character
 	io.WriteString(conn, frame(text, request[:cut])+frame(whole|pingFrame, "are you there")+frame(whole|continuation, request[cut:]))
 	if first, payload := receive(t, r); first != whole|pongFrame || payload != "are you there" {
-		t.Errorf("the first frame is %#x %q", first, payload)
+		t.Errorf("first frame: %#x %q", first, payload)
 	}
 	if first, payload := receive(t, r); first != whole|text || !strings.Contains(payload, `"id":"ü"`) {
-		t.Errorf("the second frame is %#x %q", first, payload)
+		t.Errorf("second frame: %#x %q", first, payload)
 	}
 }
 
-func TestNothingIsCompressed(t *testing.T) {
+func TestHandshake_noCompression(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{})
 	_, _, response := raw(t, web, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
 	if got := response.Header.Get("Sec-WebSocket-Extensions"); got != "" {
-		t.Errorf("the server agreed to %q", got)
+		t.Errorf("the server accepted %q", got)
 	}
 }
 
-// TestHalfAMessageIsNotKeptAliveByPongs leaves a message open and shows that it
-// is alive all the while.
-func TestHalfAMessageIsNotKeptAliveByPongs(t *testing.T) {
+// TestRead_timeout leaves a message incomplete and sends pongs all the time.
+func TestRead_timeout(t *testing.T) {
 	web, _ := newSite(t, websocket.Options{ReadTimeout: 20 * time.Millisecond})
 	conn, r, _ := raw(t, web, "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,15 +157,15 @@ func TestHalfAMessageIsNotKeptAliveByPongs(t *testing.T) {
 		}
 	}()
 	if code, reason := closed(t, r); code != client.ClosePolicyViolation {
-		t.Errorf("the code is %d (%s)", code, reason)
+		t.Errorf("code %d (%s)", code, reason)
 	}
 	cancel()
 	<-chatted
 }
 
-// TestMessagesUnderWayHaveOneBoundTogether keeps a message in service on one
-// connection, so that another finds no room until it has been served.
-func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
+// TestRead_budget keeps a message in service on one connection, so that another
+// has no room until it has been served.
+func TestRead_budget(t *testing.T) {
 	running, finish := make(chan struct{}, 2), make(chan struct{})
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
@@ -198,13 +197,13 @@ func TestMessagesUnderWayHaveOneBoundTogether(t *testing.T) {
 	defer third.Close()
 	send(second, call)
 	if got := farewell(t, second); got != client.CloseTryAgainLater {
-		t.Errorf("the code is %d", got)
+		t.Errorf("code %d", got)
 	}
 	send(third, ping)
 	read(third)
 	close(finish)
 	read(first)
-	// The room is given back once the answer is out.
+	// The room is released after the response is sent.
 	for {
 		fourth := connect(t, web)
 		defer fourth.Close()

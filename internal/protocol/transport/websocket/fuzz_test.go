@@ -33,11 +33,11 @@ func connect(t *testing.T, web *httptest.Server) *client.Conn {
 	return socket
 }
 
-// FuzzMessages sends one message and then a ping. Whatever the message is, it
-// gets the reply that encoding/json says it deserves, or ends the connection
-// with the code of what is no text.
+// FuzzMessages sends one message and then a ping. The message gets the reply
+// computed with encoding/json, or the connection ends with the code for invalid
+// text.
 func FuzzMessages(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(text))
 	}
 	dial, served := onPipes(f, websocket.Options{})
@@ -72,19 +72,19 @@ func FuzzMessages(f *testing.F) {
 		<-served
 		replies, ok := mcptest.Replies(said)
 		if !ok {
-			t.Fatalf("the server said %q", said)
+			t.Fatalf("got %q", said)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
-		if utf8.Valid(text) && want.Error && !want.Odd && !slices.ContainsFunc(replies, want.Fits) {
-			t.Fatalf("nothing fits %+v in %q", want, said)
+		if utf8.Valid(text) && want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) {
+			t.Fatalf("no reply matches %+v in %q", want, said)
 		}
 	})
 }
 
-// FuzzFrames sends bytes in place of frames. The server says nothing but
-// messages, pongs and farewells, and the connection ends.
+// FuzzFrames sends bytes instead of frames. The server sends only messages,
+// pongs and close frames, and the connection ends.
 func FuzzFrames(f *testing.F) {
-	for _, text := range mcptest.Hostile() {
+	for _, text := range mcptest.FuzzSeeds() {
 		f.Add([]byte(frame(whole|0x1, text)))
 		f.Add([]byte(frame(0x1, text) + frame(whole|pingFrame, "x") + frame(whole|continuation, text)))
 	}
@@ -112,11 +112,11 @@ func FuzzFrames(f *testing.F) {
 			switch first {
 			case whole | 0x1:
 				if _, ok := mcptest.Replies([]string{payload}); !ok {
-					t.Errorf("the server said %q", payload)
+					t.Errorf("message: %q", payload)
 				}
 			case whole | closeFrame:
 				if len(payload) == 1 || len(payload) > 1 && !utf8.ValidString(payload[2:]) {
-					t.Errorf("the farewell is %q", payload)
+					t.Errorf("close frame: %q", payload)
 				}
 			case whole | pongFrame, whole | pingFrame:
 			default:
@@ -127,7 +127,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// next reads a frame of the server, whatever it is.
+// next reads any frame of the server.
 func next(r io.Reader) (first byte, payload string, err error) {
 	head := make([]byte, 2, 10)
 	if _, err := io.ReadFull(r, head); err != nil {

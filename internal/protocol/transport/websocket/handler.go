@@ -1,14 +1,14 @@
 // Package websocket carries MCP over WebSocket (RFC 6455), subprotocol "mcp":
-// one message a text frame, both ways, both eras.
+// one message per text frame, in both directions, for both eras.
 //
-// A connection ends with the code that says why (RFC 6455 section 7.4.1): what
-// is no text, or no UTF-8, or too long, or comes too slowly, or finds no room
+// A connection ends with a close code for its reason (RFC 6455 section 7.4.1):
+// a message that is not text, not UTF-8, too long, too slow, or without room
 // beside the messages of other clients. A client that answers no pings, or does
-// not take what is written to it, would not take a farewell either: the log has
-// the reason. Nothing is compressed.
+// not read, would not read a close frame either: the log has the reason.
+// Nothing is compressed.
 //
-// The package decides nothing about a message, and judges neither Host nor
-// Origin: a gate must stand before the handler. It is the only one that knows
+// The package makes no decision about a message, and checks neither Host nor
+// Origin: package httpguard must wrap the handler. Only this package imports
 // the WebSocket library.
 package websocket
 
@@ -27,25 +27,26 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// subprotocol is the name that client and server agree on.
+// subprotocol is the name that client and server negotiate.
 const subprotocol = "mcp"
 
-// Options adjust the handler. The zero value serves everyone as anonymous.
+// Options configure the handler. The zero value serves all callers as
+// anonymous.
 type Options struct {
-	authn.Door
-	// Ping is how often the client is pinged; 0 stands for 25 s. A client
-	// that is silent for twice as long is gone.
+	authn.Middleware
+	// Ping is the interval between pings; 0 means 25 s. A client without any data
+	// for two intervals is disconnected.
 	Ping time.Duration
-	// WriteTimeout is how long the client may take to receive one message, or 64 KiB
-	// of a longer one; 0 stands for 10 s.
+	// WriteTimeout is the time for the client to read one message, or 64 KiB of a
+	// longer one; 0 means 10 s.
 	WriteTimeout time.Duration
-	// ReadTimeout is how long the client may take to send one message, from its
-	// first frame to its last; 0 stands for 30 s.
+	// ReadTimeout is the time for the client to send one message, from its first
+	// frame to its last; 0 means 30 s.
 	ReadTimeout time.Duration
-	// Messages bounds the messages of clients under way, and Answers those that wait for
-	// their clients to read them. Nil stands for no bound.
-	Messages, Answers *httpguard.Budget
-	// Logger is told of clients that are dropped; nil drops it.
+	// Messages bounds the messages being received, and Unread the messages that
+	// clients have not read. Nil means no limit.
+	Messages, Unread *httpguard.Budget
+	// Logger logs clients that are disconnected; nil discards the records.
 	Logger *slog.Logger
 }
 
@@ -71,8 +72,8 @@ type handler struct {
 	upgrader websocket.Upgrader
 }
 
-// New returns the handler that upgrades requests to WebSocket. It returns once
-// the connection is one; the connection ends when the server is drained.
+// New returns the handler that upgrades requests to WebSocket. It returns after
+// the upgrade; the connection ends when the server drains.
 func New(s *mcp.Server, o Options) http.Handler {
 	return &handler{
 		server: s, options: o.withDefaults(),
@@ -80,7 +81,7 @@ func New(s *mcp.Server, o Options) http.Handler {
 			HandshakeTimeout: 10 * time.Second,
 			WriteBufferPool:  &sync.Pool{},
 			Subprotocols:     []string{subprotocol},
-			// The gate before this handler has judged the Origin.
+			// The guard around this handler has checked the Origin.
 			CheckOrigin: func(*http.Request) bool { return true },
 		},
 	}
@@ -91,9 +92,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
 		return
 	}
-	principal, source, pass, err := h.options.Enter(r)
+	principal, source, pass, err := h.options.Authenticate(r)
 	if err != nil {
-		status, message := h.options.Refuse(w.Header(), r, err)
+		status, message := h.options.Reject(w.Header(), r, err)
 		http.Error(w, message, status)
 		return
 	}
@@ -101,7 +102,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	counts, ok := httpguard.Enter(r, &principal)
+	counts, ok := httpguard.Admit(r, &principal)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
@@ -114,15 +115,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 	}
-	// The upgrader answers a request that is no proper handshake itself.
+	// The upgrader itself answers an invalid handshake.
 	socket, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
-	c := &client{socket: socket, options: h.options, pass: pass, counts: counts}
-	c.unread = h.options.Answers.Hold(counts, (*reader)(c))
-	// The handler returns, so that an idle connection does not hold on to what
-	// net/http has for a request, its stack above all.
+	c := &client{socket: socket, options: h.options, access: pass, workClient: counts}
+	c.unread = h.options.Unread.Hold(counts, (*unreadOwner)(c))
+	// The handler returns, so that an idle connection does not keep what net/http
+	// allocates for a request, above all its stack.
 	go c.serve(context.WithoutCancel(r.Context()), h.server, mcp.Peer{Principal: principal, Source: source, Headers: r.Header, Transport: "websocket"})
 }

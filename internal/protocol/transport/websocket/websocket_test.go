@@ -35,13 +35,13 @@ func newSite(t *testing.T, o websocket.Options, tools ...mcptest.Tool) (*httptes
 	return web, s
 }
 
-func TestHandshakesAreJudged(t *testing.T) {
-	web, _ := newSite(t, websocket.Options{Door: authn.Door{Authenticate: func(r *http.Request) (identity.Principal, error) {
+func TestHandshake(t *testing.T) {
+	web, _ := newSite(t, websocket.Options{Middleware: authn.Middleware{Authenticator: func(r *http.Request) (identity.Principal, error) {
 		if r.Header.Get("X-User") == "nobody" {
 			return identity.Principal{}, errors.New("nobody")
 		}
 		if r.Header.Get("X-User") == "somebody" {
-			return identity.Principal{}, &authn.Refusal{Status: http.StatusServiceUnavailable}
+			return identity.Principal{}, &authn.AuthError{Status: http.StatusServiceUnavailable}
 		}
 		return identity.Anonymous(), nil
 	}}})
@@ -52,13 +52,13 @@ func TestHandshakesAreJudged(t *testing.T) {
 		want         int
 		agreed       string
 	}{
-		{"the subprotocol", []string{"mcp"}, nil, 101, "mcp"},
+		{"subprotocol", []string{"mcp"}, nil, 101, "mcp"},
 		{"one of several", []string{"x", "mcp"}, nil, 101, "mcp"},
 		{"none", nil, nil, 101, ""},
-		{"others alone", []string{"graphql"}, nil, 400, ""},
+		{"other subprotocol", []string{"graphql"}, nil, 400, ""},
 		{"no credential", []string{"mcp"}, http.Header{"X-User": {"nobody"}}, 401, ""},
-		{"a credential that cannot be checked", []string{"mcp"}, http.Header{"X-User": {"somebody"}}, 503, ""},
-		{"a bad claim", []string{"mcp"}, http.Header{"X-Agent-Id": {"a", "b"}}, 400, ""},
+		{"unavailable credential", []string{"mcp"}, http.Header{"X-User": {"somebody"}}, 503, ""},
+		{"invalid claim", []string{"mcp"}, http.Header{"X-Agent-Id": {"a", "b"}}, 400, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dialer := client.Dialer{Subprotocols: test.subprotocols}
@@ -67,11 +67,11 @@ func TestHandshakesAreJudged(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.StatusCode != test.want {
-				t.Fatalf("the status is %s, want %d", response.Status, test.want)
+				t.Fatalf("status %s, want %d", response.Status, test.want)
 			}
 			if socket != nil {
 				if socket.Subprotocol() != test.agreed {
-					t.Errorf("the subprotocol is %q", socket.Subprotocol())
+					t.Errorf("subprotocol = %q", socket.Subprotocol())
 				}
 				socket.Close()
 			}
@@ -83,11 +83,11 @@ func TestHandshakesAreJudged(t *testing.T) {
 	}
 	response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
-		t.Errorf("a request that is no handshake got %s", response.Status)
+		t.Errorf("request without handshake: %s", response.Status)
 	}
 }
 
-// farewell reads until the server closes, and returns the code it gives.
+// farewell reads until the server closes, and returns the close code.
 func farewell(t *testing.T, socket *client.Conn) int {
 	t.Helper()
 	for {
@@ -97,22 +97,22 @@ func farewell(t *testing.T, socket *client.Conn) int {
 			return closed.Code
 		}
 		if err != nil {
-			t.Fatalf("the connection ended without a farewell: %v", err)
+			t.Fatalf("the connection ended without a close frame: %v", err)
 		}
 	}
 }
 
-func TestConnectionsEndWithACode(t *testing.T) {
+func TestClose_codes(t *testing.T) {
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, socket *client.Conn, s *mcp.Server)
 		want int
 	}{
-		{"bytes that are no text", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
+		{"invalid UTF-8", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
 			_ = socket.WriteMessage(client.BinaryMessage, []byte(ping))
 		}, client.CloseUnsupportedData},
-		{"a message that is too long", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
+		{"message too long", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
 			_ = socket.WriteMessage(client.TextMessage, make([]byte, 4<<20+1))
 		}, client.CloseMessageTooBig},
 		{"shutdown", func(_ *testing.T, socket *client.Conn, _ *mcp.Server) {
@@ -130,24 +130,24 @@ func TestConnectionsEndWithACode(t *testing.T) {
 			defer socket.Close()
 			test.end(t, socket, s)
 			if got := farewell(t, socket); got != test.want {
-				t.Errorf("the code is %d, want %d", got, test.want)
+				t.Errorf("code %d, want %d", got, test.want)
 			}
 		})
 	}
 }
 
-func TestADrainedServerTakesNoConnections(t *testing.T) {
+func TestHandshake_draining(t *testing.T) {
 	web, s := newSite(t, websocket.Options{})
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, response, err := client.DefaultDialer.Dial(strings.Replace(web.URL, "http", "ws", 1), nil)
 	if err == nil || response == nil || response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("the response is %v, %v", response, err)
+		t.Errorf("response: %v, %v", response, err)
 	}
 }
 
-func TestACallEndsWithItsConnection(t *testing.T) {
+func TestCall_connectionEnds(t *testing.T) {
 	running, ended := make(chan struct{}), make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, _ call.Request) call.Result {
@@ -167,7 +167,7 @@ func TestACallEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
+func TestSend_slowClient(t *testing.T) {
 	ended := make(chan error, 1)
 	tool := mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
@@ -186,12 +186,12 @@ func TestAClientThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if got := <-log; !strings.Contains(got, "it is dropped") {
-		t.Errorf("the log says %q", got)
+	if got := <-log; !strings.Contains(got, "disconnect slow client") {
+		t.Errorf("log: %q", got)
 	}
 }
 
-// records passes on the messages of log records.
+// records sends the messages of log records.
 type records chan string
 
 func (r records) Enabled(context.Context, slog.Level) bool { return true }

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hashes is a backend that lists nothing but hashes: that of the agent, if it
-// has one, or else that of everyone.
+// hashes is a backend whose lists have only a hash: the hash for the agent, or
+// else the hash for everyone.
 type hashes struct {
 	mu      sync.Mutex
 	byAgent map[string]string
@@ -47,9 +47,9 @@ func (h *hashes) Watch(fn func([]string)) func() {
 
 func (*hashes) Find(context.Context, identity.Caller, string) *Entry { return nil }
 
-func (*hashes) Follow(string) (leave func()) { return func() {} }
+func (*hashes) WatchResource(string) (leave func()) { return func() {} }
 
-func (*hashes) Serves(_ context.Context, c identity.Caller, uri string) bool {
+func (*hashes) CanRead(_ context.Context, c identity.Caller, uri string) bool {
 	return c.Agent.AgentID == "vip" || uri != "test://secret"
 }
 
@@ -58,76 +58,76 @@ func (*hashes) Call(context.Context, call.Request) (r call.Result, t *Task) { re
 
 func agent(id string) identity.Caller { return identity.Caller{Agent: identity.Agent{AgentID: id}} }
 
-// hearer is a feed and what it is a feed of.
+// hearer is a feed with the agent that it belongs to.
 type hearer struct {
 	*feed
-	c    *changes
-	bell bell
+	c    *notifier
+	bell signal
 }
 
-// hear begins to listen for an agent that wants to hear of the lists, and
-// knows the list of tools that is given.
-func hear(t *testing.T, c *changes, id string, lists kindSet, seen string) *hearer {
-	b := newBell()
-	h := &hearer{&feed{wake: b.ring}, c, b}
+// hear starts listening for an agent's lists of the kinds. seen is the hash of
+// the last known list of tools.
+func hear(t *testing.T, c *notifier, id string, lists kindSet, seen string) *hearer {
+	b := newSignal()
+	h := &hearer{&feed{wake: b.notify}, c, b}
 	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{call.Tools: seen})
 	return h
 }
 
-// told returns what there is to tell since the last time.
-func (h *hearer) told() news {
+// told returns the notices since the last call.
+func (h *hearer) told() notices {
 	synctest.Wait()
 	select {
 	case <-h.bell:
 		return h.c.take(h.feed)
 	default:
-		return news{}
+		return notices{}
 	}
 }
 
 // uris returns the names of the topics.
-func (n news) uris() (names []string) {
+func (n notices) uris() (names []string) {
 	for _, t := range n.topics {
 		names = append(names, t.name)
 	}
 	return names
 }
 
-// told reports whether the feed was told of a change of the tools since the
-// last time.
+// told reports whether the feed was notified of a change of the tools since the
+// last call.
 func told(h *hearer) bool { return h.told().lists.has(call.Tools) }
 
 const quiet = 20 * time.Millisecond
 
-func TestThoseAreToldWhoseListChanged(t *testing.T) {
+func TestNotifier_changedListOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		everyone, vip := hear(t, c, "x", setOf(call.Tools), ""), hear(t, c, "vip", setOf(call.Tools), "")
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if !told(vip) || told(everyone) {
-			t.Error("a change for one was not told to that one alone")
+			t.Error("the change was not notified to the affected listener alone")
 		}
 		h.set("vip", "2")
 		time.Sleep(quiet)
 		if told(vip) || told(everyone) {
-			t.Error("what is no change was told")
+			t.Error("an unchanged list was notified")
 		}
 		c.remove(vip.feed)
 		h.set("vip", "3")
 		time.Sleep(quiet)
 		if told(vip) {
-			t.Error("one that listens no more was told")
+			t.Error("a listener was notified after unlisten")
 		}
 	})
 }
 
-func TestManyChangesAreToldOnce(t *testing.T) {
+func TestNotifier_debounces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		f := hear(t, c, "x", setOf(call.Tools), "")
 		for _, hash := range []string{"1", "2", "3", "4"} {
@@ -136,18 +136,18 @@ func TestManyChangesAreToldOnce(t *testing.T) {
 		}
 		time.Sleep(quiet)
 		if !told(f) || told(f) {
-			t.Error("the changes were not told once")
+			t.Error("the changes were not notified exactly once")
 		}
 		if h.lists > 3 {
-			t.Errorf("the list was looked at %d times", h.lists)
+			t.Errorf("the list was read %d times", h.lists)
 		}
 	})
 }
 
-func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
+func TestNotifier_sharedListReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		feeds := make([]*hearer, 100)
 		for i := range feeds {
@@ -158,33 +158,33 @@ func TestAListOfEveryoneIsLookedAtOnce(t *testing.T) {
 		time.Sleep(quiet)
 		for _, f := range feeds {
 			if !told(f) {
-				t.Fatal("a feed was not told")
+				t.Fatal("a feed was not notified")
 			}
 		}
 		if h.lists != 1 {
-			t.Errorf("the list was looked at %d times", h.lists)
+			t.Errorf("the list was read %d times", h.lists)
 		}
 	})
 }
 
-func TestAListenerThatKnowsAnOlderListIsToldAtOnce(t *testing.T) {
+func TestNotifier_olderList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		if f := hear(t, c, "x", setOf(call.Tools), "1"); !told(f) {
-			t.Error("it was not told")
+			t.Error("the listener with an older list was not notified")
 		}
 		if f := hear(t, c, "x", setOf(call.Tools), "2"); told(f) {
-			t.Error("one that knows the list was told")
+			t.Error("the listener with the present list was notified")
 		}
 	})
 }
 
-func TestNothingIsToldAfterTheEnd(t *testing.T) {
+func TestNotifier_stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		f := hear(t, c, "x", setOf(call.Tools), "")
 		h.set("", "2")
 		c.stop()
@@ -192,32 +192,32 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 		h.set("", "3")
 		time.Sleep(2 * quiet)
 		if told(f) {
-			t.Error("it was told")
+			t.Error("notified after stop")
 		}
 	})
 }
 
-func TestListenersHearOfTheKindsTheyWant(t *testing.T) {
+func TestNotifier_subscribedKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(call.Prompts), "")
 		h.set("", "2")
 		time.Sleep(quiet)
 		if got := all.told().lists; got != everyKind {
-			t.Errorf("the one that wants all heard of %b", got)
+			t.Errorf("the listener to all kinds got %b", got)
 		}
 		if got := prompts.told().lists; got != setOf(call.Prompts) {
-			t.Errorf("the one that wants prompts heard of %b", got)
+			t.Errorf("the listener to prompts got %b", got)
 		}
 	})
 }
 
-func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
+func TestNotifier_readableResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		vip, other := hear(t, c, "vip", 0, ""), hear(t, c, "x", 0, "")
 		for _, l := range []*hearer{vip, other} {
@@ -229,42 +229,42 @@ func TestThoseHearOfAResourceThatMayReadIt(t *testing.T) {
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
 		if got := vip.told().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
-			t.Errorf("the one that may read both heard of %q", got)
+			t.Errorf("the caller that may read both got %q", got)
 		}
 		if got := other.told().uris(); !slices.Equal(got, []string{"test://a"}) {
-			t.Errorf("the other heard of %q", got)
+			t.Errorf("the other caller got %q", got)
 		}
 		c.unsubscribe(vip.feed, topic{name: "test://a"})
 		c.remove(other.feed)
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
 		if len(vip.told().uris())+len(other.told().uris()) > 0 || len(c.byTopic) != 1 {
-			t.Error("one that listens no more was told")
+			t.Error("a listener was notified after unsubscribe")
 		}
 	})
 }
 
-func TestThereIsAnEndToTheSubscriptionsOfOneListener(t *testing.T) {
-	c := watch(&hashes{}, quiet)
+func TestNotifier_maxSubscriptions(t *testing.T) {
+	c := newNotifier(&hashes{}, quiet)
 	defer c.stop()
 	f := &feed{}
 	for i := range maxSubscriptions {
 		if !c.subscribe(f, topic{name: strconv.Itoa(i)}) {
-			t.Fatalf("subscription %d was refused", i)
+			t.Fatalf("subscription %d was rejected", i)
 		}
 	}
 	if !c.subscribe(f, topic{name: "0"}) || c.subscribe(f, topic{name: "more"}) {
-		t.Error("the bound is another")
+		t.Error("one subscription over the limit was accepted")
 	}
 	if c.remove(f); len(c.byTopic) > 0 || !c.subscribe(f, topic{name: "late"}) || len(c.byTopic) > 0 {
-		t.Error("an ended feed is kept")
+		t.Error("an ended feed is stored")
 	}
 }
 
-func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
+func TestNotifier_mergesLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
-		c := watch(h, quiet)
+		c := newNotifier(h, quiet)
 		defer c.stop()
 		wakes := 0
 		f := &feed{wake: func() { wakes++ }}
@@ -273,29 +273,29 @@ func TestListsThatChangeTogetherAreToldTogether(t *testing.T) {
 		time.Sleep(quiet)
 		synctest.Wait()
 		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 1 {
-			t.Errorf("it was woken %d times and told of the lists %b; want once, and both", wakes, got)
+			t.Errorf("woken %d times for the lists %b; want once, for both", wakes, got)
 		}
 		c.listen(t.Context(), f, agent("x"), setOf(call.Resources, call.Templates), [kinds]string{call.Resources: "1", call.Templates: "1"})
 		if got := c.take(f).lists; got != setOf(call.Resources, call.Templates) || wakes != 2 {
-			t.Errorf("one that came back was woken %d times and told of the lists %b; want once more, and both", wakes, got)
+			t.Errorf("the returning listener was woken %d times for the lists %b; want once more, for both", wakes, got)
 		}
 	})
 }
 
-// followed is a backend that notes what it is asked to follow.
+// followed is a backend that records the watched resources.
 type followed struct {
 	hashes
 	log []string
 }
 
-func (f *followed) Follow(uri string) func() {
+func (f *followed) WatchResource(uri string) func() {
 	f.log = append(f.log, "follow "+uri)
 	return func() { f.log = append(f.log, "leave "+uri) }
 }
 
-func TestAResourceIsFollowedWhileAnybodyWantsToHearOfIt(t *testing.T) {
+func TestNotifier_watchesSubscribedResources(t *testing.T) {
 	b := &followed{}
-	c := watch(b, quiet)
+	c := newNotifier(b, quiet)
 	defer c.stop()
 	first, second := &feed{wake: func() {}}, &feed{wake: func() {}}
 	note, other := topic{name: "test://note"}, topic{name: "test://other"}
@@ -308,7 +308,7 @@ func TestAResourceIsFollowedWhileAnybodyWantsToHearOfIt(t *testing.T) {
 	c.unsubscribe(first, note)
 	c.remove(second)
 	c.subscribe(first, note)
-	slices.Sort(b.log[2:4]) // a feed forgets in any order
+	slices.Sort(b.log[2:4]) // a feed removes its topics in any order
 	want := []string{"follow test://note", "follow test://other", "leave test://note", "leave test://other", "follow test://note"}
 	if !slices.Equal(b.log, want) {
 		t.Errorf("got %q, want %q", b.log, want)

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func newGate(t testing.TB, o Options) *Gate {
+func newGate(t testing.TB, o Options) *Guard {
 	t.Helper()
 	g, err := New(o)
 	if err != nil {
@@ -24,26 +24,26 @@ func newGate(t testing.TB, o Options) *Gate {
 	return g
 }
 
-// on returns the context of a request that came in on an address of ours.
+// on returns the context of a request that arrived at a local address.
 func on(ctx context.Context, address string) context.Context {
 	tcp, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		panic(err) // the addresses are written in the tests
+		panic(err) // the tests contain the addresses
 	}
 	return context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(tcp))
 }
 
-// passed is the status of what the gate lets through.
+// passed is the status of requests that the guard accepts.
 const passed = http.StatusTeapot
 
-func status(g *Gate, r *http.Request) int {
+func status(g *Guard, r *http.Request) int {
 	w := httptest.NewRecorder()
 	g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(passed) })).ServeHTTP(w, r)
 	return w.Code
 }
 
-// Each row says by hand what its one property means; what a combination
-// means is worked out from the rows, and not by the code of the gate.
+// Each row states the expected result of its one property. The results of
+// combinations are computed from the rows, not by the guard.
 var (
 	hostRows = []struct {
 		host string
@@ -58,7 +58,7 @@ var (
 		{"alias.internal:9000", true},
 		{"plain.internal", true}, // allowed as plain.internal:443
 		{"", false},
-		{"127.0.0.1", false}, // port 80 is not ours
+		{"127.0.0.1", false}, // port 80 is not the listener's
 		{"localhost", false},
 		{"localhost:80", false},
 		{"localhost:8081", false},
@@ -172,8 +172,8 @@ var (
 	}
 )
 
-// All combinations of all rows: about two hundred thousand cells.
-func TestEveryCombination(t *testing.T) {
+// All combinations of all rows: about two hundred thousand.
+func TestGuard_combinations(t *testing.T) {
 	g := newGate(t, Options{
 		Hosts:   []string{"mcp.internal", "alias.internal:9000", "plain.internal:443"},
 		Origins: []string{"https://app.example.com:443", "https://DEV.example.com:8443"},
@@ -208,12 +208,12 @@ func TestEveryCombination(t *testing.T) {
 		}
 	}
 	if cells < 600 {
-		t.Errorf("only %d cells were asked about", cells)
+		t.Errorf("only %d combinations", cells)
 	}
-	t.Logf("%d cells", cells)
+	t.Logf("%d combinations", cells)
 }
 
-func TestThePortIsThatOfTheListener(t *testing.T) {
+func TestGuard_port(t *testing.T) {
 	rows := []struct {
 		address string // "" for a Unix socket
 		secure  bool
@@ -251,12 +251,12 @@ func TestThePortIsThatOfTheListener(t *testing.T) {
 		req.Host = "named"
 		req.Header.Set("Origin", map[bool]string{false: "http://", true: "https://"}[r.secure]+r.host)
 		if got := status(g, req); got != r.want && r.host != "named" {
-			t.Errorf("%+v as an origin: status %d", r, got)
+			t.Errorf("%+v as origin: status %d", r, got)
 		}
 	}
 }
 
-func TestARefusalIsTheErrorJSONOfTheRFC(t *testing.T) {
+func TestRejection_errorJSON(t *testing.T) {
 	rows := map[string]struct {
 		request func(r *http.Request)
 		status  int
@@ -287,35 +287,35 @@ func TestARefusalIsTheErrorJSONOfTheRFC(t *testing.T) {
 				t.Errorf("status %d, body %s", w.Code, w.Body)
 			}
 			if strings.Contains(w.Body.String(), "evil") {
-				t.Errorf("the refusal repeats what was sent: %s", w.Body)
+				t.Errorf("the response contains the request: %s", w.Body)
 			}
 			if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
 				t.Errorf("headers %v", w.Header())
 			}
 			for h := range w.Header() {
 				if strings.HasPrefix(h, "Access-Control-") {
-					t.Errorf("the refusal has the CORS header %s", h)
+					t.Errorf("the response has the CORS header %s", h)
 				}
 			}
 		})
 	}
 }
 
-func TestMalformedSettingsAreAllNamed(t *testing.T) {
+func TestNew_invalidOptions(t *testing.T) {
 	bad := Options{
 		Hosts:   []string{"", "*", "*.internal", "a b", "http://a", "a:", "a:0", "a:99999", "[::1", "a/b", "a."},
 		Origins: []string{"", "*", "null", "app.example.com", "https://", "https://a/", "https://a?", "https://a#", "https://u@a", "https://a b", "https://*.a"},
 	}
 	_, err := New(bad)
 	if err == nil {
-		t.Fatal("they were accepted")
+		t.Fatal("invalid options were accepted")
 	}
 	if n := len(strings.Split(err.Error(), "\n")); n != len(bad.Hosts)+len(bad.Origins) {
-		t.Errorf("%d problems are named, want %d:\n%v", n, len(bad.Hosts)+len(bad.Origins), err)
+		t.Errorf("%d errors, want %d:\n%v", n, len(bad.Hosts)+len(bad.Origins), err)
 	}
 }
 
-func TestARequestThatPassesCostsNoMemory(t *testing.T) {
+func TestGuard_allocations(t *testing.T) {
 	g := newGate(t, Options{Hosts: []string{"mcp.internal"}, Origins: []string{"https://app.example.com"}})
 	r := httptest.NewRequest("POST", "/mcp/execute", nil).WithContext(on(t.Context(), "127.0.0.1:8080"))
 	r.Host = "127.0.0.1:8080"
@@ -324,14 +324,14 @@ func TestARequestThatPassesCostsNoMemory(t *testing.T) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if n := testing.AllocsPerRun(100, func() {
 		if g.check(r) != nil {
-			t.Error("it does not pass")
+			t.Error("the request was rejected")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-func BenchmarkGate(b *testing.B) {
+func BenchmarkGuard(b *testing.B) {
 	g := newGate(b, Options{})
 	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	r := httptest.NewRequest("POST", "/mcp/execute", nil).WithContext(on(b.Context(), "127.0.0.1:8080"))
@@ -350,32 +350,32 @@ func FuzzHost(f *testing.F) {
 	}
 	g := newGate(f, Options{})
 	f.Fuzz(func(t *testing.T, host string) {
-		here := listener{port: 8080}
-		if !g.hosts.cover(host, here) {
+		here := localEndpoint{port: 8080}
+		if !g.hosts.matches(host, here) {
 			return
 		}
 		switch strings.ToLower(host) {
 		case "localhost:8080", "127.0.0.1:8080", "[::1]:8080":
 		default:
-			t.Errorf("%q passes", host)
+			t.Errorf("%q was accepted", host)
 		}
 	})
 }
 
-// TestAPageToWhichUsersComeBackIsReachedFromOtherSites: whoever serves it has judged the
-// host, and nothing else is let in by that.
-func TestAPageToWhichUsersComeBackIsReachedFromOtherSites(t *testing.T) {
-	g := newGate(t, Options{Returns: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
+// TestGuard_callback: the page checks the host itself, and no other request is
+// accepted.
+func TestGuard_callback(t *testing.T) {
+	g := newGate(t, Options{IsCallback: func(r *http.Request) bool { return r.URL.Path == "/oauth/crm" }})
 	for target, want := range map[string]int{"/oauth/crm": passed, "/oauth/other": http.StatusForbidden, "/mcp": http.StatusForbidden} {
 		r := httptest.NewRequestWithContext(on(t.Context(), "127.0.0.1:8080"), http.MethodGet, target, nil)
 		r.Host = "mcp.example.com"
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		if got := status(g, r); got != want {
-			t.Errorf("%s is answered %d", target, got)
+			t.Errorf("%s: status %d", target, got)
 		}
 		r.Header.Set("Content-Encoding", "gzip")
 		if got := status(g, r); got == passed {
-			t.Errorf("%s takes any body", target)
+			t.Errorf("%s accepts any body", target)
 		}
 	}
 }

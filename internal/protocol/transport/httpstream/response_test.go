@@ -17,40 +17,40 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// TestAStreamThatHasEndedIsNotHeld looks for the timer that would hold on to
-// the response, with all that it was made of.
-func TestAStreamThatHasEndedIsNotHeld(t *testing.T) {
-	a := New(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
-	a.Begin()
+// TestFinish_stopsKeepAlive checks for a timer that would keep the response in
+// memory.
+func TestFinish_stopsKeepAlive(t *testing.T) {
+	a := NewResponse(httptest.NewRecorder(), Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour}}, func() {})
+	a.Start()
 	a.Finish(mcp.Refuse(mcp.Malformed, "the end"))
 	if a.timer.Stop() {
-		t.Error("a comment is still to come")
+		t.Error("the keep-alive timer is active")
 	}
 }
 
-// TestAnswer_withoutRoom has the room taken by another answer.
-func TestAnswer_withoutRoom(t *testing.T) {
+// TestResponse_withoutRoom has another response use the budget.
+func TestResponse_withoutRoom(t *testing.T) {
 	room := httpguard.NewBudget(16_000)
 	large := mcp.Refuse(mcp.Served, strings.Repeat("x", 6000))
 	answer := func() int {
 		w := httptest.NewRecorder()
-		New(w, Options{Bounds: Bounds{WriteTimeout: time.Hour, Answers: room, Logger: slog.New(slog.DiscardHandler)}}, func() {}).Finish(large)
+		NewResponse(w, Options{Bounds: Bounds{WriteTimeout: time.Hour, Unread: room, Logger: slog.New(slog.DiscardHandler)}}, func() {}).Finish(large)
 		return w.Code
 	}
 	other := room.Hold(workqueue.Client{}, nil)
 	other.Take(6000)
 	if got := answer(); got != http.StatusServiceUnavailable {
-		t.Errorf("without room the status is %d", got)
+		t.Errorf("without room: status %d", got)
 	}
-	other.Give()
+	other.ReleaseAll()
 	for range 3 {
 		if got := answer(); got != http.StatusOK {
-			t.Errorf("with room the status is %d", got)
+			t.Errorf("with room: status %d", got)
 		}
 	}
 }
 
-// deaf is a writer whose client reads nothing.
+// deaf is a writer with a client that does not read.
 type deaf struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -65,28 +65,28 @@ type lost struct {
 
 func (lost) FlushError() error { return errors.New("the client does not read") }
 
-// A bufio.ReadWriter is none of the answer's concern.
+// Response does not use the bufio.ReadWriter.
 func (l lost) Hijack() (net.Conn, *bufio.ReadWriter, error) { return l.conn, nil, nil }
 
 func answers() Options {
 	return Options{Bounds: Bounds{WriteTimeout: time.Hour, KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
 }
 
-// TestAConnectionEndsWithALateAnswerThatNobodyReads, and not one day with the
-// handler: it counts until then.
-func TestAConnectionEndsWithALateAnswerThatNobodyReads(t *testing.T) {
+// TestDetached_closesConnection: the connection must not stay open until the
+// handler ends, because it counts.
+func TestDetached_closesConnection(t *testing.T) {
 	ours, theirs := net.Pipe()
-	a := New(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
-	a.LateFor(httptest.NewRequest(http.MethodPost, "/", nil)).Late(mcp.Refuse(mcp.Served, "too late"))
+	a := NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
+	a.Detached(httptest.NewRequest(http.MethodPost, "/", nil)).Finish(mcp.Refuse(mcp.Served, "too late"))
 	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the connection is open: %v", err)
 	}
 	theirs.Close()
 }
 
-// TestNoAnswerIsLateWhereTheConnectionStays: the client would wait for the
-// handler all the same.
-func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
+// TestDetached_supported: if the connection cannot be closed, the client would
+// wait for the handler anyway.
+func TestDetached_supported(t *testing.T) {
 	first, second := httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRequest(http.MethodPost, "/", nil)
 	second.ProtoMajor = 2
 	for name, test := range map[string]struct {
@@ -94,19 +94,19 @@ func TestNoAnswerIsLateWhereTheConnectionStays(t *testing.T) {
 		r    *http.Request
 		late bool
 	}{
-		"a connection of HTTP/1.1":            {deaf{}, first, true},
-		"a connection of HTTP/2":              {deaf{}, second, false},
-		"a writer that gives nothing away":    {httptest.NewRecorder(), first, false},
-		"a writer around another of its kind": {struct{ http.ResponseWriter }{deaf{}}, first, false},
+		"HTTP/1.1":                 {deaf{}, first, true},
+		"HTTP/2":                   {deaf{}, second, false},
+		"writer without hijacking": {httptest.NewRecorder(), first, false},
+		"wrapper without Unwrap":   {struct{ http.ResponseWriter }{deaf{}}, first, false},
 	} {
-		if late := New(test.w, answers(), func() {}).LateFor(test.r); (late != nil) != test.late {
-			t.Errorf("%s: the answer may be %v", name, late)
+		if late := NewResponse(test.w, answers(), func() {}).Detached(test.r); (late != nil) != test.late {
+			t.Errorf("%s: detached response: %v", name, late)
 		}
 	}
 }
 
-// TestALateAnswerGivesBackTheRoomOfItsRequest while the handler goes on.
-func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
+// TestDetached_releasesBody: the handler is still running.
+func TestDetached_releasesBody(t *testing.T) {
 	const room = 1600
 	g, err := httpguard.New(httpguard.Options{Bodies: room})
 	if err != nil {
@@ -120,11 +120,11 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 			t.Error(err)
 		}
 		if g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
-			t.Error("the body takes no room")
+			t.Error("the body holds no budget")
 		}
-		New(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).LateFor(r).Late(mcp.Refuse(mcp.Served, "too late"))
+		NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
 		if !g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
-			t.Error("the body takes room still")
+			t.Error("the body still holds budget")
 		}
 		served = true
 	}))
@@ -132,6 +132,6 @@ func TestALateAnswerGivesBackTheRoomOfItsRequest(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	if !served {
-		t.Error("the request did not pass the gate")
+		t.Error("the guard rejected the request")
 	}
 }

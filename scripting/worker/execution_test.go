@@ -20,26 +20,26 @@ import (
 func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	room := newAdmission(1, time.Second).of(unknown)
+	room := newAdmission(1, time.Second).of(unrated)
 	if err := room.enter(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFlight(scripting.Call{}, nil, room, &atomic.Int64{})
+	x, err := newExecution(scripting.Call{}, nil, room, &atomic.Int64{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.guard = guard{ctx: over}
-	p := &process{looks: &atomic.Int64{}}
-	f.busy(p)
-	f.ask(p, hostFrame{seq: 1, op: "http.request"})
-	f.drop()
-	f.idle(p)
-	if busy := p.busy.Load(); busy != 0 {
+	x.guard = cancelGuard{ctx: over}
+	p := &process{ticks: &atomic.Int64{}}
+	x.markRunning(p)
+	x.callHost(p, hostFrame{seq: 1, op: "http.request"})
+	x.dropQueued()
+	x.markWaiting(p)
+	if busy := p.running.Load(); busy != 0 {
 		t.Errorf("%d calls compute", busy)
 	}
-	f.land()
-	if room.computing != 0 {
-		t.Errorf("%d calls have room", room.computing)
+	x.finish()
+	if room.running != 0 {
+		t.Errorf("%d calls have room", room.running)
 	}
 }
 
@@ -47,11 +47,11 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 // may be passed: a call that passes little goes on.
 func TestAllCallsTogetherPassAsMuchAsThereIsRoomFor(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	const others = maxPassedByAll - 1<<20
-	e.passed.Store(others)
+	const others = maxTotalBytes - 1<<20
+	e.pendingBytes.Store(others)
 	for size, want := range map[int]string{
-		1000: "", fairPassed / 2: "",
-		2 << 20: "the host calls of all bodies that wait for their answers pass more than 128 MiB together",
+		1000: "", fairBytes / 2: "",
+		2 << 20: "the host calls of all bodies that wait for their answers have arguments of more than 128 MiB together",
 	} {
 		p := program(t, fmt.Sprintf(`return (await http.api.post("https://x/", { body: "x".repeat(%d) })).status;`, size))
 		out, err := e.Run(t.Context(), scripting.Call{Program: p}, hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }))
@@ -63,7 +63,7 @@ func TestAllCallsTogetherPassAsMuchAsThereIsRoomFor(t *testing.T) {
 			t.Errorf("%d bytes: %v, %q", size, err, got)
 		}
 	}
-	if n := e.passed.Load(); n != others {
+	if n := e.pendingBytes.Load(); n != others {
 		t.Errorf("%d bytes are passed by nobody", n-others)
 	}
 }
@@ -80,7 +80,7 @@ func (l *ledger) Do(_ context.Context, _ int, op string, payload []byte) ([]byte
 	l.mu.Lock()
 	l.counts[op+string(payload)]++
 	l.mu.Unlock()
-	if scripting.IsMessage(op) {
+	if scripting.IsNotification(op) {
 		return nil, nil
 	}
 	if l.asked != nil {
@@ -121,7 +121,7 @@ func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
 		defer e.mu.Unlock()
 		busy := slices.DeleteFunc(slices.Clone(e.processes), func(p *process) bool { return p.calls == 0 })
 		if len(busy) > 0 { // those of a moment ago may all be dead
-			busy[rand.IntN(len(busy))].kill(endOverdue)
+			busy[rand.IntN(len(busy))].kill(exitTimeout)
 			kills.Add(1)
 		}
 	}
@@ -130,7 +130,7 @@ func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
 		all.Go(func() {
 			l := &ledger{counts: map[string]int{}, asked: kill}
 			journal := scripting.NewJournal()
-			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: scripting.Seed{byte(n)}, Journal: journal, Patient: true}, l)
+			out, err := e.Run(t.Context(), scripting.Call{Program: p, Seed: scripting.Seed{byte(n)}, Journal: journal, NoShedding: true}, l)
 			if err != nil || out.Result == nil || string(out.Result.JSON) != "24" {
 				t.Errorf("%v, %+v", err, out.Failure)
 				return
@@ -202,7 +202,7 @@ func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
 // program take all the turns that they get.
 func TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn(t *testing.T) {
 	const endless = 6
-	e := executor(t, Options{Processes: 1, Computing: 4})
+	e := executor(t, Options{Processes: 1, MaxRunning: 4})
 	good, bad := program(t, "return 2"), program(t, "for (;;) {}")
 	run := func() {
 		t.Helper()
@@ -215,12 +215,12 @@ func TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn(t *testing.T) {
 	var all sync.WaitGroup
 	for range endless {
 		all.Go(func() {
-			if out, err := e.Run(ctx, scripting.Call{Program: bad, Patient: true}, silent); err != nil || out.Failure == nil {
+			if out, err := e.Run(ctx, scripting.Call{Program: bad, NoShedding: true}, silent); err != nil || out.Failure == nil {
 				t.Errorf("%v, %+v", err, out)
 			}
 		})
 	}
-	inLine(e.room.of(unknown), endless-3)
+	inLine(e.admission.of(unrated), endless-3)
 	for range 10 {
 		run()
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// chatty is a tool that reports each step of n, and closes ended when it is done.
+// chatty returns a tool that reports n steps, and closes ended when it is done.
 func chatty(n int, ended chan<- struct{}) mcptest.Tool {
 	return mcptest.Tool{
 		ToolInfo: mcp.ToolInfo{Name: "chatty", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -34,7 +34,7 @@ func chatty(n int, ended chan<- struct{}) mcptest.Tool {
 const callChatty = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"chatty","_meta":{"progressToken":1,` +
 	`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}`
 
-func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+func TestCallNotifier_dropsForSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ended, reads := make(chan struct{}), make(chan struct{})
@@ -49,14 +49,14 @@ func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 		answered := make(chan mcp.Reply, 1)
 		go func() { answered <- s.Exchange(t.Context(), []byte(callChatty), x) }()
 
-		<-ended // while nothing was read
+		<-ended // before anything is read
 		close(reads)
 		if r := <-answered; !strings.Contains(r.Frame.String(), "Done.") {
-			t.Errorf("the answer is %s", r.Frame)
+			t.Errorf("reply = %s", r.Frame)
 		}
 		frames := sent.all()
 		if n := len(frames); n < 100 || n > 1100 {
-			t.Errorf("%d messages were kept", n)
+			t.Errorf("%d messages are queued", n)
 		}
 		for i, f := range frames[:100] {
 			want := fmt.Sprintf(`"progress":%d}`, i/2)
@@ -64,16 +64,16 @@ func TestAToolDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 				want = `"data":"step"`
 			}
 			if !strings.Contains(f, want) {
-				t.Fatalf("message %d is %s", i, f)
+				t.Fatalf("message %d = %s", i, f)
 			}
 		}
 		if want := fmt.Sprintf("tool=chatty dropped=%d request_id=r-7\n", 10_000-len(frames)); !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not say %s:\n%s", want, &log)
+			t.Errorf("the log lacks %s:\n%s", want, &log)
 		}
 	})
 }
 
-func TestAClientThatReadsSlowlyGetsTheAnswerSoonAfterTheCall(t *testing.T) {
+func TestCallNotifier_drainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
 		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
@@ -88,12 +88,12 @@ func TestAClientThatReadsSlowlyGetsTheAnswerSoonAfterTheCall(t *testing.T) {
 		began := time.Now()
 		<-answered
 		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("the answer took %s, want two messages' time", took)
+			t.Errorf("the response took %s, want the time of two messages", took)
 		}
 	})
 }
 
-func TestNothingMoreIsSentToAClientThatCancelled(t *testing.T) {
+func TestCallNotifier_cancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, reads := make(chan struct{}), make(chan struct{})
 		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
@@ -111,7 +111,7 @@ func TestNothingMoreIsSentToAClientThatCancelled(t *testing.T) {
 		close(reads)
 		<-answered
 		if frames := sent.all(); len(frames) > 1 {
-			t.Errorf("%d messages were sent", len(frames))
+			t.Errorf("got %d messages, want none", len(frames))
 		}
 	})
 }

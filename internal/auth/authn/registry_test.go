@@ -20,15 +20,15 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-func TestARosterLetsNobodyInBeforeItKnowsHow(t *testing.T) {
-	r := NewRoster(RosterOptions{})
+func TestRegistry_beforeApply(t *testing.T) {
+	r := NewRegistry(RegistryOptions{})
 	defer r.Close()
 	if _, err := r.Authenticate(request()); err == nil {
-		t.Error("somebody is let in")
+		t.Error("a request was accepted")
 	}
 }
 
-func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
+func TestRegistry_anonymous(t *testing.T) {
 	s := newSite(t)
 	o := s.options()
 	o.Anonymous = true
@@ -38,67 +38,67 @@ func TestAnonymousCallersAreLetInOnlyIfTheOptionsSaySo(t *testing.T) {
 		t.Errorf("without a credential: %v, %v", p, err)
 	}
 	for name, r := range map[string]*http.Request{
-		"a bad key":   bearing(apikey.New().Text()),
-		"a bad token": bearing(s.token(map[string]any{"aud": "x"})),
-		"no token":    bearing("x"),
-		"a scheme":    request("Authorization", "Basic eDp5"),
-		"an empty":    request("Authorization", ""),
+		"invalid key":   bearing(apikey.New().Plaintext()),
+		"invalid token": bearing(s.token(map[string]any{"aud": "x"})),
+		"not a token":   bearing("x"),
+		"other scheme":  request("Authorization", "Basic eDp5"),
+		"empty header":  request("Authorization", ""),
 	} {
 		if p, err := s.roster.Authenticate(r); err == nil {
-			t.Errorf("%s is let in as %v", name, p)
+			t.Errorf("%s was accepted as %v", name, p)
 		}
 	}
 }
 
-func TestAnOpenServerLooksAtNoCredential(t *testing.T) {
+func TestRegistry_allowAll(t *testing.T) {
 	s := newSite(t)
-	s.apply(Options{Open: true})
+	s.apply(Options{AllowAll: true})
 	for name, r := range map[string]*http.Request{"nothing": request(), "a header": bearing("x"), "two": request("X-API-Key", "a", "Authorization", "b")} {
 		if p, err := s.roster.Authenticate(r); err != nil || p.Kind != identity.KindAnonymous {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
 	o := s.options()
-	o.Open = true
+	o.AllowAll = true
 	if err := s.roster.Apply(o); err == nil {
-		t.Error("an open server has methods")
+		t.Error("AllowAll was accepted with other methods")
 	}
 }
 
-// TestARevokedKeyIsRefusedWithinASecond, and who listens is told of each key that comes or
-// goes while the file is in force, once.
-func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
+// TestKeyFile_revokedKey also checks that each added or revoked key is reported
+// once.
+func TestKeyFile_revokedKey(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
-	s.want("before", k.Text(), 200)
+	s.want("before", k.Plaintext(), 200)
 	if _, err := apikey.Revoke(s.file, k.ID, s.clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.pass(time.Second)
-	s.want("a second later", k.Text(), 401)
+	s.want("after a second", k.Plaintext(), 401)
 	added := s.apiKey(apikey.Record{})
 	s.clock.pass(time.Second)
-	s.want("a new key", added.Text(), 200)
+	s.want("new key", added.Plaintext(), 200)
 	s.write("")
 	s.clock.pass(time.Second)
-	s.want("a key that was taken out", added.Text(), 401)
+	s.want("removed key", added.Plaintext(), 401)
 	all := s.told
-	if len(all) != 4 { // the site has a key of its own
-		t.Fatalf("told is %+v", all)
+	if len(all) != 4 { // the site has its own key
+		t.Fatalf("events = %+v", all)
 	}
 	for i, want := range []KeyEvent{{KeyRevoked, k.ID, "ci"}, {KeyAdded, added.ID, "ci"}} {
 		if all[i] != want {
-			t.Errorf("told is %+v, want %+v", all[i], want)
+			t.Errorf("event = %+v, want %+v", all[i], want)
 		}
 	}
 	if last := (KeyEvent{KeyRevoked, added.ID, "ci"}); all[2].Name != KeyRevoked || all[3] != last {
-		t.Errorf("of what was taken out, told is %+v, want %+v last", all[2:], last)
+		t.Errorf("events = %+v, want %+v last", all[2:], last)
 	}
 }
 
-// TestAFileOfKeysThatOthersMayReadIsFoundOut opens one that was written long ago.
-func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
+// TestKeyFile_openToOthers uses a file that was written long ago.
+func TestKeyFile_openToOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: files have no modes")
 	}
@@ -114,14 +114,14 @@ func TestAFileOfKeysThatOthersMayReadIsFoundOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.clock.pass(time.Hour)
-		if wrong := s.roster.Wrong()[s.file]; (wrong != nil) != r.wrong {
-			t.Errorf("mode %v: what is wrong is %v", r.mode, wrong)
+		if wrong := s.roster.KeyFileErrors()[s.file]; (wrong != nil) != r.wrong {
+			t.Errorf("mode %v: error %v", r.mode, wrong)
 		}
-		s.want(r.mode.String(), k.Text(), r.want)
+		s.want(r.mode.String(), k.Plaintext(), r.want)
 	}
 }
 
-func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
+func TestKeyFile_invalid(t *testing.T) {
 	s := newSite(t)
 	k, revoked, last := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{})
 	s.apply(s.options())
@@ -129,7 +129,7 @@ func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.clock.pass(time.Second)
-	s.want("a revoked key", revoked.Text(), 401)
+	s.want("revoked key", revoked.Plaintext(), 401)
 	if _, err := apikey.Revoke(s.file, last.ID, s.clock.now()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,30 +139,30 @@ func TestABrokenFileOfKeysKeepsTheGoodOnesAndRevivesNone(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		spoil func()
-		want  int // of a good key: a file that cannot be read may revoke any
+		want  int // status for a valid key: an unreadable file may revoke any key
 	}{
-		"half a line":     {func() { s.write(string(good) + "{\"id") }, 200},
-		"nothing but air": {func() { s.write("\x00\x00") }, 200},
-		"no file":         {func() { _ = os.Remove(s.file) }, 401},
-		"open to others":  {func() { s.write(string(good)); _ = os.Chmod(s.file, 0o644) }, 401},
-		"a folder":        {func() { _ = os.Remove(s.file); _ = os.Mkdir(s.file, 0o700) }, 401},
+		"truncated line": {func() { s.write(string(good) + "{\"id") }, 200},
+		"zero bytes":     {func() { s.write("\x00\x00") }, 200},
+		"missing file":   {func() { _ = os.Remove(s.file) }, 401},
+		"open to others": {func() { s.write(string(good)); _ = os.Chmod(s.file, 0o644) }, 401},
+		"directory":      {func() { _ = os.Remove(s.file); _ = os.Mkdir(s.file, 0o700) }, 401},
 	} {
 		_ = os.Remove(s.file)
 		s.write(string(good) + "x")
 		test.spoil()
 		s.clock.pass(time.Second)
-		s.want(name+": a good key", k.Text(), test.want)
-		s.want(name+": a revoked key", revoked.Text(), 401)
+		s.want(name+": a good key", k.Plaintext(), test.want)
+		s.want(name+": a revoked key", revoked.Plaintext(), 401)
 		s.apply(s.options())
-		s.want(name+": a revoked key after a reload", revoked.Text(), 401)
+		s.want(name+": a revoked key after a reload", revoked.Plaintext(), 401)
 	}
 	_ = os.Remove(s.file)
 	s.write(string(good) + "{")
 	s.clock.pass(time.Second)
-	s.want("what the readable lines revoke", last.Text(), 401)
-	// Whatever became of the file, two keys were revoked, and told of once.
+	s.want("key revoked by a valid line", last.Plaintext(), 401)
+	// In all cases, two keys were revoked and reported once.
 	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.told, want) {
-		t.Errorf("told is %+v, want %+v", s.told, want)
+		t.Errorf("events = %+v, want %+v", s.told, want)
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *site) write(text string) {
 	}
 }
 
-func TestWhatIsWrongIsToldAtOnceAndChangesNothing(t *testing.T) {
+func TestApply_errors(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
@@ -189,31 +189,31 @@ func TestWhatIsWrongIsToldAtOnceAndChangesNothing(t *testing.T) {
 	})
 	want := `apply methods of authentication: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
 tokens of "http://idp.example.com": the issuer is not an https URL without query and fragment
-tokens of "https://idp.example.com": algorithm "HS256" is not one that tokens may be signed by
+tokens of "https://idp.example.com": algorithm "HS256" is not supported for tokens
 tokens of "https://idp.example.com": there is no audience
 tokens of "https://idp.example.com": the skew is more than a minute`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	s.want("a key of before", k.Text(), 200)
+	s.want("key of the previous methods", k.Plaintext(), 200)
 }
 
-func TestKeysOfAProviderOutliveAReloadThatDoesNotChangeIt(t *testing.T) {
+func TestApply_retainsProviderKeys(t *testing.T) {
 	s := newSite(t)
 	s.tokensOnly()
-	s.want("a token", s.token(nil), 200)
+	s.want("token", s.token(nil), 200)
 	o := s.options()
 	o.Tokens[0].RequiredScopes = []string{"crm:read"}
 	s.apply(o)
-	s.want("a token after a reload", s.token(nil), 200)
-	if n := s.provider.Asked(idptest.KeysPath); n != 1 {
-		t.Errorf("the provider was asked %d times", n)
+	s.want("token after a reload", s.token(nil), 200)
+	if n := s.provider.Requests(idptest.KeysPath); n != 1 {
+		t.Errorf("%d requests to the provider", n)
 	}
 	s.apply(Options{Keys: o.Keys})
-	s.want("a token that no method takes", s.token(nil), 401)
+	s.want("token without method", s.token(nil), 401)
 }
 
-func TestTheMetadataIsThatOfTheResource(t *testing.T) {
+func TestServeMetadata(t *testing.T) {
 	s := newSite(t)
 	s.apply(s.options())
 	for path, want := range map[string]int{
@@ -222,7 +222,7 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want {
-			t.Errorf("%s: the status is %d, want %d", path, w.Code, want)
+			t.Errorf("%s: status %d, want %d", path, w.Code, want)
 		}
 	}
 	var got map[string]any
@@ -240,22 +240,22 @@ func TestTheMetadataIsThatOfTheResource(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, MetadataPath, nil))
 	if w.Code != 404 || s.roster.Metadata() != nil {
-		t.Error("there is metadata without tokens")
+		t.Error("metadata without token methods")
 	}
 }
 
-// TestRefusal_keysOnly checks that a server that takes only API keys says so, and names
-// nothing that an OAuth client could begin with.
-func TestRefusal_keysOnly(t *testing.T) {
+// TestAuthError_keysOnly checks that a server that accepts only API keys says
+// so, and sends nothing that makes a client start OAuth.
+func TestAuthError_keysOnly(t *testing.T) {
 	s := newSite(t)
-	key := s.apiKey(apikey.Record{}).Text()
-	other := "x" // a last character that the key does not have
+	key := s.apiKey(apikey.Record{}).Plaintext()
+	other := "x" // a last character that differs from the key's
 	if strings.HasSuffix(key, other) {
 		other = "y"
 	}
 	o := s.options()
 	s.apply(Options{Keys: o.Keys})
-	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
+	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
 	const send = "this server takes API keys: send one as Authorization: Bearer KEY"
 	for _, c := range []struct{ authorization, challenge, message string }{
 		{"", `Bearer realm="mcpd"`, send},
@@ -267,39 +267,39 @@ func TestRefusal_keysOnly(t *testing.T) {
 		if c.authorization != "" {
 			r.Header.Set("Authorization", c.authorization)
 		}
-		_, _, _, err := d.Enter(r)
+		_, _, _, err := d.Authenticate(r)
 		h := http.Header{}
-		status, message := d.Refuse(h, r, err)
+		status, message := d.Reject(h, r, err)
 		if status != http.StatusUnauthorized || h.Get("WWW-Authenticate") != c.challenge || message != c.message {
 			t.Errorf("%q: %d, %s, %s", c.authorization, status, h.Get("WWW-Authenticate"), message)
 		}
 	}
 }
 
-func TestTheOperatorLearnsWhyAndTheCallerDoesNot(t *testing.T) {
+func TestReject_reasonOnlyInLog(t *testing.T) {
 	s := newSite(t)
 	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})
 	s.apply(s.options())
 	var log strings.Builder
-	d := Door{Authenticate: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	r := bearing(k.Text())
-	_, _, _, err := d.Enter(r)
-	_, message := d.Refuse(http.Header{}, r, err)
+	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r := bearing(k.Plaintext())
+	_, _, _, err := d.Authenticate(r)
+	_, message := d.Reject(http.Header{}, r, err)
 	if message != "the credential was not accepted" {
-		t.Errorf("the caller is told %q", message)
+		t.Errorf("message to the caller: %q", message)
 	}
 	nobody := httptest.NewRequest("POST", "/mcp", nil)
-	_, _, _, err = d.Enter(nobody)
-	if _, message := d.Refuse(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
-		t.Errorf("who sends none is told %q", message)
+	_, _, _, err = d.Authenticate(nobody)
+	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+		t.Errorf("message without a credential: %q", message)
 	}
-	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Text()) {
-		t.Errorf("the operator is told %s", log.String())
+	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Plaintext()) {
+		t.Errorf("log: %s", log.String())
 	}
 }
 
-// TestABroaderScopeImpliesNarrowerOnes, which policies see beside it, each once.
-func TestABroaderScopeImpliesNarrowerOnes(t *testing.T) {
+// TestToken_impliedScopes: policies see implied scopes too, each once.
+func TestToken_impliedScopes(t *testing.T) {
 	s := newSite(t)
 	s.apply(s.options())
 	for scopes, want := range map[string][]string{

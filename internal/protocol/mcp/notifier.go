@@ -1,0 +1,344 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+)
+
+// notifier sends change notifications to feeds. It has no permanent goroutine:
+// it runs in the goroutine of a timer, once for all changes within the debounce
+// time.
+type notifier struct {
+	// fixed at creation
+	backend  Backend
+	debounce time.Duration
+	unwatch  func()
+
+	// compareMu is held while lists are read and compared, so that no listener is
+	// reset to an older list.
+	compareMu sync.Mutex
+
+	mu    sync.Mutex
+	feeds map[*feed]struct{} // feeds that are notified of lists
+	// byTopic are the feeds that are notified of resources and tasks. changedURIs
+	// are the changed resources among them that are not notified yet.
+	byTopic     map[topic]map[*feed]struct{}
+	changedURIs map[string]struct{}
+	// unwatchByURI ends the backend's watch of a resource, by URI.
+	unwatchByURI map[string]func()
+	timer        *time.Timer
+	pending      bool
+	stopped      bool
+	running      sync.WaitGroup
+}
+
+func newNotifier(b Backend, quiet time.Duration) *notifier {
+	c := &notifier{
+		backend: b, debounce: quiet,
+		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, changedURIs: map[string]struct{}{}, unwatchByURI: map[string]func(){},
+	}
+	c.unwatch = b.Watch(c.changed)
+	if tasks, ok := b.(TaskBackend); ok {
+		states, done := c.unwatch, tasks.WatchTasks(c.taskChanged)
+		c.unwatch = func() { states(); done() }
+	}
+	return c
+}
+
+// stop ends the watch and waits until no notification is in progress. It may be
+// called more than once.
+func (c *notifier) stop() {
+	c.mu.Lock()
+	first := !c.stopped
+	c.stopped = true
+	if c.pending && c.timer.Stop() {
+		c.pending = false
+		c.running.Done()
+	}
+	c.mu.Unlock()
+	if first {
+		c.unwatch()
+	}
+	c.running.Wait()
+}
+
+// changed is called by the backend after each published state, with the URIs of
+// resources whose contents changed.
+func (c *notifier) changed(uris []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, uri := range uris {
+		if len(c.byTopic[topic{name: uri}]) > 0 {
+			c.changedURIs[uri] = struct{}{}
+		}
+	}
+	if c.pending || c.stopped || len(c.feeds) == 0 && len(c.changedURIs) == 0 {
+		return
+	}
+	c.pending = true
+	c.running.Add(1)
+	c.timer = time.AfterFunc(c.debounce, c.flush)
+}
+
+// taskChanged is called by the backend after each change of a task. It notifies
+// the feeds of the task at once.
+func (c *notifier) taskChanged(id string) {
+	t := topic{isTask: true, name: id}
+	for _, l := range c.listenersTo(t) {
+		c.notifyTopic(l.feed, t)
+	}
+}
+
+// flush compares the lists of each listener again, and notifies changed
+// resources to the callers that may read them.
+func (c *notifier) flush() {
+	defer c.running.Done()
+	c.compareMu.Lock()
+	defer c.compareMu.Unlock()
+	listeners, touched := c.takeChanged()
+	// Each listener is notified of all its lists at once: two kinds share one
+	// notification, which must not be sent twice for one change.
+	differ := make([]kindSet, len(listeners))
+	for k := range call.Kind(kinds) {
+		c.compareLists(k, listeners, differ)
+	}
+	for i, l := range listeners {
+		c.notifyLists(l.feed, differ[i])
+	}
+	for _, uri := range touched {
+		for _, l := range c.listenersTo(topic{name: uri}) {
+			if c.backend.CanRead(context.Background(), l.caller, uri) {
+				c.notifyTopic(l.feed, topic{name: uri})
+			}
+		}
+	}
+}
+
+// listener is a feed with its present caller and lists.
+type listener struct {
+	feed   *feed
+	caller identity.Caller
+	lists  kindSet
+}
+
+// compareLists adds the kind to differ for each listener whose list of it
+// changed. All callers share a list that is not private.
+func (c *notifier) compareLists(k call.Kind, listeners []listener, differ []kindSet) {
+	list := List{Private: true}
+	for i, l := range listeners {
+		if !l.lists.has(k) {
+			continue
+		}
+		if list.Private {
+			list = c.backend.List(context.Background(), k, l.caller)
+		}
+		if c.compare(l.feed, k, list.Hash) {
+			differ[i] |= setOf(k)
+		}
+	}
+}
+
+// takeChanged allows the next flush and returns what this one must compare.
+func (c *notifier) takeChanged() (listeners []listener, touched []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = false
+	for f := range c.feeds {
+		listeners = append(listeners, listener{f, f.caller, f.lists})
+	}
+	for uri := range c.changedURIs {
+		touched = append(touched, uri)
+	}
+	clear(c.changedURIs)
+	slices.Sort(touched)
+	return listeners, touched
+}
+
+func (c *notifier) listenersTo(t topic) (listeners []listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.byTopic[t] {
+		listeners = append(listeners, listener{f, f.caller, f.lists})
+	}
+	return listeners
+}
+
+// compare reports whether the listener's list differs from the last known one,
+// and stores it.
+func (c *notifier) compare(f *feed, k call.Kind, hash string) (differs bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := f.hashes[k]
+	f.hashes[k] = hash
+	return known != "" && known != hash
+}
+
+// notifyLists notifies a listener that its lists of the kinds have changed.
+func (c *notifier) notifyLists(f *feed, differ kindSet) {
+	if differ == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.pending.lists |= differ
+	f.wake()
+}
+
+// notifyTopic notifies a listener that a topic has changed, if it is still
+// subscribed.
+func (c *notifier) notifyTopic(f *feed, t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, wanted := f.topics[t]; !wanted || slices.Contains(f.pending.topics, t) {
+		return
+	}
+	f.pending.topics = append(f.pending.topics, t)
+	f.wake()
+}
+
+// listen starts comparing the lists that the caller sees. seen are the hashes
+// of the lists that the client received last; an empty hash means the present
+// list. A feed that listens already starts again. unlisten undoes one listen;
+// remove undoes all.
+func (c *notifier) listen(ctx context.Context, f *feed, caller identity.Caller, lists kindSet, seen [kinds]string) {
+	c.mu.Lock()
+	f.caller, f.lists, f.hashes = caller, lists, seen
+	f.listening++
+	if !f.ended {
+		c.feeds[f] = struct{}{}
+	}
+	c.mu.Unlock()
+
+	onFreshStack(func() {
+		c.compareMu.Lock()
+		defer c.compareMu.Unlock()
+		var differ kindSet
+		for k := range call.Kind(kinds) {
+			if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
+				differ |= setOf(k)
+			}
+		}
+		c.notifyLists(f, differ)
+	})
+}
+
+// onFreshStack calls do in a new goroutine and waits: a goroutine that lives as
+// long as its client would otherwise keep the grown stack. It panics if do
+// does.
+func onFreshStack(do func()) {
+	failed := make(chan any, 1)
+	go func() {
+		defer func() { failed <- recover() }()
+		do()
+	}()
+	if cause := <-failed; cause != nil {
+		panic(cause)
+	}
+}
+
+// setCaller sets the caller of a feed before anything is compared for it.
+func (c *notifier) setCaller(f *feed, caller identity.Caller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.caller = caller
+}
+
+// unlisten undoes one listen. Pending notifications and subscriptions remain.
+func (c *notifier) unlisten(f *feed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.listening--; f.listening == 0 {
+		delete(c.feeds, f)
+	}
+}
+
+// subscribe subscribes a feed to a topic. It returns false if the feed has too
+// many topics.
+func (c *notifier) subscribe(f *feed, t topic) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := f.topics[t]; known || f.ended {
+		return true
+	}
+	if len(f.topics) >= maxSubscriptions {
+		return false
+	}
+	if f.topics == nil {
+		f.topics = map[topic]struct{}{}
+	}
+	f.topics[t] = struct{}{}
+	if c.byTopic[t] == nil {
+		c.byTopic[t] = map[*feed]struct{}{}
+		if !t.isTask {
+			c.unwatchByURI[t.name] = c.backend.WatchResource(t.name)
+		}
+	}
+	c.byTopic[t][f] = struct{}{}
+	return true
+}
+
+// unsubscribe undoes subscribe; without a subscription it does nothing.
+func (c *notifier) unsubscribe(f *feed, t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsubscribeLocked(f, t)
+}
+
+// unsubscribeLocked is unsubscribe for callers that hold mu.
+func (c *notifier) unsubscribeLocked(f *feed, t topic) {
+	delete(f.topics, t)
+	delete(c.byTopic[t], f)
+	if len(c.byTopic[t]) == 0 {
+		delete(c.byTopic, t)
+		if !t.isTask {
+			delete(c.changedURIs, t.name)
+			if leave := c.unwatchByURI[t.name]; leave != nil {
+				leave()
+				delete(c.unwatchByURI, t.name)
+			}
+		}
+	}
+}
+
+func (c *notifier) remove(f *feed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.ended = true
+	delete(c.feeds, f)
+	for t := range f.topics {
+		c.unsubscribeLocked(f, t)
+	}
+}
+
+// take returns the pending notifications of the feed and clears them.
+func (c *notifier) take(f *feed) (n notices) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, f.pending = f.pending, notices{}
+	return n
+}
+
+// forward sends the pending notifications of the feed, as frames, at each
+// signal. It returns nil when over is closed, and an error when ctx ends or
+// send fails.
+func (c *notifier) forward(ctx context.Context, f *feed, b signal, over <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over:
+			return context.Cause(ctx)
+		case <-b:
+		}
+		for _, frame := range frames(c.take(f)) {
+			if err := send(frame); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,374 @@
+// Package httpstream is the shared part of the HTTP transports: one request
+// that carries a text or opens a stream, and its response.
+//
+// [Authenticate], [CheckContentType], [ParseAccept] and [Read] validate a
+// request; a [Response] is its response, JSON or a stream of server-sent
+// events, each write with a timeout. [WriteError] answers requests that do not
+// reach the protocol.
+//
+// The package has no routes and no sessions, and makes no decision about a
+// message.
+package httpstream
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
+	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+)
+
+// Bounds limit the writing of responses. The zero value means the defaults.
+type Bounds struct {
+	// WriteTimeout is the time for a client to read one message, or 64 KiB of a
+	// longer one; 0 means 10 s. A slower client is disconnected.
+	WriteTimeout time.Duration
+	// KeepAlive is the idle time after which a stream sends a comment; 0 means 15
+	// s.
+	KeepAlive time.Duration
+	// Unread bounds the messages that clients have not read; nil means no limit.
+	Unread *httpguard.Budget
+	// Logger logs slow clients that are disconnected; nil discards the records.
+	Logger *slog.Logger
+}
+
+// WithDefaults returns the bounds with every field set except Unread.
+func (b Bounds) WithDefaults() Bounds {
+	if b.WriteTimeout <= 0 {
+		b.WriteTimeout = 10 * time.Second
+	}
+	if b.KeepAlive <= 0 {
+		b.KeepAlive = 15 * time.Second
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
+	}
+	return b
+}
+
+// Options returns the options of the response to a caller's request. transport
+// is its name in the log.
+func (b Bounds) Options(transport string, r *http.Request, c *Caller) Options {
+	return Options{Bounds: b, Client: c.Client, Transport: transport, RequestID: httpheader.RequestIDOf(r.Header), Access: c.Access}
+}
+
+// Options are the limits and the log attributes of one response.
+type Options struct {
+	Bounds
+	// Client is the client that unread messages count for.
+	Client workqueue.Client
+	// Transport and RequestID are log attributes. RequestID is empty for a
+	// request without an id.
+	Transport, RequestID string
+	// Access is the access of the client: a stream ends with it. Nil never ends.
+	Access *authn.Access
+}
+
+// Response is the response to one request: JSON, or a stream of server-sent
+// events as soon as something precedes the result. Its methods are safe for
+// concurrent use. The caller must call [Response.Finish] at the end.
+type Response struct {
+	// fixed at creation
+	w       http.ResponseWriter
+	control http.ResponseController
+	outlet  *httpguard.Outlet
+	options Options
+	cancel  func()        // cancels the request when its client is gone
+	body    io.ReadCloser // of the request, if the response may be detached
+
+	mu       sync.Mutex
+	isStream bool
+	finished bool
+	detached bool        // the handler continues after the response
+	err      error       // the first write error
+	timer    *time.Timer // sends the next comment; nil until the response is a stream
+}
+
+var errFinished = errors.New("the response has ended")
+
+// NewResponse returns the response that w writes. It calls cancel when the
+// client is gone or too slow.
+func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
+	return &Response{
+		w: w, control: *http.NewResponseController(w), outlet: httpguard.NewOutlet(w, o.Unread, o.Client, o.WriteTimeout),
+		options: o, cancel: cancel,
+	}
+}
+
+// Abort makes later writes fail, so that the connection ends. It does not
+// block, and must not be called after the handler returns.
+func (a *Response) Abort() { a.outlet.Abort() }
+
+// Start makes the response a stream at once.
+func (a *Response) Start() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.write(func(io.Writer) error { return nil })
+}
+
+// Send sends one message before the result. If there is no room for the message
+// to wait, Send fails and ends the connection.
+func (a *Response) Send(f mcp.Frame) error {
+	held := f.Len() > httpguard.Buffered
+	if held && !a.outlet.Take(f.Len()) {
+		a.cancel()
+		return httpguard.ErrOverBudget
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if held {
+		defer a.outlet.Release(f.Len())
+	}
+	return a.event("", f)
+}
+
+// SendRetry sends the event id and the delay with which the client may resume
+// the stream (2025-11-25 basic/transports, Sending Messages to the Server).
+func (a *Response) SendRetry(id string, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
+		return err
+	})
+}
+
+// SendEvent sends one message as an event with an id.
+func (a *Response) SendEvent(id string, f mcp.Frame) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.event("id: "+id+"\n", f)
+}
+
+// SendEndpoint sends the URI for the client's messages (2024-11-05
+// basic/transports, HTTP with SSE).
+func (a *Response) SendEndpoint(uri string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
+		return err
+	})
+}
+
+// IsStream reports whether the response is a stream.
+func (a *Response) IsStream() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.isStream
+}
+
+// event writes one message as an event, after the other fields. The caller
+// holds mu.
+func (a *Response) event(fields string, f mcp.Frame) error {
+	return a.write(func(w io.Writer) error {
+		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
+			return err
+		}
+		if _, err := f.WriteTo(w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\n\n")
+		return err
+	})
+}
+
+// write writes a piece of the stream within its time. If the client does not
+// read it, write cancels the request. The caller holds mu.
+func (a *Response) write(piece func(io.Writer) error) error {
+	if a.finished {
+		return errFinished
+	}
+	if a.err != nil {
+		return a.err
+	}
+	if a.err = a.options.Access.Check(); a.err != nil {
+		a.cancel()
+		return a.err
+	}
+	a.open()
+	a.outlet.RenewDeadline()
+	if a.err = piece(a.outlet); a.err == nil {
+		a.err = a.flush()
+	}
+	if a.err != nil {
+		a.logSlowClient(a.err)
+		a.cancel()
+	} else {
+		a.timer.Reset(a.options.KeepAlive)
+	}
+	return a.err
+}
+
+// logSlowClient logs a write that timed out.
+func (a *Response) logSlowClient(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		attributes := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
+		if a.options.RequestID != "" {
+			attributes = append(attributes, "request_id", a.options.RequestID)
+		}
+		a.options.Logger.Info("disconnect slow client", attributes...)
+	}
+}
+
+// open sends the header of a stream, once.
+func (a *Response) open() {
+	if a.isStream {
+		return
+	}
+	a.isStream = true
+	a.timer = time.AfterFunc(a.options.KeepAlive, a.keepAlive)
+	h := a.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	a.w.WriteHeader(http.StatusOK)
+}
+
+// keepAlive sends a comment after an idle time, so that no proxy closes the
+// connection.
+func (a *Response) keepAlive() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, ":\n\n")
+		return err
+	})
+}
+
+// flush sends what was written, if the writer supports it.
+func (a *Response) flush() error {
+	if err := a.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// Finish ends the response with the reply. It does nothing if the response has
+// ended.
+func (a *Response) Finish(r mcp.Reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.finish(r)
+}
+
+// finish is Finish for callers that hold mu.
+func (a *Response) finish(r mcp.Reply) {
+	if a.finished {
+		return
+	}
+	r = a.reserve(r)
+	lapsed := a.options.Access.Check()
+	switch {
+	case !a.isStream && lapsed != nil:
+		WriteError(a.w, http.StatusUnauthorized, lapsed.Error())
+	case !a.isStream:
+		a.writeReply(r)
+	case !r.Frame.IsZero():
+		_ = a.event("", r.Frame)
+	}
+	a.finished = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if !a.detached {
+		a.outlet.Close()
+	}
+}
+
+// reserve reserves budget for the reply. If there is no room, it returns an
+// error reply instead.
+func (a *Response) reserve(r mcp.Reply) mcp.Reply {
+	if r.Frame.Len() <= httpguard.Buffered || a.outlet.Take(r.Frame.Len()) {
+		return r
+	}
+	return r.WithoutRoom()
+}
+
+// writeReply writes a response that is not a stream. The caller holds mu.
+func (a *Response) writeReply(r mcp.Reply) {
+	if r.Session != "" {
+		a.w.Header().Set("Mcp-Session-Id", r.Session)
+	}
+	if r.Frame.IsZero() {
+		a.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if r.Refusal == mcp.Unavailable {
+		r.RetryAfter = max(r.RetryAfter, time.Second)
+	}
+	if r.RetryAfter > 0 {
+		httpheader.SetRetryAfter(a.w.Header(), r.RetryAfter)
+	}
+	if r.Frame.Len() <= httpguard.Buffered {
+		_ = writeJSON(a.w, httpStatus(r.Refusal), r.Frame, a.detached)
+		return
+	}
+	a.outlet.RenewDeadline()
+	writeHead(a.w, httpStatus(r.Refusal), r.Frame, true)
+	_, err := r.Frame.WriteTo(a.outlet)
+	if err == nil {
+		err = a.flush()
+	}
+	a.logSlowClient(err)
+}
+
+// Detached returns what ends the response to r while its handler is blocked. It
+// is nil if the response only ends with the handler: for HTTP/2, and for a
+// writer that cannot be hijacked.
+func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
+	if r.ProtoMajor != 1 || !canHijack(a.w) {
+		return nil
+	}
+	a.body = r.Body
+	return (*detachedResponse)(a)
+}
+
+// canHijack reports whether [http.ResponseController.Hijack] may succeed.
+func canHijack(w http.ResponseWriter) bool {
+	for {
+		switch inner := w.(type) {
+		case http.Hijacker:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// detachedResponse is a response whose handler continues.
+type detachedResponse Response
+
+// Finish is [Response.Finish]. It also closes the connection, because the
+// handler may end at any time, regardless of the client. A stream ends with the
+// handler.
+func (l *detachedResponse) Finish(r mcp.Reply) {
+	a := (*Response)(l)
+	defer httpguard.ReleaseBody(a.body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.isStream {
+		a.finish(r)
+		return
+	}
+	a.w.Header().Set("Connection", "close")
+	a.detached = true
+	a.finish(r)
+	a.outlet.RenewDeadline()
+	a.logSlowClient(a.flush())
+	a.outlet.Close()
+	if conn, _, err := a.control.Hijack(); err == nil {
+		_ = conn.Close()
+	}
+}
