@@ -51,7 +51,7 @@ func answersOf(e env, pairs []string) (*answers, error) {
 		}
 		a.given[key] = json.RawMessage(text)
 	}
-	if e.typed {
+	if e.stdinIsTerminal {
 		a.talk = newDialog(e)
 	}
 	return a, nil

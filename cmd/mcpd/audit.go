@@ -67,9 +67,9 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	}
 	folder := filepath.Dir(l.files.config)
 	name := filepath.ToSlash(filepath.Clean(l.files.config))
-	read := loader.ReadConfig(engine.Dir(e.at(folder)), name, vars)
+	read := loader.ReadConfig(engine.Dir(e.resolve(folder)), name, vars)
 	if read.Problems.HasErrors() {
-		if err := (diag.Printer{Sources: read.Sources, Color: e.colour}).Print(e.stderr, read.Problems); err != nil {
+		if err := (diag.Printer{Sources: read.Sources, Color: e.color}).Print(e.stderr, read.Problems); err != nil {
 			return "", err
 		}
 		return "", usage("%s has mistakes; name the log as PATH", name)
@@ -121,7 +121,7 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.Verify(e.at(path))
+	report, err := audit.Verify(e.resolve(path))
 	if err != nil {
 		return unread(path, err)
 	}
@@ -208,7 +208,7 @@ func (x *auditExport) run(e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	strange, err := audit.Export(e.text(), e.at(path), audit.Format(x.format), span)
+	strange, err := audit.Export(e.text(), e.resolve(path), audit.Format(x.format), span)
 	if err != nil {
 		return unread(path, err)
 	}
@@ -287,14 +287,14 @@ func (t *auditTail) run(e env, args []string) error {
 		return err
 	}
 	if t.unanswered {
-		if err := audit.Unanswered(e.at(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
+		if err := audit.Unanswered(e.resolve(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
 			return unread(path, err)
 		}
 		return nil
 	}
 	// Where nothing is to be printed, the last record is still what others follow.
 	var last []*audit.Line
-	if err := audit.Tail(e.at(path), max(t.lines, 1), func(l *audit.Line) error {
+	if err := audit.Tail(e.resolve(path), max(t.lines, 1), func(l *audit.Line) error {
 		last = append(last, l)
 		return nil
 	}); err != nil {
@@ -312,9 +312,9 @@ func (t *auditTail) run(e env, args []string) error {
 	if len(last) > 0 {
 		seen = last[len(last)-1].Seq
 	}
-	ctx, _, stop := e.signals()
+	ctx, _, stop := e.service.signals()
 	defer stop()
-	return audit.Follow(ctx, e.at(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
+	return audit.Follow(ctx, e.resolve(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
 }
 
 func (t *auditTail) print(out io.Writer, l *audit.Line) error {

@@ -168,7 +168,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 // callerOf is the user who types.
 func callerOf(e env, agent string) identity.Caller {
 	return identity.Caller{
-		Principal: serve.LocalPrincipal(e.uid, e.user),
+		Principal: serve.LocalPrincipal(e.process.uid, e.process.username),
 		Agent:     identity.Agent{AgentID: agent},
 		Source:    identity.Source{Listener: "local"},
 	}

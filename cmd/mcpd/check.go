@@ -108,7 +108,7 @@ func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
 		if len(u.Command) == 0 {
 			continue
 		}
-		if err := e.program(u.Command[0]); err != nil {
+		if err := e.executables.find(u.Command[0]); err != nil {
 			for why := err; why != nil; why = errors.Unwrap(why) {
 				err = why // the last of them names no path twice
 			}

@@ -129,14 +129,14 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 		return nil
 	}
 	path := filepath.ToSlash(filepath.Clean(c.config))
-	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.colour}
+	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.color}
 	return printer.Print(e.stderr, problems)
 }
 
 // lock gives the deployment the file of what was accepted of upstreams, if there is
 // one, and returns what it says.
 func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
-	read := loader.ReadLock(e.at(c.lockPath()))
+	read := loader.ReadLock(e.resolve(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
 		return nil, findings("%v", err)
 	}
@@ -197,7 +197,7 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 	if d.ConfigText, err = e.disk.readFile(c.config); err != nil {
 		return d, usage("cannot read the operator's file: %v", err)
 	}
-	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.at(c.tools))); err != nil {
+	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.resolve(c.tools))); err != nil {
 		return d, findings("%v", err)
 	}
 	return d, nil
@@ -237,13 +237,13 @@ func (c *composition) limits() (compose.Limits, error) {
 // places returns where the operator's file and the tools are, seen from the folder of
 // docker-compose.yml.
 func (c *composition) places(e env) (config, tools string, err error) {
-	out, err := filepath.Abs(e.at(c.out))
+	out, err := filepath.Abs(e.resolve(c.out))
 	if err != nil {
 		return "", "", findings("%v", err)
 	}
 	var seen [2]string
 	for i, name := range []string{c.config, c.tools} {
-		if name, err = filepath.Abs(e.at(name)); err == nil {
+		if name, err = filepath.Abs(e.resolve(name)); err == nil {
 			name, err = filepath.Rel(out, name)
 		}
 		if err != nil {

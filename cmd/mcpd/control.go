@@ -110,7 +110,7 @@ func (a *asking) ask(ctx context.Context, e env, do control.Verb, patience time.
 	if path == "" {
 		return usage("name the socket of the server with --control PATH: there is no folder in which it would have one")
 	}
-	got, err := reach(ctx, e.at(path), control.Request{Do: do, Color: e.colour && !a.asJSON}, patience, row)
+	got, err := reach(ctx, e.resolve(path), control.Request{Do: do, Color: e.color && !a.asJSON}, patience, row)
 	if errors.Is(err, control.ErrNobody) {
 		return findings("no server of %s with %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
 	}

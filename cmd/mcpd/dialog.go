@@ -27,7 +27,7 @@ type dialog struct {
 	dir string // the current folder
 }
 
-func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.at(".")} }
+func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.resolve(".")} }
 
 // errOver says that the person has ended the input.
 var errOver = errors.New("the input has ended")

@@ -37,7 +37,7 @@ func TestDialog_answers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var screen bytes.Buffer
-			d := newDialog(env{stdin: strings.NewReader(c.typed), stderr: &screen})
+			d := newDialog(env{streams: streams{stdin: strings.NewReader(c.typed), stderr: &screen}})
 			got, err := d.ask(call.AskRequest{Key: "k", Method: c.method, Params: json.RawMessage(c.params)})
 			if err != nil {
 				t.Fatal(err)

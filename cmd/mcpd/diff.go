@@ -103,7 +103,7 @@ func (f *files) openEither(e env) (*engine.Server, error) {
 		if !strings.HasSuffix(f.tools, ".hcl") && !strings.HasSuffix(f.tools, ".hcl.json") {
 			return nil, usage("%s is no tool file: its name ends neither in .hcl nor in .hcl.json", f.tools)
 		}
-		o.Files.Tools, f.tools = loader.File(e.at(f.tools)), filepath.Dir(f.tools)
+		o.Files.Tools, f.tools = loader.File(e.resolve(f.tools)), filepath.Dir(f.tools)
 	}
 	return f.open(e, o)
 }

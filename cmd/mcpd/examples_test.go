@@ -17,7 +17,7 @@ func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
 		t.Skip("SKIPPED with -short: the tests of examples/ run the same bodies")
 	}
 	e := processEnv()
-	e.name = "mcpd"
+	e.process.arg0 = "mcpd"
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.DiscardHandler))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)

@@ -87,10 +87,10 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	}
 	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
 	if o.Files.Tools == nil && missing == nil {
-		o.Files.Tools = engine.Dir(e.at(f.tools))
+		o.Files.Tools = engine.Dir(e.resolve(f.tools))
 	}
 	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
-	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
+	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Scripts.Trial, o.Scripts.Supervisor = trial(e, o.Logger), supervise(e)
 	if o.Mode == engine.Mode(0) && !f.serving {
 		o.Mode = engine.Beside
@@ -98,7 +98,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	if o.Front == nil {
 		o.Front = serve.ToolChecks{}
 	}
-	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.lookup, e.at(f.lockPath())
+	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.vars.lookup, e.resolve(f.lockPath())
 	return engine.New(o)
 }
 
@@ -129,7 +129,7 @@ func (f *files) folder(e env) error {
 func (f *files) values(e env) (map[string]engine.VarValue, error) {
 	const prefix = "MCPD_VAR_"
 	vars := map[string]engine.VarValue{}
-	for _, entry := range e.environ {
+	for _, entry := range e.vars.list {
 		name, value, _ := strings.Cut(entry, "=")
 		if variable, ok := strings.CutPrefix(name, prefix); ok && variable != "" {
 			vars[variable] = engine.VarValue{Text: value, Origin: name}
@@ -189,7 +189,7 @@ func printProblems(e env, report engine.Report) error {
 	if len(report.Problems) == 0 {
 		return nil
 	}
-	return diag.Printer{Sources: report.Shown(), Color: e.colour}.Print(e.stderr, report.Problems)
+	return diag.Printer{Sources: report.Shown(), Color: e.color}.Print(e.stderr, report.Problems)
 }
 
 // offered counts what callers may ask for, tools first; only tools when there
@@ -243,11 +243,11 @@ func (f *files) state(e env) string { return f.kept(e, ".db") }
 // has for itself; empty when there is no folder for such files.
 func (f *files) kept(e env, ending string) string {
 	home := stateHome(e)
-	tools, err := filepath.Abs(e.at(f.tools))
+	tools, err := filepath.Abs(e.resolve(f.tools))
 	if home == "" || err != nil {
 		return ""
 	}
-	config, err := filepath.Abs(e.at(f.config))
+	config, err := filepath.Abs(e.resolve(f.config))
 	if err != nil {
 		return ""
 	}
@@ -275,7 +275,7 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 // stateHome returns the folder in which programs of the user keep what they
 // need again, empty when there is none.
 func stateHome(e env) string {
-	if folder, _ := e.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+	if folder, _ := e.vars.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder
 	}
 	variable, below := "HOME", []string{".local", "state"}
@@ -285,7 +285,7 @@ func stateHome(e env) string {
 	case "darwin":
 		below = []string{"Library", "Application Support"}
 	}
-	folder, _ := e.lookup(variable)
+	folder, _ := e.vars.lookup(variable)
 	if !filepath.IsAbs(folder) {
 		return ""
 	}

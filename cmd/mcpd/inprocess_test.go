@@ -89,28 +89,28 @@ func inProcess(t *testing.T, dir string, variables []string, args ...string) (co
 // last counts.
 func scenarioEnv(dir string, variables []string) (env, error) {
 	e := processEnv()
-	e.name, e.dir, e.environ = "mcpd", dir, variables
+	e.process.arg0, e.process.dir, e.vars.list = "mcpd", dir, variables
 	// With the race detector processes take long to start.
 	program, err := verbProgram("")
 	if program != "" {
-		e.self = program
+		e.process.executable = program
 	}
 	values := map[string]string{}
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
 		values[name] = value
 	}
-	e.lookup = func(name string) (string, bool) {
+	e.vars.lookup = func(name string) (string, bool) {
 		value, ok := values[name]
 		return value, ok
 	}
-	e.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
+	e.service.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
 	e.stdin = strings.NewReader("")
-	e.colour, e.screen, e.typed = false, false, false
+	e.color, e.stdoutIsTerminal, e.stdinIsTerminal = false, false, false
 	e.disk = e.disk.in(dir)
-	e.workers = sharedWorkers
-	e.beginLate = func() {}
-	e.signals = func() (context.Context, <-chan os.Signal, func()) {
+	e.executables.startWorkers = sharedWorkers
+	e.process.restartWithTimerSlack = func() {}
+	e.service.signals = func() (context.Context, <-chan os.Signal, func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		return ctx, nil, cancel
 	}
@@ -164,7 +164,7 @@ func variablesOf(path string) ([]string, error) {
 // in returns the disk as a process in a folder sees it: relative names begin there,
 // and errors have them as they were given.
 func (d disk) in(dir string) disk {
-	at := env{dir: dir}.at
+	at := env{process: process{dir: dir}}.resolve
 	return disk{
 		readFile: func(name string) ([]byte, error) {
 			content, err := d.readFile(at(name))

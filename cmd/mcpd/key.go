@@ -55,7 +55,7 @@ output. It is shown this once: the file holds a hash of it.`,
 				}
 				r.Expires = r.Created.Add(life)
 			}
-			k, err := apikey.Add(e.at(*file), r)
+			k, err := apikey.Add(e.resolve(*file), r)
 			if err != nil {
 				return findings("%v", err)
 			}
@@ -78,7 +78,7 @@ output. It is shown this once: the file holds a hash of it.`,
 // tellNamesakes tells of the keys of the same name that go on to be taken beside a
 // new one: who makes a key anew may take it for a replacement.
 func tellNamesakes(e env, file, id, name string) error {
-	ring, err := apikey.Load(e.at(file))
+	ring, err := apikey.Load(e.resolve(file))
 	if err != nil {
 		return findings("%v", err)
 	}
@@ -122,7 +122,7 @@ func newKeyRevoke(e env, file *string) *cobra.Command {
 			if k, err := apikey.Parse(id); err == nil {
 				id = k.ID // whoever holds the key may revoke it by its text
 			}
-			r, err := apikey.Revoke(e.at(*file), id, e.now().UTC().Truncate(time.Second))
+			r, err := apikey.Revoke(e.resolve(*file), id, e.now().UTC().Truncate(time.Second))
 			if errors.Is(err, apikey.ErrUnknown) {
 				return findings("there is no key of that id in %s; mcpd key list tells the ids", *file)
 			}
@@ -142,7 +142,7 @@ func newKeyList(e env, file *string) *cobra.Command {
 		Short: "List the keys, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			ring, err := apikey.Load(e.at(*file))
+			ring, err := apikey.Load(e.resolve(*file))
 			if err != nil {
 				return findings("%v", err)
 			}

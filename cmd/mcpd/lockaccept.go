@@ -64,7 +64,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := lockfile.Read(e.at(a.files.lockPath()))
+	lock, err := lockfile.Read(e.resolve(a.files.lockPath()))
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = new(lockfile.Lock), nil
 	}
@@ -85,7 +85,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 		}
 	}
 	if changed > 0 {
-		if err := lockfile.Write(e.at(a.files.lockPath()), lock); err != nil {
+		if err := lockfile.Write(e.resolve(a.files.lockPath()), lock); err != nil {
 			return findings("%v", err)
 		}
 	}

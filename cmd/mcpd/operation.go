@@ -47,10 +47,10 @@ type operation struct {
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*operation, error) {
 	o := &operation{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
 	var err error
-	if o.manager, err = systemd.New(e.manager); err != nil {
+	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usage("%v", err)
 	}
-	if o.pulse, err = e.manager.Every(e.pid); err != nil {
+	if o.pulse, err = e.service.manager.Every(e.process.pid); err != nil {
 		return nil, usage("%v", err)
 	}
 	return o, o.listen()

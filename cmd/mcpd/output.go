@@ -65,7 +65,7 @@ func (s seen) Write(record []byte) (int, error) {
 // text returns where results go: to stdout as they are, unless that is a
 // terminal, which they must not steer.
 func (e env) text() io.Writer {
-	if e.screen {
+	if e.stdoutIsTerminal {
 		return screen{e.stdout}
 	}
 	return e.stdout

@@ -12,7 +12,7 @@ import (
 func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	const said = "a\u202egpj.exe\x07\u200b\x7f\U000e0041é \"\\u202e\""
 	var out bytes.Buffer
-	logger, err := (&logging{format: "json"}).logger(env{stderr: &out}, &slog.HandlerOptions{})
+	logger, err := (&logging{format: "json"}).logger(env{streams: streams{stderr: &out}}, &slog.HandlerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	}
 	for name, screen := range map[string]bool{"a pipe": false, "a terminal": true} {
 		var out bytes.Buffer
-		if err := printJSON(env{stdout: &out, screen: screen}.text(), []any{said, json.RawMessage(raw)}); err != nil {
+		if err := printJSON(env{streams: streams{stdout: &out, stdoutIsTerminal: screen}}.text(), []any{said, json.RawMessage(raw)}); err != nil {
 			t.Fatal(err)
 		}
 		if want := "[\n  \"a\\u009b2J\\u202egpj.exe\\u007f\\u2028<é>\\n\",\n  "; !bytes.HasPrefix(out.Bytes(), []byte(want)) || bytes.ContainsFunc(out.Bytes(), isUnseen) {
@@ -67,13 +67,13 @@ func TestResultsDoNotSteerATerminal(t *testing.T) {
 		},
 	} {
 		var shown, piped bytes.Buffer
-		if err := print(env{stdout: &shown, screen: true}); err != nil {
+		if err := print(env{streams: streams{stdout: &shown, stdoutIsTerminal: true}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, want := shown.String(), "red \ufffd[31m\ufffd31m\ufffd\nnext\tline\n"; got != want {
 			t.Errorf("%s shows %q, want %q", name, got, want)
 		}
-		if err := print(env{stdout: &piped}); err != nil || piped.String() != steering+"\n" {
+		if err := print(env{streams: streams{stdout: &piped}}); err != nil || piped.String() != steering+"\n" {
 			t.Errorf("%s, into a pipe: %q, %v", name, piped.String(), err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestContentBesideAResultIsTold(t *testing.T) {
 	a := answer{Result: []byte(`{"result":{"type":"image","block":0}}`), Content: []byte(`[{"type":"text","text":"{}"},` +
 		`{"type":"image","data":"AAEC","mimeType":"image/png"},{"type":"audio","data":"AAEC","mimeType":"audio/x\u001b[31m"},` +
 		`{"type":"resource_link","uri":"file:///a","name":"a"},{"type":"resource","resource":{"uri":"file:///b","blob":"AA=="}}]`)}
-	if err := printAnswer(env{stdout: &out, stderr: &told}, a, false); err != nil {
+	if err := printAnswer(env{streams: streams{stdout: &out, stderr: &told}}, a, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "{\n  \"result\": {\n    \"type\": \"image\",\n    \"block\": 0\n  }\n}\n"; got != want {
@@ -98,7 +98,7 @@ func TestContentBesideAResultIsTold(t *testing.T) {
 	}
 	told.Reset()
 	for _, a := range []answer{{Result: []byte(`{"a":1}`)}, {Result: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"{}"}]`)}, {Result: []byte(`1`), Content: []byte(`{`)}, {Result: []byte(`1`), Content: []byte(`[{"type":"image","data":"?"}]`)}} {
-		if err := printAnswer(env{stdout: &out, stderr: &told}, a, false); err != nil || told.Len() > 0 {
+		if err := printAnswer(env{streams: streams{stdout: &out, stderr: &told}}, a, false); err != nil || told.Len() > 0 {
 			t.Errorf("of %s %s is told %q, %v", a.Result, a.Content, told.String(), err)
 		}
 	}

@@ -96,7 +96,7 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 	if x.unverified {
 		return 0, nil
 	}
-	report, err := audit.Verify(e.at(path))
+	report, err := audit.Verify(e.resolve(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, unread(path, err)
 	}
@@ -114,7 +114,7 @@ func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, pat
 	r := &replay.Replay{Judge: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
 	out := &changes{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
 	var err error
-	r.Counts.Strange, err = audit.Calls(e.at(path), last, func(c *audit.Call) error {
+	r.Counts.Strange, err = audit.Calls(e.resolve(path), last, func(c *audit.Call) error {
 		if !span.Holds(c.Began) {
 			return nil
 		}
@@ -247,7 +247,7 @@ func logAt(e env, path string) (string, error) {
 	if err != nil || !info.IsDir() {
 		return path, nil // a log whose youngest file was put aside has none of its own name
 	}
-	logs, err := audit.In(e.at(path))
+	logs, err := audit.In(e.resolve(path))
 	switch {
 	case err != nil:
 		return "", usage("%v", err)

@@ -18,12 +18,12 @@ func TestAProgramWaitsForProcessesNoLongerThanItMay(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	e := processEnv()
-	e.self, e.name = filepath.Join(t.TempDir(), "mcpd"), "mcpd"
+	e.process.executable, e.process.arg0 = filepath.Join(t.TempDir(), "mcpd"), "mcpd"
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// The first one waits until somebody writes. None is of any use.
-	if err := os.WriteFile(e.self, []byte("#!/bin/sh\nif [ -p '"+pipe+"' ]; then read line <'"+pipe+"'; rm '"+pipe+"'; fi\n"), 0o755); err != nil {
+	if err := os.WriteFile(e.process.executable, []byte("#!/bin/sh\nif [ -p '"+pipe+"' ]; then read line <'"+pipe+"'; rm '"+pipe+"'; fi\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	p := newPrograms(e, executorInline, slog.New(slog.DiscardHandler)).(*programs)

@@ -279,7 +279,7 @@ func (f *callFlags) remote(e env) (remote, error) {
 			return r, usage("--key-file: %v", err)
 		}
 		r.credential, r.from = strings.TrimSpace(string(text)), f.keyFile
-	} else if text, _ := e.lookup(keyVariable); text != "" {
+	} else if text, _ := e.vars.lookup(keyVariable); text != "" {
 		r.credential, r.from = strings.TrimSpace(text), keyVariable
 	}
 	if r.from != "" && (r.credential == "" || strings.ContainsFunc(r.credential, func(c rune) bool { return c <= ' ' || c > '~' })) {

@@ -82,7 +82,7 @@ func runServe(e env, f *serveFlags) error {
 	if err != nil {
 		return f.refuse(e, err, err)
 	}
-	e.beginLate()
+	e.process.restartWithTimerSlack()
 	logger, err := f.log.open(e)
 	if err != nil {
 		return f.refuse(e, err, err)
@@ -146,7 +146,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ctx, reload, stop := e.signals()
+	ctx, reload, stop := e.service.signals()
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
 	watcher, err := watch.New(watch.Options{
@@ -174,7 +174,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
-		Local: serve.LocalPrincipal(e.uid, e.user),
+		Local: serve.LocalPrincipal(e.process.uid, e.process.username),
 		OnListen: func(at net.Addr) {
 			listens.Store(true)
 			o.opened(f.announce(e, logger, s, at))
@@ -303,7 +303,7 @@ func holdBallast() (release func()) {
 // read no more than that the connection was closed. The operator reads it first: left is
 // what of err was not said yet. It returns what is left to say afterwards.
 func (f *serveFlags) refuse(e env, err, left error) error {
-	if err == nil || !f.stdio || f.began || e.typed {
+	if err == nil || !f.stdio || f.began || e.stdinIsTerminal {
 		return left
 	}
 	code := exitUsage

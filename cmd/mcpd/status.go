@@ -134,7 +134,7 @@ func (o *operation) row(s engine.Status) statusRow {
 		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
 		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: bodiesRow{Executor: executorInline, Confined: worker.Report{}},
-		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
 		r.Bodies.Processes, r.Bodies.Calls, r.Bodies.Computing, r.Bodies.Lost = w.Processes, w.Calls, w.Computing, w.Lost

@@ -181,7 +181,7 @@ func (t *tokens) add(cmd *cobra.Command) {
 func (t *tokens) ask(ctx context.Context, e env, do control.Verb) (got tokenAnswer, err error) {
 	r := control.Request{Do: do, Which: t.which}
 	if t.at = t.asking.control.path(e, &t.asking.files); t.at != "" {
-		_, err = reach(ctx, e.at(t.at), r, tokenPatience, &got)
+		_, err = reach(ctx, e.resolve(t.at), r, tokenPatience, &got)
 		if err == nil {
 			return got, nil
 		}
@@ -209,7 +209,7 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 		}
 		return got, nil // no server of these files has kept anything
 	}
-	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.at(t.at), Now: e.now})
+	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.resolve(t.at), Now: e.now})
 	if err != nil {
 		return got, err
 	}

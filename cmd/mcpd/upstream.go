@@ -142,7 +142,7 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 		}
 		taken[name], all = true, append(all, u)
 	}
-	list, _ := e.lookup(upstreamVariable)
+	list, _ := e.vars.lookup(upstreamVariable)
 	entries := entriesOf(list)
 	for _, entry := range entries {
 		if entry.name != "" && taken[entry.name] {

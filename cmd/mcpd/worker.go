@@ -38,13 +38,13 @@ func newWorker(e env) *cobra.Command {
 // trial compiles large bodies in processes of their own, which end when this
 // one does.
 func trial(e env, logger *slog.Logger) func(scripting.Source) error {
-	if e.self == "" {
+	if e.process.executable == "" {
 		return nil
 	}
 	if logger == nil {
 		logger = slog.New(slog.NewTextHandler(e.stderr, nil))
 	}
-	return wherePossible(worker.NewPool(e.self, e.name, workerVerb).Try, logger)
+	return wherePossible(worker.NewPool(e.process.executable, e.process.arg0, workerVerb).Try, logger)
 }
 
 // wherePossible tries bodies. On a system where no process can be started it
@@ -95,10 +95,10 @@ const probeTimeout = 20 * time.Second
 // said that it can do its work and what confines it: where none can, every
 // call would fail as if it had brought its process down.
 func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
-	if e.self == "" {
+	if e.process.executable == "" {
 		return nil, nil, errors.New("mcpd cannot find its own program, which it does by /proc on Linux")
 	}
-	return e.workers(o, e.self, e.name, workerVerb)
+	return e.executables.startWorkers(o, e.process.executable, e.process.arg0, workerVerb)
 }
 
 // startWorkers returns an executor whose processes can do their work, and what confines them.
@@ -243,10 +243,10 @@ const superviseVerb = "supervise"
 
 // supervise returns the command that runs a program, nil where there is none.
 func supervise(e env) []string {
-	if e.self == "" {
+	if e.process.executable == "" {
 		return nil
 	}
-	return []string{e.self, e.name, superviseVerb}
+	return []string{e.process.executable, e.process.arg0, superviseVerb}
 }
 
 func newSupervise(e env) *cobra.Command {

@@ -19,7 +19,7 @@ import (
 func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
 	t.Parallel()
 	e := processEnv()
-	e.name = "mcpd"
+	e.process.arg0 = "mcpd"
 	var log bytes.Buffer
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", strings.Repeat("f();\n", 2000))}); err != nil || log.Len() > 0 {
@@ -29,7 +29,7 @@ func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
 
 func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing.T) {
 	e := processEnv()
-	e.self = "/does/not/exist"
+	e.process.executable = "/does/not/exist"
 	var log bytes.Buffer
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", "")}); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
@@ -46,7 +46,7 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 	}
 	for _, self := range []string{"", "/does/not/exist", useless} {
 		e := processEnv()
-		e.self = self
+		e.process.executable = self
 		var log bytes.Buffer
 		x, report := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(&log, nil)))
 		if _, apart := x.(*worker.Executor); apart || report != nil || strings.Count(log.String(), "level=WARN") != 1 {
@@ -77,7 +77,7 @@ test "runs" {
 	for verb, want := range map[string]string{"call t": "ran\n", "read x://r": "ran\n", "prompt p": "user:\nran\n", "test": "ok    t: runs\n1 passed, 0 failed\n"} {
 		e := processEnv()
 		var out, log bytes.Buffer
-		e.self, e.stdout, e.stderr = "/does/not/exist", &out, &log
+		e.process.executable, e.stdout, e.stderr = "/does/not/exist", &out, &log
 		code := run(e, append(strings.Fields(verb), "--tools", folder))
 		if code != 0 || out.String() != want || strings.Count(log.String(), "level=WARN") != 1 {
 			t.Errorf("%s ends with %d, prints %q and says %q", verb, code, out.String(), log.String())
